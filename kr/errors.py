@@ -1,0 +1,125 @@
+"""The one tree of errors that kr raises on purpose.
+
+::
+
+    KrError                  code, exit_status and http_status are class attributes
+    ├── UsageError           the command line or a parameter makes no sense
+    ├── ConfigError          a setting has a wrong value; names file, key and what is allowed
+    ├── InvalidRequest       a request failed validation; carries one FieldError per bad field
+    ├── StoreError           the database can't serve; research goes on without it
+    │   ├── StoreBusy        another process holds it longer than we wait (it is not corrupt)
+    │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
+    │   ├── StoreTooNew      written by a newer kr
+    │   └── StoreUnwritable  it can be read at most
+    ├── ReportUnwritable     a report file can't be written
+    └── SourceFailure        a research source gave no answer
+        └── SourceTimeout    it gave none in time
+
+Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are translated at the
+seam where they arise, ``from exc``; no caller of a layer sees them.
+"""
+
+from typing import ClassVar, NamedTuple
+
+
+class KrError(Exception):
+    """Base of the tree. ``str(error)`` is a sentence for a person, without a trailing newline."""
+
+    code: ClassVar[str] = "error"
+    exit_status: ClassVar[int] = 1
+    http_status: ClassVar[int] = 500
+
+
+class UsageError(KrError):
+    """A wrong command line."""
+
+    code = "usage_error"
+    exit_status = 2
+    http_status = 400
+
+
+class ConfigError(KrError):
+    """A wrong configuration. The message names the file (or variable), the key and what is allowed."""
+
+    code = "config_error"
+    exit_status = 2
+
+
+class FieldError(NamedTuple):
+    """One bad field of a request, by the name the validation table gives it (``research_query.topic``)."""
+
+    field: str
+    message: str
+
+
+class InvalidRequest(KrError):
+    """A request failed validation: all bad fields at once (SPEC 3.1)."""
+
+    code = "validation_error"
+    http_status = 422
+
+    def __init__(self, *fields: FieldError) -> None:
+        super().__init__("; ".join(f"{field}: {message}" for field, message in fields))
+        self.fields = fields
+
+
+class StoreError(KrError):
+    """The database can't serve. The message names the file."""
+
+    code = "database_error"
+    http_status = 503
+
+
+class StoreBusy(StoreError):
+    """Another process held the lock for longer than we wait. Nothing is wrong with the data."""
+
+    code = "database_busy"
+
+
+class StoreCorrupt(StoreError):
+    """The file is no SQLite database, or is damaged. It is left as it is."""
+
+    code = "database_corrupt"
+
+
+class StoreTooNew(StoreError):
+    """The database was written by a newer kr."""
+
+    code = "database_too_new"
+
+
+class StoreUnwritable(StoreError):
+    """The database can't be created or written here."""
+
+    code = "database_unwritable"
+
+
+class ReportUnwritable(KrError):
+    """A report file can't be written. The message names the path and the system's reason."""
+
+    code = "report_write_failed"
+
+
+class SourceFailure(KrError):
+    """A source gave no answer.
+
+    ``reason`` is one short line without secrets; it becomes ``degradation_notes: ["{source}: {reason}"]``.
+    ``retry_after`` is the pause in seconds that the source asked for, if it did. ``is_fault`` tells a
+    source that is broken (counts for the circuit breaker) from one that works and merely does not know
+    the framework, or was never configured.
+    """
+
+    code = "source_unavailable"
+    http_status = 502
+
+    def __init__(self, reason: str, *, retry_after: float | None = None, is_fault: bool = True) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.retry_after = retry_after
+        self.is_fault = is_fault
+
+
+class SourceTimeout(SourceFailure):
+    """A source gave no answer in time."""
+
+    code = "source_timeout"

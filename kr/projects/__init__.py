@@ -1,0 +1,1 @@
+"""What a project on disk says about itself: its dependencies and the packages installed for it."""

@@ -1,0 +1,100 @@
+"""The frozen values that pass between the layers.
+
+Plain dataclasses, so that the cheap path (a cache hit) needs no validation library to carry them.
+Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC (SPEC 5); readers of a time also accept a bare
+``YYYY-MM-DD``, which people write by hand.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+EntryStatus = Literal["fresh", "stale"]
+Confidence = Literal["high", "medium", "low"]
+Tier = Literal["framework+topic+tags", "framework+topic", "framework+tags"]
+SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
+Origin = Literal["researched", "installed", "baseline", "skeleton"]
+"""What a report was made from: answers of sources, the installed package's own documentation, an older
+report, or nothing. Only the first two are ever served as fresh (SPEC 3.3)."""
+
+TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
+"""Best first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """What is asked: the ``research_query`` of a validated request. All texts are non-empty."""
+
+    framework: str
+    framework_version: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One live row of the index. ``path`` is relative to the knowledge base, with forward slashes."""
+
+    id: str
+    framework: str
+    framework_version: str
+    topic: str
+    tags: tuple[str, ...]
+    path: str
+    created: str
+    last_accessed: str
+    status: EntryStatus
+    confidence: Confidence
+    sha256: str | None = None
+    """Of the report's bytes as kr wrote them, lower-case hex."""
+    researched_at: str | None = None
+    """When the text was researched; ``created`` stands in where a row from elsewhere has none."""
+    fresh_until: str | None = None
+    """A hard end of freshness (SPEC 3.3: an answer from installed docs alone is fresh for one day)."""
+    origin: Origin = "researched"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Match:
+    """Why an entry answers a query (SPEC 3.2). ``topic_overlap`` is 0.0 to 1.0."""
+
+    entry: Entry
+    tier: Tier
+    topic_overlap: float
+    shared_tags: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passage:
+    """One piece of Markdown from a source: untrusted, not yet cleaned.
+
+    ``url`` is where this very piece came from, when the source says so.
+    """
+
+    text: str
+    title: str | None = None
+    url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a source answered. Never empty: a source with nothing to say raises ``SourceFailure``."""
+
+    source: str
+    passages: tuple[Passage, ...]
+    url: str | None = None
+    version: str | None = None
+    """The version the documentation is of, when the source knows."""
+    library_id: str | None = None
+    """The Context7 id that was used, to be remembered for the framework."""
+    repository: str | None = None
+    """``owner/repo`` on GitHub, when this answer told it; also remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consulted:
+    """One row of ``sources_consulted``."""
+
+    source: str
+    status: SourceOutcome
+    url: str | None = None
