@@ -1,0 +1,101 @@
+"""Ids and paths of reports (SPEC 3.8; seed 000, step 6.4 and step 7).
+
+A name is the kebab form of what an agent typed, made into one path segment that Linux, macOS and Windows
+take alike. Two different pairs may ask for one base name; the store gives it to the first and the suffixed
+name to the later.
+"""
+
+import hashlib
+import unicodedata
+from typing import NamedTuple
+
+_MAX_SEGMENT_BYTES = 100
+_EXTENSION = ".md"
+_DIGEST_CHARS = 12
+_SUFFIX_BYTES = 1 + _DIGEST_CHARS
+# A suffixed segment with its extension still has to fit.
+_MAX_STEM_BYTES = _MAX_SEGMENT_BYTES - len(_EXTENSION) - _SUFFIX_BYTES
+
+_RESERVED = frozenset(
+    ["con", "prn", "aux", "nul"] + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
+)
+# Letters and marks that show nothing, and so would make two names look alike: grapheme joiner, Hangul
+# fillers, Khmer inherent vowels, Mongolian and general variation selectors.
+_INVISIBLE_MARKS = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+    + "".join(map(chr, range(0xE0100, 0xE01F0)))
+)
+
+
+class Name(NamedTuple):
+    """``path`` is relative to the knowledge base, with forward slashes."""
+
+    id: str
+    path: str
+
+
+def fold(text: str) -> str:
+    """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded.
+
+    Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
+    """
+    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
+    return unicodedata.normalize("NFKC", once.casefold()).strip()
+
+
+def kebab(text: str) -> str:
+    """Return the kebab form: letters, marks and digits of any script, the rest as single dashes.
+
+    Characters that show nothing (joiners, variation selectors) are dropped. Empty when nothing is left.
+    """
+    shown = "".join(char for char in fold(text) if not _is_invisible(char))
+    words = "".join(
+        char if unicodedata.category(char)[0] in "LMN" else " "
+        for char in unicodedata.normalize("NFKC", shown)
+    ).split()
+    return "-".join(word for word in map(_without_leading_marks, words) if word)
+
+
+def base_name(framework: str, topic: str) -> Name:
+    """Return the name that a framework and topic ask for first. Equal folded texts give equal names."""
+    return _name(_segment(framework), _segment(topic))
+
+
+def suffixed_name(framework: str, topic: str) -> Name:
+    """Return the name for a pair whose base name another pair holds.
+
+    The suffix is made from the folded pair alone, so it is the same in every process and at any time.
+    """
+    digest = _digest(f"{len(fold(framework))}:{fold(framework)}{fold(topic)}")
+    return _name(_segment(framework), f"{_segment(topic)}-{digest}")
+
+
+def _name(framework: str, topic: str) -> Name:
+    return Name(id=f"{framework}-{topic}", path=f"frameworks/{framework}/{topic}{_EXTENSION}")
+
+
+def _segment(text: str) -> str:
+    stem = kebab(text)
+    if not stem:
+        return f"name-{_digest(fold(text))}"
+    if stem in _RESERVED:
+        return f"{stem}-{_digest(fold(text))}"
+    if len(stem.encode()) > _MAX_STEM_BYTES:
+        cut = stem.encode()[: _MAX_STEM_BYTES - _SUFFIX_BYTES].decode(errors="ignore")
+        return f"{cut.rstrip('-')}-{_digest(fold(text))}"
+    return stem
+
+
+def _digest(text: str) -> str:
+    # Text of a careless caller may hold lone surrogates, which UTF-8 itself refuses.
+    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+
+
+def _is_invisible(char: str) -> bool:
+    return char in _INVISIBLE_MARKS or unicodedata.category(char) == "Cf"
+
+
+def _without_leading_marks(word: str) -> str:
+    start = next((at for at, char in enumerate(word) if unicodedata.category(char)[0] != "M"), len(word))
+    return word[start:]
