@@ -1,0 +1,106 @@
+"""Return values of F1 (seed 000, "Return Value"), every field in the seed's order.
+
+``envelope.plain()`` gives nested plain data for YAML or JSON.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from kr.errors import FieldError
+from kr.values import Confidence, EntryStatus, SourceOutcome, Tier
+
+ResearchStatus = Literal[
+    "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Problem(_Part):
+    """One item of ``errors``."""
+
+    type: str
+    field: str | None = None
+    message: str
+
+    def plain(self) -> dict[str, Any]:
+        """Leave ``field`` out where no field is to blame."""
+        return self.model_dump(exclude_none=True)
+
+
+class ConsultedSource(_Part):
+    """One item of ``sources_consulted``."""
+
+    source: str
+    status: SourceOutcome
+    url: str | None
+
+
+class MatchView(_Part):
+    """Why an entry answered (SPEC 3.2)."""
+
+    tier: Tier
+    topic_overlap: float
+    shared_tags: list[str]
+    entry_status: EntryStatus
+
+
+class ResearchResults(_Part):
+    """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed."""
+
+    cache_hit: bool
+    cache_entry_id: str | None
+    report_path: str | None
+    confidence: Confidence | None
+    sources_consulted: list[ConsultedSource]
+    budget_remaining: int
+    degradation_notes: list[str]
+    index_updated: bool
+    index_count: int
+    lru_evicted: int
+    match: MatchView | None
+    auto_archived: int
+    report: str | None
+
+
+class Envelope(_Part):
+    """What every request of F1 gets back."""
+
+    status: str
+    story_key: Any
+    mode: Any
+    session_id: Any
+    results: Any
+    errors: list[Problem]
+
+    def plain(self) -> dict[str, Any]:
+        """Nested dicts and lists, in the order of the seed."""
+        return {**self.model_dump(exclude={"errors"}), "errors": [problem.plain() for problem in self.errors]}
+
+
+class ResearchEnvelope(Envelope):
+    """The return value of mode ``research``."""
+
+    status: ResearchStatus
+    results: ResearchResults | None
+
+
+def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:
+    """Make the ``failure`` envelope: the identity echoed as given, null where absent (SPEC 3.1)."""
+    return Envelope(
+        status="failure",
+        story_key=data.get("story_key"),
+        mode=data.get("mode", mode),
+        session_id=data.get("session_id"),
+        results=None,
+        errors=list(problems),
+    )
+
+
+def validation_problems(fields: tuple[FieldError, ...]) -> list[Problem]:
+    """One item of ``errors`` per bad field."""
+    return [Problem(type="validation_error", field=field.field, message=field.message) for field in fields]

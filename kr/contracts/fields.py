@@ -1,0 +1,146 @@
+"""The kinds of field that requests are made of, and how a bad one is named.
+
+Every validator's message is a detail after the seed's words ``Validation failed:`` (seed 000, step 1).
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
+from pydantic_core import PydanticCustomError
+
+from kr.errors import FieldError
+
+PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
+"""The legal phase tags (seed 000, input schema)."""
+
+_STORY_KEY = re.compile(r"[0-9]+-[0-9]+")
+_LINE_SEPARATORS = "\u2028\u2029"
+_COUNT = re.compile(r"0|[1-9][0-9]*")
+_LARGEST_COUNT = 10**9
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def bad(detail: str) -> PydanticCustomError:
+    """Make the error that reads ``Validation failed: {detail}``."""
+    # The detail may quote what an agent sent: it travels as a value, never as a template.
+    return PydanticCustomError("kr", "{message}", {"message": f"Validation failed: {detail}"})
+
+
+def worded(message: str) -> PydanticCustomError:
+    """Make an error whose whole message is given by a seed."""
+    return PydanticCustomError("kr", "{message}", {"message": message})
+
+
+def as_text(value: object) -> str:
+    """Take a scalar as text; refuse lists and mappings. Booleans and numbers read as YAML writes them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if value is None:
+        raise bad("required, but missing")
+    raise bad(f"must be text, not a {'mapping' if isinstance(value, Mapping) else 'list'}")
+
+
+def _not_blank(text: str) -> str:
+    if not text.strip():
+        raise bad("must not be empty")
+    return text
+
+
+def _story_key(text: str) -> str:
+    if not _STORY_KEY.fullmatch(text):
+        raise bad(f"must look like 3-1 (epic-story, digits only), not {shown(text)}")
+    return text
+
+
+def _one_line(text: str) -> str:
+    for character in text:
+        if unicodedata.category(character) == "Cc" or character in _LINE_SEPARATORS:
+            raise bad(f"must not contain line breaks or control characters (found U+{ord(character):04X})")
+    return text.strip()
+
+
+def _phase(value: object) -> str:
+    if isinstance(value, str) and value in PHASES:
+        return value
+    detail = shown(value) if value else "required, but missing"
+    raise worded(f"Invalid phase tag: {detail}; allowed: {', '.join(PHASES)}")
+
+
+def shown(value: object, limit: int = 60) -> str:
+    """Quote what was given, shortened, in one line, for a message."""
+    text = value if isinstance(value, str) else str(value)
+    text = "".join(c if c.isprintable() else "\ufffd" for c in text[: limit + 1])
+    return f'"{text[:limit]}…"' if len(text) > limit else f'"{text}"'
+
+
+Text = Annotated[str, BeforeValidator(as_text), AfterValidator(_not_blank)]
+"""Non-empty text; white space alone is empty (SPEC 3.1)."""
+
+Line = Annotated[Text, AfterValidator(_one_line)]
+"""Non-empty text without control characters and line breaks (SPEC 3.7), trimmed."""
+
+StoryKey = Annotated[Text, AfterValidator(_story_key)]
+Phase = Annotated[str, BeforeValidator(_phase)]
+
+
+def read_count(value: object, *, zero_is_meant: bool) -> int | None:
+    """Read an override that must be a positive integer; ``None`` when it is none (seed 000, step 1).
+
+    ``zero_is_meant`` lets ``0`` through (SPEC 3.1: ``max_calls: 0`` means that nothing is left).
+    """
+    text = value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
+    if not _COUNT.fullmatch(text) or (text == "0" and not zero_is_meant):
+        return None
+    # Nobody means more; a longer number must not reach an integer column or a timer.
+    return min(int(text), _LARGEST_COUNT) if len(text) <= 10 else _LARGEST_COUNT
+
+
+def validate(
+    model: type[Model], data: Mapping[str, Any], rename: Callable[[str], str] = str
+) -> Model | list[FieldError]:
+    """Build the model, or tell every bad field by its dotted name in the request."""
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        return list(_field_errors(error, rename))
+
+
+def _field_errors(error: ValidationError, rename: Callable[[str], str]) -> Iterator[FieldError]:
+    told: set[str] = set()
+    for detail in error.errors(include_url=False, include_input=False):
+        # A list's members are told under the list's own name: the table knows no `tags.0`.
+        field = rename(".".join(part for part in detail["loc"] if isinstance(part, str)))
+        if field in told:
+            continue
+        told.add(field)
+        message = detail["msg"] if detail["type"] == "kr" else _GENERAL.get(detail["type"], detail["msg"])
+        yield FieldError(field, message)
+
+
+_GENERAL = {
+    "missing": "Validation failed: required, but missing",
+    "model_type": "Validation failed: must be a mapping",
+    "list_type": "Validation failed: must be a list",
+}
+
+
+def unknown_keys(model: type[BaseModel], data: Mapping[str, Any], prefix: str = "") -> Iterator[str]:
+    """Name every key of a request that the model, or a model within it, does not know."""
+    for key, value in data.items():
+        known = model.model_fields.get(key)
+        if known is None:
+            yield f"{prefix}{key}"
+        elif (
+            isinstance(value, Mapping)
+            and isinstance(known.annotation, type)
+            and issubclass(known.annotation, BaseModel)
+        ):
+            yield from unknown_keys(known.annotation, value, f"{prefix}{key}.")

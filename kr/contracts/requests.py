@@ -1,0 +1,199 @@
+"""Requests of F1 (seed 000, "Input Schema"): research and lessons-inject.
+
+``parse_request`` takes the nested plain data of a document, in which scalars are text as written, and
+answers with a typed request or with every bad field at once. What is odd but harmless (unknown keys, an
+override that is no number) is a warning.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from kr.contracts.fields import (
+    Line,
+    Phase,
+    StoryKey,
+    Text,
+    as_text,
+    bad,
+    read_count,
+    shown,
+    unknown_keys,
+    validate,
+)
+from kr.errors import FieldError, InvalidRequest
+from kr.values import Query
+
+MODES = ("research", "lessons-inject")
+Mode = Literal["research", "lessons-inject"]
+
+
+class _Request(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+def _tags(value: object) -> object:
+    """Drop blank members, as long as one tag is left (seed 000: at least one tag)."""
+    if value is None:
+        raise bad("required, but missing")
+    if not isinstance(value, list | tuple):
+        raise bad("must be a list of at least one tag")
+    tags = [as_text(tag) for tag in value if tag is not None]
+    tags = list(dict.fromkeys(tag for tag in tags if tag.strip()))
+    if not tags:
+        raise bad("must hold at least one tag")
+    return tags
+
+
+class ResearchQuery(_Request):
+    """The ``research_query`` of a request."""
+
+    framework: Line
+    framework_version: Line
+    topic: Line
+    tags: Annotated[tuple[Line, ...], BeforeValidator(_tags)]
+    question: Text
+
+    def query(self) -> Query:
+        """Give the plain value that the layers below speak."""
+        return Query(
+            framework=self.framework,
+            framework_version=self.framework_version,
+            topic=self.topic,
+            tags=self.tags,
+            question=self.question.strip(),
+        )
+
+
+class ConfigOverrides(_Request):
+    """What a caller may override; ``None`` is the configured value."""
+
+    max_calls: int | None = None
+    timeout_seconds: int | None = None
+
+
+class ResearchRequest(_Request):
+    """A request in mode ``research``."""
+
+    story_key: StoryKey
+    mode: Literal["research"] = "research"
+    session_id: Text
+    research_query: ResearchQuery
+    config_overrides: ConfigOverrides = ConfigOverrides()
+
+
+class LessonsInject(_Request):
+    """The ``lessons_inject`` of a request."""
+
+    # Validated although absent, so that the answer begins with the seed's words there too.
+    phase: Annotated[Phase, Field(validate_default=True)] = ""
+
+
+class LessonsInjectRequest(_Request):
+    """A request in mode ``lessons-inject``."""
+
+    story_key: StoryKey
+    mode: Literal["lessons-inject"] = "lessons-inject"
+    session_id: Text
+    lessons_inject: LessonsInject
+    config_overrides: ConfigOverrides = ConfigOverrides()
+
+
+class _Identity(_Request):
+    story_key: StoryKey
+    session_id: Text
+
+
+class _ResearchBlock(_Request):
+    research_query: ResearchQuery
+
+
+class _InjectBlock(_Request):
+    lessons_inject: LessonsInject
+
+
+_BLOCKS = {_ResearchBlock: "research_query", _InjectBlock: "lessons_inject"}
+
+
+class AnyRequest(_Request):
+    """Every key that either mode knows: a caller may send one document for both."""
+
+    story_key: str
+    mode: str
+    session_id: str
+    research_query: ResearchQuery
+    lessons_inject: LessonsInject
+    config_overrides: ConfigOverrides
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A valid request with what is to be said about it on standard error."""
+
+    request: ResearchRequest | LessonsInjectRequest
+    warnings: tuple[str, ...]
+
+
+def parse_request(data: Mapping[str, Any], *, default_mode: Mode | None = None) -> Parsed:
+    """Validate a request of either mode (seed 000, "Input Validation Rules").
+
+    ``default_mode`` stands in for a missing ``mode`` where a command takes one mode alone.
+    Raises ``InvalidRequest`` with one ``FieldError`` per bad field.
+    """
+    warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(AnyRequest, data)]
+    mode = data.get("mode")
+    if mode is None and default_mode is not None:
+        mode = default_mode
+    if mode not in MODES:
+        detail = "required, but missing" if mode is None else shown(mode)
+        wrong = FieldError("mode", f"Invalid mode: {detail}; allowed: {', '.join(MODES)}")
+        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data))
+    overrides = _overrides(data.get("config_overrides"), warnings)
+    model, block = _MODELS[mode]
+    inner = data.get(block)
+    # A block that is missing or no mapping is told field by field, as the table lists them.
+    prepared = {
+        **data,
+        "mode": mode,
+        block: inner if isinstance(inner, Mapping) else {},
+        "config_overrides": overrides,
+    }
+    result = validate(model, prepared)
+    if isinstance(result, list):
+        raise InvalidRequest(*result)
+    return Parsed(result, tuple(warnings))
+
+
+def _errors_whatever_the_mode(data: Mapping[str, Any]) -> Iterator[FieldError]:
+    """Check what can be checked without a mode: the identity, and the blocks that were sent."""
+    models: list[type[BaseModel]] = [_Identity]
+    models += [model for model, block in _BLOCKS.items() if isinstance(data.get(block), Mapping)]
+    for model in models:
+        result = validate(model, data)
+        if isinstance(result, list):
+            yield from result
+
+
+_MODELS: dict[str, tuple[type[ResearchRequest | LessonsInjectRequest], str]] = {
+    "research": (ResearchRequest, "research_query"),
+    "lessons-inject": (LessonsInjectRequest, "lessons_inject"),
+}
+
+
+def _overrides(value: object, warnings: list[str]) -> ConfigOverrides:
+    if value is None:
+        return ConfigOverrides()
+    if not isinstance(value, Mapping):
+        warnings.append("config_overrides is no mapping: the configured values are used")
+        return ConfigOverrides()
+    read: dict[str, int | None] = {}
+    for key in ConfigOverrides.model_fields:
+        given = value.get(key)
+        read[key] = read_count(given, zero_is_meant=key == "max_calls")
+        if given is not None and read[key] is None:
+            warnings.append(
+                f"config_overrides.{key}: {shown(given)} is no positive integer: the configured value is used"
+            )
+    return ConfigOverrides(**read)
