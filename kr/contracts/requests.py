@@ -114,7 +114,7 @@ class _InjectBlock(_Request):
     lessons_inject: LessonsInject
 
 
-_BLOCKS = {_ResearchBlock: "research_query", _InjectBlock: "lessons_inject"}
+_BLOCKS: dict[type[BaseModel], str] = {_ResearchBlock: "research_query", _InjectBlock: "lessons_inject"}
 
 
 class AnyRequest(_Request):
