@@ -1,0 +1,127 @@
+"""The ``kr`` program: its groups of commands, and what every way out of it has in common."""
+
+import importlib
+import signal
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
+
+import click
+
+from kr import __version__
+from kr.cli.options import common_options
+from kr.errors import KrError
+
+
+class Listed(NamedTuple):
+    """A command as the help lists it, without importing it: ``module`` holds its ``command``."""
+
+    name: str
+    group: str
+    summary: str
+
+    @property
+    def module(self) -> str:
+        """The module that is imported when the command is run."""
+        return f"kr.cli.{self.name.replace('-', '_')}"
+
+
+COMMANDS = (
+    Listed("research", "Ask", "Answer a question from the cache, or research it once."),
+    Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
+)
+
+
+class Commands(click.Group):
+    """Groups the commands in the help, and imports one only when it is run: start-up time is a feature."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        """Name every command, in the order of the help."""
+        return [listed.name for listed in COMMANDS]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
+        """Import a command by its name."""
+        for listed in COMMANDS:
+            if listed.name == cmd_name:
+                command: click.Command = importlib.import_module(listed.module).command
+                return command
+        return None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
+        """List the commands under their groups."""
+        width = max(len(listed.name) for listed in COMMANDS)
+        for group in dict.fromkeys(listed.group for listed in COMMANDS):
+            rows = [(f"{c.name:<{width}}", c.summary) for c in COMMANDS if c.group == group]
+            with formatter.section(group):
+                formatter.write_dl(rows)
+
+
+_EPILOG = """\b
+Examples:
+  kr research click "How do I make an option repeatable?"
+  kr research --request - --format json < request.yaml
+  kr init
+"""
+
+
+@click.group(
+    cls=Commands,
+    epilog=_EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="kr")
+@common_options
+def cli() -> None:
+    """Share what coding agents find out: a question is researched once, and answered for all.
+
+    Output is YAML when standard output is not a terminal, a readable view when it is; --format decides.
+    Logs and progress go to standard error. Exit status: 0, 1 for a failure, 2 for a wrong command line.
+    """
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived. Like KeyboardInterrupt it is no Exception, so that nothing but clean-up catches it."""
+
+
+def _terminate(*_: object) -> NoReturn:
+    # A second signal must not interrupt the clean-up that the first one began.
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    raise Terminated
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program and return its exit status."""
+    try:
+        signal.signal(signal.SIGTERM, _terminate)
+        status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except KrError as error:
+        _complain(str(error))
+        return error.exit_status
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except Terminated:
+        return 143
+    except BrokenPipeError:
+        _forget_stdout()
+        return 0
+    return status if isinstance(status, int) else 0
+
+
+def _complain(message: str) -> None:
+    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+
+
+def _forget_stdout() -> None:
+    """Let go of standard output: its reader has gone, and what is buffered must not raise at shutdown."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def run() -> NoReturn:
+    """Be the console script."""
+    sys.exit(main())

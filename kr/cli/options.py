@@ -1,0 +1,55 @@
+"""Options that every command takes, before and after its name (SPEC 6)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import click
+
+Format = Literal["yaml", "json", "text"]
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass
+class Common:
+    """What the common options said so far; a value after the command wins over one before it."""
+
+    config: Path | None = None
+    kb: Path | None = None
+    format: Format | None = None
+    verbose: bool = False
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    common = ctx.ensure_object(Common)
+    if value is not None and value is not False:
+        setattr(common, str(param.name), value)
+
+
+_OPTIONS = (
+    click.option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
+    ),
+    click.option("--kb", type=click.Path(path_type=Path), metavar="DIR", help="Knowledge base folder."),
+    click.option("--format", type=click.Choice(["yaml", "json", "text"]), help="Output format."),
+    click.option("--verbose", "-v", is_flag=True, help="Tell on standard error what is being done."),
+)
+
+
+def common_options(function: F) -> F:
+    """Add --config, --kb, --format and --verbose; their values go to the context's ``Common``."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    for parameter in getattr(function, "__click_params__", []):
+        if parameter.name in Common.__dataclass_fields__:
+            parameter.callback, parameter.expose_value = _remember, False
+    return function
+
+
+def common(ctx: click.Context) -> Common:
+    """Give what the common options of a command, and of ``kr`` before it, said together."""
+    return ctx.ensure_object(Common)

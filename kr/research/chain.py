@@ -1,0 +1,179 @@
+"""Step 5 of seed 000: the sources are asked in order, within the budget, until one answers.
+
+The chain decides and counts; who keeps the budget (`Budget`) and who remembers broken sources (`Breaker`)
+are given to it, so that a database that can't serve changes neither the order nor the rules.
+"""
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.research.deadline import Deadline
+from kr.sources.base import Ask, Source
+from kr.values import Answer, Consulted, SourceOutcome
+
+logger = logging.getLogger(__name__)
+
+EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
+"""The log line of seed 000, step 5.3, as it stands."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One source that was asked, as the ledger keeps it."""
+
+    source: str
+    outcome: SourceOutcome
+    charged: bool
+    duration_ms: int
+    url: str | None
+    reason: str | None
+
+
+class Budget(Protocol):
+    """Keeps the calls of a story (SPEC 3.4)."""
+
+    def reserve(self, source: str, *, patience: float) -> bool:
+        """Hold one call for ``source``, or tell that none is left.
+
+        May wait up to ``patience`` seconds for calls that other processes hold and may yet give back.
+        """
+
+    def settle(self, call: Call) -> None:
+        """Note what became of a call: charge what was held, or give it back."""
+
+    def give_back(self) -> None:
+        """Give back what is held, if anything: the call was interrupted."""
+
+
+class Breaker(Protocol):
+    """Remembers which sources keep failing (SPEC 3.5)."""
+
+    def refusal(self, source: str) -> str | None:
+        """Tell why ``source`` must not be asked now, or ``None``."""
+
+    def note(self, source: str, failure: SourceFailure | None) -> None:
+        """Remember that ``source`` answered (``None``) or failed."""
+
+
+class Progress(Protocol):
+    """Tells a person what is going on."""
+
+    def asking(self, source: str) -> None:
+        """``source`` is being asked."""
+
+    def done(self) -> None:
+        """Nothing is being asked any more."""
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What the sources gave. ``ended`` tells what stopped the chain before it was through."""
+
+    answer: Answer | None = None
+    consulted: list[Consulted] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    ended: Literal["budget", "deadline"] | None = None
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether no further source is to be asked."""
+        return self.answer is not None or self.ended is not None
+
+
+class Chain:
+    """Asks sources for one request."""
+
+    def __init__(
+        self, *, budget: Budget, breaker: Breaker, progress: Progress, deadline: Deadline, timeout: float
+    ) -> None:
+        self._budget = budget
+        self._breaker = breaker
+        self._progress = progress
+        self._deadline = deadline
+        self._timeout = timeout
+
+    def run(self, sources: Sequence[Source], fallback: Source | None, ask: Ask) -> Gathered:
+        """Ask ``sources`` in order, then ``fallback`` unless it was among them (seed 000, step 5.2)."""
+        gathered = Gathered()
+        for source in sources:
+            if gathered.is_settled:
+                gathered.consulted.append(Consulted(source=source.name, status="skipped"))
+            else:
+                self.ask_one(source, ask, gathered)
+        if fallback and not gathered.is_settled and fallback.name not in {source.name for source in sources}:
+            self.ask_one(fallback, ask, gathered)
+        return gathered
+
+    def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> None:
+        """Ask one source and add what became of it."""
+        refusal = self._breaker.refusal(source.name)
+        if refusal is not None:
+            self._add_failure(source, SourceFailure(refusal, is_fault=False), 0.0, gathered)
+            return
+        if not self._may_ask(source, gathered):
+            gathered.consulted.append(Consulted(source=source.name, status="skipped"))
+            return
+        self._progress.asking(source.name)
+        started = time.monotonic()
+        try:
+            answer = source.ask(ask, timeout=self._deadline.allows(self._timeout))
+        except SourceFailure as failure:
+            self._breaker.note(source.name, failure)
+            self._add_failure(source, failure, time.monotonic() - started, gathered)
+        except BaseException:
+            # Interrupted: what was held must not stay held until it expires.
+            self._budget.give_back()
+            raise
+        else:
+            self._breaker.note(source.name, None)
+            self._add_answer(source, answer, time.monotonic() - started, gathered)
+        finally:
+            self._progress.done()
+
+    def _may_ask(self, source: Source, gathered: Gathered) -> bool:
+        if self._deadline.remaining() <= 0:
+            gathered.ended = "deadline"
+            gathered.notes.append(f"{source.name}: not asked, the overall deadline is reached")
+            return False
+        if source.is_charged and not self._budget.reserve(source.name, patience=self._deadline.remaining()):
+            gathered.ended = "budget"
+            return False
+        return True
+
+    def _add_answer(self, source: Source, answer: Answer, seconds: float, gathered: Gathered) -> None:
+        gathered.answer = answer
+        gathered.consulted.append(Consulted(source=source.name, status="success", url=answer.url))
+        self._settle(source, "success", seconds, url=answer.url)
+
+    def _add_failure(
+        self, source: Source, failure: SourceFailure, seconds: float, gathered: Gathered
+    ) -> None:
+        outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
+        logger.info("%s: %s", source.name, failure.reason)
+        gathered.notes.append(f"{source.name}: {failure.reason}")
+        gathered.consulted.append(Consulted(source=source.name, status=outcome))
+        self._settle(source, outcome, seconds, reason=failure.reason)
+
+    def _settle(
+        self,
+        source: Source,
+        outcome: SourceOutcome,
+        seconds: float,
+        *,
+        url: str | None = None,
+        reason: str | None = None,
+    ) -> None:
+        self._budget.settle(
+            Call(
+                source=source.name,
+                outcome=outcome,
+                charged=source.is_charged and outcome == "success",
+                duration_ms=round(seconds * 1000),
+                url=url,
+                reason=reason,
+            )
+        )
