@@ -1,0 +1,1 @@
+"""The index as YAML, for people and older tools."""

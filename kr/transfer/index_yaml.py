@@ -1,0 +1,66 @@
+"""The text of ``index.yaml`` and ``_archived-index.yaml`` (seed 002, "Cache Index Schema"; SPEC 6.1).
+
+Every value is a double-quoted scalar, whose escapes YAML 1.1 and 1.2 share: `2.10`, `yes` and dates stay
+text in any reader. Written by hand because a general emitter neither keeps the seed's style nor gives the
+same bytes with and without its C library.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+
+from kr.values import Entry
+
+HEADER = "# Written by kr from its database: edit with `kr entries`, take in with `kr import-yaml`.\n"
+
+_NOT_PRINTABLE = re.compile(
+    "[\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
+)
+
+
+def quoted(text: str) -> str:
+    """Write ``text`` as a double-quoted scalar in one line; what a reader can't see is escaped."""
+    return _NOT_PRINTABLE.sub(_escape, json.dumps(text, ensure_ascii=False))
+
+
+def _escape(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    return f"\\u{code:04X}" if code <= 0xFFFF else f"\\U{code:08X}"
+
+
+def render_index(entries: Iterable[Entry]) -> str:
+    """Render live entries, sorted by id."""
+    return _render(_item(entry, entry.status) for entry in sorted(entries, key=lambda entry: entry.id))
+
+
+def render_archive(archived: Iterable[tuple[Entry, str, str]]) -> str:
+    """Render ``(entry, archived_at, reason)``, sorted by id and then by time."""
+    rows = sorted(archived, key=lambda row: (row[0].id, row[1]))
+    return _render({**_item(entry, "archived"), "archived_at": at, "reason": why} for entry, at, why in rows)
+
+
+def _item(entry: Entry, status: str) -> dict[str, str | tuple[str, ...]]:
+    return {
+        "id": entry.id,
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "tags": entry.tags,
+        "path": entry.path,
+        "created": entry.created[:10],
+        "last_accessed": entry.last_accessed[:10],
+        "status": status,
+    }
+
+
+def _render(items: Iterable[Mapping[str, str | tuple[str, ...]]]) -> str:
+    lines = [
+        f"{'- ' if position == 0 else '  '}{key}: {_value(value)}\n"
+        for item in items
+        for position, (key, value) in enumerate(item.items())
+    ]
+    return HEADER + ("".join(lines) or "[]\n")
+
+
+def _value(value: str | tuple[str, ...]) -> str:
+    return quoted(value) if isinstance(value, str) else f"[{', '.join(map(quoted, value))}]"
