@@ -1,0 +1,76 @@
+"""Cargo.toml with Cargo.lock, and the workspace's members."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from kr.projects.folder import Folder
+from kr.projects.locks import Declared, Lock, collect
+from kr.projects.model import Inventory
+
+_SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
+
+
+def _folded(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+def find(folder: Folder, inventory: Inventory) -> None:
+    """Add what the Cargo files of the project say; crates of the workspace itself are left out."""
+    file = "Cargo.toml"
+    root = folder.document(file)
+    lock = _lock(folder)
+    if root is None:
+        collect(inventory, "cargo", [], lock)
+        return
+    workspace = folder.table(file, root, "workspace")
+    shared = folder.table(file, workspace, "dependencies")
+    manifests = {file: root}
+    excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
+    for member in folder.members([*folder.items(file, workspace, "members"), *excluded], file):
+        manifest = folder.document(f"{member}/{file}")
+        if manifest is not None:
+            manifests[f"{member}/{file}"] = manifest
+    declared = [
+        dependency
+        for name, manifest in manifests.items()
+        for table in _tables(folder, name, manifest)
+        for dependency in _declared(folder, name, table, shared)
+    ]
+    declared += _declared(folder, file, shared, {})
+    collect(inventory, "cargo", declared, lock)
+
+
+def _tables(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    targets = folder.table(file, manifest, "target")
+    for owner in (manifest, *(folder.table(file, targets, name) for name in targets)):
+        for section in _SECTIONS:
+            yield folder.table(file, owner, section)
+
+
+def _declared(folder: Folder, file: str, table: dict[str, Any], shared: dict[str, Any]) -> Iterator[Declared]:
+    for name, value in table.items():
+        entry: Any = value
+        if isinstance(entry, dict) and entry.get("workspace") is True:
+            entry = shared.get(name)
+        if isinstance(entry, str):
+            entry = {"version": entry}
+        if not isinstance(entry, dict):
+            folder.warn(file, f"the version of {name} is not a text")
+            continue
+        package, spec = entry.get("package", name), entry.get("version")
+        if "path" in entry and spec is None:
+            continue
+        if isinstance(package, str):
+            exact = spec.removeprefix("=").strip() if isinstance(spec, str) else None
+            yield Declared(package, exact, file)
+
+
+def _lock(folder: Folder) -> Lock | None:
+    data = folder.document("Cargo.lock", "toml")
+    if data is None:
+        return None
+    lock = Lock("Cargo.lock", fold=_folded)
+    for package in folder.items("Cargo.lock", data, "package"):
+        if isinstance(package, dict) and "source" in package:
+            lock.add(package.get("name"), package.get("version"))
+    return lock

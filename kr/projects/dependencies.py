@@ -1,0 +1,93 @@
+"""The frameworks and versions that a project's dependency files name (SPEC 6.4)."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from kr.projects.folder import Folder
+from kr.projects.model import UNKNOWN, Dependency, Found, Inventory
+
+__all__ = ["Dependency", "Found", "find_dependencies", "version_of"]
+
+_LOCKS = frozenset(
+    {
+        "package-lock.json",
+        "npm-shrinkwrap.json",
+        "yarn.lock",
+        "pnpm-lock.yaml",
+        "uv.lock",
+        "poetry.lock",
+        "gradle.lockfile",
+        "Cargo.lock",
+        "composer.lock",
+        "Gemfile.lock",
+        "go.mod",
+    }
+)
+_SPRING_BOOT = "org.springframework.boot:spring-boot"
+
+
+def find_dependencies(project_dir: Path) -> Found:
+    """Read every dependency file of the project folder and of its workspace members.
+
+    A lock file's exact version wins over a range. A file that can't be used, or not wholly, is a warning
+    that names it and the reason; nothing is raised.
+    """
+    from kr.projects import bundler, cargo, composer, go, gradle, maven, npm, python_files
+
+    folder = Folder(project_dir)
+    if not project_dir.is_dir():
+        folder.warn(project_dir.name or ".", "it is no folder")
+        return Found((), tuple(folder.warnings))
+    inventory = Inventory()
+    for ecosystem in (npm, python_files, maven, gradle, go, cargo, composer, bundler):
+        ecosystem.find(folder, inventory)
+    return Found(inventory.dependencies(), tuple(folder.warnings))
+
+
+def version_of(project_dir: Path, framework: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the version of ``framework`` that the project uses, None where nothing tells one.
+
+    The exact version of a lock file first, then the text of the manifest, then the version installed in
+    ``node_modules`` or the Python environment. ``spring-boot`` also fits its starters and its parent,
+    ``angular`` also ``@angular/core``; a longer name is never taken for a shorter one. ``environ`` tells the
+    Python environment, the process's own when it is left out.
+    """
+    import os
+
+    from kr.projects.installed import find_installed
+
+    rows = [(_fit(d, framework), _certainty(d), not d.direct, d) for d in find_dependencies(project_dir)[0]]
+    fitting = [row for row in rows if row[0] is not None and row[3].version != UNKNOWN]
+    if fitting:
+        return min(fitting, key=lambda row: (row[0], row[2], row[1]))[3].version
+    installed = find_installed(framework, project_dir, os.environ if environ is None else environ)
+    return installed[0].version if installed else None
+
+
+def _fit(dependency: Dependency, framework: str) -> int | None:
+    """Return how well the dependency's name fits: 0 is best, None not at all."""
+    wanted, package = _folded(framework), _folded(dependency.package)
+    if wanted in {package, _folded(dependency.framework)}:
+        return 0
+    if wanted.replace(".", "-") == package.replace(".", "-"):
+        return 1
+    if wanted == "spring-boot" and dependency.package.startswith(_SPRING_BOOT):
+        return 2
+    if package == f"@{wanted}/core":
+        return 3
+    return None
+
+
+def _folded(name: str) -> str:
+    import unicodedata
+
+    text = unicodedata.normalize("NFKC", name).strip().casefold()
+    # ``.`` is told apart: next.js is no spelling of a Python name, and Go paths have dots.
+    return re.sub(r"[-_\s]+", "-", text)
+
+
+def _certainty(dependency: Dependency) -> int:
+    if dependency.file.rpartition("/")[2] in _LOCKS:
+        return 0
+    return 1 if re.fullmatch(r"v?\d[\w.+-]*", dependency.version) else 2

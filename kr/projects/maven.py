@@ -1,0 +1,157 @@
+"""pom.xml: properties, dependencyManagement, the parent and the modules inside the project."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+from xml.etree.ElementTree import Element
+
+from kr.projects.folder import MAX_MEMBERS, Folder
+from kr.projects.model import UNKNOWN, Inventory
+
+SPRING_BOOT = "org.springframework.boot"
+
+
+@dataclass(slots=True)
+class Model:
+    """What a pom hands down to its modules: its coordinates, properties and managed versions."""
+
+    group: str = ""
+    artifact: str = ""
+    version: str = ""
+    properties: dict[str, str] = field(default_factory=dict)
+    managed: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, str] = field(default_factory=dict)
+    """Versions that hold for a whole group; only Spring Boot's BOM is known to be numbered like its parts."""
+
+    def child(self) -> "Model":
+        """Return a model that inherits from this one."""
+        return Model(
+            group=self.group,
+            version=self.version,
+            properties=dict(self.properties),
+            managed=dict(self.managed),
+            groups=dict(self.groups),
+        )
+
+    def resolve(self, text: str, *, depth: int = 8) -> str:
+        """Fill ``${...}`` in; ``unknown`` where a property is not to be found."""
+        known = self.properties | {
+            "project.version": self.version,
+            "project.groupId": self.group,
+            "pom.version": self.version,
+            "version": self.version,
+        }
+        for _ in range(depth):
+            if "${" not in text or len(text) > 1_000:
+                break
+            text = re.sub(r"\$\{([^${}]*)\}", lambda m: known.get(m[1].strip(), "\0"), text)
+        return UNKNOWN if "\0" in text or "${" in text or len(text) > 1_000 else text.strip()
+
+
+def find(folder: Folder, inventory: Inventory) -> None:
+    """Add what pom.xml and the poms of its modules say; the project's own modules are no dependencies."""
+    queue: list[tuple[str, Model]] = [("pom.xml", Model())]
+    done: set[str] = set()
+    own: set[str] = set()
+    rows: list[tuple[str, str, str]] = []
+    while queue and len(done) < MAX_MEMBERS:
+        file, inherited = queue.pop(0)
+        if file in done:
+            continue
+        done.add(file)
+        root = _parse(folder, file)
+        if root is None:
+            continue
+        model = _model(root, inherited)
+        own.add(f"{model.group}:{model.artifact}")
+        rows += [(package, version, file) for package, version in _dependencies(root, model)]
+        for module in _modules(root):
+            path = folder.inside(f"{file.rpartition('/')[0]}/{module}".lstrip("/"))
+            if path is not None:
+                queue.append((path if path.endswith(".xml") else f"{path}/pom.xml", model))
+    for package, version, file in rows:
+        if package not in own:
+            inventory.add("maven", package, version, file, direct=True)
+
+
+def _parse(folder: Folder, file: str) -> Element | None:
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    text = folder.text(file)
+    if text is None:
+        return None
+    try:
+        # Without its declaration the text is read as what it is, whatever encoding it claims.
+        root: Element = fromstring(re.sub(r"^\s*<\?xml[^>]{0,200}\?>", "", text), forbid_dtd=True)
+    except DefusedXmlException:
+        folder.warn(file, "it has a document type declaration, which no pom needs; it is not read")
+        return None
+    except (ParseError, ValueError, RecursionError) as exc:
+        folder.warn(file, f"it is not valid XML ({exc})")
+        return None
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+def _model(root: Element, inherited: Model) -> Model:
+    parent = root.find("parent")
+    model = inherited.child()
+    if parent is not None:
+        group, artifact = _text(parent, "groupId"), _text(parent, "artifactId")
+        if (group, artifact) != (inherited.group, inherited.artifact):
+            model = Model(group=group)
+            if group == SPRING_BOOT:
+                model.groups[group] = _text(parent, "version")
+        model.version = _text(parent, "version") or model.version
+        model.properties |= {"project.parent.version": model.version, "parent.version": model.version}
+    model.group = _text(root, "groupId") or model.group
+    model.artifact = _text(root, "artifactId")
+    model.version = _text(root, "version") or model.version
+    properties = root.find("properties")
+    for item in properties if properties is not None else ():
+        model.properties[str(item.tag)] = (item.text or "").strip()
+    model.version = model.resolve(model.version) if model.version else ""
+    for name in model.groups:
+        model.groups[name] = model.resolve(model.groups[name])
+    for entry in root.findall("dependencyManagement/dependencies/dependency"):
+        group, artifact, version = _coordinates(entry, model)
+        model.managed[f"{group}:{artifact}"] = version
+        if _text(entry, "scope") == "import" and group == SPRING_BOOT:
+            model.groups[group] = version
+    return model
+
+
+def _dependencies(root: Element, model: Model) -> Iterator[tuple[str, str]]:
+    """Yield ``(group:artifact, version)`` of the parent, of imported BOMs and of the dependencies."""
+    entries = root.findall("parent")
+    managed = root.findall("dependencyManagement/dependencies/dependency")
+    entries += [entry for entry in managed if _text(entry, "scope") == "import"]
+    entries += root.findall("dependencies/dependency")
+    entries += root.findall("profiles/profile/dependencies/dependency")
+    for entry in entries:
+        group, artifact, version = _coordinates(entry, model)
+        if group and artifact:
+            yield f"{group}:{artifact}", version
+
+
+def _coordinates(entry: Element, model: Model) -> tuple[str, str, str]:
+    group = model.resolve(_text(entry, "groupId"))
+    artifact = model.resolve(_text(entry, "artifactId"))
+    version = _text(entry, "version")
+    managed = model.managed.get(f"{group}:{artifact}") or model.groups.get(group) or UNKNOWN
+    return group, artifact, model.resolve(version) if version else managed
+
+
+def _modules(root: Element) -> list[str]:
+    found = [*root.findall("modules/module"), *root.findall("profiles/profile/modules/module")]
+    return [text for m in found if (text := (m.text or "").strip()) and len(text) < 300]
+
+
+def _text(entry: Any, name: str) -> str:
+    return (entry.findtext(name) or "").strip()
