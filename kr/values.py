@@ -5,7 +5,8 @@ Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC (SPEC 5); readers of a ti
 ``YYYY-MM-DD``, which people write by hand.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 EntryStatus = Literal["fresh", "stale"]
@@ -98,3 +99,18 @@ class Consulted:
     source: str
     status: SourceOutcome
     url: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerConfig:
+    """How an MCP server is reached: over HTTP (``url``, ``headers``) or as a process (``command``, ``args``, ``env``).
+
+    The ``mcpServers`` form of SPEC 7 with its variables expanded. All but the command may hold secrets, so
+    that the representation shows the command alone.
+    """
+
+    url: str | None = field(default=None, repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    command: str | None = None
+    args: tuple[str, ...] = field(default=(), repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -1,0 +1,141 @@
+"""The Context7 source: find the library, then ask for its documentation (SPEC 3.5, seed 000 step 5a)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from kr.errors import SourceFailure
+from kr.sources.base import Ask
+from kr.sources.context7_text import (
+    choose_library,
+    choose_version,
+    is_library_id,
+    parse_documentation,
+    parse_libraries,
+    read_failure,
+    repository_of,
+    split_version,
+)
+from kr.sources.mcp_client import McpSession, converse
+from kr.values import Answer, Passage, ServerConfig
+
+_MAX_QUESTION = 4000
+_TOKENS = 10_000
+"""What the older query tool was asked for; it had to be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context7:
+    """A Context7 server, hosted or local. Resolve and query together are one call of the budget."""
+
+    server: ServerConfig
+    name: ClassVar[str] = "context7"
+    is_mcp: ClassVar[bool] = True
+    is_charged: ClassVar[bool] = True
+
+    def ask(self, ask: Ask, *, timeout: float) -> Answer:
+        """Answer from the framework's documentation, of the requested major version where it is listed.
+
+        A remembered ``ask.library_id`` spares the search; one that is not known any more is searched again.
+        """
+
+        async def dialogue(session: McpSession) -> Answer:
+            return await _Research(session, ask).answer()
+
+        return converse(self.server, dialogue, timeout=timeout)
+
+
+@dataclass(frozen=True, slots=True)
+class _Docs:
+    passages: tuple[Passage, ...]
+    library_id: str
+    version: str | None
+
+
+class _UnknownLibrary(SourceFailure):
+    """The id leads nowhere; a search may find another."""
+
+
+class _Research:
+    """One question in one session."""
+
+    def __init__(self, session: McpSession, ask: Ask) -> None:
+        self._session = session
+        self._ask = ask
+
+    async def answer(self) -> Answer:
+        docs = await self._remembered() or await self._searched()
+        return Answer(
+            source="context7",
+            passages=docs.passages,
+            url=f"https://context7.com{docs.library_id}",
+            version=docs.version,
+            library_id=docs.library_id,
+            repository=repository_of(docs.library_id),
+        )
+
+    async def _remembered(self) -> _Docs | None:
+        known = self._ask.library_id
+        if known is None or not is_library_id(known):
+            return None
+        try:
+            return await self._fetch(*split_version(known))
+        except _UnknownLibrary:
+            return None
+
+    async def _searched(self) -> _Docs:
+        query = self._ask.query
+        tool = self._session.choose("resolve-library-id")
+        arguments = {"query": query.question[:_MAX_QUESTION], "libraryName": query.framework}
+        reply = await self._session.call(tool, self._known(tool, arguments))
+        libraries = [] if reply.is_error else parse_libraries(reply.text)
+        if not libraries:
+            failure = read_failure(reply.text)
+            raise SourceFailure(failure.reason, is_fault=failure.is_fault)
+        library = choose_library(query.framework, libraries)
+        if library is None:
+            raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
+        library_id, _ = split_version(library.id)
+        try:
+            return await self._fetch(library_id, choose_version(query.framework_version, library.versions))
+        except _UnknownLibrary as unknown:
+            raise SourceFailure(unknown.reason, is_fault=unknown.is_fault) from unknown
+
+    async def _fetch(self, library_id: str, version: str | None) -> _Docs:
+        """Ask for documentation; a missing version is left out once, a redirect followed once."""
+        may_follow = True
+        while True:
+            text, is_error = await self._query(f"{library_id}/{version}" if version else library_id)
+            passages = () if is_error else parse_documentation(text)
+            if passages:
+                return _Docs(passages, library_id, version)
+            failure = read_failure(text)
+            if failure.kind == "unknown_tag" and version:
+                version = None
+            elif failure.kind == "redirected" and may_follow and failure.detail:
+                library_id, its_version = split_version(failure.detail)
+                version = its_version or version
+                may_follow = False
+            elif failure.kind in {"unknown_library", "redirected"}:
+                raise _UnknownLibrary(failure.reason, is_fault=failure.is_fault)
+            else:
+                raise SourceFailure(failure.reason, is_fault=failure.is_fault)
+
+    async def _query(self, library_id: str) -> tuple[str, bool]:
+        tool = self._session.choose("query-docs", "get-library-docs")
+        question = self._ask.query.question[:_MAX_QUESTION]
+        if "context7CompatibleLibraryID" in self._session.tools[tool]:
+            arguments: Mapping[str, str | int] = {
+                "context7CompatibleLibraryID": library_id,
+                "topic": question,
+                "tokens": _TOKENS,
+            }
+        else:
+            arguments = {"libraryId": library_id, "query": question}
+        reply = await self._session.call(tool, self._known(tool, arguments))
+        return reply.text, reply.is_error
+
+    def _known(self, tool: str, arguments: Mapping[str, str | int]) -> dict[str, str | int]:
+        """Leave out what this server's tool does not take (its schema in ``tools/list``)."""
+        taken = self._session.tools[tool]
+        return {name: value for name, value in arguments.items() if not taken or name in taken}

@@ -1,0 +1,107 @@
+"""The DeepWiki source: a question about the framework's repository (SPEC 3.5, seed 000 step 5b)."""
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+from urllib.parse import urlsplit
+
+from kr.errors import SourceFailure
+from kr.sources.base import Ask
+from kr.sources.mcp_client import McpSession, converse
+from kr.sources.reasons import one_line
+from kr.values import Answer, Passage, ServerConfig
+
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
+_MAX_QUESTION = 4000
+_VIEW = re.compile(r"[\s*_>-]*View this search on DeepWiki:\**\s*<?(\S+?)>?[\s*_]*", re.IGNORECASE)
+_PAGES = re.compile(r"[\s#*_]*Wiki pages you might want to explore:?[\s*_]*", re.IGNORECASE)
+_ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s.*")
+_ERROR = re.compile(
+    r"(?:Error(?: (?:processing|fetching|calling|executing|asking)\b[^\n:]{0,80})?:|Repository not found\b)"
+)
+_BRIEF_ERROR = re.compile(
+    r"(?:rate limit|too many requests|unauthorized|forbidden|not found|internal server error|service unavailable"
+    r"|bad gateway|gateway time-?out|an error occurred|timed? ?out)",
+    re.IGNORECASE,
+)
+_BRIEF = 200
+
+
+@dataclass(frozen=True, slots=True)
+class DeepWiki:
+    """The hosted DeepWiki server, or one like it."""
+
+    server: ServerConfig
+    name: ClassVar[str] = "deepwiki"
+    is_mcp: ClassVar[bool] = True
+    is_charged: ClassVar[bool] = True
+
+    def ask(self, ask: Ask, *, timeout: float) -> Answer:
+        """Answer from the wiki of ``ask.repository``, or of a framework that is given as ``owner/repo``."""
+        repository = repository_for(ask)
+        if repository is None:
+            raise SourceFailure(
+                f"no repository known for {one_line(ask.query.framework, limit=80)}", is_fault=False
+            )
+        question = ask.query.question[:_MAX_QUESTION]
+
+        async def dialogue(session: McpSession) -> Answer:
+            tool = session.choose("ask_wiki_question", "ask_question")
+            reply = await session.call(tool, {"repoName": repository, "question": question})
+            return read_answer(reply.text, repository, is_error=reply.is_error)
+
+        return converse(self.server, dialogue, timeout=timeout)
+
+
+def repository_for(ask: Ask) -> str | None:
+    """``owner/repo`` from the ask, else from the framework's own name, when it is well formed."""
+    for candidate in (ask.repository, ask.query.framework):
+        if candidate is not None and _REPOSITORY.fullmatch(candidate.strip()):
+            return candidate.strip()
+    return None
+
+
+def read_answer(text: str, repository: str, *, is_error: bool) -> Answer:
+    """Make an answer of the tool's text, without the navigation that follows it.
+
+    Raises ``SourceFailure`` for an error, flagged or not: older servers flag none. An answer that merely
+    speaks of an error is an answer.
+    """
+    stripped = text.strip()
+    is_brief = len(stripped) < _BRIEF and "\n" not in stripped
+    if is_error or _ERROR.match(stripped) or (is_brief and _BRIEF_ERROR.match(stripped)):
+        is_unknown = re.search(r"repository not found", stripped, re.IGNORECASE) is not None
+        raise SourceFailure(one_line(stripped) or "an error without a message", is_fault=not is_unknown)
+    body, url = split_navigation(stripped)
+    if not body:
+        raise SourceFailure("an empty answer")
+    url = url or f"https://deepwiki.com/{repository}"
+    return Answer(source="deepwiki", passages=(Passage(text=body, url=url),), url=url)
+
+
+def split_navigation(text: str) -> tuple[str, str | None]:
+    """Take the list of pages and the link to the search off the end; the link is returned.
+
+    A list at the end that no "Wiki pages you might want to explore:" introduces belongs to the answer.
+    """
+    lines = text.rstrip().split("\n")
+    end, url = len(lines), None
+    for at in range(len(lines) - 1, -1, -1):
+        line = lines[at]
+        if view := _VIEW.fullmatch(line):
+            url = url or _own_url(view[1])
+            end = at
+        elif _PAGES.fullmatch(line):
+            end = at
+        elif line.strip() and not _ITEM.fullmatch(line):
+            break
+    return "\n".join(lines[:end]).rstrip(), url
+
+
+def _own_url(text: str) -> str | None:
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return None
+    is_own = parts.scheme == "https" and parts.netloc in {"deepwiki.com", "www.deepwiki.com"}
+    return text if is_own else None

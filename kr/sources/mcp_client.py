@@ -1,0 +1,304 @@
+"""The synchronous seam over the official MCP SDK (SPEC 3.5, facts on the MCP client).
+
+``converse`` runs one session, from the handshake to the farewell, on an event loop in a thread of its own. The
+caller's thread only waits: a signal handler may raise there at any moment without tearing the loop apart, the
+deadline holds even when the loop does not come back, and it does not matter whether the caller's thread runs
+a loop itself. No exception of the SDK, of its HTTP client or of the system leaves this module.
+"""
+
+import asyncio
+import importlib
+import logging
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.reasons import one_line, secrets_of, without_secrets
+from kr.values import ServerConfig
+
+if TYPE_CHECKING:
+    import anyio
+    from mcp.client import Client
+
+    from kr.sources.mcp_http import Wire
+
+T = TypeVar("T")
+
+_PAGES = 10
+"""Pages of a tool list that are read at most."""
+
+_FAREWELL = 1.0
+"""Seconds for leaving a session whose answer is there."""
+
+_STOPPING = 4.0
+"""Seconds that a session may take to stop after its deadline or an interruption."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolText:
+    """What a tool answered: its text, and whether the server called it an error."""
+
+    text: str
+    is_error: bool
+
+
+class McpSession:
+    """An open session: the tools of the server, and a way to call them."""
+
+    def __init__(self, client: "Client", tools: Mapping[str, frozenset[str]]) -> None:
+        self._client = client
+        self.tools = tools
+        """Names of the tools, each with the names of its arguments."""
+
+    def choose(self, *names: str) -> str:
+        """Take the first of ``names`` that the server has. Raises ``SourceFailure`` where it has none."""
+        for name in names:
+            if name in self.tools:
+                return name
+        raise SourceFailure(f"the server has no tool {' or '.join(names)}")
+
+    async def call(self, name: str, arguments: Mapping[str, str | int]) -> ToolText:
+        """Call a tool. The text is that of its text blocks, else of ``structuredContent.result``."""
+        result = await self._client.call_tool(name, dict(arguments))
+        text = "\n\n".join(block.text for block in result.content if block.type == "text")
+        structured = result.structured_content
+        if not text and isinstance(structured, dict) and isinstance(structured.get("result"), str):
+            text = structured["result"]
+        return ToolText(text, bool(result.is_error))
+
+
+Dialogue = Callable[[McpSession], Awaitable[T]]
+"""What to do in a session. It may raise ``SourceFailure``."""
+
+
+def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> T:
+    """Hold ``dialogue`` with ``server`` and return its value, within ``timeout`` seconds.
+
+    Importing the SDK does not count. Raises ``SourceFailure`` with a reason of one line that repeats no secret
+    of the configuration, or ``SourceTimeout``. When it ends, by whatever exception, no connection and no
+    process is left behind.
+    """
+    if not server.url and not server.command:
+        raise SourceFailure("no server is configured", is_fault=False)
+    _import_quietly()
+    run = _Run(server, dialogue, timeout)
+    try:
+        run.start()
+        run.wait()
+    finally:
+        run.stop()
+    return run.result()
+
+
+class _Run(Generic[T]):
+    """One session in its thread."""
+
+    def __init__(self, server: ServerConfig, dialogue: Dialogue[T], timeout: float) -> None:
+        from kr.sources.mcp_http import Wire
+        from kr.sources.mcp_stdio import StdioServer
+
+        self._server = server
+        self._dialogue = dialogue
+        self._timeout = timeout
+        self._wire: Wire = Wire(self._cancel)
+        self._process = None if server.url else StdioServer(server, self._wire)
+        self._thread = threading.Thread(target=self._work, name="kr-mcp", daemon=True)
+        self._finished = threading.Event()
+        self._stop_requested = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._scope: anyio.CancelScope | None = None
+        self._value: list[T] = []
+        self._error: BaseException | None = None
+        self._is_late = False
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wait(self) -> None:
+        self._finished.wait(self._timeout + _STOPPING)
+
+    def stop(self) -> None:
+        """End the session if it still runs, and its process in any case."""
+        if not self._thread.is_alive():
+            return
+        try:
+            if not self._finished.is_set():
+                self._stop_requested = True
+                if self._loop is not None:
+                    with suppress(RuntimeError):  # the loop has just closed
+                        self._loop.call_soon_threadsafe(self._cancel)
+            self._thread.join(_STOPPING)
+        finally:
+            if self._thread.is_alive() and self._process is not None:
+                self._process.kill()
+
+    def result(self) -> T:
+        if self._value:
+            return self._value[0]
+        raise self._failure() from self._error
+
+    def _work(self) -> None:
+        try:
+            with asyncio.Runner(loop_factory=_quiet_loop) as runner:
+                self._loop = runner.get_loop()
+                runner.run(self._session())
+        except BaseException as exc:  # noqa: BLE001  # the thread's edge: the caller's thread translates it
+            self._error = self._error or exc
+        finally:
+            self._finished.set()
+
+    def _cancel(self) -> None:
+        if self._process is not None:
+            self._process.hurry()
+        if self._scope is not None:
+            self._scope.cancel()
+
+    async def _session(self) -> None:
+        import anyio
+
+        with anyio.move_on_after(self._timeout) as self._scope:
+            if self._stop_requested:
+                return
+            async with self._client() as client:
+                try:
+                    tools = await _list_tools(client)
+                    self._value.append(await self._dialogue(McpSession(client, tools)))
+                except Exception as exc:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
+                    self._error = exc
+                self._scope.deadline = min(self._scope.deadline, anyio.current_time() + _FAREWELL)
+        self._is_late = self._scope.cancelled_caught and self._wire.failure is None
+
+    @asynccontextmanager
+    async def _client(self) -> "AsyncIterator[Client]":
+        from mcp.client import Client
+
+        from kr.sources.mcp_http import http_client, http_transport
+
+        if self._process is not None:
+            async with Client(self._process.transport(), cache=None) as client:
+                yield client
+            return
+        async with (
+            http_client(dict(self._server.headers), self._wire, seconds=self._timeout) as http,
+            Client(http_transport(self._server.url or "", http), cache=None) as client,
+        ):
+            yield client
+
+    def _failure(self) -> SourceFailure:
+        found = self._told()
+        reason = one_line(without_secrets(found.reason, secrets_of(self._server)))
+        return type(found)(reason, retry_after=found.retry_after, is_fault=found.is_fault)
+
+    def _told(self) -> SourceFailure:
+        """Pick the most telling of what is known about the failure."""
+        if self._wire.failure is not None:
+            return self._wire.failure
+        if isinstance(self._error, SourceFailure):
+            return self._error
+        if self._is_late or self._error is None:
+            if self._process is not None and self._process.junk_lines and not self._process.messages:
+                return SourceFailure("the server writes what is no JSON-RPC message")
+            return SourceTimeout(f"no answer within {self._timeout:g} s")
+        return _translate(self._error, self._server, self._wire)
+
+
+async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
+    tools: dict[str, frozenset[str]] = {}
+    cursor: str | None = None
+    for _ in range(_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        for tool in page.tools:
+            properties = tool.input_schema.get("properties")
+            tools[tool.name] = frozenset(properties if isinstance(properties, dict) else ())
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return tools
+
+
+def _translate(error: BaseException, server: ServerConfig, wire: "Wire") -> SourceFailure:
+    """Say a foreign exception in a few words. The first leaf of a group that says something wins."""
+    import httpx2
+    from mcp import MCPError
+
+    from kr.sources.mcp_http import status_reason
+
+    leaves = list(_leaves(error))
+    if wire.status is not None:
+        where = f", a redirect to {wire.redirect} that is not followed" if wire.redirect else ""
+        return SourceFailure(status_reason(wire.status) + where)
+    for leaf in leaves:
+        match leaf:
+            case MCPError():
+                return SourceFailure(f"the server answered: {leaf.message}")
+            case httpx2.TimeoutException() | TimeoutError():
+                return SourceTimeout("the connection timed out")
+            case httpx2.ConnectError():
+                return SourceFailure(f"cannot connect: {_cause(leaf)}")
+            case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+                return SourceFailure("the server's URL or headers are not valid", is_fault=False)
+            case httpx2.HTTPError() | httpx2.StreamError():
+                return SourceFailure(f"the connection broke ({type(leaf).__name__})")
+            case FileNotFoundError() if server.command:
+                return SourceFailure(f"command not found: {server.command}")
+            case OSError():
+                return SourceFailure(f"the system refused: {leaf.strerror or type(leaf).__name__}")
+    kind = type(leaves[0]).__name__ if leaves else type(error).__name__
+    return SourceFailure(f"the server or its configuration does not follow the protocol ({kind})")
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _cause(error: BaseException) -> str:
+    """Find the system's own words beneath a connection error, which says little by itself."""
+    inner: BaseException | None = error
+    while inner is not None:
+        for leaf in _leaves(inner):
+            if isinstance(leaf, OSError) and leaf.strerror:
+                return leaf.strerror
+        inner = inner.__cause__ or inner.__context__
+    return str(error) or type(error).__name__
+
+
+def _import_quietly() -> None:
+    """Import the SDK, and keep its diagnostics off standard error: each is reported as a reason instead."""
+    for name in ("mcp.client", "kr.sources.mcp_http", "kr.sources.mcp_stdio"):
+        importlib.import_module(name)  # all of them before the clock starts
+
+    for name in ("client", "mcp.client", "mcp.shared", "httpx2", "httpcore2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+
+
+def _quiet_loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    loop.set_exception_handler(lambda _loop, _context: None)
+    loop.set_default_executor(_DaemonExecutor())
+    return loop
+
+
+class _DaemonExecutor(ThreadPoolExecutor):
+    """Threads that nobody waits for: a name server that is silent must not hold up the program's end."""
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def work() -> None:
+            if not future.set_running_or_notify_cancel():
+                return
+            try:
+                future.set_result(fn(*args, **kwargs))
+            except BaseException as exc:  # noqa: BLE001  # handed on to whoever waits
+                future.set_exception(exc)
+
+        threading.Thread(target=work, name="kr-mcp-lookup", daemon=True).start()
+        return future

@@ -1,0 +1,144 @@
+"""An MCP server over HTTP: the SDK's transport, bounded and watched.
+
+The SDK reports a bad HTTP answer without its status and headers, and reads a JSON answer of any size. Hooks
+of the HTTP client see every response first. They note the status, end the session at once where a second
+attempt would be no use (rate limits, refused credentials, gateways), and bound the body.
+"""
+
+import ipaddress
+import socket
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.lowlevel
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from kr.errors import SourceFailure
+from kr.sources.reasons import retry_after_seconds
+
+if TYPE_CHECKING:
+    from mcp.client import Transport
+
+MAX_MESSAGE = 1024 * 1024
+"""Bytes of one answer (SPEC 3.7)."""
+
+# 404, 405 and 400 are what older servers say to the newer handshake; the SDK then tries the older one.
+_FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
+_METADATA = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200")))
+
+
+@dataclass
+class Wire:
+    """What was seen on the way, for a better reason than the SDK can give.
+
+    ``fail`` ends the session with ``failure``; ``status`` is the last bad HTTP status of a POST.
+    """
+
+    cancel: Callable[[], None]
+    failure: SourceFailure | None = None
+    status: int | None = None
+    redirect: str | None = None
+
+    def fail(self, failure: SourceFailure) -> None:
+        """Keep the first failure and end the session."""
+        self.failure = self.failure or failure
+        self.cancel()
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response body that ends the session when it passes ``MAX_MESSAGE``."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire) -> None:
+        self._inner = inner
+        self._wire = wire
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > MAX_MESSAGE:
+                self._wire.fail(SourceFailure("the answer is larger than 1 MiB"))
+                await anyio.lowlevel.checkpoint()
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@asynccontextmanager
+async def http_client(
+    headers: dict[str, str], wire: Wire, *, seconds: float
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """Open the HTTP client whose responses ``wire`` watches. Redirects are the SDK's: within the origin only."""
+
+    async def before(request: httpx2.Request) -> None:
+        if await _is_metadata_host(request.url.host):
+            wire.fail(
+                SourceFailure("the server's address is a link-local or metadata address, which is refused")
+            )
+            await anyio.lowlevel.checkpoint()
+
+    async def after(response: httpx2.Response) -> None:
+        if response.request.method == "POST":
+            _note(response, wire)
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in {"", "identity"}:
+            wire.fail(SourceFailure("the answer is compressed, which was not asked for"))
+        if wire.failure is not None:
+            await anyio.lowlevel.checkpoint()
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Bounded(response.stream, wire)
+
+    async with httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "identity"},
+        timeout=seconds,
+        event_hooks={"request": [before], "response": [after]},
+    ) as client:
+        yield client
+
+
+def http_transport(url: str, client: httpx2.AsyncClient) -> "Transport":
+    """Build the SDK's transport over ``client``."""
+    return streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE)
+
+
+def status_reason(status: int) -> str:
+    """Say an HTTP status: ``HTTP 429 Too Many Requests``."""
+    try:
+        return f"HTTP {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP {status}"
+
+
+def _note(response: httpx2.Response, wire: Wire) -> None:
+    status = response.status_code
+    if status < 300:
+        return
+    wire.status = status
+    if response.has_redirect_location:
+        wire.redirect = response.next_request.url.host if response.next_request else None
+    if status in _FINAL:
+        after = retry_after_seconds(response.headers.get("retry-after"), now=datetime.now(UTC))
+        wire.fail(SourceFailure(status_reason(status), retry_after=after if status in {429, 503} else None))
+
+
+async def _is_metadata_host(host: str) -> bool:
+    """Whether a name leads to a cloud's metadata service; one that doesn't resolve is left to the connection."""
+    try:
+        found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return any(_is_metadata(str(row[4][0])) for row in found)
+
+
+def _is_metadata(text: str) -> bool:
+    address = ipaddress.ip_address(text.partition("%")[0])
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    return address.is_link_local or address in _METADATA

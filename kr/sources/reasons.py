@@ -1,0 +1,93 @@
+"""Short, harmless reasons for a source's failure, and the pause that a server asks for. Pure."""
+
+import re
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from kr.values import ServerConfig
+
+MAX_REASON = 200
+"""Characters of a reason; the rest is cut."""
+
+_SHORTEST_SECRET = 4
+_SECRET_FLAG = re.compile(r"(?i)(?:key|token|secret|password|passwd|auth|bearer)")
+_LONGEST_NUMBER = 12
+
+
+def one_line(text: str, *, limit: int = MAX_REASON) -> str:
+    """Make ``text`` one printable line of at most ``limit`` characters, cut with an ellipsis.
+
+    Control, bidirectional and invisible characters go: the line ends in a terminal, a log and YAML.
+    """
+    start = text[: limit * 20]
+    visible = "".join(char if char.isprintable() else " " for char in start)
+    line = " ".join(visible.split())
+    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+
+
+def secrets_of(server: ServerConfig) -> tuple[str, ...]:
+    """Everything of a server's configuration that no message may repeat, longest first.
+
+    Header and environment values, and their words (``Bearer abc``); the URL's user information and query
+    values; arguments that follow a flag named like a key. Values under four characters hide nothing.
+    """
+    found: set[str] = set()
+    for value in (*server.headers.values(), *server.env.values(), *_secret_arguments(server.args)):
+        found.update((value, *value.split()))
+    if server.url:
+        found.update(_secrets_of_url(server.url))
+    kept = {
+        secret
+        for secret in found
+        if len(secret) >= _SHORTEST_SECRET and secret.lower() not in {"bearer", "basic"}
+    }
+    return tuple(sorted(kept, key=len, reverse=True))
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Put ``***`` for every secret in ``text``. ``secrets`` are longest first."""
+    for secret in secrets:
+        text = text.replace(secret, "***")
+    return text
+
+
+def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
+    """Read a ``Retry-After`` header, seconds or an HTTP date (RFC 9110, 10.2.3), as seconds from ``now``.
+
+    A date that has passed is 0. What is neither is None.
+    """
+    text = (value or "").strip()
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) and len(text) <= _LONGEST_NUMBER:
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (aware - now).total_seconds())
+
+
+def _secret_arguments(args: tuple[str, ...]) -> Iterable[str]:
+    for index, arg in enumerate(args):
+        name, _, value = arg.partition("=")
+        if not name.startswith("-") or not _SECRET_FLAG.search(name):
+            continue
+        yield value or (args[index + 1] if index + 1 < len(args) else "")
+
+
+def _secrets_of_url(url: str) -> Iterable[str]:
+    try:
+        parts = urlsplit(url)
+        user, password = parts.username, parts.password
+    except ValueError:
+        yield url
+        return
+    for value in (user, password, *(value for _, value in parse_qsl(parts.query))):
+        if value:
+            yield from (value, unquote(value))
+    if parts.query:
+        yield parts.query
+    if "@" in parts.netloc:
+        yield parts.netloc.rpartition("@")[0]
