@@ -1,0 +1,44 @@
+"""Characters that must not come through from an untrusted text (SPEC 3.7).
+
+Control characters and terminal escapes, bidirectional controls, and everything that shows nothing: such
+characters hide instructions from people, reorder what they read, or repaint their terminal.
+"""
+
+import re
+
+# ECMA-48: control sequences (colours, cursor), command strings (titles, hyperlinks), other escapes.
+_TERMINAL = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    r"|\x1b[ -/]{0,8}[0-~]"
+)
+_LINE_BREAK = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
+_NOT_SHOWN = re.compile(
+    "["
+    "\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line breaks
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    "\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+    "\ud800-\udfff"  # lone surrogates, which no file can hold
+    "]"
+    # The two selectors of text and emoji style may follow a sign that has both styles; anywhere else, and
+    # in a row, they can carry hidden data.
+    "|(?<![#*0-9\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
+)
+_SPACES = re.compile(r"\s+")
+
+
+def strip_invisible(text: str) -> str:
+    r"""Return the text without control, bidirectional and invisible characters and terminal escapes.
+
+    Tabs stay; every kind of line break becomes ``\n``, so that all readers agree on where lines end.
+    """
+    text = _TERMINAL.sub("", text)
+    # Removing one may bring an emoji selector behind a sign that it does not belong to, which is harmless.
+    return _NOT_SHOWN.sub("", _LINE_BREAK.sub("\n", text))
+
+
+def one_line(text: str, limit: int = 500) -> str:
+    """Return the visible text as one trimmed line of at most ``limit`` characters, cut with ``…``."""
+    line = _SPACES.sub(" ", strip_invisible(text[: 20 * limit])).strip()
+    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

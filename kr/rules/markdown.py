@@ -1,0 +1,243 @@
+"""Untrusted Markdown, taken apart and written anew (SPEC 3.7).
+
+A source's text is parsed as CommonMark with tables, and every block is rendered again from its tokens:
+prose, lists and tables as quoted lines (``> ``), code as it was, in a fence. No line that a source wrote can
+be taken for one of kr's own: code that holds a line like a heading or a header of a report is quoted too.
+"""
+
+import functools
+import re
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from kr.rules.characters import strip_invisible
+from kr.rules.inline import as_paragraph, render_inline
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+MAX_CHARS = 300_000
+"""How much of one text is read; the rest is cut off before parsing."""
+
+_MAX_PIECE = 4000  # of inline content: what is quadratic in the parser stays small
+_MAX_NESTING = 40
+_MAX_COLUMNS = 40
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
+_BACKTICKS = re.compile("`+")
+_LIKE_OURS = re.compile(
+    r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d)",
+    re.MULTILINE,
+)
+
+Kind = Literal["heading", "prose", "list", "table", "code"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Block:
+    """One block of a text, cleaned.
+
+    ``text`` is the code itself for ``code``, Markdown without quote marks for the others (for ``heading``
+    the heading's words). Unless it is code, it is bounded to a few thousand characters.
+    """
+
+    kind: Kind
+    text: str
+    language: str | None = None
+
+
+def split(text: str) -> tuple[Block, ...]:
+    """Take an untrusted text apart into blocks, in its order. Never raises; time is bounded."""
+    source = _FRONT_MATTER.sub("", strip_invisible(text[:MAX_CHARS]))
+    walker = _Walker()
+    environment: dict[str, object] = {}
+    for token in _parser().parse(source, environment):
+        walker.take(token, environment)
+    return tuple(walker.blocks)
+
+
+def render(block: Block) -> str:
+    """Return a block as it stands in a report: a fence, or quoted lines. No newline at the end."""
+    if block.kind == "code":
+        return fence(block.text, block.language)
+    return quote(f"**{block.text}**" if block.kind == "heading" else block.text)
+
+
+def clean(text: str) -> str:
+    """Return an untrusted Markdown text as blocks that are safe to stand in a report."""
+    return "\n\n".join(render_all(split(text)))
+
+
+def render_all(blocks: Iterable[Block]) -> list[str]:
+    """Render blocks; neighbours that are quoted make one quotation."""
+    parts: list[str] = []
+    joined = False
+    for block in blocks:
+        quoted = block.kind != "code"
+        if quoted and joined:
+            parts[-1] += f"\n>\n{render(block)}"
+        else:
+            parts.append(render(block))
+        joined = quoted
+    return parts
+
+
+def quote(text: str) -> str:
+    """Prefix every line with ``> ``."""
+    return "\n".join(f"> {line}" if line else ">" for line in text.split("\n"))
+
+
+def fence(code: str, language: str | None = None) -> str:
+    """Put code, unchanged, into a fence that it cannot close; quoted when a line of it looks like kr's own."""
+    longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
+    marks = "`" * max(3, longest + 1)
+    end = "" if code.endswith("\n") else "\n"
+    text = f"{marks}{language or ''}\n{code}{end}{marks}"
+    return quote(text) if _LIKE_OURS.search(code) else text
+
+
+@functools.cache
+def _parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    parser = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING}).enable("table")
+    # Inline content is parsed by the walker, in pieces.
+    parser.core.ruler.disable(["inline", "text_join"])
+    # Dangerous links are dropped when they are rendered; refused here, they would stay as text.
+    parser.validateLink = _accept  # type: ignore[method-assign]
+    return parser
+
+
+def _accept(url: str) -> bool:  # noqa: ARG001 - the parser's signature
+    return True
+
+
+class _Walker:
+    """Turns the flat list of tokens into blocks; lists and quotations around code are split at it."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._heading = False
+        self._markers: list[str] = []  # of the open list items, outermost first
+        self._marker: str | None = None  # of an item whose first line is still to come
+        self._list: list[str] = []
+        self._rows: list[list[str]] | None = None
+
+    def take(self, token: "Token", environment: dict[str, object]) -> None:
+        match token.type:
+            case "inline":
+                self._inline(token, environment)
+            case "fence" | "code_block":
+                self._code(token)
+            case "heading_open" | "heading_close":
+                self._heading = token.type == "heading_open"
+            case "list_item_open":
+                marker = f"{token.info}{token.markup}" if token.info else "-"
+                self._markers.append(marker)
+                self._marker = marker
+            case "list_item_close":
+                self._markers.pop()
+                self._marker = None
+                if not self._markers or sum(map(len, self._list)) > _MAX_PIECE:
+                    self._end_list()
+            case "table_open":
+                self._end_list()
+                self._rows = []
+            case "tr_open" if self._rows is not None:
+                self._rows.append([])
+            case "table_close":
+                self._end_table()
+            case _:
+                pass  # raw HTML and rules are dropped, other tokens only enclose
+
+    def _inline(self, token: "Token", environment: dict[str, object]) -> None:
+        pieces = [piece for piece in _rendered(token.content, environment) if piece]
+        if self._rows:
+            self._rows[-1].append(" ".join(pieces))
+        elif self._heading:
+            words = " ".join(pieces).replace("\n", " ").replace("**", "")
+            self._add("heading", words)
+        elif self._markers:
+            for piece in pieces:
+                self._list_line(piece)
+        else:
+            for piece in pieces:
+                self._add("prose", piece)
+
+    def _list_line(self, text: str) -> None:
+        outer = " " * sum(len(marker) + 1 for marker in self._markers[:-1])
+        inner = outer + " " * (len(self._markers[-1]) + 1)
+        if self._marker is None:
+            self._list.append("")
+        first = inner if self._marker is None else f"{outer}{self._marker} "
+        self._list.append(first + text.replace("\n", f"\n{inner}"))
+        self._marker = None
+
+    def _end_list(self) -> None:
+        text = textwrap.dedent("\n".join(self._list)).strip("\n")
+        self._list.clear()
+        self._add("list", text)
+
+    def _code(self, token: "Token") -> None:
+        named = _LANGUAGE.match(strip_invisible(token.info).strip())
+        if token.content.strip():
+            self._add("code", token.content, named[0] if named else None)
+
+    def _end_table(self) -> None:
+        rows = [_row(cells) for cells in self._rows or []]
+        width = min(len((self._rows or [[]])[0]), _MAX_COLUMNS)
+        self._rows = None
+        head = [rows[0], "|" + " --- |" * width] if rows else []
+        part: list[str] = []
+        for row in rows[1:]:
+            if part and sum(map(len, part)) + len(row) > _MAX_PIECE:
+                self._add("table", "\n".join([*head, *part]))
+                part = []
+            part.append(row)
+        self._add("table", "\n".join([*head, *part]))
+
+    def _add(self, kind: Kind, text: str, language: str | None = None) -> None:
+        if kind != "list" and self._list:
+            self._end_list()
+        if text.strip():
+            self.blocks.append(Block(kind=kind, text=text, language=language))
+
+
+def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:
+    parser = _parser()
+    for piece in _pieces(content):
+        tokens: list[Token] = []
+        parser.inline.parse(piece, parser, environment, tokens)
+        yield render_inline(tokens)
+
+
+def _pieces(content: str) -> Iterable[str]:
+    start = 0
+    while len(content) - start > _MAX_PIECE:
+        window = content[start : start + _MAX_PIECE]
+        cut = max(window.rfind("\n"), window.rfind(" ")) + 1 or _MAX_PIECE
+        yield window[:cut]
+        start += cut
+    yield content[start:]
+
+
+def _row(cells: Sequence[str]) -> str:
+    shown = (cell.replace("\n", " ").replace("|", r"\|") for cell in cells[:_MAX_COLUMNS])
+    return "| " + " | ".join(shown) + " |"
+
+
+__all__ = [
+    "MAX_CHARS",
+    "Block",
+    "Kind",
+    "as_paragraph",
+    "clean",
+    "fence",
+    "quote",
+    "render",
+    "render_all",
+    "split",
+]

@@ -1,0 +1,91 @@
+"""How sure a report is, and how a research request ended (SPEC 3.7 and 3.9; seed 000, steps 6.2 and 9)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from kr.values import Answer, Confidence, Consulted
+
+ResearchStatus = Literal[
+    "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
+]
+
+CONTEXT7 = "context7"
+DEEPWIKI = "deepwiki"
+WEB_SEARCH = "web_search"
+LOCAL_DOCS = "local_docs"
+
+_READ_FOR_AGREEMENT = 100_000  # characters of a page
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """What happened to one research request."""
+
+    refused: bool = False
+    """Validation failed, or research is disabled."""
+    fresh_hit: bool = False
+    consulted: tuple[Consulted, ...] = ()
+    budget_ended: bool = False
+    """A source was not asked because the budget was empty."""
+    written: bool = True
+    """Both the report and its index row are on disk."""
+
+    @property
+    def answered(self) -> bool:
+        """Whether a source of the chain answered. The installed package's own documentation is none."""
+        return any(row.status == "success" and row.source != LOCAL_DOCS for row in self.consulted)
+
+
+def research_status(course: Course) -> ResearchStatus:
+    """Return the first status of SPEC 3.9's table that holds."""
+    asked = {row.status for row in course.consulted if row.source != LOCAL_DOCS}
+    if course.refused:
+        return "failure"
+    if course.fresh_hit:
+        return "cache-hit"
+    if not course.answered:
+        return "budget-exhausted" if course.budget_ended else "degraded"
+    if not course.written:
+        return "partial"
+    # The chain stops at the first answer, so whatever failed was asked before it.
+    if "timeout" in asked:
+        return "timeout"
+    return "partial" if "unavailable" in asked else "success"
+
+
+def confidence(answers: Iterable[Answer], question: str, *, has_code: bool) -> Confidence:
+    """Return the confidence of a report made from ``answers`` (SPEC 3.7's table).
+
+    ``has_code`` tells whether Context7's answer holds at least one code example. No answers at all (a stale
+    baseline, a skeleton) is ``low``.
+    """
+    by_source = {answer.source: answer for answer in answers}
+    if CONTEXT7 in by_source:
+        return "high" if has_code else "medium"
+    if DEEPWIKI in by_source:
+        return "medium"
+    web = by_source.get(WEB_SEARCH)
+    return "medium" if web and agree(_pages(web), question) else "low"
+
+
+def agree(pages: Sequence[str], question: str) -> bool:
+    """Tell whether two or more pages speak of the question: each holds at least half of its keywords."""
+    from kr.rules.keywords import keywords
+    from kr.rules.passages import words_of
+
+    asked = set(keywords(question))
+    if not asked:
+        return False
+    speaking = (page for page in pages if 2 * len(asked & words_of(page)) >= len(asked))
+    return next(speaking, None) is not None and next(speaking, None) is not None
+
+
+def _pages(answer: Answer) -> list[str]:
+    # Passages of one address are one page: a page agrees with itself only.
+    pages: dict[str | None, str] = {}
+    for passage in answer.passages:
+        url = passage.url or answer.url
+        text = f"{pages.get(url, '')}\n{passage.title or ''}\n{passage.text}"
+        pages[url] = text[:_READ_FOR_AGREEMENT]
+    return list(pages.values())
