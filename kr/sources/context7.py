@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from kr.errors import SourceFailure
 from kr.sources.base import Ask
@@ -16,8 +16,10 @@ from kr.sources.context7_text import (
     repository_of,
     split_version,
 )
-from kr.sources.mcp_client import McpSession, converse
 from kr.values import Answer, Passage, ServerConfig
+
+if TYPE_CHECKING:
+    from kr.sources.mcp_client import McpSession
 
 _MAX_QUESTION = 4000
 _TOKENS = 10_000
@@ -38,8 +40,9 @@ class Context7:
 
         A remembered ``ask.library_id`` spares the search; one that is not known any more is searched again.
         """
+        from kr.sources.mcp_client import converse
 
-        async def dialogue(session: McpSession) -> Answer:
+        async def dialogue(session: "McpSession") -> Answer:
             return await _Research(session, ask).answer()
 
         return converse(self.server, dialogue, timeout=timeout)
@@ -59,7 +62,7 @@ class _UnknownLibrary(SourceFailure):
 class _Research:
     """One question in one session."""
 
-    def __init__(self, session: McpSession, ask: Ask) -> None:
+    def __init__(self, session: "McpSession", ask: Ask) -> None:
         self._session = session
         self._ask = ask
 

@@ -89,17 +89,17 @@ def fits(framework: str, library: Library) -> bool:
     """Whether a library is the framework and not merely about it.
 
     Case, spaces, ``-``, ``_``, ``.`` and a suffix ``.js`` are no difference; ``+`` and ``#`` are (C, C++, C#).
-    A scoped name (``@vue/reactivity``, ``owner/repo``) fits the same title or id, or a last part ``reactivity``
-    under an owner of that name.
+    A framework given as ``owner/repo`` fits the same id, a scoped one (``@vue/reactivity``) the same title or
+    id, or a last part ``reactivity`` under an owner whose name begins with the scope.
     """
     wanted = _names(framework)
     if wanted & (_names(library.title) | _names(library.id) | _names(library.id.rpartition("/")[2])):
         return True
-    scope, slash, last = framework.lstrip("@").partition("/")
-    if not slash or "/" in last:
+    scoped = re.fullmatch(r"@([^/]+)/([^/]+)", framework.strip())
+    if scoped is None:
         return False
-    owner = _squash(library.id.split("/")[-2])
-    return bool(_names(last) & _names(library.id.rpartition("/")[2])) and owner.startswith(_squash(scope))
+    owner, last = library.id.split("/")[-2:]
+    return bool(_names(scoped[2]) & _names(last)) and _squash(owner).startswith(_squash(scoped[1]) or "/")
 
 
 def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
@@ -121,7 +121,7 @@ def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
         is_release = int(not listed[4])
         is_exact = int((its_minor, its_patch, is_release) == (minor, patch, 1))
         closeness = -abs(its_minor - minor) if minor is not None else 0
-        rank = (is_exact, is_release, closeness, its_minor, its_patch)
+        rank = (is_exact, closeness, is_release, its_minor, its_patch)
         if best is None or rank > best[0]:
             best = (rank, version)
     return best[1] if best else None

@@ -2,14 +2,16 @@
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure
 from kr.sources.base import Ask
-from kr.sources.mcp_client import McpSession, converse
 from kr.sources.reasons import one_line
 from kr.values import Answer, Passage, ServerConfig
+
+if TYPE_CHECKING:
+    from kr.sources.mcp_client import McpSession
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
 _MAX_QUESTION = 4000
@@ -43,9 +45,11 @@ class DeepWiki:
             raise SourceFailure(
                 f"no repository known for {one_line(ask.query.framework, limit=80)}", is_fault=False
             )
+        from kr.sources.mcp_client import converse
+
         question = ask.query.question[:_MAX_QUESTION]
 
-        async def dialogue(session: McpSession) -> Answer:
+        async def dialogue(session: "McpSession") -> Answer:
             tool = session.choose("ask_wiki_question", "ask_question")
             reply = await session.call(tool, {"repoName": repository, "question": question})
             return read_answer(reply.text, repository, is_error=reply.is_error)

@@ -10,7 +10,7 @@ import asyncio
 import importlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _PAGES = 10
 _FAREWELL = 1.0
 """Seconds for leaving a session whose answer is there."""
 
-_STOPPING = 4.0
+_STOPPING = 2.5
 """Seconds that a session may take to stop after its deadline or an interruption."""
 
 
@@ -203,7 +203,11 @@ class _Run(Generic[T]):
             if self._process is not None and self._process.junk_lines and not self._process.messages:
                 return SourceFailure("the server writes what is no JSON-RPC message")
             return SourceTimeout(f"no answer within {self._timeout:g} s")
-        return _translate(self._error, self._server, self._wire)
+        if self._wire.status is not None:
+            return self._wire.refusal()
+        from kr.sources.mcp_errors import translate
+
+        return translate(self._error, command=self._server.command)
 
 
 async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
@@ -220,59 +224,9 @@ async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
     return tools
 
 
-def _translate(error: BaseException, server: ServerConfig, wire: "Wire") -> SourceFailure:
-    """Say a foreign exception in a few words. The first leaf of a group that says something wins."""
-    import httpx2
-    from mcp import MCPError
-
-    from kr.sources.mcp_http import status_reason
-
-    leaves = list(_leaves(error))
-    if wire.status is not None:
-        where = f", a redirect to {wire.redirect} that is not followed" if wire.redirect else ""
-        return SourceFailure(status_reason(wire.status) + where)
-    for leaf in leaves:
-        match leaf:
-            case MCPError():
-                return SourceFailure(f"the server answered: {leaf.message}")
-            case httpx2.TimeoutException() | TimeoutError():
-                return SourceTimeout("the connection timed out")
-            case httpx2.ConnectError():
-                return SourceFailure(f"cannot connect: {_cause(leaf)}")
-            case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-                return SourceFailure("the server's URL or headers are not valid", is_fault=False)
-            case httpx2.HTTPError() | httpx2.StreamError():
-                return SourceFailure(f"the connection broke ({type(leaf).__name__})")
-            case FileNotFoundError() if server.command:
-                return SourceFailure(f"command not found: {server.command}")
-            case OSError():
-                return SourceFailure(f"the system refused: {leaf.strerror or type(leaf).__name__}")
-    kind = type(leaves[0]).__name__ if leaves else type(error).__name__
-    return SourceFailure(f"the server or its configuration does not follow the protocol ({kind})")
-
-
-def _leaves(error: BaseException) -> Iterator[BaseException]:
-    if isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from _leaves(inner)
-    else:
-        yield error
-
-
-def _cause(error: BaseException) -> str:
-    """Find the system's own words beneath a connection error, which says little by itself."""
-    inner: BaseException | None = error
-    while inner is not None:
-        for leaf in _leaves(inner):
-            if isinstance(leaf, OSError) and leaf.strerror:
-                return leaf.strerror
-        inner = inner.__cause__ or inner.__context__
-    return str(error) or type(error).__name__
-
-
 def _import_quietly() -> None:
     """Import the SDK, and keep its diagnostics off standard error: each is reported as a reason instead."""
-    for name in ("mcp.client", "kr.sources.mcp_http", "kr.sources.mcp_stdio"):
+    for name in ("mcp.client", "kr.sources.mcp_errors", "kr.sources.mcp_http", "kr.sources.mcp_stdio"):
         importlib.import_module(name)  # all of them before the clock starts
 
     for name in ("client", "mcp.client", "mcp.shared", "httpx2", "httpcore2"):
@@ -281,6 +235,7 @@ def _import_quietly() -> None:
 
 def _quiet_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
+    loop.set_debug(False)
     loop.set_exception_handler(lambda _loop, _context: None)
     loop.set_default_executor(_DaemonExecutor())
     return loop

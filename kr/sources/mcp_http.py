@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import anyio
 import anyio.lowlevel
@@ -49,6 +50,11 @@ class Wire:
         """Keep the first failure and end the session."""
         self.failure = self.failure or failure
         self.cancel()
+
+    def refusal(self) -> SourceFailure:
+        """Say the last bad status, and where a redirect that is not followed leads."""
+        where = f", a redirect to {self.redirect} that is not followed" if self.redirect else ""
+        return SourceFailure(status_reason(self.status or 0) + where)
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -122,10 +128,18 @@ def _note(response: httpx2.Response, wire: Wire) -> None:
         return
     wire.status = status
     if response.has_redirect_location:
-        wire.redirect = response.next_request.url.host if response.next_request else None
+        wire.redirect = _host_of(response.headers.get("location", ""))
     if status in _FINAL:
         after = retry_after_seconds(response.headers.get("retry-after"), now=datetime.now(UTC))
         wire.fail(SourceFailure(status_reason(status), retry_after=after if status in {429, 503} else None))
+
+
+def _host_of(location: str) -> str | None:
+    """Tell where a redirect leads: the host alone, since paths and queries may carry secrets."""
+    try:
+        return urlsplit(location).hostname
+    except ValueError:
+        return None
 
 
 async def _is_metadata_host(host: str) -> bool:

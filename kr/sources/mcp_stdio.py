@@ -42,6 +42,7 @@ class StdioServer:
         self._wire = wire
         self._process: subprocess.Popen[bytes] | None = None
         self._tail = b""
+        self._tail_is_complete = False
         self._in_a_hurry = False
         self.junk_lines = 0
         self.messages = 0
@@ -80,6 +81,9 @@ class StdioServer:
                     yield incoming, outgoing
                 finally:
                     tasks.cancel_scope.cancel()
+        except BaseException:
+            self._in_a_hurry = True
+            raise
         finally:
             with anyio.CancelScope(shield=True):
                 await self._stop(process, pipes)
@@ -121,7 +125,7 @@ class StdioServer:
         """Say that the server closed its output: end the session, with what it said last."""
         process = self._process
         if process is not None:
-            await _until(lambda: process.poll() is not None, _OWN_ACCORD)
+            await _until(lambda: process.poll() is not None and self._tail_is_complete, _OWN_ACCORD)
         status = process.returncode if process is not None else None
         how = "closed its output" if status is None else f"ended with exit status {status}"
         tail = self.stderr_tail
@@ -130,6 +134,7 @@ class StdioServer:
     async def _keep_tail(self, stderr: asyncio.StreamReader) -> None:
         while chunk := await stderr.read(_TAIL):
             self._tail = (self._tail + chunk)[-_TAIL:]
+        self._tail_is_complete = True
 
     @staticmethod
     async def _write(
@@ -151,10 +156,11 @@ class StdioServer:
                 file.close()
         if not self._in_a_hurry:
             await _until(lambda: process.poll() is not None, _OWN_ACCORD)
-        for number, patience in ((signal.SIGTERM, _TERMINATED), (signal.SIGKILL, _KILLED)):
-            if not _signal_group(process.pid, number):
-                break
-            await _until(lambda: process.poll() is not None and not _signal_group(process.pid, 0), patience)
+        if _signal_group(process.pid, signal.SIGTERM):
+            await _until(
+                lambda: process.poll() is not None and not _signal_group(process.pid, 0), _TERMINATED
+            )
+        _signal_group(process.pid, signal.SIGKILL)
         await _until(lambda: process.poll() is not None, _KILLED)
 
 

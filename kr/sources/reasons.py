@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kr.values import ServerConfig
@@ -61,6 +60,8 @@ def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
     text = (value or "").strip()
     if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) and len(text) <= _LONGEST_NUMBER:
         return float(text)
+    from email.utils import parsedate_to_datetime
+
     try:
         date = parsedate_to_datetime(text)
     except (ValueError, IndexError, TypeError, OverflowError):
