@@ -12,6 +12,7 @@
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
     ├── ReportUnwritable     a report file can't be written
+    ├── ExportFailed         a YAML file can't be written
     └── SourceFailure        a research source gave no answer
         └── SourceTimeout    it gave none in time
 
@@ -98,6 +99,12 @@ class ReportUnwritable(KrError):
     """A report file can't be written. The message names the path and the system's reason."""
 
     code = "report_write_failed"
+
+
+class ExportFailed(KrError):
+    """A YAML file can't be written. The message names the path and the system's reason."""
+
+    code = "export_failed"
 
 
 class SourceFailure(KrError):

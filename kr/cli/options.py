@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from kr.app import App
 
 Format = Literal["yaml", "json", "text"]
 F = TypeVar("F", bound=Callable[..., Any])
@@ -53,3 +56,17 @@ def common_options(function: F) -> F:
 def common(ctx: click.Context) -> Common:
     """Give what the common options of a command, and of ``kr`` before it, said together."""
     return ctx.ensure_object(Common)
+
+
+def open_app(ctx: click.Context) -> "App":
+    """Build the app that the common options ask for; logging goes to standard error from here on."""
+    import logging
+
+    from kr.app import open_app as build
+    from kr.cli.progress import make_progress
+
+    said = common(ctx)
+    # Ours in full where it is wanted; other libraries speak up only when something is wrong.
+    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
+    logging.getLogger("kr").setLevel(logging.INFO if said.verbose else logging.WARNING)
+    return build(config=said.config, knowledge_base=said.kb, progress=make_progress())

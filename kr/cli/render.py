@@ -15,12 +15,16 @@ from kr.cli.options import Common
 View = Callable[[Any], str]
 
 
+def wants_text(common: Common) -> bool:
+    """Tell whether a person reads the answer: asked for, or at a terminal."""
+    return common.format == "text" or (common.format is None and sys.stdout.isatty())
+
+
 def emit(value: Any, common: Common, view: View) -> None:
     """Print ``value`` (nested plain data) to standard output in the format that is wanted."""
-    chosen = common.format or ("text" if sys.stdout.isatty() else "yaml")
-    if chosen == "text":
+    if wants_text(common):
         text = view(value)
-    elif chosen == "json":
+    elif common.format == "json":
         text = to_json(value)
     else:
         text = to_yaml(value)

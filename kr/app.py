@@ -1,0 +1,188 @@
+"""The composition root: the one place that reads the environment and builds everything.
+
+``App`` holds the operations; the command line, and later MCP and HTTP, are thin faces over it.
+"""
+
+import logging
+import os
+import uuid
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
+from kr.contracts.requests import Parsed, ResearchRequest, parse_request
+from kr.documents import read_document
+from kr.errors import ConfigError, InvalidRequest, StoreError
+from kr.settings import Settings, load_settings
+from kr.store.rows import RequestRow
+from kr.store.store import Store
+from kr.store.times import to_text
+
+if TYPE_CHECKING:
+    from kr.research.chain import Progress
+    from kr.research.pipeline import Researcher
+
+logger = logging.getLogger(__name__)
+
+DISABLED = "Knowledge research disabled in config"
+"""The error of seed 000, "State Preconditions"."""
+
+Clock = Callable[[], datetime]
+
+
+def utc_now() -> datetime:
+    """Tell the time; everything below takes it as an argument."""
+    return datetime.now(UTC)
+
+
+class App:
+    """The operations of kr over one configuration. Close it, or use it as a context manager."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        environ: Mapping[str, str],
+        cwd: Path,
+        progress: "Progress",
+        clock: Clock = utc_now,
+    ) -> None:
+        self.settings = settings
+        self.store = Store(settings.database_url, settings.knowledge_base)
+        self._environ = environ
+        self._cwd = cwd
+        self._progress = progress
+        self._clock = clock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the database."""
+        try:
+            self.store.close()
+        except StoreError as error:
+            logger.warning("%s", error)
+
+    def research_document(self, data: bytes, *, include_report: bool = False) -> Envelope:
+        """Answer a request document of either mode of F1: any bytes in, an envelope out."""
+        try:
+            document = read_document(data)
+        except InvalidRequest as error:
+            return self._refuse({}, *validation_problems(error.fields))
+        for warning in document.warnings:
+            logger.warning("%s", warning)
+        return self._handle(document.data, include_report=include_report)
+
+    def research_question(
+        self,
+        framework: str,
+        question: str,
+        *,
+        include_report: bool = False,
+        framework_version: str | None = None,
+        topic: str | None = None,
+        tag: tuple[str, ...] = (),
+        story_key: str = "0-0",
+        session_id: str | None = None,
+        max_calls: int | None = None,
+        timeout: int | None = None,
+    ) -> Envelope:
+        """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
+        from kr.rules.question import derive_tags, derive_topic
+
+        data = {
+            "story_key": story_key,
+            "mode": "research",
+            "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+            "research_query": {
+                "framework": framework,
+                "framework_version": framework_version or self._detect_version(framework),
+                "topic": topic or derive_topic(question),
+                "tags": list(tag) or derive_tags(framework, question),
+                "question": question,
+            },
+            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
+        }
+        return self._handle(data, include_report=include_report)
+
+    def _handle(self, data: Mapping[str, Any], *, include_report: bool) -> Envelope:
+        try:
+            parsed: Parsed = parse_request(data)
+        except InvalidRequest as error:
+            return self._refuse(data, *validation_problems(error.fields))
+        for warning in parsed.warnings:
+            logger.warning("%s", warning)
+        if not self.settings.knowledge_research.enabled:
+            return self._refuse(data, Problem(type="disabled", message=DISABLED))
+        if isinstance(parsed.request, ResearchRequest):
+            return self._researcher().research(parsed.request, include_report=include_report)
+        return self._refuse(data, Problem(type="not_available", message="lessons-inject is not built yet"))
+
+    def _refuse(self, data: Mapping[str, Any], *problems: Problem) -> Envelope:
+        """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
+        envelope = failure(data, *problems)
+        query = data.get("research_query")
+        asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
+        row = RequestRow(
+            id=uuid.uuid4().hex,
+            at=to_text(self._clock()),
+            mode=_text(envelope.mode),
+            status="failure",
+            story_key=_text(envelope.story_key),
+            session_id=_text(envelope.session_id),
+            framework=_text(asked.get("framework")),
+            framework_version=_text(asked.get("framework_version")),
+            topic=_text(asked.get("topic")),
+            duration_ms=0,
+        )
+        try:
+            with self.store.write() as unit:
+                unit.requests.record(row)
+        except StoreError as error:
+            logger.warning("%s", error)
+        return envelope
+
+    def _detect_version(self, framework: str) -> str:
+        from kr.projects.dependencies import version_of
+        from kr.rules.freshness import UNKNOWN_VERSION
+
+        for folder in dict.fromkeys((self._cwd, self.settings.project_root)):
+            version = version_of(folder, framework)
+            if version:
+                return version
+        return UNKNOWN_VERSION
+
+    def _researcher(self) -> "Researcher":
+        from kr.composition import build_researcher
+
+        return build_researcher(
+            self.settings,
+            self.store,
+            environ=self._environ,
+            cwd=self._cwd,
+            progress=self._progress,
+            clock=self._clock,
+        )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def open_app(*, config: Path | None, knowledge_base: Path | None, progress: "Progress") -> App:
+    """Read the environment and the configuration, and build the app. Raises ``ConfigError``."""
+    environ = dict(os.environ)
+    try:
+        cwd = Path.cwd()
+    except OSError as error:
+        raise ConfigError(f"the working directory is gone: {error.strerror}") from error
+    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
+    for warning in settings.warnings:
+        logger.warning("%s", warning)
+    return App(settings, environ=environ, cwd=cwd, progress=progress)

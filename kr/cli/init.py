@@ -1,0 +1,35 @@
+"""``kr init``: a configuration that fits the machine, and an empty knowledge base."""
+
+from typing import Any
+
+import click
+
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+
+_EPILOG = """\b
+Examples:
+  kr init
+  kr init --kb shared/knowledge-base
+"""
+
+
+@click.command("init", epilog=_EPILOG)
+@common_options
+@click.pass_context
+def command(ctx: click.Context) -> int:
+    """Write kr.yaml and create the knowledge base.
+
+    Nothing is overwritten, and it may be run again: where a file exists already, it says what to add.
+    """
+    with open_app(ctx) as app:
+        done = app.initialize()
+        emit(done, common(ctx), view)
+    return 0
+
+
+def view(value: dict[str, Any]) -> str:
+    """Make the readable view: a line per file, then what to add by hand."""
+    lines = [f"{click.style(item['state'], bold=True):<8}  {item['path']}" for item in value["files"]]
+    lines += [f"\n{hint}" for hint in value["hints"]]
+    return "\n".join(lines)

@@ -1,0 +1,186 @@
+"""Builds the researcher from the settings: the sources, the persona, the policy."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kr.errors import SourceFailure
+from kr.research.breaker import StoredBreaker
+from kr.research.chain import Breaker, Progress
+from kr.research.pipeline import Researcher
+from kr.research.run import Policy, Services
+from kr.research.shelf import Shelf
+from kr.rules.freshness import Limits
+from kr.settings import Settings
+from kr.sources.base import Ask, Source
+from kr.store.store import Store
+from kr.values import Answer, ServerConfig
+
+if TYPE_CHECKING:
+    from kr.rules.persona import Persona
+    from kr.settings.model import Server
+
+_PROBE_SECONDS = 60.0
+
+
+class NotConfigured:
+    """Stands in the chain for a source that has no server: it says so when it is asked."""
+
+    is_charged = True
+
+    def __init__(self, name: str, *, is_mcp: bool, hint: str) -> None:
+        self.name = name
+        self.is_mcp = is_mcp
+        self._hint = hint
+
+    def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
+        """Refuse, with a hint at the setting that is missing."""
+        raise SourceFailure(f"not configured ({self._hint})", is_fault=False)
+
+
+def build_researcher(
+    settings: Settings,
+    store: Store,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    progress: Progress,
+    clock: Callable[[], datetime],
+) -> Researcher:
+    """Build what answers research requests. Nothing is asked, opened or loaded yet."""
+    services = _services(settings, store, environ=environ, cwd=cwd, progress=progress, clock=clock)
+    return Researcher(_policy(settings), services)
+
+
+def _policy(settings: Settings) -> Policy:
+    config = settings.knowledge_research
+    return Policy(
+        limits=Limits(
+            ttl_days=config.cache_ttl_days,
+            archive_after_days=config.archive_after_days,
+            max_age_days=config.max_age_days,
+        ),
+        fuzzy=config.cache_fuzzy_match,
+        floor=config.cache_match_floor,
+        per_story=config.max_calls_per_story,
+        timeout=config.timeout_seconds,
+        overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
+        max_entries=config.max_entries,
+    )
+
+
+def _services(
+    settings: Settings,
+    store: Store,
+    *,
+    environ: Mapping[str, str],
+    cwd: Path,
+    progress: Progress,
+    clock: Callable[[], datetime],
+) -> Services:
+    config = settings.knowledge_research
+    fallback = config.fallback_if_mcp_unavailable
+
+    def breaker(shelf: Shelf, owner: str) -> Breaker:
+        return StoredBreaker(
+            shelf,
+            owner,
+            failures=config.circuit_breaker.failures,
+            pause_seconds=config.circuit_breaker.pause_seconds,
+            probe_seconds=_PROBE_SECONDS,
+            clock=clock,
+        )
+
+    return Services(
+        store=store,
+        sources=[_source(name, settings, environ) for name in config.sources],
+        fallback=_source(fallback, settings, environ) if fallback else None,
+        local_docs=_local_docs(settings, environ, cwd),
+        breaker=breaker,
+        persona=lambda: _persona(settings, environ),
+        repository=lambda framework: _repository(settings, environ, cwd, framework),
+        export=_export(settings, store),
+        progress=progress,
+        clock=clock,
+    )
+
+
+def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source:
+    if name == "web_search":
+        return _web_search(settings, environ)
+    server = settings.knowledge_research.servers.get(name)
+    if server is None:
+        return NotConfigured(name, is_mcp=True, hint=f"knowledge_research.servers.{name}")
+    if name == "context7":
+        from kr.sources.context7 import Context7
+
+        return Context7(_server_config(server))
+    from kr.sources.deepwiki import DeepWiki
+
+    return DeepWiki(_server_config(server))
+
+
+def _server_config(server: "Server") -> ServerConfig:
+    return ServerConfig(
+        url=server.url,
+        headers={name: value.get_secret_value() for name, value in server.headers.items()},
+        command=server.command,
+        args=tuple(server.args),
+        env={name: value.get_secret_value() for name, value in server.env.items()},
+    )
+
+
+def _web_search(settings: Settings, environ: Mapping[str, str]) -> Source:
+    from kr.sources.web_search import WebSearch
+
+    config = settings.knowledge_research.web_search
+    return WebSearch(
+        provider=config.provider,
+        url=config.url,
+        api_key=environ.get(config.api_key_env) if config.api_key_env else None,
+        api_key_env=config.api_key_env,
+        allow_private_addresses=config.allow_private_addresses,
+    )
+
+
+def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> Source | None:
+    if not settings.knowledge_research.local_docs:
+        return None
+    from kr.sources.local_docs import LocalDocs
+
+    return LocalDocs(_project(settings, cwd), environ)
+
+
+def _project(settings: Settings, cwd: Path) -> Path:
+    """The project whose packages count: where its configuration is, else where we are."""
+    return settings.project_root if settings.config_file else cwd
+
+
+def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:
+    from kr.research.persona import load_persona
+
+    home = Path(environ.get("HOME") or "/nonexistent")
+    return load_persona(settings.role_mapping.knowledge_researcher_persona, settings.project_root, home)
+
+
+def _repository(settings: Settings, environ: Mapping[str, str], cwd: Path, framework: str) -> str | None:
+    """Find a framework's ``owner/repo``: configured, or told by the installed package (SPEC 3.5.2)."""
+    from kr.projects.installed import find_installed
+    from kr.rules.naming import fold
+
+    for name, repository in settings.knowledge_research.repositories.items():
+        if fold(name) == fold(framework):
+            return repository
+    for package in find_installed(framework, _project(settings, cwd), environ):
+        if package.repository:
+            return package.repository
+    return None
+
+
+def _export(settings: Settings, store: Store) -> Callable[[], None] | None:
+    if not settings.knowledge_research.auto_export:
+        return None
+    from kr.transfer.export import export_yaml
+
+    return lambda: export_yaml(store, settings.knowledge_base)

@@ -1,0 +1,142 @@
+"""The budget of a story, kept in the database so that parallel agents can't overspend (SPEC 3.4)."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from kr.research.chain import Call
+from kr.research.shelf import Shelf
+from kr.store.rows import Reservation, SourceCall
+from kr.store.store import Store
+from kr.store.times import to_text
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payer:
+    """Who pays: a request of a story in a session. ``owner`` marks what this process holds."""
+
+    request_id: str
+    session_id: str
+    story_key: str
+    owner: str
+
+
+class LedgerBudget:
+    """Reserves before a call, charges or gives back after it.
+
+    ``max_calls`` given: the budget of this invocation is exactly that, whatever the ledger shows; what it spends
+    is charged there too. Not given: ``per_story`` less what the ledger shows as charged. Without a usable
+    database the invocation counts for itself.
+    """
+
+    def __init__(
+        self,
+        shelf: Shelf,
+        payer: Payer,
+        *,
+        per_story: int,
+        max_calls: int | None,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._shelf = shelf
+        self._payer = payer
+        self._limit = per_story if max_calls is None else max_calls
+        self._is_override = max_calls is not None
+        self._clock = clock
+        self._charged_here = 0
+        self._held: str | None = None
+
+    def remaining(self) -> int:
+        """Count the calls left, as ``budget_remaining`` tells it."""
+        spent = self._charged_here
+        if not self._is_override:
+            payer = self._payer
+
+            def read(store: Store) -> int:
+                with store.read() as unit:
+                    return unit.ledger.spent(payer.session_id, payer.story_key)
+
+            spent = self._shelf.attempt(read, self._charged_here)
+        return max(0, self._limit - spent)
+
+    def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
+        """Hold one call; wait for those that other processes hold as long as ``patience`` (seconds) lasts."""
+        give_up = time.monotonic() + patience
+        while True:
+            got = self._try_to_reserve()
+            if got.outcome == "granted":
+                self._held = got.id
+                return True
+            if got.outcome == "exhausted" or time.monotonic() >= give_up:
+                return False
+            time.sleep(_POLL_SECONDS)
+
+    def _try_to_reserve(self) -> Reservation:
+        if self._is_override and self._charged_here >= self._limit:
+            return Reservation(outcome="exhausted")
+        counted_here: Reservation = Reservation(
+            outcome="granted" if self._charged_here < self._limit else "exhausted"
+        )
+
+        def reserve(store: Store) -> Reservation:
+            with store.write() as unit:
+                return unit.ledger.reserve(
+                    session_id=self._payer.session_id,
+                    story_key=self._payer.story_key,
+                    owner=self._payer.owner,
+                    limit=None if self._is_override else self._limit,
+                    now=self._clock(),
+                )
+
+        return self._shelf.attempt(reserve, counted_here)
+
+    def settle(self, call: Call) -> None:
+        """Write the call into the ledger, and charge or give back what was held for it."""
+        held, self._held = self._held, None
+        self._charged_here += call.charged
+        row = SourceCall(
+            request_id=self._payer.request_id,
+            at=to_text(self._clock()),
+            source=call.source,
+            outcome=call.outcome,
+            session_id=self._payer.session_id,
+            story_key=self._payer.story_key,
+            duration_ms=call.duration_ms,
+            url=call.url,
+            reason=call.reason,
+            charged=call.charged,
+        )
+
+        def write(store: Store) -> None:
+            with store.write() as unit:
+                if held is not None:
+                    unit.ledger.release(held)
+                unit.ledger.record(row)
+
+        self._shelf.attempt(write, None)
+
+    def give_back(self) -> None:
+        """Give back what is held: the call was interrupted."""
+        held, self._held = self._held, None
+        if held is None:
+            return
+
+        def release(store: Store) -> None:
+            with store.write() as unit:
+                unit.ledger.release(held)
+
+        self._shelf.attempt(release, None)
+
+    def renew(self) -> None:
+        """Keep what is held from expiring; called by the heartbeat while a source is asked."""
+        if self._held is None:
+            return
+
+        def renew(store: Store) -> None:
+            with store.write() as unit:
+                unit.ledger.renew(self._payer.owner, now=self._clock())
+
+        self._shelf.attempt(renew, None)

@@ -1,0 +1,83 @@
+"""Steps 2 and 3 of seed 000: is there an entry that answers, and may it still be served."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from kr.research.shelf import Shelf
+from kr.rules.freshness import Limits, judge
+from kr.rules.match import find_match
+from kr.store.store import Store
+from kr.values import Entry, Match, Query, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What the cache holds for a query.
+
+    ``match`` is None for a miss. ``report`` is the matched entry's text. ``is_hit`` tells a fresh match from a
+    stale one, whose text may serve as a baseline.
+    """
+
+    match: Match | None = None
+    report: str | None = None
+
+    @property
+    def is_hit(self) -> bool:
+        """Whether the report may be served as it is."""
+        return self.match is not None and self.match.entry.status == "fresh"
+
+    @property
+    def baseline(self) -> str | None:
+        """The old report that a new research stands on, if nothing better is found.
+
+        A report that shares a tag alone is about something else, and a skeleton says nothing (SPEC 3.3).
+        """
+        if self.match is None or self.match.tier == "framework+tags" or self.match.entry.origin == "skeleton":
+            return None
+        return self.report
+
+
+MISS = Found()
+
+
+class Cache:
+    """Looks entries up, and stores the marks that a look finds due."""
+
+    def __init__(
+        self, shelf: Shelf, limits: Limits, *, fuzzy: bool, floor: Tier, clock: Callable[[], datetime]
+    ) -> None:
+        self._shelf = shelf
+        self._limits = limits
+        self._fuzzy = fuzzy
+        self._floor = floor
+        self._clock = clock
+
+    def look_up(self, query: Query) -> Found:
+        """Find the best entry for ``query``; a dangling one is removed and counts as a miss (error row 5)."""
+        return self._shelf.attempt(lambda store: self._look_up(store, query), MISS)
+
+    def _look_up(self, store: Store, query: Query) -> Found:
+        with store.read() as unit:
+            candidates = unit.entries.candidates(query.framework)
+        reasons: dict[str, str] = {}
+        live: list[Entry] = []
+        for entry in candidates:
+            verdict = judge(entry, query.framework_version, self._limits, self._clock())
+            if verdict.status == "archived":
+                continue
+            live.append(replace(entry, status=verdict.status))
+            reasons[entry.id] = ", ".join(verdict.reasons)
+        match = find_match(query, live, fuzzy=self._fuzzy, floor=self._floor)
+        if match is None:
+            return MISS
+        stored = next(entry for entry in candidates if entry.id == match.entry.id)
+        if (stored.status, match.entry.status) == ("fresh", "stale"):
+            with store.write() as unit:
+                unit.entries.mark_stale(stored.id, reasons[stored.id])
+        report = store.read_report(match.entry)
+        if report is None:
+            with store.write() as unit:
+                unit.entries.remove(stored.id)
+            return MISS
+        return Found(match=match, report=report)

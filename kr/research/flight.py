@@ -1,0 +1,96 @@
+"""Single-flight: identical questions at the same moment make one research (SPEC 3.5).
+
+A lease in the database says who is researching a question. Others wait for it to be given back, or to expire
+because its holder died, and then look at the cache again before they research themselves.
+"""
+
+import hashlib
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+
+from kr.research.deadline import Deadline
+from kr.research.shelf import Shelf
+from kr.rules.freshness import major
+from kr.rules.naming import fold
+from kr.store.store import Store
+from kr.values import Query
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=8)
+"""How long a lease outlives its holder: the others take over after it."""
+
+_BEAT_SECONDS = 2.0
+_POLL_SECONDS = 0.1
+
+
+def flight_key(query: Query) -> str:
+    """Name the report that a query would make: framework, topic and major version, as a digest."""
+    version = major(query.framework_version)
+    parts = (fold(query.framework), fold(query.topic), str(version or fold(query.framework_version)))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@contextmanager
+def single_flight(
+    shelf: Shelf, query: Query, *, owner: str, deadline: Deadline, clock: Callable[[], datetime]
+) -> Iterator[bool]:
+    """Hold the lease for ``query`` within the block; yields whether another process held it before.
+
+    Without a usable database, or when the holder outlasts the deadline, the block runs without a lease.
+    """
+    key = flight_key(query)
+
+    def acquire(store: Store) -> bool:
+        with store.write() as unit:
+            return unit.leases.acquire(key, owner, LEASE, now=clock())
+
+    def release(store: Store) -> None:
+        with store.write() as unit:
+            unit.leases.release(key, owner)
+
+    waited = False
+    while not shelf.attempt(acquire, otherwise=True):
+        if not waited:
+            logger.info("another process is researching this question; waiting for its report")
+        waited = True
+        if deadline.remaining() <= 0:
+            break
+        time.sleep(_POLL_SECONDS)
+    try:
+        yield waited
+    finally:
+        shelf.attempt(release, None)
+
+
+def renew_lease(shelf: Shelf, query: Query, *, owner: str, clock: Callable[[], datetime]) -> None:
+    """Keep the lease from expiring."""
+
+    def renew(store: Store) -> None:
+        with store.write() as unit:
+            unit.leases.renew(flight_key(query), owner, LEASE, now=clock())
+
+    shelf.attempt(renew, None)
+
+
+@contextmanager
+def heartbeat(*beats: Callable[[], None]) -> Iterator[None]:
+    """Call every one of ``beats`` every two seconds, in a thread, while the block runs."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(_BEAT_SECONDS):
+            for beat in beats:
+                beat()
+
+    thread = threading.Thread(target=run, name="kr-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=_BEAT_SECONDS)

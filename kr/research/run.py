@@ -1,0 +1,111 @@
+"""What one request of research carries along, and what all of them share."""
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from kr.contracts.envelopes import Problem
+from kr.contracts.requests import ResearchRequest
+from kr.errors import KrError
+from kr.research.budget import LedgerBudget, Payer
+from kr.research.cache import Cache
+from kr.research.chain import Breaker, Progress
+from kr.research.deadline import Deadline
+from kr.research.shelf import Shelf
+from kr.rules.freshness import Limits
+from kr.rules.persona import Persona
+from kr.sources.base import Source
+from kr.store.store import Store
+from kr.values import Query, Tier
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The settings that research goes by. Times are seconds."""
+
+    limits: Limits
+    fuzzy: bool
+    floor: Tier
+    per_story: int
+    timeout: float
+    overall_timeout: float
+    max_entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What research works with, built once by the composition root.
+
+    ``sources`` is the chain in order; ``fallback`` and ``local_docs`` are asked as SPEC 3.5 says, if given.
+    ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
+    ``export`` writes the YAML files and raises ``KrError`` when it can't.
+    """
+
+    store: Store
+    sources: Sequence[Source]
+    fallback: Source | None
+    local_docs: Source | None
+    breaker: Callable[[Shelf, str], Breaker]
+    persona: Callable[[], tuple[Persona, str | None]]
+    repository: Callable[[str], str | None]
+    export: Callable[[], None] | None
+    progress: Progress
+    clock: Callable[[], datetime]
+
+
+@dataclass(slots=True)
+class Run:
+    """One request on its way through the nine steps."""
+
+    request: ResearchRequest
+    query: Query
+    id: str
+    started: datetime
+    shelf: Shelf
+    cache: Cache
+    budget: LedgerBudget
+    deadline: Deadline
+    timeout: float
+    notes: list[str] = field(default_factory=list)
+    errors: list[Problem] = field(default_factory=list)
+    persona: str | None = None
+    _began: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def begin(cls, request: ResearchRequest, policy: Policy, services: Services) -> "Run":
+        """Step 1: the request is valid; its budget and its clocks start here."""
+        overrides = request.config_overrides
+        shelf = Shelf(services.store)
+        run_id = uuid.uuid4().hex
+        payer = Payer(
+            request_id=run_id, session_id=request.session_id, story_key=request.story_key, owner=run_id
+        )
+        return cls(
+            request=request,
+            query=request.research_query.query(),
+            id=run_id,
+            started=services.clock(),
+            shelf=shelf,
+            cache=Cache(shelf, policy.limits, fuzzy=policy.fuzzy, floor=policy.floor, clock=services.clock),
+            budget=LedgerBudget(
+                shelf,
+                payer,
+                per_story=policy.per_story,
+                max_calls=overrides.max_calls,
+                clock=services.clock,
+            ),
+            deadline=Deadline(policy.overall_timeout),
+            timeout=overrides.timeout_seconds or policy.timeout,
+        )
+
+    def add_error(self, error: KrError) -> None:
+        """Tell an error in the answer, once."""
+        problem = Problem(type=error.code, message=str(error))
+        if problem not in self.errors:
+            self.errors.append(problem)
+
+    def duration_ms(self) -> int:
+        """Whole milliseconds since the run began."""
+        return round((time.monotonic() - self._began) * 1000)

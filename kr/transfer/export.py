@@ -1,0 +1,98 @@
+"""Writes ``index.yaml`` and ``_archived-index.yaml`` beside the reports (SPEC 3.8 and 6.1)."""
+
+import hashlib
+import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+from kr.errors import ExportFailed
+from kr.store.lock import exclusive
+from kr.store.store import Store
+from kr.transfer.index_yaml import render_archive, render_index
+
+INDEX = "index.yaml"
+ARCHIVE = "_archived-index.yaml"
+
+_LOCK = ".export.lock"
+_WAIT_SECONDS = 60.0
+_KEPT_HASHES = 2
+
+
+def export_yaml(store: Store, folder: Path) -> tuple[Path, Path]:
+    """Write both files into ``folder`` and return their paths.
+
+    Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
+    the one that stays. A file that kr did not write is kept as a copy beside it first. Raises
+    ``ExportFailed`` naming the file, or a ``StoreError``.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportFailed(f"{folder}: {error.strerror}") from error
+    with exclusive(folder / _LOCK, timeout=_WAIT_SECONDS):
+        with store.read() as unit:
+            index = render_index(unit.entries.all())
+            archive = render_archive((a.entry, a.archived_at, a.reason) for a in unit.archive.all())
+        return _put(store, folder / INDEX, index), _put(store, folder / ARCHIVE, archive)
+
+
+def _put(store: Store, path: Path, text: str) -> Path:
+    content = text.encode()
+    try:
+        present = path.read_bytes() if path.is_file() else None
+        if present == content:
+            return path
+        ours = _known(store, path)
+        if present is not None and _digest(present) not in ours:
+            _keep_copy(path, present)
+        # Known as ours before it is there: a crash in between must not make it a stranger's.
+        _remember(store, path, [_digest(content), *ours])
+        _replace(path, content)
+    except OSError as error:
+        raise ExportFailed(f"{path}: {error.strerror}") from error
+    return path
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _key(path: Path) -> str:
+    return f"exported:{path.resolve()}"
+
+
+def _known(store: Store, path: Path) -> list[str]:
+    with store.read() as unit:
+        return (unit.meta.get(_key(path)) or "").split()
+
+
+def _remember(store: Store, path: Path, hashes: list[str]) -> None:
+    with store.write() as unit:
+        unit.meta.put(_key(path), " ".join(hashes[:_KEPT_HASHES]))
+
+
+def _keep_copy(path: Path, content: bytes) -> None:
+    """Copy to ``index.yaml.bak``, then ``.bak.1``, …: a name that is free, or holds these very bytes."""
+    number = 0
+    while True:
+        copy = path.with_name(f"{path.name}.bak" + (f".{number}" if number else ""))
+        with suppress(FileExistsError):
+            with copy.open("xb") as file:
+                file.write(content)
+            return
+        if copy.is_file() and copy.read_bytes() == content:
+            return
+        number += 1
+
+
+def _replace(path: Path, content: bytes) -> None:
+    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with fresh.open("xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    finally:
+        fresh.unlink(missing_ok=True)
