@@ -1,0 +1,98 @@
+"""Which entry answers a query (SPEC 3.2; seed 000, Step 2)."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from kr.rules.compare import Comparison, compare
+from kr.rules.naming import fold
+from kr.rules.topics import topic_of
+from kr.values import TIERS, Entry, Match, Query, Tier
+
+THRESHOLD = 0.70
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """One entry that was held against a query. ``tier`` is None when it was refused, and ``reason`` says why."""
+
+    entry: Entry
+    tier: Tier | None
+    topic_overlap: float
+    shared_tags: tuple[str, ...]
+    reason: str | None
+
+
+def find_match(query: Query, entries: Sequence[Entry], *, fuzzy: bool, floor: Tier) -> Match | None:
+    """Return the entry that answers ``query`` best, or None.
+
+    ``entries`` share the folded framework, their status is judged and archived ones are left out. ``fuzzy=False``
+    takes an equal folded topic alone; ``floor`` is the weakest tier that counts.
+    """
+    ranked = rank(query, entries, fuzzy=fuzzy, floor=floor)
+    best = ranked[0] if ranked else None
+    if best is None or best.tier is None:
+        return None
+    return Match(
+        entry=best.entry, tier=best.tier, topic_overlap=best.topic_overlap, shared_tags=best.shared_tags
+    )
+
+
+def rank(query: Query, entries: Sequence[Entry], *, fuzzy: bool, floor: Tier) -> list[Considered]:
+    """Return every entry with its tier or the reason of its refusal, best first.
+
+    Tier, then the higher overlap, more shared tags, fresh before stale, the newest ``last_accessed``, the id.
+    """
+    ranked = [_consider(query, entry, fuzzy=fuzzy, floor=floor) for entry in entries]
+    ranked.sort(key=lambda item: item.entry.id)
+    ranked.sort(key=lambda item: item.entry.last_accessed, reverse=True)
+    ranked.sort(key=_order)
+    return ranked
+
+
+def _order(item: Considered) -> tuple[int, float, int, bool]:
+    place = TIERS.index(item.tier) if item.tier else len(TIERS)
+    return place, -item.topic_overlap, -len(item.shared_tags), item.entry.status != "fresh"
+
+
+def _consider(query: Query, entry: Entry, *, fuzzy: bool, floor: Tier) -> Considered:
+    shared = shared_tags(query.tags, entry.tags)
+    result = _compare(query.topic, entry.topic)
+    overlap = round(result.overlap, 4)
+    tier: Tier | None = None
+    reason = None
+    if not fuzzy and result.similarity < 1:
+        reason = "the topic is another one, and cache_fuzzy_match is off"
+    elif result.contradiction:
+        reason = result.contradiction
+    elif overlap >= THRESHOLD:
+        tier = "framework+topic+tags" if shared else "framework+topic"
+    elif shared:
+        tier = "framework+tags"
+    else:
+        reason = f"topic overlap {overlap:.2f} is below {THRESHOLD:.2f}, and no tag is shared"
+    if tier and TIERS.index(tier) > TIERS.index(floor):
+        tier, reason = None, f"{tier} is below cache_match_floor {floor}"
+    return Considered(entry=entry, tier=tier, topic_overlap=overlap, shared_tags=shared, reason=reason)
+
+
+def topic_overlap(one: str, other: str) -> float:
+    """Return how much two topics overlap, 0.0 to 1.0, negations and identifiers aside."""
+    return round(_compare(one, other).overlap, 4)
+
+
+def _compare(one: str, other: str) -> Comparison:
+    if fold(one) == fold(other):
+        return Comparison(1.0, 1.0, None)
+    return compare(topic_of(one), topic_of(other))
+
+
+def shared_tags(query: Iterable[str], entry: Iterable[str]) -> tuple[str, ...]:
+    """Return the query's tags that the entry has too, each once, as the query writes them."""
+    theirs = {tag_key(tag) for tag in entry}
+    found = {key: tag for tag in reversed([*query]) if (key := tag_key(tag)) and key in theirs}
+    return tuple(reversed(found.values()))
+
+
+def tag_key(tag: str) -> str:
+    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike."""
+    return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())

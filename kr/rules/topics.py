@@ -1,0 +1,184 @@
+"""A topic taken apart for comparison: words, names, runs of Chinese, what it denies (SPEC 3.2)."""
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+from kr.rules import keywords as kw
+from kr.rules.names import Name, has_cjk, name_in
+from kr.rules.opposites import CJK_POLES, POLES
+from kr.rules.polarity import Denial, Token, denials, is_number
+from kr.rules.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, LIGHT_WORDS
+from kr.rules.words import singular, stem
+
+MAX_WORDS = 64
+LIGHT, NUMBER, FULL = 0.3, 0.5, 1.0
+CHARACTER, LIGHT_CHARACTER = 0.5, 0.15
+_LONGEST_JOIN = 6
+
+_TOKEN = re.compile(
+    rf"(?P<cjk>[{kw.CJK}]+)"
+    rf"|(?P<mark>@|(?<![\w-])--?|\$)?"
+    rf"(?P<body>(?![{kw.CJK}])[{kw.WORD}](?:(?:(?![{kw.CJK}])[{kw.WORD}.:'’-])*(?![{kw.CJK}])[{kw.WORD}])?)"
+    rf"(?P<tail>\(\)|\+\+|\#)?"
+    rf"|(?P<stop>[,;.!?()、。，；：！？（）—|])"
+)
+_SEPARATORS = re.compile(r"[.:-]+")
+
+
+def _alternatives(phrases: tuple[str, ...] | list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(map(re.escape, sorted(phrases, key=len, reverse=True))))
+
+
+_CJK_FUNCTION = _alternatives(CJK_FUNCTION)
+_CJK_LIGHT = _alternatives(CJK_LIGHT)
+_CJK_POLES = _alternatives(CJK_POLES)
+
+
+class Unit(NamedTuple):
+    """One content word: where it stands among all words, how it reads, and what it weighs."""
+
+    index: int
+    text: str
+    stem: str
+    weight: float
+
+
+class Segment(NamedTuple):
+    """A run of Chinese, Japanese or Korean characters without function phrases, and each character's weight."""
+
+    text: str
+    weights: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What a comparison needs to know of one topic. Built once per text, see :func:`topic_of`."""
+
+    units: tuple[Unit, ...]
+    segments: tuple[Segment, ...]
+    names: tuple[Name, ...]
+    denials: tuple[Denial, ...]
+    stems: frozenset[str]
+    bigrams: frozenset[str]
+    joined: dict[str, tuple[int, int]]
+    """Neighbouring words written as one, with the first index and the one past the last."""
+    initials: dict[str, tuple[int, int]]
+    poles: dict[int, frozenset[int]]
+    """Axis of opposites: the ends of it that the topic speaks of."""
+
+    @property
+    def lexicon(self) -> frozenset[str]:
+        return self.stems | self.bigrams
+
+
+def topic_of(text: str) -> Topic:
+    """Take ``text`` apart. The cost is bounded whatever its length: see ``keywords.MAX_CHARACTERS``."""
+    return _topic_of(kw.normalise(text))
+
+
+@lru_cache(maxsize=2048)
+def _topic_of(text: str) -> Topic:
+    tokens, names = _read(text)
+    words = [token.text for token in tokens if token.kind == "word"]
+    units = _units(tokens)
+    segments = tuple(_segment(part) for token in tokens if token.kind == "cjk" for part in _without_function(token.text))
+    found = denials(tokens)
+    return Topic(
+        units=units,
+        segments=segments,
+        names=names,
+        denials=found,
+        stems=frozenset(unit.stem for unit in units),
+        bigrams=frozenset(bigram for segment in segments for bigram in kw.bigrams(segment.text)),
+        joined=_joined(words),
+        initials=_initials(units),
+        poles=_poles(tokens, found),
+    )
+
+
+def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
+    tokens: list[Token] = []
+    names: dict[str, Name] = {}
+    cased = any(char.islower() for char in text)
+    chinese = has_cjk(text)
+    index = 0
+    for match in _TOKEN.finditer(text):
+        if run := match["cjk"]:
+            tokens.append(Token("cjk", kw.fold_word(run), index, function=False))
+        elif body := match["body"]:
+            components = [parts for piece in _SEPARATORS.split(body) if (parts := kw.split_compound(piece))]
+            number = is_number(body)
+            parts = [body.lower().removeprefix("v")] if number else [part for parts in components for part in parts]
+            name = name_in(
+                body, match["mark"] or "", match["tail"] or "", components, cased=cased, chinese=chinese
+            )
+            if name:
+                names.setdefault(name.key, name)
+            whole = len(parts) > 1 and sum(part not in FUNCTION_WORDS for part in parts) < 2 and "-" not in body
+            for part in parts:
+                function = part in FUNCTION_WORDS and not (whole and part != parts[0])
+                tokens.append(Token("word", part, index, function=function))
+                index += 1
+        else:
+            tokens.append(Token("break", "", index, function=True))
+        if index >= 2 * MAX_WORDS:
+            break
+    return tokens, tuple(names.values())
+
+
+def _units(tokens: list[Token]) -> tuple[Unit, ...]:
+    return tuple(
+        Unit(token.index, token.text, stem(token.text), _weight(token.text))
+        for token in tokens
+        if token.kind == "word" and not token.function
+    )[:MAX_WORDS]
+
+
+def _weight(word: str) -> float:
+    if word in LIGHT_WORDS:
+        return LIGHT
+    return NUMBER if word[0].isdigit() else FULL
+
+
+def _without_function(run: str) -> list[str]:
+    return [part for part in _CJK_FUNCTION.split(run) if part] or [run]
+
+
+def _segment(text: str) -> Segment:
+    weights = [CHARACTER] * len(text)
+    for match in _CJK_LIGHT.finditer(text):
+        weights[match.start() : match.end()] = [LIGHT_CHARACTER] * (match.end() - match.start())
+    return Segment(text, tuple(weights))
+
+
+def _joined(words: list[str]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for start in range(len(words)):
+        text = ""
+        for end in range(start + 1, min(start + _LONGEST_JOIN, len(words)) + 1):
+            text += words[end - 1]
+            found.setdefault(singular(text), (start, end))
+    return found
+
+
+def _initials(units: tuple[Unit, ...]) -> dict[str, tuple[int, int]]:
+    found: dict[str, tuple[int, int]] = {}
+    for start in range(len(units)):
+        for end in range(start + 3, min(start + 6, len(units)) + 1):
+            letters = "".join(unit.text[0] for unit in units[start:end])
+            found.setdefault(letters, (units[start].index, units[end - 1].index + 1))
+    return found
+
+
+def _poles(tokens: list[Token], found: tuple[Denial, ...]) -> dict[int, frozenset[int]]:
+    denied = frozenset(index for denial in found for index in denial.indices)
+    poles: dict[int, frozenset[int]] = {}
+    for token in tokens:
+        flip = -1 if token.index in denied and token.kind == "word" else 1
+        texts = _CJK_POLES.findall(token.text) if token.kind == "cjk" else (token.text, stem(token.text))
+        for text in texts:
+            for axis, pole in POLES.get(text, ()):
+                poles[axis] = poles.get(axis, frozenset()) | {pole * flip}
+    return poles
