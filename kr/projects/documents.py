@@ -63,12 +63,15 @@ def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(path for path in chosen if path))[:MAX_DOCUMENTS]
 
 
-def choose_sources(files: Iterable[str], root: Path, suffix: str) -> tuple[Path, ...]:
-    """Choose the public source files, those nearest to the top first; tests are left out."""
+def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Path, ...]:
+    """Choose the source files of the first suffix that there is, those nearest to the top first; no tests."""
+    listed = [f for f in files if not f.endswith((".min.js", ".umd.js"))]
+    suffix = next((s for s in suffixes if any(f.endswith(s) for f in listed)), None)
     names = [
         file
-        for file in files
-        if file.endswith(suffix)
+        for file in listed
+        if suffix
+        and file.endswith(suffix)
         and not any(
             re.fullmatch(r"tests?|testing_?data|_vendor|vendor", part) for part in file.split("/")[:-1]
         )

@@ -19,7 +19,7 @@ _MAX_FOLDERS = 4_000
 _SKIPPED_FOLDERS = frozenset({"node_modules", "bower_components", "__pycache__", "site-packages"})
 
 
-class Unreadable(Exception):  # noqa: N818 - it never leaves this package; it reads like a sentence
+class Unreadable(Exception):
     """A file can't be used; the message is the reason, without the file's name."""
 
 

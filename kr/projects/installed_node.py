@@ -58,7 +58,7 @@ def _read(folder: Path, homes: list[Path]) -> InstalledPackage | None:
         ecosystem="npm",
         root=root,
         documents=choose_documents(files, root),
-        sources=choose_sources(files, root, ".d.ts"),
+        sources=choose_sources(files, root, ".d.ts", ".js", ".mjs", ".cjs"),
         urls=(("Homepage", homepage),) if isinstance(homepage, str) else (),
         repository=repository_of_npm(manifest.get("repository"))
         or (github_repository(homepage) if isinstance(homepage, str) else None),
