@@ -1,0 +1,106 @@
+"""The archive and the capacity guard that fills it (SPEC 3.8; seed 002, Cache Capacity Guard)."""
+
+from datetime import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from kr.rules import naming
+from kr.store import times
+from kr.store.entries import Entries, to_entry
+from kr.store.rows import Archived, ArchiveReason
+from kr.store.schema import archived_entries, entries
+
+_COPIED = [column.name for column in entries.columns if column.name != "status"]
+
+
+class Guarded(NamedTuple):
+    """How many entries the guard archived for their age, and evicted for lack of room."""
+
+    auto_archived: int
+    lru_evicted: int
+
+
+class Archive:
+    """Reads and fills the archive in the caller's transaction. Nothing ever leaves it here."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def all(self) -> list[Archived]:
+        """Return every archived row, sorted by id, earlier archived first."""
+        order = (archived_entries.c.id, archived_entries.c.archive_id)
+        return [
+            _to_archived(row)
+            for row in self._connection.execute(sa.select(archived_entries).order_by(*order))
+        ]
+
+    def of_pair(self, framework: str, topic: str) -> Archived | None:
+        """Return the last archived row of a framework and topic (equal when folded). Keys must be filled."""
+        row = self._connection.execute(
+            sa.select(archived_entries)
+            .where(
+                archived_entries.c.framework_key == naming.fold(framework),
+                archived_entries.c.topic_key == naming.fold(topic),
+            )
+            .order_by(archived_entries.c.archive_id.desc())
+            .limit(1)
+        ).one_or_none()
+        return None if row is None else _to_archived(row)
+
+    def move(self, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
+        """Move one live entry to the archive. False when there is none."""
+        return bool(self._move(entries.c.id == entry_id, reason, now))
+
+    def keep_text(self, entry_id: str, path: str, sha256: str) -> None:
+        """Note the text of archived rows that came without a hash, before their file is written over."""
+        self._connection.execute(
+            sa.update(archived_entries)
+            .where(
+                archived_entries.c.id == entry_id,
+                archived_entries.c.path == path,
+                archived_entries.c.sha256.is_(None),
+            )
+            .values(sha256=sha256)
+        )
+
+    def guard(self, *, keep: str, now: datetime, max_entries: int, archive_after_days: int) -> Guarded:
+        """Archive what was not accessed for too many whole UTC days, then evict down to ``max_entries``.
+
+        ``keep`` is the id of the entry just written, which stays. Its cost grows with what it moves alone.
+        """
+        spared = entries.c.id != keep
+        limit = times.days_before(times.from_text(times.to_text(now)).date(), archive_after_days)
+        aged = self._move(sa.and_(entries.c.last_accessed < limit, spared), "age", now)
+        too_many = Entries(self._connection).count() - max_entries
+        if too_many <= 0:
+            return Guarded(aged, 0)
+        oldest = (
+            sa.select(entries.c.id)
+            .where(spared)
+            .order_by(entries.c.last_accessed, entries.c.id)
+            .limit(too_many)
+        )
+        return Guarded(aged, self._move(entries.c.id.in_(oldest), "lru", now))
+
+    def _move(self, which: sa.ColumnElement[bool], reason: ArchiveReason, now: datetime) -> int:
+        rows = sa.select(
+            *(entries.c[name] for name in _COPIED),
+            sa.literal("archived"),
+            entries.c.status,
+            sa.literal(times.to_text(now)),
+            sa.literal(reason),
+        ).where(which)
+        targets = [*_COPIED, "status", "prior_status", "archived_at", "reason"]
+        ordered = rows.order_by(entries.c.last_accessed, entries.c.id)
+        self._connection.execute(sa.insert(archived_entries).from_select(targets, ordered))
+        return self._connection.execute(sa.delete(entries).where(which)).rowcount
+
+
+def _to_archived(row: sa.Row[tuple[object, ...]]) -> Archived:
+    return Archived(
+        archive_id=row.archive_id,
+        entry=to_entry(row, status=row.prior_status),
+        archived_at=row.archived_at,
+        reason=row.reason,
+    )

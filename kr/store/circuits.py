@@ -1,0 +1,95 @@
+"""The circuit breakers of the sources, shared by every process (SPEC 3.5)."""
+
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from kr.store import times
+from kr.store.rows import Circuit
+from kr.store.schema import circuits
+
+_LONGEST_PAUSE = 15 * 60.0
+_LONGEST_RETRY_AFTER = 60 * 60.0
+
+
+def pause(opened_times: int, *, base: float, retry_after: float | None) -> float:
+    """Return how long a breaker stays open, in seconds: ``base``, doubling up to 15 minutes.
+
+    Or as long as the source asked for, one hour at most. ``opened_times`` counts this time.
+    """
+    if retry_after is not None:
+        return min(max(retry_after, 0.0), _LONGEST_RETRY_AFTER)
+    return min(base * 2.0 ** min(opened_times - 1, 30), _LONGEST_PAUSE)
+
+
+class Circuits:
+    """Reads and writes breakers in the caller's transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def get(self, source: str) -> Circuit:
+        """Return a source's breaker; one that never failed is closed."""
+        columns = (circuits.c[name] for name in Circuit.__dataclass_fields__)
+        row = self._connection.execute(sa.select(*columns).where(circuits.c.source == source)).one_or_none()
+        return Circuit(source=source) if row is None else Circuit(**row._mapping)  # noqa: SLF001 - the documented name
+
+    def admit(self, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
+        """Return whether a source may be asked now.
+
+        Once a pause is over one owner makes the probe; the others wait for its outcome, or for
+        ``probe_seconds`` if it never comes.
+        """
+        circuit = self.get(source)
+        if circuit.open_until is None:
+            return True
+        moment = times.to_text(now)
+        if moment < circuit.open_until:
+            return False
+        is_probed = circuit.probe_until is not None and moment < circuit.probe_until
+        if is_probed and circuit.probe_owner != owner:
+            return False
+        probe_until = times.to_text(now + timedelta(seconds=probe_seconds))
+        self._put(source, probe_owner=owner, probe_until=probe_until)
+        return True
+
+    def record_failure(
+        self,
+        source: str,
+        error: str,
+        *,
+        now: datetime,
+        failures: int,
+        pause_seconds: float,
+        retry_after: float | None = None,
+    ) -> Circuit:
+        """Count a failure; open the breaker at ``failures`` in a row (0: never) or when the source asked so.
+
+        A failure that was under way while it opened doesn't double the pause.
+        """
+        circuit = self.get(source)
+        count = circuit.failures + 1
+        self._put(source, failures=count, last_error=error)
+        is_open = circuit.open_until is not None and times.to_text(now) < circuit.open_until
+        if failures and (retry_after is not None or (count >= failures and not is_open)):
+            opened = circuit.opened_times + (not is_open)
+            seconds = pause(opened, base=pause_seconds, retry_after=retry_after)
+            self._put(
+                source,
+                opened_times=opened,
+                open_until=times.to_text(now + timedelta(seconds=seconds)),
+                probe_owner=None,
+                probe_until=None,
+            )
+        return self.get(source)
+
+    def record_success(self, source: str) -> None:
+        """Close the breaker."""
+        self._connection.execute(sa.delete(circuits).where(circuits.c.source == source))
+
+    def _put(self, source: str, **values: object) -> None:
+        changed = self._connection.execute(
+            sa.update(circuits).where(circuits.c.source == source).values(**values)
+        )
+        if not changed.rowcount:
+            self._connection.execute(sa.insert(circuits).values(source=source, **values))

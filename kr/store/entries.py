@@ -1,0 +1,177 @@
+"""The live index: table ``entries``."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+
+from kr.rules import naming
+from kr.store import times
+from kr.store.schema import archived_entries, counters, entries
+from kr.values import Confidence, Entry, EntryStatus, Origin
+
+_Text = TypeVar("_Text", bound=str)
+
+_CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
+_ORIGINS: tuple[Origin, ...] = ("researched", "installed", "baseline", "skeleton")
+# Up to here an exact count costs less than the rest of a write, and can't be misled by a plain-SQL
+# INSERT OR REPLACE, which deletes without telling the counting trigger.
+_EXACT_COUNT = 10_000
+
+_OF_FRAMEWORK = (
+    sa.select(entries)
+    .where(sa.or_(entries.c.framework_key == sa.bindparam("key"), entries.c.framework_key.is_(None)))
+    .order_by(entries.c.id)
+)
+_NEWEST = sa.select(entries.c.last_accessed).order_by(entries.c.last_accessed.desc()).limit(5)
+_TOUCH = (
+    sa.update(entries)
+    .where(entries.c.id == sa.bindparam("entry"))
+    .values(last_accessed=sa.bindparam("accessed"))
+)
+
+
+class Entries:
+    """Reads and changes live entries in the caller's transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def candidates(self, framework: str) -> list[Entry]:
+        """Return the entries of one framework (SPEC 3.2: equal when folded), sorted by id."""
+        key = naming.fold(framework)
+        rows = self._connection.execute(_OF_FRAMEWORK, {"key": key})
+        return [
+            to_entry(row)
+            for row in rows
+            if row.framework_key is not None or naming.fold(row.framework) == key
+        ]
+
+    def get(self, entry_id: str) -> Entry | None:
+        """Return one entry, or None."""
+        row = self._connection.execute(sa.select(entries).where(entries.c.id == entry_id)).one_or_none()
+        return None if row is None else to_entry(row)
+
+    def all(self) -> list[Entry]:
+        """Return every live entry, sorted by id."""
+        return [to_entry(row) for row in self._connection.execute(sa.select(entries).order_by(entries.c.id))]
+
+    def of_pair(self, framework: str, topic: str) -> Entry | None:
+        """Return the entry of a framework and topic (equal when folded), the last used one if several."""
+        topic_key = naming.fold(topic)
+        same = [entry for entry in self.candidates(framework) if naming.fold(entry.topic) == topic_key]
+        return max(same, key=lambda entry: (entry.last_accessed, entry.id), default=None)
+
+    def count(self) -> int:
+        """Return the number of live entries."""
+        counted = self._connection.execute(
+            sa.select(counters.c.value).where(counters.c.name == "entries")
+        ).scalar_one_or_none()
+        if counted is not None and counted > _EXACT_COUNT:
+            return int(counted)
+        return self._connection.execute(sa.select(sa.func.count()).select_from(entries)).scalar_one()
+
+    def next_access(self, now: datetime) -> str:
+        """Return the time of an access now: later than every other, though the clock jumped back (SPEC 3.3)."""
+        return times.after(now, self._connection.execute(_NEWEST).scalars())
+
+    def touch(self, entry_id: str, now: datetime) -> str | None:
+        """Record an access and return its time; None when the entry is gone."""
+        accessed = self.next_access(now)
+        touched = self._connection.execute(_TOUCH, {"entry": entry_id, "accessed": accessed})
+        return accessed if touched.rowcount else None
+
+    def mark_stale(self, entry_id: str, reason: str) -> bool:
+        """Store the mark (SPEC 3.3). False when the entry is gone or stale already."""
+        marked = self._connection.execute(
+            sa.update(entries)
+            .where(entries.c.id == entry_id, entries.c.status != "stale")
+            .values(status="stale", stale_reason=reason)
+        )
+        return bool(marked.rowcount)
+
+    def remove(self, entry_id: str) -> bool:
+        """Delete an entry whose report is gone; its revisions stay. False when there is none."""
+        return bool(self._connection.execute(sa.delete(entries).where(entries.c.id == entry_id)).rowcount)
+
+    def put(self, entry: Entry) -> None:
+        """Insert an entry, or overwrite the one with its id; a mark of staleness is forgotten."""
+        values = to_values(entry)
+        changed = self._connection.execute(
+            sa.update(entries).where(entries.c.id == entry.id).values(**values, stale_reason=None)
+        )
+        if not changed.rowcount:
+            self._connection.execute(sa.insert(entries).values(id=entry.id, **values))
+
+    def fill_keys(self) -> None:
+        """Compute the folded keys of rows that came, or were edited, by plain SQL."""
+        for table, key in ((entries, entries.c.id), (archived_entries, archived_entries.c.archive_id)):
+            rows = self._connection.execute(
+                sa.select(key.label("key"), table.c.framework, table.c.topic).where(
+                    table.c.framework_key.is_(None)
+                )
+            ).all()
+            for row in rows:
+                self._connection.execute(
+                    sa.update(table)
+                    .where(key == row.key)
+                    .values(framework_key=naming.fold(row.framework), topic_key=naming.fold(row.topic))
+                )
+
+
+def to_values(entry: Entry) -> dict[str, Any]:
+    """Return an entry's columns, without its id."""
+    return {
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "tags": json.dumps(entry.tags, ensure_ascii=False),
+        "path": entry.path,
+        "created": entry.created,
+        "last_accessed": entry.last_accessed,
+        "status": entry.status,
+        "confidence": entry.confidence,
+        "sha256": entry.sha256,
+        "researched_at": entry.researched_at,
+        "fresh_until": entry.fresh_until,
+        "origin": entry.origin,
+        "framework_key": naming.fold(entry.framework),
+        "topic_key": naming.fold(entry.topic),
+    }
+
+
+def to_entry(row: sa.Row[Any], *, status: str | None = None) -> Entry:
+    """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence."""
+    state: EntryStatus = "fresh" if (status or row.status) == "fresh" else "stale"
+    return Entry(
+        id=str(row.id),
+        framework=row.framework,
+        framework_version=row.framework_version,
+        topic=row.topic,
+        tags=_tags(row.tags),
+        path=row.path,
+        created=row.created,
+        last_accessed=row.last_accessed,
+        status=state,
+        confidence=_one_of(_CONFIDENCES, row.confidence, "low"),
+        sha256=row.sha256.lower() if row.sha256 else None,
+        researched_at=row.researched_at,
+        fresh_until=row.fresh_until,
+        origin=_one_of(_ORIGINS, row.origin, "researched"),
+    )
+
+
+def _one_of(allowed: Sequence[_Text], value: object, otherwise: _Text) -> _Text:
+    return next((known for known in allowed if known == value), otherwise)
+
+
+def _tags(text: str) -> tuple[str, ...]:
+    try:
+        tags = json.loads(text)
+    except ValueError:
+        tags = text.split(",")
+    if not isinstance(tags, list):
+        tags = [tags]
+    return tuple(tag for tag in (str(tag).strip() for tag in tags if tag is not None) if tag)

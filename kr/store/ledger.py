@@ -1,0 +1,101 @@
+"""The budget of a story: calls charged, and calls reserved before they are made (SPEC 3.4)."""
+
+import uuid
+from dataclasses import asdict, replace
+from datetime import datetime, timedelta
+
+import sqlalchemy as sa
+
+from kr.store import times
+from kr.store.rows import Reservation, SourceCall
+from kr.store.schema import reservations, source_calls
+
+RESERVATION_SECONDS = 15.0
+"""How long a reservation lives unless its owner renews it: what a killed process takes to give it back."""
+
+
+class Ledger:
+    """Reads and writes the ledger in the caller's transaction; only ``spent`` may run in a read."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def spent(self, session_id: str, story_key: str) -> int:
+        """Return the calls charged to a story, and nothing else."""
+        return self._connection.execute(
+            sa.select(sa.func.count())
+            .select_from(source_calls)
+            .where(
+                source_calls.c.session_id == session_id,
+                source_calls.c.story_key == story_key,
+                source_calls.c.charged.is_(sa.true()),
+            )
+        ).scalar_one()
+
+    def reserve(
+        self,
+        session_id: str,
+        story_key: str,
+        *,
+        limit: int | None,
+        owner: str,
+        now: datetime,
+        ttl: float = RESERVATION_SECONDS,
+    ) -> Reservation:
+        """Reserve one call of a story's ``limit`` (None: the invocation has a budget of its own).
+
+        ``owner`` is one process's or invocation's own text; ``ttl`` is in seconds.
+        """
+        self._connection.execute(
+            sa.delete(reservations).where(reservations.c.expires_at <= times.to_text(now))
+        )
+        if limit is not None:
+            spent = self.spent(session_id, story_key)
+            if spent >= limit:
+                return Reservation(outcome="exhausted")
+            if spent + self.reserved(session_id, story_key) >= limit:
+                return Reservation(outcome="in_flight")
+        reservation = uuid.uuid4().hex
+        self._connection.execute(
+            sa.insert(reservations).values(
+                id=reservation,
+                session_id=session_id,
+                story_key=story_key,
+                owner=owner,
+                expires_at=times.to_text(now + timedelta(seconds=ttl)),
+            )
+        )
+        return Reservation(outcome="granted", id=reservation)
+
+    def reserved(self, session_id: str, story_key: str) -> int:
+        """Return the reservations of a story; expired ones leave with the next ``reserve``."""
+        return self._connection.execute(
+            sa.select(sa.func.count())
+            .select_from(reservations)
+            .where(reservations.c.session_id == session_id, reservations.c.story_key == story_key)
+        ).scalar_one()
+
+    def charge(self, reservation: str, call: SourceCall) -> None:
+        """Turn a reservation into a charged call. The call counts even if the reservation has expired."""
+        self.release(reservation)
+        self.record(replace(call, charged=True))
+
+    def release(self, reservation: str) -> None:
+        """Give a reserved call back; one that is gone already is no error."""
+        self._connection.execute(sa.delete(reservations).where(reservations.c.id == reservation))
+
+    def release_all(self, owner: str) -> int:
+        """Give back everything that an owner holds; return how many."""
+        return self._connection.execute(sa.delete(reservations).where(reservations.c.owner == owner)).rowcount
+
+    def renew(self, owner: str, *, now: datetime, ttl: float = RESERVATION_SECONDS) -> int:
+        """Prolong an owner's reservations; return how many. An expired one stays expired: it may be taken."""
+        return self._connection.execute(
+            sa.update(reservations)
+            .where(reservations.c.owner == owner, reservations.c.expires_at > times.to_text(now))
+            .values(expires_at=times.to_text(now + timedelta(seconds=ttl)))
+        ).rowcount
+
+    def record(self, call: SourceCall) -> None:
+        """Write one row of ``source_calls`` as it is."""
+        self._connection.execute(sa.insert(source_calls).values(**asdict(call)))

@@ -1,0 +1,40 @@
+"""What sources taught about a framework: its Context7 library id and its repository (SPEC 3.5)."""
+
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from kr.rules import naming
+from kr.store import times
+from kr.store.rows import Library
+from kr.store.schema import libraries
+
+
+class Libraries:
+    """Reads and writes that memory in the caller's transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def get(self, framework: str) -> Library | None:
+        """Return what is known of a framework (equal when folded)."""
+        row = self._connection.execute(
+            sa.select(libraries).where(libraries.c.framework_key == naming.fold(framework))
+        ).one_or_none()
+        return None if row is None else Library(library_id=row.library_id, repository=row.repository)
+
+    def put(
+        self, framework: str, *, now: datetime, library_id: str | None = None, repository: str | None = None
+    ) -> None:
+        """Remember what is given; None leaves what was known."""
+        learned = {"library_id": library_id, "repository": repository}
+        values = {name: value for name, value in learned.items() if value is not None}
+        if not values:
+            return
+        values["learned_at"] = times.to_text(now)
+        key = naming.fold(framework)
+        changed = self._connection.execute(
+            sa.update(libraries).where(libraries.c.framework_key == key).values(**values)
+        )
+        if not changed.rowcount:
+            self._connection.execute(sa.insert(libraries).values(framework_key=key, **values))

@@ -1,0 +1,136 @@
+"""The lock that writers queue at: flock on a file of its own beside the database.
+
+SQLite's busy handler polls and starves writers, and stock SQLite can corrupt a database whose writers and
+checkpointers overlap; a file lock around every transaction, checkpoint and close prevents both. The
+database file itself is never opened for this: closing it would drop SQLite's own POSIX locks.
+"""
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kr.errors import StoreBusy, StoreError, StoreUnwritable
+
+
+@contextmanager
+def exclusive(path: Path, *, timeout: float) -> Iterator[None]:
+    """Hold the lock: against other processes and other threads of this one; not reentrant.
+
+    Waits in the kernel's queue for at most ``timeout`` seconds, then raises ``StoreBusy``. A lock file that
+    can't be made raises ``StoreUnwritable``. A killed holder's lock is free at once.
+    """
+    lock = _acquire(path, time.monotonic() + timeout, timeout)
+    try:
+        yield
+    finally:
+        # Unlocked by name, so that a descriptor inherited through fork doesn't keep it.
+        _flock(lock, unlock=True)
+        os.close(lock)
+
+
+def _acquire(path: Path, deadline: float, timeout: float) -> int:
+    while True:
+        lock = _open(path)
+        try:
+            granted = _try(lock, path)
+        except BaseException:
+            os.close(lock)
+            raise
+        if not granted:
+            _wait(lock, path, deadline, timeout)
+        if _is_still(lock, path):
+            return lock
+        # Somebody removed the file while we waited; others lock the new one.
+        os.close(lock)
+
+
+def _open(path: Path) -> int:
+    flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(path, os.O_RDWR | flags, 0o666)
+    except PermissionError:
+        try:
+            return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError as exc:
+            raise StoreUnwritable(f"{path}: can't be opened: {exc.strerror}") from exc
+    except OSError as exc:
+        raise StoreUnwritable(f"{path}: can't be created: {exc.strerror}") from exc
+
+
+def _is_still(lock: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(lock), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _flock(lock: int, *, wait: bool = True, unlock: bool = False) -> None:
+    import fcntl
+
+    fcntl.flock(lock, fcntl.LOCK_UN if unlock else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+
+
+def _try(lock: int, path: Path) -> bool:
+    try:
+        _flock(lock, wait=False)
+    except BlockingIOError:
+        return False
+    except OSError as exc:
+        raise StoreError(f"{path}: this file system has no locks: {exc.strerror}") from exc
+    return True
+
+
+class _Waiter(threading.Thread):
+    """Blocks in flock for a caller who may give up: flock has no timeout, and polling is not fair."""
+
+    def __init__(self, lock: int) -> None:
+        super().__init__(name="kr-lock", daemon=True)
+        self.error: OSError | None = None
+        self._lock = lock
+        self._settled = threading.Event()
+        self._mutex = threading.Lock()
+        self._abandoned = False
+
+    def run(self) -> None:
+        try:
+            _flock(self._lock)
+        except OSError as exc:
+            self.error = exc
+        with self._mutex:
+            if self._abandoned:
+                os.close(self._lock)
+            self._settled.set()
+
+    def settled(self, timeout: float) -> bool:
+        return self._settled.wait(max(timeout, 0.0))
+
+    def abandon(self) -> None:
+        """Give up; the lock is closed here, or by the thread as soon as it is granted."""
+        with self._mutex:
+            if self._settled.is_set():
+                os.close(self._lock)
+            self._abandoned = True
+
+
+def _wait(lock: int, path: Path, deadline: float, timeout: float) -> None:
+    waiter = _Waiter(lock)
+    try:
+        waiter.start()
+    except RuntimeError as exc:  # no more threads
+        os.close(lock)
+        raise StoreBusy(f"{path}: can't wait for the lock: {exc}") from exc
+    is_settled = False
+    try:
+        is_settled = waiter.settled(deadline - time.monotonic())
+    finally:  # also when a signal's handler raised
+        if not is_settled:
+            waiter.abandon()
+    if not is_settled:
+        raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
+    waiter.join()
+    if waiter.error is not None:
+        os.close(lock)
+        raise StoreError(f"{path}: can't be locked: {waiter.error.strerror}") from waiter.error

@@ -1,0 +1,28 @@
+"""Small facts about the knowledge base itself, and the number of changes of its index."""
+
+import sqlalchemy as sa
+
+from kr.store.schema import counters, meta
+
+
+class Meta:
+    """Reads and writes them in the caller's transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def get(self, key: str) -> str | None:
+        """Return a value."""
+        return self._connection.execute(sa.select(meta.c.value).where(meta.c.key == key)).scalar_one_or_none()
+
+    def put(self, key: str, value: str) -> None:
+        """Set a value."""
+        if not self._connection.execute(
+            sa.update(meta).where(meta.c.key == key).values(value=value)
+        ).rowcount:
+            self._connection.execute(sa.insert(meta).values(key=key, value=value))
+
+    def generation(self) -> int:
+        """Return a number that grows with every change of a row of the index or the archive, by anybody."""
+        number = sa.select(counters.c.value).where(counters.c.name == "generation")
+        return int(self._connection.execute(number).scalar_one())

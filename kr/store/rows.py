@@ -1,0 +1,124 @@
+"""The values that go in and out of the store, besides ``kr.values.Entry``. Times are stored text."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from kr.values import Confidence, Entry, EntryStatus, Origin
+
+ArchiveReason = Literal["lru", "age", "manual"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a report is about, before it has an id and a path. Texts are non-empty."""
+
+    framework: str
+    framework_version: str
+    topic: str
+    tags: tuple[str, ...]
+    confidence: Confidence
+    status: EntryStatus = "fresh"
+    origin: Origin = "researched"
+    fresh_until: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saved:
+    """What became of a report (SPEC 3.8). ``lru_evicted`` is -1 when the guard failed; a warning says why."""
+
+    entry: Entry
+    index_count: int
+    lru_evicted: int = 0
+    auto_archived: int = 0
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """An archived row: the entry as it was (its status before), and when and why it left the index."""
+
+    archive_id: int
+    entry: Entry
+    archived_at: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """An earlier text at an entry's path. What a person's own file was made for is not known: None."""
+
+    entry_id: str
+    revision: int
+    sha256: str
+    framework_version: str | None
+    confidence: str | None
+    researched_at: str | None
+    replaced_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceCall:
+    """One row of ``source_calls``. ``duration_ms`` is a whole number."""
+
+    request_id: str
+    at: str
+    source: str
+    outcome: str
+    session_id: str
+    story_key: str
+    duration_ms: int | None = None
+    url: str | None = None
+    reason: str | None = None
+    charged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestRow:
+    """One row of ``requests``. ``id`` is made by the caller (uuid4 hex); fields a bad request lacks are None."""
+
+    id: str
+    at: str
+    mode: str | None
+    status: str
+    story_key: str | None = None
+    session_id: str | None = None
+    framework: str | None = None
+    framework_version: str | None = None
+    topic: str | None = None
+    tier: str | None = None
+    entry_id: str | None = None
+    persona: str | None = None
+    duration_ms: int | None = None
+    budget_remaining: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reservation:
+    """The answer to a wish for one call. ``id`` is there exactly when it was granted.
+
+    ``exhausted``: the story has spent its budget. ``in_flight``: others hold the rest; they may give it back.
+    """
+
+    outcome: Literal["granted", "exhausted", "in_flight"]
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Library:
+    """What was learned about a framework: its Context7 id, its GitHub ``owner/repo``."""
+
+    library_id: str | None
+    repository: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Circuit:
+    """A source's breaker. ``failures`` are in a row; ``open_until`` is None while it never opened."""
+
+    source: str
+    failures: int = 0
+    opened_times: int = 0
+    open_until: str | None = None
+    last_error: str | None = None
+    probe_owner: str | None = None
+    probe_until: str | None = None

@@ -1,0 +1,169 @@
+"""Writing one report with its row: the old pair or the new pair, whatever happens in between (SPEC 3.8)."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError
+
+from kr.errors import ReportUnwritable, StoreError
+from kr.rules import naming
+from kr.store import times
+from kr.store.database import Database, Transaction
+from kr.store.hashing import digest
+from kr.store.reports import Replacement, ReportFiles
+from kr.store.rows import Draft, Saved
+from kr.store.schema import archived_entries, entries, revisions
+from kr.store.unit import Unit
+from kr.values import Entry
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The guard's: entries at most, and whole days without an access."""
+
+    max_entries: int = 200
+    archive_after_days: int = 60
+
+
+class _Place(NamedTuple):
+    """Where a report goes. ``live`` is the entry that it renews, ``former`` that or the archived one."""
+
+    name: naming.Name
+    live: Entry | None
+    former: Entry | None
+
+
+def save(
+    database: Database, files: ReportFiles, draft: Draft, text: str, *, limits: Limits, now: datetime
+) -> Saved:
+    """Write the report and its row, then run the guard.
+
+    Raises ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
+    """
+    content = text.encode(errors="replace")
+    if not content.strip():
+        raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
+    with files.staged(content) as staged, ExitStack() as opened:
+        with database.write() as transaction:
+            files.sweep()
+            unit = Unit(transaction.connection)
+            unit.entries.fill_keys()
+            place = _place(transaction.connection, unit, files, draft)
+            target = opened.enter_context(files.replacement(place.name.path))
+            entry = _write(unit, target, place, draft, content, now=now)
+            saved = _guard(transaction, unit, entry, limits, now)
+            transaction.compensations.append(target.roll_back)
+            transaction.afterwards.append(target.finish)
+            target.run(staged, digest(content))
+        target.sync()
+    return saved
+
+
+def _write(
+    unit: Unit, target: Replacement, place: _Place, draft: Draft, content: bytes, *, now: datetime
+) -> Entry:
+    target.heal(place.former.sha256 if place.former is not None else None)
+    entry = _entry(unit, place, draft, unit.revisions.keep(content), now)
+    on_disk = target.current()
+    unit.revisions.replace(entry, place.former, on_disk, now)
+    if on_disk:
+        unit.archive.keep_text(entry.id, entry.path, digest(on_disk))
+    unit.entries.put(entry)
+    return entry
+
+
+def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, now: datetime) -> Saved:
+    """Run the guard so that its failure is undone alone (seed 000, error row 15)."""
+    try:
+        with transaction.connection.begin_nested():
+            moved = unit.archive.guard(
+                keep=entry.id,
+                now=now,
+                max_entries=limits.max_entries,
+                archive_after_days=limits.archive_after_days,
+            )
+    except DBAPIError as exc:
+        transaction.require_alive()
+        warning = f"the capacity guard failed: {exc.orig}"
+        log.warning("%s", warning)
+        return Saved(entry=entry, index_count=unit.entries.count(), lru_evicted=-1, warnings=(warning,))
+    return Saved(
+        entry=entry,
+        index_count=unit.entries.count(),
+        lru_evicted=moved.lru_evicted,
+        auto_archived=moved.auto_archived,
+    )
+
+
+def _entry(unit: Unit, place: _Place, draft: Draft, sha256: str, now: datetime) -> Entry:
+    live = place.live
+    moment = times.to_text(now)
+    return Entry(
+        id=place.name.id,
+        framework=live.framework if live else draft.framework,
+        framework_version=draft.framework_version,
+        topic=live.topic if live else draft.topic,
+        tags=_joined(live.tags if live else (), draft.tags),
+        path=place.name.path,
+        created=live.created if live else moment,
+        last_accessed=unit.entries.next_access(now),
+        status=draft.status,
+        confidence=draft.confidence,
+        sha256=sha256,
+        researched_at=moment,
+        fresh_until=draft.fresh_until,
+        origin=draft.origin,
+    )
+
+
+def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
+    """A renewed entry is still found by the tags that it had."""
+    return tuple({naming.fold(tag): tag for tag in reversed((*old, *new))}.values())[::-1]
+
+
+def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
+    def is_free(name: naming.Name) -> bool:
+        return not files.is_blocked(name.path) and not _is_taken(connection, name, draft)
+
+    live = unit.entries.of_pair(draft.framework, draft.topic)
+    archived = unit.archive.of_pair(draft.framework, draft.topic)
+    former = live or (archived.entry if archived is not None else None)
+    if former is not None and is_free(naming.Name(former.id, former.path)):
+        return _Place(naming.Name(former.id, former.path), live, former)
+    name = next((name for name in _names(draft) if is_free(name)), None)
+    if name is None:
+        raise StoreError(f"{draft.framework} - {draft.topic}: every name for its report is taken")
+    # Only the path of a live entry can be in the way: its id is its own.
+    return _Place(name if live is None else name._replace(id=live.id), live, live)
+
+
+def _names(draft: Draft) -> Iterator[naming.Name]:
+    yield naming.base_name(draft.framework, draft.topic)
+    suffixed = naming.suffixed_name(draft.framework, draft.topic)
+    yield suffixed
+    stem = suffixed.path.removesuffix(".md")
+    for number in range(2, 100):
+        yield naming.Name(id=f"{suffixed.id}-{number}", path=f"{stem}-{number}.md")
+
+
+def _is_taken(connection: sa.Connection, name: naming.Name, draft: Draft) -> bool:
+    """Return whether another framework or topic has this id or path: live, archived or in the history."""
+    pair = (naming.fold(draft.framework), naming.fold(draft.topic))
+    for table, key in (
+        (entries, entries.c.id),
+        (archived_entries, archived_entries.c.id),
+        (revisions, revisions.c.entry_id),
+    ):
+        other = sa.or_(table.c.framework_key != pair[0], table.c.topic_key != pair[1])
+        # Two look-ups rather than an OR: each has an index.
+        for same in (key == name.id, table.c.path == name.path):
+            if connection.execute(sa.select(sa.literal(1)).where(same, other).limit(1)).first():
+                return True
+    return False

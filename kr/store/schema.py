@@ -1,0 +1,196 @@
+"""The tables, as the newest migration leaves them (SPEC 5). Only the migrations create anything.
+
+Times are text (``kr.store.times``), lists JSON arrays. Columns beyond SPEC 5 are nullable or have a default,
+so that people may insert rows by plain SQL; ``framework_key`` and ``topic_key`` are the folded texts, NULL
+until kr has seen the row.
+"""
+
+from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+
+SCHEMA_VERSION = 1
+"""Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
+
+metadata = MetaData()
+
+
+def _entry_columns() -> list[Column[str]]:
+    return [
+        Column("framework", Text, nullable=False),
+        Column("framework_version", Text, nullable=False),
+        Column("topic", Text, nullable=False),
+        Column("tags", Text, nullable=False),
+        Column("path", Text, nullable=False),
+        Column("created", Text, nullable=False),
+        Column("last_accessed", Text, nullable=False),
+        Column("status", Text, nullable=False),
+        Column("confidence", Text, nullable=False),
+        Column("sha256", Text),
+        Column("researched_at", Text),
+        Column("fresh_until", Text),
+        Column("origin", Text, server_default="researched"),
+        Column("stale_reason", Text),
+        Column("framework_key", Text),
+        Column("topic_key", Text),
+    ]
+
+
+entries = Table(
+    "entries",
+    metadata,
+    Column("id", Text, primary_key=True),
+    *_entry_columns(),
+    Index("entries_last_accessed", "last_accessed", "id"),
+    Index("entries_pair", "framework_key", "topic_key"),
+    Index("entries_path", "path"),
+)
+
+archived_entries = Table(
+    "archived_entries",
+    metadata,
+    Column("archive_id", Integer, primary_key=True),
+    Column("id", Text, nullable=False),
+    *_entry_columns(),
+    Column("archived_at", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("prior_status", Text),
+    Index("archived_entries_last_accessed", "last_accessed", "id"),
+    Index("archived_entries_pair", "framework_key", "topic_key"),
+    Index("archived_entries_id", "id"),
+    Index("archived_entries_path", "path"),
+    sqlite_autoincrement=True,
+)
+
+report_texts = Table(
+    "report_texts",
+    metadata,
+    Column("sha256", Text, primary_key=True),
+    Column("content", LargeBinary, nullable=False),
+)
+
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("entry_id", Text, primary_key=True),
+    Column("revision", Integer, primary_key=True, autoincrement=False),
+    Column("sha256", Text, ForeignKey("report_texts.sha256"), nullable=False),
+    Column("path", Text, nullable=False),
+    Column("framework_key", Text),
+    Column("topic_key", Text),
+    Column("framework_version", Text),
+    Column("confidence", Text),
+    Column("researched_at", Text),
+    Column("replaced_at", Text, nullable=False),
+    Index("revisions_path", "path"),
+)
+
+lessons = Table(
+    "lessons",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("date", Text, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("summary", Text, nullable=False),
+    Column("ref", Text),
+    Column("event_type", Text),
+    Column("story_key", Text),
+    Column("session_id", Text),
+    Column("recorded_at", Text),
+    Column("injected", Integer, nullable=False, server_default="0"),
+    Column("recurred", Integer, nullable=False, server_default="0"),
+    Index("lessons_phase", "phase", "date"),
+)
+
+requests = Table(
+    "requests",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("at", Text, nullable=False),
+    Column("mode", Text),
+    Column("story_key", Text),
+    Column("session_id", Text),
+    Column("framework", Text),
+    Column("framework_version", Text),
+    Column("topic", Text),
+    Column("status", Text, nullable=False),
+    Column("tier", Text),
+    Column("entry_id", Text),
+    Column("persona", Text),
+    Column("duration_ms", Integer),
+    Column("budget_remaining", Integer),
+    Index("requests_at", "at"),
+)
+
+source_calls = Table(
+    "source_calls",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("request_id", Text),
+    Column("at", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("charged", Boolean, nullable=False),
+    Column("duration_ms", Integer),
+    Column("url", Text),
+    Column("reason", Text),
+    Column("session_id", Text),
+    Column("story_key", Text),
+    Index("source_calls_story", "session_id", "story_key", "charged"),
+    Index("source_calls_request", "request_id"),
+    sqlite_autoincrement=True,
+)
+
+reservations = Table(
+    "reservations",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("session_id", Text, nullable=False),
+    Column("story_key", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("expires_at", Text, nullable=False),
+    Index("reservations_story", "session_id", "story_key"),
+)
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("expires_at", Text, nullable=False),
+)
+
+circuits = Table(
+    "circuits",
+    metadata,
+    Column("source", Text, primary_key=True),
+    Column("failures", Integer, nullable=False, server_default="0"),
+    Column("opened_times", Integer, nullable=False, server_default="0"),
+    Column("open_until", Text),
+    Column("last_error", Text),
+    Column("probe_owner", Text),
+    Column("probe_until", Text),
+)
+
+libraries = Table(
+    "libraries",
+    metadata,
+    Column("framework_key", Text, primary_key=True),
+    Column("library_id", Text),
+    Column("repository", Text),
+    Column("learned_at", Text),
+)
+
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", Text, primary_key=True),
+    Column("value", Text, nullable=False),
+)
+
+counters = Table(
+    "counters",
+    metadata,
+    Column("name", Text, primary_key=True),
+    Column("value", Integer, nullable=False),
+)
+"""Kept by triggers: ``entries`` (live rows) and ``generation`` (changes of entries or archive)."""

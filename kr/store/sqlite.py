@@ -1,0 +1,228 @@
+"""Everything that only SQLite needs: pragmas, opening modes, the file lock, its errors."""
+
+import logging
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import quote
+
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.store.lock import exclusive
+
+log = logging.getLogger(__name__)
+
+_JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024
+_NETWORK_FILE_SYSTEMS = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"})
+
+_BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_NOT_WRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
+_KINDS: dict[int, type[StoreError]] = (
+    dict.fromkeys(_BUSY, StoreBusy)
+    | dict.fromkeys((sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB), StoreCorrupt)
+    | dict.fromkeys((*_NOT_WRITABLE, sqlite3.SQLITE_FULL), StoreUnwritable)
+)
+
+
+class Connection(sqlite3.Connection):
+    """``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only."""
+
+    is_transient = False
+
+
+class OutdatedError(Exception):
+    """The database is older than the newest migration. ``connection`` is to be closed under the lock."""
+
+    def __init__(self, connection: Connection) -> None:
+        super().__init__("outdated")
+        self.connection = connection
+
+
+class SqliteFile:
+    """One database file, its lock, and how to open it. Opens nothing by itself."""
+
+    def __init__(self, path: Path, *, schema_version: int, timeout: float) -> None:
+        self.path = path
+        self.schema_version = schema_version
+        self.timeout = timeout
+
+    @contextmanager
+    def exclusive(self, timeout: float | None = None) -> Iterator[None]:
+        """Hold the write lock (``<db>.lock``); see ``kr.store.lock.exclusive``."""
+        with exclusive(
+            self.path.with_name(self.path.name + ".lock"),
+            timeout=self.timeout if timeout is None else timeout,
+        ):
+            yield
+
+    def identity(self) -> tuple[int, int] | None:
+        """Return what tells this file from another at its path, or None when there is none with content.
+
+        Raises ``StoreCorrupt`` for a directory and its like.
+        """
+        try:
+            status = self.path.stat()
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as exc:
+            raise StoreUnwritable(f"{self.path}: can't be reached: {exc.strerror}") from exc
+        if not self.path.is_file():
+            raise StoreCorrupt(f"{self.path}: is no file, so no database")
+        return (status.st_dev, status.st_ino) if status.st_size else None
+
+    def open_for_writing(self) -> Connection:
+        """Open an existing, up-to-date database. Call with the lock held."""
+        with self.translated():
+            connection = self._connect("rw")
+            self._checked(connection)
+            with suppress(sqlite3.OperationalError):  # a reader of a restored copy may be in the way
+                _use_wal(connection)
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
+            return connection
+
+    def open_for_reading(self) -> Connection:
+        """Open an existing, up-to-date database; read-only where nothing may be written.
+
+        That is ``mode=ro``, and ``immutable=1`` where a WAL database's folder is write-protected.
+        """
+        for mode in ("rw", "ro"):
+            with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
+                return self._opened_for_reading(mode)
+        with self.translated():
+            wal = self.path.with_name(self.path.name + "-wal")
+            if wal.is_file() and wal.stat().st_size:
+                raise StoreUnwritable(
+                    f"{self.path}: changes wait in {wal.name}, and nothing may be written here"
+                )
+            connection = self._opened_for_reading("ro&immutable=1")
+            connection.is_transient = True
+            return connection
+
+    def make_folder(self) -> None:
+        """Create the folder that the database and its lock stand in."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise StoreUnwritable(f"{self.path.parent}: can't be created: {exc.strerror}") from exc
+
+    def open_for_migration(self) -> Connection:
+        """Open the database, creating it when absent, in WAL mode. Call with the lock held."""
+        self._warn_of_network()
+        with self.translated():
+            connection = self._connect("rwc")
+            try:
+                self._refuse_strangers(connection)
+                _until(time.monotonic() + self.timeout, lambda: _use_wal(connection))
+            except BaseException:
+                connection.close()
+                raise
+            connection.execute("PRAGMA foreign_keys = ON")
+            return connection
+
+    def version(self, connection: sqlite3.Connection) -> int:
+        """Return ``user_version``: the number of the migration that the database is at, 0 when new."""
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+    def require_current(self, version: int) -> bool:
+        """Return whether a version is ours; an older one is False, a newer one raises ``StoreTooNew``."""
+        if version > self.schema_version:
+            raise StoreTooNew(
+                f"{self.path}: written by a newer kr (schema {version}, this one knows {self.schema_version})"
+            )
+        return version == self.schema_version
+
+    @contextmanager
+    def translated(self, *, but: frozenset[int] = frozenset()) -> Iterator[None]:
+        """Turn SQLite's errors into kr's, save those whose primary code is in ``but``."""
+        try:
+            yield
+        except sqlite3.Error as exc:
+            if _code(exc) in but:
+                raise
+            raise self.error(exc) from exc
+
+    def error(self, exc: sqlite3.Error) -> StoreError:
+        """Return kr's error for one of SQLite's; the message names the file."""
+        kind = _KINDS.get(_code(exc), StoreError)
+        return kind(f"{self.path}: {exc}")
+
+    def _connect(self, mode: str) -> Connection:
+        self.identity()  # a directory is told from a file that may not be opened
+        connection = sqlite3.connect(
+            f"file:{quote(str(self.path.absolute()))}?mode={mode}",
+            uri=True,
+            timeout=self.timeout,  # busy_timeout
+            isolation_level=None,
+            check_same_thread=False,
+            factory=Connection,
+        )
+        assert isinstance(connection, Connection)  # noqa: S101 - for the type checker: the factory's class
+        return connection
+
+    def _opened_for_reading(self, mode: str) -> Connection:
+        connection = self._connect(mode)
+        self._checked(connection)
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def _checked(self, connection: Connection) -> None:
+        try:
+            is_current = self.require_current(self.version(connection))
+        except BaseException:
+            connection.close()
+            raise
+        if not is_current:
+            raise OutdatedError(connection)
+
+    def _refuse_strangers(self, connection: Connection) -> None:
+        if self.version(connection) == 0:
+            tables = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            if tables:
+                raise StoreError(
+                    f"{self.path}: is another program's database (it has a table {tables[0][0]!r})"
+                )
+
+    def _warn_of_network(self) -> None:
+        kind = _file_system(self.path.parent.resolve())
+        if kind in _NETWORK_FILE_SYSTEMS:
+            log.warning("%s: on a network file system (%s) SQLite may corrupt the database", self.path, kind)
+
+
+def _use_wal(connection: sqlite3.Connection) -> None:
+    if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        connection.execute("PRAGMA journal_mode = WAL")
+
+
+def _until(deadline: float, step: Callable[[], None]) -> None:
+    """Repeat a step while SQLite is busy: a change of the journal mode knows no busy handler."""
+    while True:
+        try:
+            step()
+        except sqlite3.OperationalError as exc:
+            if _code(exc) not in _BUSY or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
+def _file_system(folder: Path) -> str | None:
+    """Return the type of the file system a folder is on, where the system tells (Linux)."""
+    try:
+        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return None
+    best = ("", "")
+    for line in mounts:
+        _, point, kind, *_ = [*line.split(" "), "", ""]
+        if folder.is_relative_to(point.replace("\\040", " ")):
+            best = max(best, (point, kind), key=lambda found: len(found[0]))
+    return best[1] or None
+
+
+def _code(exc: sqlite3.Error) -> int:
+    """Return the primary result code; 0 where the driver itself objected."""
+    return int(getattr(exc, "sqlite_errorcode", 0)) & 0xFF

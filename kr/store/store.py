@@ -1,0 +1,136 @@
+"""The store as the rest of kr sees it: transactions over the tables, and the report files beside them."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+from kr.errors import ReportUnwritable, StoreError
+from kr.store.location import database_path
+from kr.store.rows import Draft, Saved
+from kr.values import Entry
+
+if TYPE_CHECKING:
+    from kr.store.database import Database
+    from kr.store.reports import ReportFiles
+    from kr.store.unit import Unit
+
+log = logging.getLogger(__name__)
+
+
+class Store:
+    """The knowledge base: a database and report files. Threads and processes may share it.
+
+    Nothing is opened, and nothing heavy imported, before the first use. Every failure of the database is a
+    ``StoreError``; of a report file, ``ReportUnwritable``.
+    """
+
+    def __init__(
+        self,
+        database_url: str | None,
+        knowledge_base: Path,
+        *,
+        max_entries: int = 200,
+        archive_after_days: int = 60,
+        timeout: float = 60.0,
+    ) -> None:
+        """Name the database (``KR_DATABASE_URL``; None: ``kr.db`` in the knowledge base) and the guard's limits.
+
+        ``timeout`` is how long to wait for other processes, in seconds.
+        """
+        self._database_url = database_url
+        self._knowledge_base = knowledge_base
+        self._max_entries = max_entries
+        self._archive_after_days = archive_after_days
+        self._timeout = timeout
+        self._opened: Database | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def path(self) -> Path:
+        """The database file."""
+        return database_path(self._database_url, self._knowledge_base)
+
+    @contextmanager
+    def read(self) -> "Iterator[Unit]":
+        """Open a unit on one snapshot. Takes no lock; changes nothing."""
+        from kr.store.unit import Unit
+
+        with self._database().read() as connection:
+            yield Unit(connection)
+
+    @contextmanager
+    def write(self) -> "Iterator[Unit]":
+        """Open a unit that others wait for; it is rolled back unless the block ends normally.
+
+        Do no network work in it. A write inside a write is a ``RuntimeError``.
+        """
+        from kr.store.unit import Unit
+
+        with self._database().write() as transaction:
+            yield Unit(transaction.connection)
+
+    def save_report(self, draft: Draft, text: str, now: datetime) -> Saved:
+        """Write a report, its row and its revision in one step, then run the capacity guard (SPEC 3.8)."""
+        from kr.store.saving import Limits, save
+
+        limits = Limits(max_entries=self._max_entries, archive_after_days=self._archive_after_days)
+        return save(self._database(), self._files(), draft, text, limits=limits, now=now)
+
+    def read_report(self, entry: Entry) -> str | None:
+        """Return a report's text; None when it is missing, empty, no regular file, or outside the base.
+
+        What a person edited is served as it stands; what a killed writer left half done is put right first.
+        """
+        from kr.store.hashing import digest
+
+        content = self._files().read(entry.path)
+        if content and digest(content) != entry.sha256 and self._files().may_be_torn(entry.path):
+            self._heal(entry)
+            content = self._files().read(entry.path)
+        text = (content or b"").decode(errors="replace")
+        return text if text.strip() else None
+
+    def drop_lost(self, entry: Entry) -> bool:
+        """Remove an entry whose report is gone (SPEC 3.3), unless somebody has written it again meanwhile."""
+        with self.write() as unit:
+            row = unit.entries.get(entry.id)
+            if row is None or (self._files().read(row.path) or b"").strip():
+                return False
+            return unit.entries.remove(entry.id)
+
+    def close(self) -> None:
+        """Close the database; it opens again when used again."""
+        if self._opened is not None:
+            self._opened.close()
+
+    def _heal(self, entry: Entry) -> None:
+        if self._database().is_writing:
+            return
+        try:
+            with self.write() as unit:
+                row = unit.entries.get(entry.id)
+                if row is not None and row.path == entry.path:
+                    with self._files().replacement(row.path) as target:
+                        target.heal(row.sha256)
+        except (StoreError, ReportUnwritable) as exc:
+            log.warning("%s: an interrupted write could not be put right: %s", entry.path, exc)
+
+    def _database(self) -> "Database":
+        if self._opened is None:
+            from kr.store.database import Database
+
+            self._opened = Database(self.path, timeout=self._timeout)
+        return self._opened
+
+    def _files(self) -> "ReportFiles":
+        from kr.store.reports import ReportFiles
+
+        return ReportFiles(self._knowledge_base)

@@ -1,0 +1,67 @@
+"""One transaction's view of all tables."""
+
+from functools import cached_property
+
+import sqlalchemy as sa
+
+from kr.store.archive import Archive
+from kr.store.circuits import Circuits
+from kr.store.entries import Entries
+from kr.store.leases import Leases
+from kr.store.ledger import Ledger
+from kr.store.libraries import Libraries
+from kr.store.meta import Meta
+from kr.store.requests import Requests
+from kr.store.revisions import Revisions
+
+
+class Unit:
+    """What happens through one unit happens together, or not at all. Don't use it after its block."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    @cached_property
+    def entries(self) -> Entries:
+        """The live index."""
+        return Entries(self._connection)
+
+    @cached_property
+    def archive(self) -> Archive:
+        """The archive and its guard."""
+        return Archive(self._connection)
+
+    @cached_property
+    def revisions(self) -> Revisions:
+        """Earlier texts."""
+        return Revisions(self._connection)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """The budgets."""
+        return Ledger(self._connection)
+
+    @cached_property
+    def requests(self) -> Requests:
+        """The log of requests."""
+        return Requests(self._connection)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Who works on what."""
+        return Leases(self._connection)
+
+    @cached_property
+    def circuits(self) -> Circuits:
+        """Which sources are paused."""
+        return Circuits(self._connection)
+
+    @cached_property
+    def libraries(self) -> Libraries:
+        """What was learned about frameworks."""
+        return Libraries(self._connection)
+
+    @cached_property
+    def meta(self) -> Meta:
+        """Facts about the knowledge base."""
+        return Meta(self._connection)
