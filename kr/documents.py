@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import yaml
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
-Path: TypeAlias = "tuple[str | int, ...]"
+KeyPath: TypeAlias = tuple[str | int, ...]
 
 LIMIT = 1024 * 1024
 DEPTH = 32
@@ -65,7 +65,7 @@ def read_document(data: bytes, *, limit: int = LIMIT, depth: int = DEPTH) -> Doc
     return Document(tree, doubles.warnings())
 
 
-def show_path(path: Path) -> str:
+def show_path(path: KeyPath) -> str:
     """Write ``("a", "b", 0)`` as ``a.b[0]``: printable and bounded whatever the keys hold; ``request`` when empty."""
     shown = ""
     for step in path:
@@ -78,7 +78,7 @@ def _show_key(key: str) -> str:
     return cut if cut.isprintable() else ascii(cut)[1:-1]
 
 
-def _refuse(message: str, path: Path = ()) -> NoReturn:
+def _refuse(message: str, path: KeyPath = ()) -> NoReturn:
     raise InvalidRequest(FieldError(show_path(path), message))
 
 
@@ -103,7 +103,7 @@ class _Doubles:
 
     paths: dict[str, None] = field(default_factory=dict)
 
-    def note(self, path: Path) -> None:
+    def note(self, path: KeyPath) -> None:
         self.paths.setdefault(show_path(path))
 
     def warnings(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ def _is_deeper(body: str, depth: int) -> bool:
     return False
 
 
-def _from_json(value: object, path: Path, doubles: _Doubles) -> Tree:
+def _from_json(value: object, path: KeyPath, doubles: _Doubles) -> Tree:
     if isinstance(value, _Pairs):
         mapping: dict[str, Tree] = {}
         for key, item in value:
@@ -163,7 +163,7 @@ def _from_json(value: object, path: Path, doubles: _Doubles) -> Tree:
     return None if value is None else _checked(str(value), path)
 
 
-def _checked(text: str, path: Path) -> str:
+def _checked(text: str, path: KeyPath) -> str:
     if _SURROGATE.search(text):
         _refuse("a lone surrogate (\\ud800 to \\udfff) is no character", path)
     return text
@@ -249,7 +249,7 @@ class _Builder:
     frames: list[_Frame] = field(default_factory=list)
     root: Tree = None
 
-    def path(self) -> Path:
+    def path(self) -> KeyPath:
         return tuple(frame.step for frame in self.frames if frame.step is not None)
 
     def scalar(self, event: "yaml.ScalarEvent", place: str) -> None:

@@ -1,0 +1,9 @@
+"""The configuration, read once into frozen values (SPEC 7).
+
+Discovery, reading, overrides and paths (``raw``) need nothing but PyYAML; validation (``model``,
+``validate``) brings pydantic and is imported when ``load_settings`` is called.
+"""
+
+from kr.settings.load import Settings, load_settings
+
+__all__ = ["Settings", "load_settings"]

@@ -1,0 +1,178 @@
+"""Gathers the configuration without validating it: file, overrides, variables, paths.
+
+Everything here is cheap to import. What is wrong is collected with its place, so that one error can name
+all of it.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from kr.documents import KeyPath, Tree, show_path
+from kr.settings.discovery import MAIN_SECTION, Found, find_config, is_file, locate, read_bytes
+from kr.settings.environment import read_overrides
+from kr.settings.tree import UnreadableError, parse
+
+DEFAULT_KNOWLEDGE_BASE = "_bmad-output/knowledge-base"
+_DEFAULT_OUTPUT = "_bmad-output"
+_BMM_CONFIG = "_bmad/bmm/config.yaml"
+_KNOWLEDGE_BASE = (MAIN_SECTION, "knowledge_base_path")
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_-]+)\}")
+_DATABASE_URL = re.compile(r"(?:sqlite|postgresql)(?:\+\w+)?://")
+
+
+class Problem(NamedTuple):
+    """What is wrong with one key; ``message`` follows the key's name in a sentence."""
+
+    path: KeyPath
+    message: str
+
+
+@dataclass(slots=True, kw_only=True)
+class RawSettings:
+    """The configuration as text. ``variables`` maps a key's path to the environment variable that set it."""
+
+    data: dict[str, Tree]
+    found: Found
+    knowledge_base: Path
+    database_url: str | None = field(repr=False)
+    variables: dict[KeyPath, str]
+    problems: list[Problem]
+    warnings: list[str]
+
+    def origin(self, path: KeyPath) -> str:
+        """Say where a key got its value: a variable, or a line of the file, or the file's nearest outer key."""
+        for length in range(len(path), 0, -1):
+            here = path[:length]
+            if here in self.variables:
+                return self.variables[here]
+            if here in self.found.content.lines:
+                return f"{self.found.file}, line {self.found.content.lines[here]}"
+        within = (name for key, name in self.variables.items() if key[: len(path)] == path)
+        return next(within, str(self.found.file or "the configuration"))
+
+    def sentence(self, problem: Problem) -> str:
+        return f"{self.origin(problem.path)}: {show_path(problem.path)} {problem.message}"
+
+
+def read_raw(
+    *, config: Path | None, knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path
+) -> RawSettings:
+    """Read file and environment. Raises ``ConfigError`` when the file itself can't be read."""
+    found = find_config(config=config, environ=environ, cwd=cwd)
+    raw = RawSettings(
+        data=found.content.data,
+        found=found,
+        knowledge_base=Path(),
+        database_url=environ.get("KR_DATABASE_URL", "").strip() or None,
+        variables={},
+        problems=[],
+        warnings=[*found.warnings],
+    )
+    for path in found.content.doubles:
+        raw.warnings.append(
+            f"{raw.origin(path)}: {show_path(path)} is given more than once; the last one counts"
+        )
+    _check_database_url(raw)
+    _apply_overrides(raw, environ)
+    raw.knowledge_base = _knowledge_base(raw, knowledge_base, environ, cwd)
+    return raw
+
+
+def _check_database_url(raw: RawSettings) -> None:
+    """Refuse what is no URL of a database that kr knows; it may hold a password and is never shown."""
+    if raw.database_url is not None and _DATABASE_URL.match(raw.database_url) is None:
+        raw.variables["database_url",] = "KR_DATABASE_URL"
+        raw.problems.append(
+            Problem(
+                ("database_url",),
+                "must begin with sqlite:/// or postgresql+psycopg:// (it is not shown here)",
+            )
+        )
+
+
+def _apply_overrides(raw: RawSettings, environ: Mapping[str, str]) -> None:
+    for name, below, value, problem in read_overrides(environ):
+        path: KeyPath = (MAIN_SECTION, *below)
+        raw.variables[path] = name
+        if problem is not None:
+            raw.problems.append(Problem(path, problem))
+            continue
+        mapping = _mapping_at(raw, path[:-1])
+        if mapping is None:
+            raw.problems.append(Problem(path, f"can't be set, for {show_path(path[:-1])} is no mapping"))
+            continue
+        mapping[str(path[-1])] = value
+        lines = raw.found.content.lines
+        for stale in [key for key in lines if key[: len(path)] == path]:
+            del lines[stale]
+
+
+def _mapping_at(raw: RawSettings, path: KeyPath) -> dict[str, Tree] | None:
+    """Return the mapping at a path, made where nothing is, or None where something else is."""
+    mapping = raw.data
+    for step in path:
+        inner = mapping.get(str(step))
+        if inner is None:
+            inner = mapping[str(step)] = {}
+        if not isinstance(inner, dict):
+            return None
+        mapping = inner
+    return mapping
+
+
+def _knowledge_base(raw: RawSettings, given: Path | None, environ: Mapping[str, str], cwd: Path) -> Path:
+    """Return the folder, absolute and resolved; whether it exists is not asked."""
+    try:
+        if given is not None:
+            return locate(given, environ, cwd).resolve()
+        section = raw.data.get(MAIN_SECTION)
+        value = (
+            section.get("knowledge_base_path", DEFAULT_KNOWLEDGE_BASE) if isinstance(section, dict) else None
+        )
+        # Validation tells of anything but text; until then the default keeps the path a path.
+        text = value if isinstance(value, str) and value.strip() else DEFAULT_KNOWLEDGE_BASE
+        base = cwd if _KNOWLEDGE_BASE in raw.variables else raw.found.root
+        expanded = expand_placeholders(raw, text, _KNOWLEDGE_BASE, environ)
+        return locate(Path(expanded), environ, base).resolve()
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links
+        raw.problems.append(Problem(_KNOWLEDGE_BASE, "must be the path of a folder"))
+        return cwd
+
+
+def expand_placeholders(raw: RawSettings, text: str, path: KeyPath, environ: Mapping[str, str]) -> str:
+    """Put the project root and the output folder in the place of their names in braces."""
+
+    def value(found: re.Match[str]) -> str:
+        if found[1] == "project-root":
+            return str(raw.found.root)
+        if found[1] == "output_folder":
+            return str(_output_folder(raw, environ))
+        raw.problems.append(
+            Problem(path, f"holds {found[0]}; only {{project-root}} and {{output_folder}} are expanded")
+        )
+        return found[0]
+
+    return _PLACEHOLDER.sub(value, text)
+
+
+def _output_folder(raw: RawSettings, environ: Mapping[str, str]) -> Path:
+    value: Tree = raw.data.get("output_folder")
+    if not isinstance(value, str) or not value.strip():
+        value = _bmm_output_folder(raw)
+    text = value if isinstance(value, str) and value.strip() else _DEFAULT_OUTPUT
+    # Relative to the project root also when a variable asked for it: it is the project's folder.
+    return locate(Path(text.replace("{project-root}", str(raw.found.root))), environ, raw.found.root)
+
+
+def _bmm_output_folder(raw: RawSettings) -> Tree:
+    file = raw.found.root / _BMM_CONFIG
+    if not is_file(file):
+        return None
+    try:
+        return parse(read_bytes(file), sections={"output_folder"}).data.get("output_folder")
+    except UnreadableError as exc:
+        raw.warnings.append(f"{file} was passed over: it is {exc}")
+        return None

@@ -1,0 +1,66 @@
+"""The commented configuration that ``kr init`` writes, made from the model so that it can't go stale."""
+
+from typing import Any
+
+_HEAD = """\
+# The configuration of kr. Every key stands here with its default: take the # away from a line that
+# begins with it directly to change the setting. Environment variables override: KR_MAX_ENTRIES is
+# max_entries, KR_CIRCUIT_BREAKER__FAILURES is failures of circuit_breaker.
+"""
+
+
+def render_config(*, persona: str | None = None, knowledge_base_path: str | None = None) -> str:
+    """Return the text of ``kr.yaml``. What is passed is set, everything else stays commented out.
+
+    As written, the file loads to the defaults and what was passed.
+    """
+    from kr.settings.model import Configuration
+
+    chosen = {
+        ("role_mapping", "knowledge_researcher_persona"): persona,
+        ("knowledge_research", "knowledge_base_path"): knowledge_base_path,
+    }
+    parts = [_HEAD]
+    for name, section in Configuration.model_fields.items():
+        parts.append(f"\n# {section.description}\n{name}:\n")
+        model = section.annotation
+        if model is None:
+            continue
+        for key, field in model.model_fields.items():
+            value = chosen.get((name, key))
+            parts.extend(f"  # {line}\n" for line in _explained(field.description or "", field.annotation))
+            mark, shown = ("#", plain(field.default)) if value is None else ("", value)
+            parts.append(f"  {mark}{key}: {_flow(shown)}\n")
+    return "".join(parts)
+
+
+def _explained(description: str, annotation: Any) -> list[str]:
+    lines = [description]
+    if hasattr(annotation, "model_fields"):
+        inner: dict[str, Any] = annotation.model_fields
+        lines.extend(f"  {key}: {field.description}" for key, field in inner.items())
+    return lines
+
+
+def plain(value: object) -> object:
+    """Return a default as YAML would hold it: models as mappings of the keys that matter, tuples as lists."""
+    from pydantic import BaseModel
+
+    from kr.settings.model import Server
+
+    if isinstance(value, Server):
+        return {"url": value.url}
+    if isinstance(value, BaseModel):
+        return {key: plain(getattr(value, key)) for key in type(value).model_fields}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _flow(value: object) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
+    )
+    return text.removesuffix("\n").removesuffix("\n...").removesuffix("...\n")

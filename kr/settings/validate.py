@@ -1,0 +1,123 @@
+"""Turns the gathered text into validated settings, with one error for all that is wrong."""
+
+import difflib
+from collections.abc import Iterator, Mapping
+
+from pydantic import BaseModel, ValidationError
+
+from kr.documents import KeyPath, Tree, show_path
+from kr.errors import ConfigError
+from kr.settings.discovery import MAIN_SECTION
+from kr.settings.environment import OWN_NAMES, name_of
+from kr.settings.expand import expand_variables
+from kr.settings.load import Settings
+from kr.settings.model import DEFAULT_SERVERS, Configuration, Server
+from kr.settings.raw import Problem, RawSettings, expand_placeholders
+
+_ALIKE = 0.6
+# The other sections hold other programs' keys too: only what looks like a slip is worth a word.
+_NEARLY_EQUAL = 0.85
+
+
+def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
+    """Validate. Raises ``ConfigError`` naming every wrong value, one a line."""
+    expand_variables(raw, environ)
+    _expand_persona(raw, environ)
+    raw.warnings.extend(_unknown_keys(raw))
+    try:
+        configuration = Configuration.model_validate(
+            {k: v for k, v in raw.data.items() if k != "output_folder"}
+        )
+    except ValidationError as exc:
+        found = [
+            Problem(error["loc"], error["msg"])
+            for error in exc.errors(include_url=False, include_input=False)
+        ]
+        raise _config_error(raw, found) from None
+    if raw.problems:
+        raise _config_error(raw, [])
+    raw.warnings.extend(_unfinished(raw, configuration))
+    return Settings(
+        knowledge_research=configuration.knowledge_research,
+        role_mapping=configuration.role_mapping,
+        defaults=configuration.defaults,
+        e2e_inspection=configuration.e2e_inspection,
+        knowledge_base=raw.knowledge_base,
+        project_root=raw.found.root,
+        config_file=raw.found.file,
+        database_url=raw.database_url,
+        warnings=tuple(dict.fromkeys(raw.warnings)),
+    )
+
+
+def _config_error(raw: RawSettings, found: list[Problem]) -> ConfigError:
+    known = {problem.path for problem in raw.problems}
+    problems = [*raw.problems, *(problem for problem in found if problem.path not in known)]
+    return ConfigError("\n".join(dict.fromkeys(raw.sentence(problem) for problem in problems)))
+
+
+def _expand_persona(raw: RawSettings, environ: Mapping[str, str]) -> None:
+    section, key = raw.data.get("role_mapping"), "knowledge_researcher_persona"
+    value = section.get(key) if isinstance(section, dict) else None
+    if isinstance(section, dict) and isinstance(value, str):
+        section[key] = expand_placeholders(raw, value, ("role_mapping", key), environ)
+
+
+def _unknown_keys(raw: RawSettings) -> Iterator[str]:
+    for path, near in _strangers(Configuration, raw.data, ()):
+        variable = raw.variables.get(path)
+        if variable is not None:
+            yield from _unknown_variable(variable, near)
+        elif path[0] == MAIN_SECTION:
+            hint = f"; did you mean {near[-1]}?" if near else ""
+            yield f"{raw.origin(path)}: {show_path(path)} is no key that kr knows{hint}"
+        elif near and difflib.SequenceMatcher(None, str(path[-1]), str(near[-1])).ratio() >= _NEARLY_EQUAL:
+            yield f"{raw.origin(path)}: {show_path(path)} is no key that kr knows; did you mean {near[-1]}?"
+    servers = _at(raw.data, (MAIN_SECTION, "servers"))
+    for name in servers if isinstance(servers, dict) else ():
+        if name not in DEFAULT_SERVERS:
+            path = (MAIN_SECTION, "servers", name)
+            yield f"{raw.origin(path)}: {show_path(path)} is asked by no source; those that are: {', '.join(DEFAULT_SERVERS)}"
+
+
+def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
+    own = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=_NEARLY_EQUAL)
+    meant = own[0] if own else near and name_of(near[1:])
+    yield f"the environment variable {name} is none that kr knows" + (
+        f"; did you mean {meant}?" if meant else ""
+    )
+
+
+def _at(tree: Tree, path: KeyPath) -> Tree:
+    for step in path:
+        tree = tree.get(str(step)) if isinstance(tree, dict) else None
+    return tree
+
+
+def _strangers(
+    model: type[BaseModel], tree: Tree, path: "KeyPath"
+) -> Iterator[tuple[KeyPath, KeyPath | None]]:
+    """Yield the path of each unknown key, with the path of the nearest known one beside it."""
+    for key, value in tree.items() if isinstance(tree, dict) else ():
+        here = (*path, key)
+        field = model.model_fields.get(key)
+        if field is None:
+            if path and path[-1] != "agent_timeout_seconds":
+                near = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=_ALIKE)
+                yield here, (*path, near[0]) if near else None
+        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from _strangers(field.annotation, value, here)
+        elif here == (MAIN_SECTION, "servers") and isinstance(value, dict):
+            for name, server in value.items():
+                yield from _strangers(Server, server, (*here, name))
+
+
+def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]:
+    """Yield what is allowed but can't work: research goes on without it."""
+    research = configuration.knowledge_research
+    if research.synthesis == "llm" and (research.llm.base_url is None or research.llm.model is None):
+        origin = raw.origin((MAIN_SECTION, "synthesis"))
+        yield f"{origin}: synthesis: llm needs llm.base_url and llm.model; reports stay extractive"
+    if research.web_search.provider == "searxng" and research.web_search.url is None:
+        origin = raw.origin((MAIN_SECTION, "web_search", "provider"))
+        yield f"{origin}: web_search.provider: searxng needs web_search.url; web searches are unavailable"
