@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from kr.documents import KeyPath, Tree
-from kr.settings.tree import UnreadableError, parse_flow
+from kr.documents import KeyPath, Tree, read_document
+from kr.errors import InvalidRequest
+from kr.settings.tree import UnreadableError
 
 PREFIX = "KR_"
 OWN_NAMES = frozenset({"KR_CONFIG", "KR_DATABASE_URL", "KR_TOKEN", "KR_VENV", "KR_PYTHON"})
@@ -95,11 +96,15 @@ def _is_list(path: KeyPath) -> bool:
 
 
 def _flow(text: str, example: str) -> Tree:
+    # The reader's own words could quote a secret.
+    problem = UnreadableError(f"is no YAML or JSON value such as {example}, each key once")
     try:
-        return parse_flow(text)
-    except UnreadableError as exc:
-        # The reader's own words could quote a secret.
-        raise UnreadableError(f"is no YAML or JSON value such as {example}") from exc
+        document = read_document(f'{{"value": {text}}}'.encode("utf-8", "surrogateescape"))
+    except InvalidRequest as exc:
+        raise problem from exc
+    if document.warnings or len(document.data) != 1:
+        raise problem
+    return document.data["value"]
 
 
 def _words(text: str) -> Iterator[str]:

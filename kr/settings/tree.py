@@ -71,12 +71,6 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
     return builder.content
 
 
-def parse_flow(text: str) -> Tree:
-    """Read one value as it stands in an environment variable. Raises ``UnreadableError``."""
-    content = parse(f"value: {text}".encode("utf-8", "surrogateescape"), sections={"value"})
-    return content.data.get("value")
-
-
 def _check_depth(text: str, loader: "type[yaml.SafeLoader | yaml.CSafeLoader]") -> None:
     """Refuse what the composer, which recurses, could not take."""
     import yaml

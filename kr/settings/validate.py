@@ -11,12 +11,13 @@ from kr.settings.discovery import MAIN_SECTION
 from kr.settings.environment import OWN_NAMES, name_of
 from kr.settings.expand import expand_variables
 from kr.settings.load import Settings
-from kr.settings.model import DEFAULT_SERVERS, Configuration, Server
+from kr.settings.model import DEFAULT_SERVERS, Configuration, KnowledgeResearch, Server
 from kr.settings.raw import Problem, RawSettings, expand_placeholders
 
 _ALIKE = 0.6
 # The other sections hold other programs' keys too: only what looks like a slip is worth a word.
 _NEARLY_EQUAL = 0.85
+_NAMES_ALIKE = 0.75  # they share their beginning
 
 
 def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
@@ -81,8 +82,9 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
 
 
 def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
-    own = difflib.get_close_matches(name, sorted(OWN_NAMES), n=1, cutoff=_NEARLY_EQUAL)
-    meant = own[0] if own else near and name_of(near[1:])
+    names = [*sorted(OWN_NAMES), *(name_of((key,)) for key in KnowledgeResearch.model_fields)]
+    alike = difflib.get_close_matches(name.upper(), names, n=1, cutoff=_NAMES_ALIKE)
+    meant = name_of(near[1:]) if near else next(iter(alike), None)
     yield f"the environment variable {name} is none that kr knows" + (
         f"; did you mean {meant}?" if meant else ""
     )
