@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from kr.sources.reasons import one_line
@@ -99,7 +100,7 @@ def fits(framework: str, library: Library) -> bool:
     if scoped is None:
         return False
     owner, last = library.id.split("/")[-2:]
-    return bool(_names(scoped[2]) & _names(last)) and _squash(owner).startswith(_squash(scoped[1]) or "/")
+    return bool(_names(scoped[2]) & _names(last)) and _squash(owner).startswith(_squash(scoped[1]))
 
 
 def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
@@ -159,7 +160,7 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
         starts = [at for at in range(start, end) if _is_start(lines, at)]
         fenced = _fenced_lines(lines[start:end]) if len(starts) > 1 else frozenset[int]()
         starts = [at for at in starts if at - start not in fenced]
-        for at, stop in zip(starts, [*starts[1:], end], strict=True):
+        for at, stop in pairwise([*starts, end]):
             passage = _passage(lines[at:stop])
             if passage is not None:
                 passages.append(passage)

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import anyio
     from mcp.client import Client
 
-    from kr.sources.mcp_http import Wire
 
 T = TypeVar("T")
 

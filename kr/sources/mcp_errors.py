@@ -20,7 +20,8 @@ def translate(error: BaseException, *, command: str | None) -> SourceFailure:
     """
     leaves = list(_leaves(error))
     for leaf in leaves:
-        found = _of_protocol(leaf) or _of_connection(leaf) or _of_system(leaf, command)
+        found = leaf if isinstance(leaf, SourceFailure) else None
+        found = found or _of_protocol(leaf) or _of_connection(leaf) or _of_system(leaf, command)
         if found is not None:
             return found
     kind = type(leaves[0] if leaves else error).__name__
@@ -53,8 +54,8 @@ def _of_connection(leaf: BaseException) -> SourceFailure | None:
 
 def _of_system(leaf: BaseException, command: str | None) -> SourceFailure | None:
     match leaf:
-        case ValueError():
-            return SourceFailure("the server's URL, headers or command are not valid", is_fault=False)
+        case UnicodeError():
+            return SourceFailure("the server's URL or headers are not valid", is_fault=False)
         case FileNotFoundError() if command:
             return SourceFailure(f"command not found: {command}")
         case OSError():

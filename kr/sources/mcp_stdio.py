@@ -165,14 +165,20 @@ class StdioServer:
 
 
 def _spawn(server: ServerConfig) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(  # noqa: S603  # the command is the user's own configuration, and no shell reads it
-        [server.command or "", *server.args],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**get_default_environment(), **server.env},
-        start_new_session=True,
-    )
+    try:
+        return subprocess.Popen(  # noqa: S603  # the command is the user's own configuration, and no shell reads it
+            [server.command or "", *server.args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**get_default_environment(), **server.env},
+            start_new_session=True,
+        )
+    except ValueError as exc:
+        # Not repeated: the invalid argument or variable may hold a secret.
+        raise SourceFailure(
+            "the server's command, arguments or environment are not valid", is_fault=False
+        ) from exc
 
 
 async def _reader(pipe: IO[bytes] | None, pipes: list[asyncio.BaseTransport]) -> asyncio.StreamReader:

@@ -1,0 +1,133 @@
+"""The contract of ``kr.sources.base.Source``, for every source and every way a server can behave."""
+
+import logging
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.base import Source
+from kr.values import Answer
+from tests.support.source_contract import SECRET, SUBJECTS, TIMEOUT, Behaviour, Outcome, Subject
+
+CASES = [
+    pytest.param(subject, behaviour, id=f"{subject.name}-{behaviour.name.lower()}")
+    for subject in SUBJECTS
+    for behaviour in subject.serve
+]
+SUBJECT_CASES = [pytest.param(subject, id=subject.name) for subject in SUBJECTS]
+
+
+def ask(subject: Subject, behaviour: Behaviour) -> tuple[Source, Answer | SourceFailure, float]:
+    timeout = TIMEOUT if behaviour.outcome is Outcome.TIMEOUT else 20.0
+    with subject.serve[behaviour]() as url:
+        source = subject.source(url)
+        started = time.monotonic()
+        try:
+            result: Answer | SourceFailure = source.ask(subject.ask, timeout=timeout)
+        except SourceFailure as failure:
+            result = failure
+        return source, result, time.monotonic() - started
+
+
+def open_sockets() -> int:
+    return sum(1 for link in Path("/proc/self/fd").iterdir() if _target(link).startswith("socket:"))
+
+
+def _target(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except OSError:
+        return ""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def warm() -> None:
+    """Imports and the host of the stand-ins are not what is measured."""
+    for subject in SUBJECTS:
+        ask(subject, Behaviour.SUCCESS)
+
+
+@pytest.mark.parametrize(("subject", "behaviour"), CASES)
+def test_the_outcome_is_the_one_the_behaviour_asks_for(
+    subject: Subject,
+    behaviour: Behaviour,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    sockets_before = open_sockets()
+    source, result, seconds = ask(subject, behaviour)
+
+    match behaviour.outcome:
+        case Outcome.ANSWER:
+            assert isinstance(result, Answer), result
+            assert result.source == source.name
+            assert result.passages
+            assert all(passage.text.strip() for passage in result.passages)
+            assert result.url is None or result.url.startswith(("http://", "https://"))
+        case Outcome.TIMEOUT:
+            assert isinstance(result, SourceTimeout), result
+            assert TIMEOUT * 0.5 <= seconds < TIMEOUT + 2.5
+        case Outcome.FAULT | Outcome.UNKNOWN:
+            assert isinstance(result, SourceFailure), result
+            assert not isinstance(result, SourceTimeout)
+            assert result.is_fault is (behaviour.outcome is Outcome.FAULT)
+            assert seconds < 10
+
+    if isinstance(result, SourceFailure):
+        assert result.reason.isprintable()
+        assert 0 < len(result.reason) <= 200
+        assert result.retry_after == {Behaviour.RATE_LIMITED: 7.0, Behaviour.UNAVAILABLE: 0.0}.get(behaviour)
+    shown = str(result) + caplog.text + "".join(capfd.readouterr())
+    assert SECRET not in shown
+    assert open_sockets() <= sockets_before
+    assert not [thread for thread in threading.enumerate() if thread.name == "kr-mcp"]
+
+
+@pytest.mark.parametrize("subject", SUBJECT_CASES)
+def test_standard_error_stays_empty(subject: Subject, capfd: pytest.CaptureFixture[str]) -> None:
+    for behaviour in (
+        Behaviour.SUCCESS,
+        Behaviour.GARBAGE,
+        Behaviour.CUT,
+        Behaviour.REFUSED,
+        Behaviour.SERVER_ERROR,
+    ):
+        ask(subject, behaviour)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("subject", SUBJECT_CASES)
+def test_sources_are_asked_from_any_thread_at_the_same_time(subject: Subject) -> None:
+    results: list[Answer | SourceFailure] = []
+    threads = [
+        threading.Thread(target=lambda: results.append(ask(subject, Behaviour.SUCCESS)[1])) for _ in range(4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert [type(result) for result in results] == [Answer] * 4
+
+
+@pytest.mark.parametrize("subject", SUBJECT_CASES)
+def test_a_running_event_loop_is_no_obstacle(subject: Subject) -> None:
+    import asyncio
+
+    async def within() -> Answer | SourceFailure:
+        await asyncio.sleep(0)
+        return ask(subject, Behaviour.SUCCESS)[1]
+
+    assert isinstance(asyncio.run(within()), Answer)
+
+
+@pytest.mark.parametrize("subject", SUBJECT_CASES)
+def test_a_source_says_what_it_is(subject: Subject) -> None:
+    source = subject.source("http://127.0.0.1:9/")
+    assert source.name == subject.name
+    assert isinstance(source.is_mcp, bool)
+    assert isinstance(source.is_charged, bool)
+    assert SECRET not in repr(source)

@@ -1,0 +1,126 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.errors import SourceFailure
+from kr.sources.base import Ask
+from kr.sources.deepwiki import DeepWiki, read_answer, repository_for, split_navigation
+from kr.values import Answer, Query, ServerConfig
+from tests.support.mcp_servers import WIKI, Call, Scenario, deepwiki_server
+
+QUESTION = "How do I make an option repeatable?"
+NOT_INDEXED = "Error processing question: Repository not found. Visit https://deepwiki.com to index it. Requested repos: o/r"
+
+
+def ask(framework: str = "vue", repository: str | None = None) -> Ask:
+    query = Query(
+        framework=framework, framework_version="3.x", topic="options", tags=("cli",), question=QUESTION
+    )
+    return Ask(query=query, repository=repository)
+
+
+@pytest.mark.parametrize("scenario", [Scenario(), Scenario(old_names=True), Scenario(legacy=True)])
+def test_the_question_tool_of_either_name_is_asked(scenario: Scenario) -> None:
+    with deepwiki_server(scenario) as server:
+        answer = DeepWiki(ServerConfig(url=server.url)).ask(ask(repository="vuejs/core"), timeout=20)
+        name = "ask_question" if scenario.old_names else "ask_wiki_question"
+        assert server.calls() == [Call(name, {"repoName": "vuejs/core", "question": QUESTION})]
+    assert answer.url == "https://deepwiki.com/search/how-to-repeat_1234"
+    (passage,) = answer.passages
+    assert passage.text == WIKI.partition("\n\nWiki pages")[0]
+
+
+@pytest.mark.parametrize("is_error", [True, False])
+def test_a_repository_that_is_not_indexed_is_no_fault(is_error: bool) -> None:
+    with (
+        deepwiki_server(Scenario(wiki=[NOT_INDEXED], is_error=is_error)) as server,
+        pytest.raises(SourceFailure, match="Repository not found") as caught,
+    ):
+        DeepWiki(ServerConfig(url=server.url)).ask(ask(repository="o/r"), timeout=20)
+    assert not caught.value.is_fault
+
+
+def test_without_a_repository_nothing_is_asked() -> None:
+    with deepwiki_server() as server:
+        with pytest.raises(SourceFailure, match="no repository known for vue") as caught:
+            DeepWiki(ServerConfig(url=server.url)).ask(ask(), timeout=20)
+        assert server.requests() == []
+    assert not caught.value.is_fault
+
+
+@pytest.mark.parametrize(
+    ("framework", "repository", "found"),
+    [
+        ("vue", "vuejs/core", "vuejs/core"),
+        ("vercel/next.js", None, "vercel/next.js"),
+        ("vercel/next.js", "o/r", "o/r"),
+        ("vercel/next.js", "not valid", "vercel/next.js"),
+        ("@vue/reactivity", None, None),
+        ("vue", None, None),
+        ("vue", "o/..", None),
+        ("vue", "o/r/x", None),
+        ("vue", "o/r?x=1", None),
+        ("vue", "https://github.com/o/r", None),
+        ("vue", "-o/r", None),
+    ],
+)
+def test_the_repository_is_taken_when_it_is_well_formed(
+    framework: str, repository: str | None, found: str | None
+) -> None:
+    assert repository_for(ask(framework, repository)) == found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error processing question: something broke",
+        "Error: upstream is down",
+        "Error fetching wiki for o/r: timeout",
+        "Repository not found",
+        "Rate limit exceeded",
+        "Internal Server Error",
+        "",
+        "   \n",
+        "Wiki pages you might want to explore:\n- [x](https://deepwiki.com/o/r)\n",
+    ],
+)
+def test_what_is_no_answer_is_a_failure(text: str) -> None:
+    with pytest.raises(SourceFailure):
+        read_answer(text, "o/r", is_error=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Error handling in FastAPI is done with exception handlers.",
+        "When git says `Repository not found`, check the URL.",
+        "Rate limits are set per route:\n\n- one\n- two",
+    ],
+)
+def test_an_answer_about_errors_is_an_answer(text: str) -> None:
+    answer = read_answer(text, "o/r", is_error=False)
+    assert answer == Answer(source="deepwiki", passages=answer.passages, url="https://deepwiki.com/o/r")
+    assert answer.passages[0].text == text
+
+
+def test_a_flagged_error_is_a_failure_whatever_it_says() -> None:
+    with pytest.raises(SourceFailure) as caught:
+        read_answer("All is well.", "o/r", is_error=True)
+    assert caught.value.is_fault
+
+
+def test_a_list_that_belongs_to_the_answer_stays() -> None:
+    text = "Options:\n- one\n- two"
+    assert split_navigation(text) == (text, None)
+
+
+def test_a_link_elsewhere_is_not_taken_for_deepwiki() -> None:
+    text = "Text.\n\nView this search on DeepWiki: https://evil.example/deepwiki.com"
+    assert split_navigation(text) == ("Text.", None)
+
+
+@given(st.text(max_size=200))
+def test_what_stands_before_the_navigation_is_kept(text: str) -> None:
+    body = f"Start\n{text}\nend."
+    end = "\n\nWiki pages you might want to explore:\n- [a](b)\n\nView this search on DeepWiki: https://deepwiki.com/search/x_1\n"
+    assert split_navigation(body + end) == (body, "https://deepwiki.com/search/x_1")

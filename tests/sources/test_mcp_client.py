@@ -1,0 +1,307 @@
+"""The seam itself: server processes, signals, redirects, limits."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.mcp_client import McpSession, converse
+from kr.values import ServerConfig
+from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
+
+ROOT = Path(__file__).parents[2]
+
+INTERRUPTED = """
+import asyncio, os, signal, sys
+from kr.sources.mcp_client import converse
+from kr.values import ServerConfig
+
+class Stop(Exception):
+    pass
+
+def stop(number, frame):
+    raise Stop
+
+signal.signal(signal.SIGTERM, stop)
+server = ServerConfig(url=sys.argv[2]) if sys.argv[1] == "url" else ServerConfig(command="/bin/sh", args=("-c", sys.argv[2]))
+print("asking", flush=True)
+try:
+    converse(server, lambda session: None, timeout=60)
+except (Stop, KeyboardInterrupt) as caught:
+    print(type(caught).__name__, flush=True)
+"""
+
+
+async def resolve(session: McpSession) -> str:
+    return (await session.call("resolve-library-id", {"query": "q", "libraryName": "vue"})).text
+
+
+def shell(script: str, *args: str, **more: str) -> ServerConfig:
+    return ServerConfig(command="/bin/sh", args=("-c", script, *args), env=more)
+
+
+def fails(server: ServerConfig, *, timeout: float = 20.0) -> SourceFailure:
+    with pytest.raises(SourceFailure) as caught:
+        converse(server, resolve, timeout=timeout)
+    return caught.value
+
+
+def is_alive(pid: int) -> bool:
+    """A zombie that nobody reaps is dead all the same."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def wait_for_pids(file: Path, count: int) -> list[int]:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        if file.exists() and len(pids := file.read_text().split()) >= count:
+            return [int(pid) for pid in pids]
+        time.sleep(0.01)
+    raise AssertionError("the server did not start")
+
+
+def wait_for_end(pids: list[int]) -> None:
+    deadline = time.monotonic() + 3
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < deadline, "a process was left behind"
+        time.sleep(0.01)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left() -> Iterator[None]:
+    yield
+    assert not [thread for thread in threading.enumerate() if thread.name == "kr-mcp"]
+    children = Path(f"/proc/self/task/{threading.get_native_id()}/children").read_text().split()
+    left = [pid for pid in children if b"mcp_host.py\0http" not in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    assert left == []
+
+
+# -- server processes
+
+
+def test_a_server_process_answers_and_is_gone_afterwards() -> None:
+    command, args = stdio_command("context7", Scenario())
+    assert converse(ServerConfig(command=command, args=args), resolve, timeout=30) == LIBRARIES
+
+
+def test_lines_that_are_no_message_are_passed_over() -> None:
+    command, args = stdio_command("context7", Scenario())
+    server = shell('echo starting; echo "{}"; exec "$@"', "sh", command, *args)
+    assert converse(server, resolve, timeout=30) == LIBRARIES
+
+
+def test_a_command_that_is_missing() -> None:
+    failure = fails(ServerConfig(command="kr-no-such-command"))
+    assert failure.reason == "command not found: kr-no-such-command"
+
+
+def test_a_command_that_may_not_run(tmp_path: Path) -> None:
+    file = tmp_path / "server"
+    file.write_text("")
+    assert "Permission denied" in fails(ServerConfig(command=str(file))).reason
+
+
+def test_an_argument_that_cannot_be_passed() -> None:
+    failure = fails(ServerConfig(command="/bin/sh", args=("-c", "a\0b")))
+    assert "not valid" in failure.reason
+    assert not failure.is_fault
+
+
+def test_a_server_that_ends_is_quoted_without_its_secrets(capfd: pytest.CaptureFixture[str]) -> None:
+    failure = fails(shell('echo "first"; echo "bad key $KEY\033[0m" >&2; exit 3', KEY="sk-12345"))
+    assert failure.reason == "the server ended with exit status 3: bad key *** [0m"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_server_that_writes_junk_only() -> None:
+    started = time.monotonic()
+    assert fails(shell("yes junk")).reason == "the server writes what is no JSON-RPC message"
+    assert time.monotonic() - started < 5
+
+
+def test_a_line_over_the_limit() -> None:
+    assert fails(shell("head -c 3000000 /dev/zero")).reason == "the answer is larger than 1 MiB"
+
+
+def test_a_server_gets_its_own_environment_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KR_SECRET_OF_OURS", "visible")
+    reason = fails(shell('echo "[$KR_SECRET_OF_OURS][$OWN]" >&2', OWN="yes")).reason
+    assert reason.endswith(": [][yes]")
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("trap", ["", "trap '' TERM; "])
+def test_a_silent_server_and_its_children_are_stopped(tmp_path: Path, trap: str) -> None:
+    file = tmp_path / "pids"
+    started = time.monotonic()
+    server = shell(f'{trap}sleep 300 & echo $$ $! > "{file}"; wait; sleep 300')
+    with pytest.raises(SourceTimeout):
+        converse(server, resolve, timeout=0.6)
+    assert time.monotonic() - started < 4
+    wait_for_end(wait_for_pids(file, 2))
+
+
+@pytest.mark.processes
+def test_children_of_a_server_that_ended_by_itself_are_stopped(tmp_path: Path) -> None:
+    file = tmp_path / "pids"
+    fails(shell(f'sleep 300 >/dev/null & echo $! > "{file}"; exit 1'))
+    wait_for_end(wait_for_pids(file, 1))
+
+
+# -- interruptions
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(("number", "name"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Stop")])
+@pytest.mark.parametrize("kind", ["url", "command"])
+def test_an_interruption_ends_it_at_once(tmp_path: Path, kind: str, number: int, name: str) -> None:
+    file = tmp_path / "pids"
+    with context7_server(Scenario(raw=Raw(delay=60.0))) as stand_in:
+        target = stand_in.url if kind == "url" else f'sleep 300 & echo $$ $! > "{file}"; wait'
+        with subprocess.Popen(
+            [sys.executable, "-W", "error", "-c", INTERRUPTED, kind, target],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            pids = wait_for_pids(file, 2) if kind == "command" else []
+            while kind == "url" and not stand_in.requests():
+                time.sleep(0.02)
+            sent = time.monotonic()
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=20)
+    assert time.monotonic() - sent < 4
+    assert (output, errors) == (f"asking\n{name}\n", "")
+    wait_for_end(pids)
+
+
+# -- HTTP
+
+
+def test_a_redirect_to_another_origin_is_not_followed() -> None:
+    with context7_server() as other:
+        elsewhere = other.url.replace("127.0.0.1", "localhost") + "?key=hidden"
+        with context7_server(Scenario(raw=Raw(status=307, headers={"location": elsewhere}))) as server:
+            failure = fails(ServerConfig(url=server.url, headers={"Authorization": "Bearer secret-1"}))
+        assert other.requests() == []
+    assert failure.reason == "HTTP 307 Temporary Redirect, a redirect to localhost that is not followed"
+
+
+def test_a_redirect_within_the_origin_is_followed() -> None:
+    with context7_server() as other:
+        raw = Raw(status=307, headers={"location": other.url})
+        with context7_server(Scenario(raw=raw)) as server:
+            assert converse(ServerConfig(url=server.url), resolve, timeout=20) == LIBRARIES
+
+
+@pytest.mark.parametrize(
+    "url", ["http://169.254.169.254/mcp", "http://[::ffff:169.254.169.254]/", "http://[fe80::1]/"]
+)
+def test_metadata_addresses_are_refused(url: str) -> None:
+    started = time.monotonic()
+    assert "refused" in fails(ServerConfig(url=url)).reason
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "server",
+    [
+        ServerConfig(url="ftp://user:hidden@example.org/mcp"),
+        ServerConfig(url="http://[::1/hidden"),
+        ServerConfig(url="hidden"),
+        ServerConfig(url="http://127.0.0.1:1/", headers={"X": "hidden—é"}),
+        ServerConfig(url="http://127.0.0.1:99999/hidden"),
+    ],
+)
+def test_a_configuration_that_cannot_work_is_said_without_its_values(server: ServerConfig) -> None:
+    assert "hidden" not in fails(server).reason
+
+
+def test_a_header_that_is_not_valid_is_not_repeated() -> None:
+    with context7_server() as stand_in:
+        failure = fails(ServerConfig(url=stand_in.url, headers={"Authorization": "Bearer\nhidden"}))
+    assert failure.reason == "the server's URL or headers are not valid"
+    assert not failure.is_fault
+
+
+def test_a_compressed_answer_is_refused() -> None:
+    raw = Raw(headers={"content-type": "application/json", "content-encoding": "gzip"}, body="{}")
+    with context7_server(Scenario(raw=raw)) as server:
+        assert "compressed" in fails(ServerConfig(url=server.url)).reason
+
+
+def test_a_stream_that_ends_early_is_a_failure() -> None:
+    raw = Raw(headers={"content-type": "text/event-stream"}, body='data: {"jsonrpc"', cut=True, when="call")
+    with context7_server(Scenario(raw=raw)) as server:
+        assert not isinstance(fails(ServerConfig(url=server.url)), SourceTimeout)
+
+
+def test_a_stream_over_the_limit_is_a_failure() -> None:
+    raw = Raw(
+        headers={"content-type": "text/event-stream"}, body=": " + "x" * 65536 + "\n", repeat=20, when="call"
+    )
+    with context7_server(Scenario(raw=raw)) as server:
+        assert fails(ServerConfig(url=server.url)).reason == "the answer is larger than 1 MiB"
+
+
+def test_a_slow_tool_is_a_timeout_within_the_time() -> None:
+    with context7_server(Scenario(delay=30.0)) as server:
+        started = time.monotonic()
+        with pytest.raises(SourceTimeout, match=r"no answer within 0\.5 s"):
+            converse(ServerConfig(url=server.url), resolve, timeout=0.5)
+        assert time.monotonic() - started < 3
+
+
+def test_no_request_is_sent_after_the_end() -> None:
+    with context7_server(Scenario(legacy=True)) as server:
+        converse(ServerConfig(url=server.url), resolve, timeout=20)
+        seen = len(server.requests())
+        time.sleep(0.3)
+        assert len(server.requests()) == seen
+
+
+# -- the dialogue
+
+
+def test_a_failure_of_the_dialogue_comes_out_as_it_is() -> None:
+    async def dialogue(_session: McpSession) -> str:
+        await asyncio.sleep(0)
+        raise SourceFailure("nothing known", retry_after=3.0, is_fault=False)
+
+    with context7_server() as server, pytest.raises(SourceFailure) as caught:
+        converse(ServerConfig(url=server.url), dialogue, timeout=20)
+    assert (caught.value.reason, caught.value.retry_after, caught.value.is_fault) == (
+        "nothing known",
+        3.0,
+        False,
+    )
+
+
+def test_a_tool_that_does_not_exist_is_a_failure() -> None:
+    async def dialogue(session: McpSession) -> str:
+        return (await session.call("no-such-tool", {})).text
+
+    with context7_server() as server, pytest.raises(SourceFailure, match="no-such-tool"):
+        converse(ServerConfig(url=server.url), dialogue, timeout=20)
+
+
+def test_importing_the_sources_is_cheap() -> None:
+    code = (
+        "import sys, kr.sources.context7, kr.sources.deepwiki; "
+        "print(sorted({'mcp', 'httpx2', 'anyio', 'asyncio', 'pydantic', 'markdown_it'} & set(sys.modules)))"
+    )
+    output = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    assert output.strip() == "[]"

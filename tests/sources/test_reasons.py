@@ -1,0 +1,94 @@
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.sources.reasons import MAX_REASON, one_line, retry_after_seconds, secrets_of, without_secrets
+from kr.values import ServerConfig
+
+NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+
+
+@given(st.text(max_size=2000))
+def test_a_reason_is_one_printable_line(text: str) -> None:
+    line = one_line(text)
+    assert line.isprintable()
+    assert len(line) <= MAX_REASON
+    assert line == line.strip()
+
+
+def test_a_short_text_is_kept_as_it_is() -> None:
+    assert (
+        one_line("Rate limit exceeded. Please try again later.")
+        == "Rate limit exceeded. Please try again later."
+    )
+
+
+def test_control_and_bidirectional_characters_go() -> None:
+    assert one_line("a\x1b[31mb\u202ec\r\nd\u200be") == "a [31mb c d e"
+
+
+@given(st.text(alphabet="abcdefgh0123-_", min_size=4, max_size=30))
+def test_no_secret_stays(secret: str) -> None:
+    server = ServerConfig(
+        url=f"https://{secret}:{secret}@example.org/mcp?key={secret}",
+        headers={"Authorization": f"Bearer {secret}"},
+        args=("--api-key", secret, f"--token={secret}"),
+        env={"KEY": secret},
+    )
+    for text in (
+        f"bad header 'Bearer {secret}'",
+        f"https://{secret}:{secret}@example.org/?key={secret}",
+        secret,
+    ):
+        assert secret not in without_secrets(text, secrets_of(server)).replace("***", "")
+
+
+def test_each_place_of_a_secret_is_known() -> None:
+    assert set(
+        secrets_of(
+            ServerConfig(
+                url="https://user1:pass1@h/x?a=query1",
+                headers={"Authorization": "Bearer head1"},
+                command="npx",
+                args=("-y", "package", "--api-key", "argument1", "--token=argument2"),
+                env={"A": "value1"},
+            )
+        )
+    ) >= {"user1", "pass1", "query1", "head1", "argument1", "argument2", "value1"}
+
+
+def test_ordinary_arguments_are_no_secrets() -> None:
+    assert secrets_of(ServerConfig(command="npx", args=("-y", "@upstash/context7-mcp"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("120", 120.0),
+        (" 7 ", 7.0),
+        ("0", 0.0),
+        ("1.5", 1.5),
+        (format_datetime(NOW + timedelta(seconds=90), usegmt=True), 90.0),
+        ("Wed, 21 Oct 2015 07:28:00 GMT", 0.0),
+        ("Sat, 21 Nov 2026 12:01:00 -0000", 60.0),
+        (None, None),
+        ("", None),
+        ("soon", None),
+        ("-5", None),
+        ("nan", None),
+        ("inf", None),
+        ("1" * 400, None),
+        ("Sat, 99 Nov 2026 12:01:00 GMT", None),
+    ],
+)
+def test_retry_after_is_seconds_or_a_date(value: str | None, seconds: float | None) -> None:
+    assert retry_after_seconds(value, now=NOW) == seconds
+
+
+@given(st.text(max_size=60))
+def test_retry_after_never_raises(value: str) -> None:
+    found = retry_after_seconds(value, now=NOW)
+    assert found is None or found >= 0

@@ -1,0 +1,166 @@
+"""What every research source must stand, and the sources that are put to it.
+
+A source joins by adding a ``Subject`` to ``SUBJECTS``: how to build it for a base URL, and how to serve each
+``Behaviour``. ``tests/sources/test_contract.py`` runs all of them.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+
+from kr.sources.base import Ask, Source
+from kr.sources.context7 import Context7
+from kr.sources.deepwiki import DeepWiki
+from kr.values import Query, ServerConfig
+from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server, refused_url
+
+SECRET = "sk-never-shown-0123456789"
+"""Sent to every server where the source can send one, and echoed by the bad ones."""
+
+TIMEOUT = 1.0
+"""Seconds that a source gets in a behaviour that never answers."""
+
+
+class Outcome(Enum):
+    """How a source must end."""
+
+    ANSWER = "an answer"
+    FAULT = "a failure that counts for the circuit breaker"
+    UNKNOWN = "a failure of a working source that does not know"
+    TIMEOUT = "a timeout"
+
+
+class Behaviour(Enum):
+    """What the server does; the value is the outcome that is asked for."""
+
+    SUCCESS = (1, Outcome.ANSWER)
+    EMPTY = (2, Outcome.FAULT)
+    ERROR_AS_TEXT = (3, Outcome.FAULT)
+    UNKNOWN = (4, Outcome.UNKNOWN)
+    REFUSED = (5, Outcome.FAULT)
+    NO_SUCH_HOST = (6, Outcome.FAULT)
+    SLOW = (7, Outcome.TIMEOUT)
+    GARBAGE = (8, Outcome.FAULT)
+    WRONG_TYPE = (9, Outcome.FAULT)
+    CUT = (10, Outcome.FAULT)
+    OVERSIZE = (11, Outcome.FAULT)
+    RATE_LIMITED = (12, Outcome.FAULT)
+    """429 with ``Retry-After: 7``."""
+    UNAUTHORIZED = (13, Outcome.FAULT)
+    NOT_FOUND = (14, Outcome.FAULT)
+    SERVER_ERROR = (15, Outcome.FAULT)
+    UNAVAILABLE = (16, Outcome.FAULT)
+    """503 with a ``Retry-After`` that is an HTTP date long past."""
+    REDIRECT_AWAY = (17, Outcome.FAULT)
+    """To another origin."""
+
+    @property
+    def outcome(self) -> Outcome:
+        return self.value[1]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A source under test. ``serve`` yields the base URL of a server that behaves so."""
+
+    name: str
+    source: Callable[[str], Source]
+    serve: Mapping[Behaviour, Callable[[], AbstractContextManager[str]]]
+    ask: Ask = field(
+        default_factory=lambda: Ask(
+            query=Query(
+                framework="vue",
+                framework_version="3.x",
+                topic="repeatable options",
+                tags=("options",),
+                question="How do I make an option repeatable?",
+            ),
+            repository="vuejs/core",
+        )
+    )
+
+
+_RAW: Mapping[Behaviour, Raw] = {
+    Behaviour.SLOW: Raw(delay=30.0),
+    Behaviour.GARBAGE: Raw(headers={"content-type": "application/json"}, body=f'{{"{SECRET}": '),
+    Behaviour.WRONG_TYPE: Raw(headers={"content-type": "text/html"}, body=f"<p>{SECRET}</p>"),
+    Behaviour.CUT: Raw(headers={"content-type": "application/json"}, body='{"jsonrpc"', cut=True),
+    Behaviour.OVERSIZE: Raw(
+        headers={"content-type": "application/json"}, body=" " * 65536, repeat=20, when="call"
+    ),
+    Behaviour.RATE_LIMITED: Raw(status=429, headers={"retry-after": "7"}, body=SECRET),
+    Behaviour.UNAUTHORIZED: Raw(status=401, body=SECRET),
+    Behaviour.NOT_FOUND: Raw(status=404, body=SECRET),
+    Behaviour.SERVER_ERROR: Raw(status=500, body=SECRET),
+    Behaviour.UNAVAILABLE: Raw(status=503, headers={"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}),
+    Behaviour.REDIRECT_AWAY: Raw(status=307, headers={"location": f"http://localhost:1/mcp?key={SECRET}"}),
+}
+
+
+@contextmanager
+def _serve(kind: str, scenario: Scenario) -> Iterator[str]:
+    with (context7_server if kind == "context7" else deepwiki_server)(scenario) as server:
+        yield server.url
+
+
+@contextmanager
+def _nobody(url: str | None = None) -> Iterator[str]:
+    yield url or refused_url()
+
+
+def _mcp_behaviours(
+    kind: str, texts: Mapping[Behaviour, Scenario]
+) -> dict[Behaviour, Callable[[], AbstractContextManager[str]]]:
+    served: dict[Behaviour, Callable[[], AbstractContextManager[str]]] = {
+        behaviour: partial(_serve, kind, Scenario(raw=raw)) for behaviour, raw in _RAW.items()
+    }
+    served.update({behaviour: partial(_serve, kind, scenario) for behaviour, scenario in texts.items()})
+    served[Behaviour.REFUSED] = _nobody
+    served[Behaviour.NO_SUCH_HOST] = partial(_nobody, "http://kr-test.invalid/mcp")
+    return served
+
+
+def _server(url: str) -> ServerConfig:
+    return ServerConfig(url=url, headers={"Authorization": f"Bearer {SECRET}"})
+
+
+SUBJECTS: list[Subject] = [
+    Subject(
+        name="context7",
+        source=lambda url: Context7(_server(url)),
+        serve=_mcp_behaviours(
+            "context7",
+            {
+                Behaviour.SUCCESS: Scenario(),
+                Behaviour.EMPTY: Scenario(docs=[""]),
+                Behaviour.ERROR_AS_TEXT: Scenario(
+                    docs=[f"An error occurred with {SECRET}\nwhile processing"]
+                ),
+                Behaviour.UNKNOWN: Scenario(
+                    resolve=['No libraries found for "vue". Try a different search term.']
+                ),
+            },
+        ),
+    ),
+    Subject(
+        name="deepwiki",
+        source=lambda url: DeepWiki(_server(url)),
+        serve=_mcp_behaviours(
+            "deepwiki",
+            {
+                Behaviour.SUCCESS: Scenario(legacy=True),
+                Behaviour.EMPTY: Scenario(wiki=[""]),
+                Behaviour.ERROR_AS_TEXT: Scenario(
+                    wiki=[f"Error processing question: {SECRET}\nis not valid"]
+                ),
+                Behaviour.UNKNOWN: Scenario(
+                    wiki=[
+                        "Error processing question: Repository not found. Visit https://deepwiki.com to index it."
+                    ]
+                ),
+            },
+        ),
+    ),
+]
