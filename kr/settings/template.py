@@ -1,6 +1,9 @@
 """The commented configuration that ``kr init`` writes, made from the model so that it can't go stale."""
 
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic.fields import FieldInfo
 
 _HEAD = """\
 # The configuration of kr. Every key stands here with its default: take the # away from a line that
@@ -28,25 +31,25 @@ def render_config(*, persona: str | None = None, knowledge_base_path: str | None
             continue
         for key, field in model.model_fields.items():
             value = chosen.get((name, key))
-            parts.extend(f"  # {line}\n" for line in _explained(field.description or "", field.annotation))
+            parts.extend(f"  # {line}\n" for line in _explained(field))
             mark, shown = ("#", plain(field.default)) if value is None else ("", value)
             parts.append(f"  {mark}{key}: {_flow(shown)}\n")
     return "".join(parts)
 
 
-def _explained(description: str, annotation: Any) -> list[str]:
-    lines = [description]
-    if hasattr(annotation, "model_fields"):
-        inner: dict[str, Any] = annotation.model_fields
-        lines.extend(f"  {key}: {field.description}" for key, field in inner.items())
-    return lines
+def _explained(field: "FieldInfo") -> list[str]:
+    """Return the key's line, and one for each key within it (for the servers: within each of them)."""
+    default = field.default
+    inner = next(iter(default.values()), None) if isinstance(default, dict) else default
+    keys = getattr(type(inner), "model_fields", {})
+    return [field.description or "", *(f"  {key}: {within.description}" for key, within in keys.items())]
 
 
 def plain(value: object) -> object:
     """Return a default as YAML would hold it: models as mappings of the keys that matter, tuples as lists."""
     from pydantic import BaseModel
 
-    from kr.settings.model import Server
+    from kr.settings.servers import Server
 
     if isinstance(value, Server):
         return {"url": value.url}

@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
 from kr.settings.environment import LISTS, MAPPINGS, OWN_NAMES, name_of, path_of, read_overrides
-from kr.settings.model import KnowledgeResearch, Server
+from kr.settings.model import KnowledgeResearch
+from kr.settings.servers import Server
 
 
 def load(folder: Path, environ: dict[str, str], text: str = "") -> Settings:

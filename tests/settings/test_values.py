@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
+from kr.settings.model import KnowledgeResearch
+from kr.settings.servers import Server
 
 
 def load(text: str, folder: Path, environ: dict[str, str] | None = None) -> Settings:
@@ -147,6 +150,7 @@ FLAG = "must be true or false"
         (KR + "repositories", "[a]", "must be a mapping, not a list"),
         (KR + "repositories", "{vue: core}", 'has a wrong value for "vue": must be owner/repo'),
         (KR + "repositories", "{vue: ../..}", "owner/repo"),
+        (KR + "repositories", "{vue: a/..}", "owner/repo"),
         (KR + "web_search.provider", "google", "must be one of auto, searxng, brave, tavily, duckduckgo"),
         (KR + "web_search.url", "localhost:8080", "must be an http or https URL"),
         (KR + "web_search.url", "ftp://x/", "must be an http or https URL"),
@@ -247,3 +251,13 @@ def test_any_text_for_any_kind_is_read_or_told(tmp_path_factory: pytest.TempPath
         assert all(line.isprintable() for line in told.splitlines())
     else:
         assert settings.knowledge_research.max_entries > 0
+
+
+def test_the_models_can_be_made_by_hand() -> None:
+    server = Server(url="http://h/", headers={"A": SecretStr("b")})
+    research = KnowledgeResearch(
+        max_entries=5, auto_export=False, sources=("context7",), servers={"context7": server}
+    )
+    assert (research.max_entries, research.auto_export, research.sources) == (5, False, ("context7",))
+    assert research.servers["context7"] == server
+    assert research.circuit_breaker.failures == 3
