@@ -53,25 +53,30 @@ def compare(one: Topic, other: Topic) -> Comparison:
 
 
 def _weigh(units: tuple[Unit, ...], matched: set[int]) -> tuple[float, float]:
-    inside = sum(unit.weight for unit in units if unit.index in matched)
+    inside = sum(unit.weight for unit in units if unit.at in matched)
     return inside, sum(unit.weight for unit in units) - inside
 
 
 def _matched(one: Topic, other: Topic) -> tuple[set[int], set[int]]:
     """Return the indices of the words that each topic shares with the other."""
-    mine = {unit.index for unit in one.units if unit.stem in other.stems}
-    yours = {unit.index for unit in other.units if unit.stem in one.stems}
+    mine = {unit.at for unit in one.units if unit.stem in other.stems}
+    yours = {unit.at for unit in other.units if unit.stem in one.stems}
     if len(mine) == len(one.units) and len(yours) == len(other.units):
         return mine, yours
+    for name in one.names:
+        for theirs in other.names:
+            if name.kind != "number" and same_name(name, theirs):
+                mine.update(range(name.start, name.end))
+                yours.update(range(theirs.start, theirs.end))
     _match_joined(one, mine, other, yours)
     _match_joined(other, yours, one, mine)
-    left = [unit for unit in one.units if unit.index not in mine][:_FUZZY]
-    right = [unit for unit in other.units if unit.index not in yours][:_FUZZY]
+    left = [unit for unit in one.units if unit.at not in mine][:_FUZZY]
+    right = [unit for unit in other.units if unit.at not in yours][:_FUZZY]
     for unit in left:
         for candidate in right:
-            if candidate.index not in yours and is_near(unit.text, candidate.text):
-                mine.add(unit.index)
-                yours.add(candidate.index)
+            if candidate.at not in yours and is_near(unit.text, candidate.text):
+                mine.add(unit.at)
+                yours.add(candidate.at)
                 break
     return mine, yours
 
@@ -79,11 +84,13 @@ def _matched(one: Topic, other: Topic) -> tuple[set[int], set[int]]:
 def _match_joined(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> None:
     """Match single words with what the other topic writes as several: ``websocket``, ``rerenders``, ``HPA``."""
     for unit in one.units:
-        if unit.index in mine or len(unit.text) < 3:
+        if unit.at in mine or len(unit.text) < 3:
             continue
-        span = other.joined.get(singular(unit.text)) or (other.initials.get(unit.text) if len(unit.text) < 7 else None)
+        span = other.joined.get(singular(unit.text)) or (
+            other.initials.get(unit.text) if len(unit.text) < 7 else None
+        )
         if span:
-            mine.add(unit.index)
+            mine.add(unit.at)
             yours.update(range(*span))
 
 
@@ -164,13 +171,25 @@ def _unmatched(one: Topic, other: Topic) -> list[Name]:
 
 
 def _is_known(name: Name, topic: Topic) -> bool:
-    if name.kind != "number" and (name.key in topic.joined or name.key in topic.initials):
-        return True
+    if name.kind != "number":
+        span = topic.joined.get(name.key) or topic.initials.get(name.key)
+        if span and not any(_is_inside(span, theirs) for theirs in topic.names):
+            return True
     if name.kind == "compound" and all(stem(part) in topic.stems for part in name.parts):
         return True
     if len(name.parts) > 2 and "".join(part[0] for part in name.parts) in topic.joined:
         return True
     return any(same_name(name, theirs) for theirs in topic.names)
+
+
+def _is_inside(span: tuple[int, int], name: Name) -> bool:
+    """Tell whether words are but a part of an identifier: ``RoleBinding`` in ``ClusterRoleBinding``."""
+    return (
+        name.kind == "code"
+        and name.start <= span[0]
+        and span[1] <= name.end
+        and span != (name.start, name.end)
+    )
 
 
 def _clash(name: Name, theirs: Name, *, related: bool) -> bool:

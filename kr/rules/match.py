@@ -9,6 +9,8 @@ from kr.rules.topics import topic_of
 from kr.values import TIERS, Entry, Match, Query, Tier
 
 THRESHOLD = 0.70
+NEAR = 0.4
+"""How similar a refused entry must be for a mere tag not to lead past it to another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,10 +42,19 @@ def find_match(query: Query, entries: Sequence[Entry], *, fuzzy: bool, floor: Ti
 def rank(query: Query, entries: Sequence[Entry], *, fuzzy: bool, floor: Tier) -> list[Considered]:
     """Return every entry with its tier or the reason of its refusal, best first.
 
-    Tier, then the higher overlap, more shared tags, fresh before stale, the newest ``last_accessed``, the id.
+    Tier, then the higher overlap, more shared tags, fresh before stale, the newest ``last_accessed``. Entries that
+    are equal in all of these (an imported knowledge base has bare dates) are told apart by the words of the
+    question and the tags, and last by id, so that the order never depends on that of ``entries``.
     """
-    ranked = [_consider(query, entry, fuzzy=fuzzy, floor=floor) for entry in entries]
+    compared = [(entry, _compare(query.topic, entry.topic)) for entry in entries]
+    nearest = max((result.similarity for _, result in compared if result.contradiction), default=0.0)
+    ranked = [
+        _consider(query, entry, result, fuzzy=fuzzy, floor=floor, nearest_refused=nearest)
+        for entry, result in compared
+    ]
     ranked.sort(key=lambda item: item.entry.id)
+    if _has_tie(ranked):
+        ranked.sort(key=lambda item: _relevance(query, item.entry), reverse=True)
     ranked.sort(key=lambda item: item.entry.last_accessed, reverse=True)
     ranked.sort(key=_order)
     return ranked
@@ -54,22 +65,38 @@ def _order(item: Considered) -> tuple[int, float, int, bool]:
     return place, -item.topic_overlap, -len(item.shared_tags), item.entry.status != "fresh"
 
 
-def _consider(query: Query, entry: Entry, *, fuzzy: bool, floor: Tier) -> Considered:
+def _has_tie(ranked: list[Considered]) -> bool:
+    places = [(_order(item), item.entry.last_accessed) for item in ranked if item.tier]
+    return bool(places) and places.count(min(places)) > 1
+
+
+def _relevance(query: Query, entry: Entry) -> tuple[int, bool]:
+    """Count the words of the whole query in the entry's topic and tags; the same script is better than another."""
+    asked = topic_of(" ".join((query.topic, *query.tags, query.question))).lexicon
+    topic, tags = topic_of(entry.topic), topic_of(" ".join(entry.tags))
+    shared = len(asked & topic.lexicon) + len(asked & tags.lexicon)
+    return shared, bool(topic.bigrams) == bool(topic_of(query.topic).bigrams)
+
+
+def _consider(
+    query: Query, entry: Entry, result: Comparison, *, fuzzy: bool, floor: Tier, nearest_refused: float
+) -> Considered:
     shared = shared_tags(query.tags, entry.tags)
-    result = _compare(query.topic, entry.topic)
     overlap = round(result.overlap, 4)
     tier: Tier | None = None
     reason = None
-    if not fuzzy and result.similarity < 1:
+    if not fuzzy and fold(query.topic) != fold(entry.topic):
         reason = "the topic is another one, and cache_fuzzy_match is off"
     elif result.contradiction:
         reason = result.contradiction
     elif overlap >= THRESHOLD:
         tier = "framework+topic+tags" if shared else "framework+topic"
-    elif shared:
-        tier = "framework+tags"
-    else:
+    elif not shared:
         reason = f"topic overlap {overlap:.2f} is below {THRESHOLD:.2f}, and no tag is shared"
+    elif nearest_refused >= NEAR and result.similarity < nearest_refused:
+        reason = "only a tag is shared, and an entry that is nearer by topic was refused"
+    else:
+        tier = "framework+tags"
     if tier and TIERS.index(tier) > TIERS.index(floor):
         tier, reason = None, f"{tier} is below cache_match_floor {floor}"
     return Considered(entry=entry, tier=tier, topic_overlap=overlap, shared_tags=shared, reason=reason)

@@ -5,30 +5,39 @@ from typing import Literal, NamedTuple
 
 from kr.rules.keywords import CJK
 from kr.rules.polarity import is_number
-from kr.rules.stopwords import FUNCTION_WORDS, LIGHT_WORDS
+from kr.rules.stopwords import FUNCTION_WORDS, LIGHT_WORDS, word_set
 from kr.rules.words import is_distinct, is_slip, singular
 
 Kind = Literal["code", "compound", "acronym", "number", "term"]
 
-_QUANTITY = re.compile(r"\d+(?:k|m|g|b|kb|mb|gb|tb|ms|s|sec|min|h|px|rem|em|fps|hz|st|nd|rd|th)", re.IGNORECASE)
+_QUANTITY = re.compile(
+    r"\d+(?:k|m|g|b|kb|mb|gb|tb|ms|s|sec|min|h|px|rem|em|fps|hz|st|nd|rd|th)", re.IGNORECASE
+)
 _MIXED = re.compile(r"(?=.*[^\W\d_])(?=.*\d)")
-_NO_DIRECTIVE = frozenset("re un de co e in on up to no my by bi tri sub pre pro non sub x".split()) - {"x"}
+_NO_DIRECTIVE = word_set("re un de co e in on up to no my by bi")
 
 
 class Name(NamedTuple):
     """``key`` is the name without case, separators and plural; ``parts`` are its words.
 
     ``code`` is written as no prose is (``useEffect``, ``max_overflow``, ``@Value``, ``--force``, ``unique()``,
-    ``import.meta``, ``v-model``, ``E0502``); ``compound`` is a hyphenated word; ``term`` a Latin word in Chinese prose.
+    ``import.meta``, ``v-model``, ``E0502``); ``compound`` is a hyphenated word; ``term`` a Latin word in Chinese prose. ``start`` is the index of its first word.
     """
 
     kind: Kind
     key: str
     parts: tuple[str, ...]
     components: tuple[str, ...]
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.parts)
 
 
-def name_in(body: str, mark: str, tail: str, components: list[list[str]], *, cased: bool, chinese: bool) -> Name | None:
+def name_in(
+    body: str, mark: str, tail: str, components: list[list[str]], *, start: int, cased: bool, chinese: bool
+) -> Name | None:
     """Return the name that a token is, or None for an ordinary word.
 
     ``cased`` tells that the topic's letter case means something, ``chinese`` that its prose is not Latin.
@@ -42,10 +51,10 @@ def name_in(body: str, mark: str, tail: str, components: list[list[str]], *, cas
     if kind is None:
         return None
     if kind == "number":
-        return Name(kind, body.lower().removeprefix("v").removesuffix(".x"), parts, ())
+        return Name(kind, body.lower().removeprefix("v").removesuffix(".x"), (body,), (), start)
     pieces = tuple(singular("".join(component)) for component in components)
     key = singular("".join(parts)) + (tail if tail in {"++", "#"} else "")
-    return Name(kind, key, parts, pieces)
+    return Name(kind, key, parts, pieces, start)
 
 
 def _kind(body: str, mark: str, tail: str, components: list[list[str]], *, cased: bool) -> Kind | None:
@@ -87,7 +96,11 @@ def _is_misspelt(one: Name, other: Name) -> bool:
     if min(len(one.key), len(other.key)) < 6 or max(len(one.key), len(other.key)) > 80:
         return False
     if len(one.parts) != len(other.parts):
-        return len(one.parts) == 1 and min(len(one.key), len(other.key)) >= 8 and is_slip(one.key, other.key, allowed=1)
+        return (
+            len(one.parts) == 1
+            and min(len(one.key), len(other.key)) >= 8
+            and is_slip(one.key, other.key, allowed=1)
+        )
     different = [(a, b) for a, b in zip(one.parts, other.parts, strict=True) if singular(a) != singular(b)]
     if len(different) > 1:
         return False

@@ -1,5 +1,7 @@
 """Opposites and marks of negation: general vocabulary, English and Chinese first (SPEC 3.2)."""
 
+from kr.rules.stopwords import word_set
+
 _PAIRS = """
 enable enabled activate activated allow allowed permit | disable disabled deactivate deny forbid forbidden disallow prohibit
 sync synchronous | async asynchronous nonblocking
@@ -158,25 +160,25 @@ flat flattened | nested
 활성화 | 비활성화
 """.strip()
 
-NEGATIONS = frozenset(
+NEGATIONS = word_set(
     """
     no not never without non cannot cant dont doesnt didnt isnt arent wasnt wont shouldnt couldnt nor neither lacks lacking
     disable disables disabled disabling deactivate deactivates deactivated deactivating
     disallow disallows disallowed disallowing forbid forbids forbidding forbidden prohibit prohibits prohibited prohibiting
     ohne nicht kein keine sans pas sin não sem без не
-    """.split()
+    """
 )
 """What stands in their scope is told as absent or switched off."""
 
-EXCLUSIONS = frozenset(
+EXCLUSIONS = word_set(
     """
     skip skips skipped skipping bypass bypasses bypassed bypassing omit omits omitted omitting ignore ignores ignored ignoring
     exclude excludes excluded excluding suppress suppresses suppressed suppressing except
-    """.split()
+    """
 )
 """Weaker marks: they tell against a topic that has the very words in their scope, and nothing else."""
 
-TRAILING = frozenset("disable disabled deactivated forbidden prohibited disallowed skipped bypassed off".split())
+TRAILING = word_set("disable disabled deactivated forbidden prohibited disallowed skipped bypassed off")
 """Marks that may follow what they negate: "validation disabled in tests"."""
 
 PHRASES = {
@@ -194,12 +196,12 @@ PHRASES = {
 }
 """Two words that are one mark."""
 
-SYMPTOMS = frozenset(
+SYMPTOMS = word_set(
     """
     work works working effect found find reachable available supported recognized recognised defined possible longer
     firing triggered triggering responding loading showing updating updated rendering rendered resolved matching only
     just able enough
-    """.split()
+    """
 )
 """What a complaint says after "not": "not working" is about the very topic."""
 
@@ -215,11 +217,12 @@ CJK_NO_NEGATION = (
 ).split()
 """Words that only look negated, complaints, and those whose opposite stands among the pairs."""
 
-_UNRELATED = {
-    "display", "dispatch", "discover", "discount", "distribute", "default", "deliver", "decode", "design",
-    "deploy", "delay", "debug", "deduplicate", "dedupe", "under", "union", "unit", "unique", "until", "unicode", "inform",
-    "input", "inset", "install", "insert", "indent", "inline", "depend", "detail", "device", "derive",
-}  # fmt: skip
+_UNRELATED = word_set(
+    """
+    dispatch discover discount distribute display default deliver decode design deploy delay debug deduplicate dedupe
+    under union unit unique until unicode inform input inset install insert indent inline depend detail device derive
+    """
+)
 _PREFIXES = (("un", 3), ("non", 3), ("dis", 5), ("de", 6), ("in", 5), ("im", 5), ("ir", 6), ("anti", 4))
 
 

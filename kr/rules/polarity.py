@@ -14,14 +14,16 @@ from kr.rules.opposites import (
     SYMPTOMS,
     TRAILING,
 )
-from kr.rules.stopwords import CJK_FUNCTION, LIGHT_WORDS
+from kr.rules.stopwords import CJK_FUNCTION, LIGHT_WORDS, word_set
 from kr.rules.words import stem
 
 _SCOPE = 4
 _VERBAL_SCOPE = 2
 _CJK_SCOPE = 6
-_ARTICLES = frozenset("a an the any all its your my to be is are being been have has having do does that in on with".split())
-_VERBAL = frozenset("not never cannot cant dont doesnt didnt isnt arent wasnt wont shouldnt couldnt".split())
+_ARTICLES = word_set(
+    "a an the any all its your my to be is are being been have has having do does that in on with"
+)
+_VERBAL = word_set("not never cannot cant dont doesnt didnt isnt arent wasnt wont shouldnt couldnt")
 _NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)?", re.IGNORECASE)
 _CJK_MARK = re.compile(
     "|".join(
@@ -29,19 +31,19 @@ _CJK_MARK = re.compile(
         for kind, words in (("none", CJK_NO_NEGATION), ("weak", CJK_EXCLUSIONS), ("strong", CJK_NEGATIONS))
     )
 )
-_CJK_TRAILING = frozenset("禁用 停用 关闭 屏蔽 關閉 なし なしで 없이 ない".split())
+_CJK_TRAILING = word_set("禁用 停用 关闭 屏蔽 關閉 なし なしで 없이 ない")
 _CJK_FUNCTION = re.compile("|".join(map(re.escape, sorted(CJK_FUNCTION, key=len, reverse=True))))
 
 
 class Token(NamedTuple):
     """A word, a run of Chinese, Japanese or Korean characters, or a break between phrases.
 
-    ``index`` counts words; a run or break has the index of the word after it.
+    ``at`` counts words; a run or break has the place of the word after it.
     """
 
     kind: Literal["word", "cjk", "break"]
     text: str
-    index: int
+    at: int
     function: bool
 
 
@@ -116,7 +118,7 @@ def _made(scope: list[Token], *, strong: bool) -> Denial | None:
             terms.update(bigrams(_phrase(token.text)))
         else:
             terms.add(stem(token.text))
-    indices = frozenset(token.index for token in scope if token.kind == "word")
+    indices = frozenset(token.at for token in scope if token.kind == "word")
     return Denial(frozenset(terms), indices, strong) if terms else None
 
 

@@ -4,7 +4,13 @@ Function words carry grammar and are dropped. Light words carry little ("how to 
 count, but a topic is not another one because of them.
 """
 
-FUNCTION_WORDS = frozenset(
+
+def word_set(text: str) -> frozenset[str]:
+    """Return the words of a table that is kept as text, so that it stays readable."""
+    return frozenset(text.split())
+
+
+FUNCTION_WORDS = word_set(
     """
     a an the this that these those such some any each every all both either neither other another
     i me my mine we us our ours you your yours he him his she her hers it its they them their theirs one's
@@ -20,10 +26,10 @@ FUNCTION_WORDS = frozenset(
     let lets please ok vs versus etc e.g i.e
     dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt cant havent hasnt hadnt aint
     im ive id youre youve theyre weve whats thats theres heres hows wheres
-    """.split()
+    """
 )
 
-LIGHT_WORDS = frozenset(
+LIGHT_WORDS = word_set(
     """
     use uses used using usage make makes making made get gets getting got want wants need needs needed needing
     write writes writing written implement implements implementing implementation work works working
@@ -33,9 +39,10 @@ LIGHT_WORDS = frozenset(
     proper properly correct correctly approach approaches documentation docs reference feature features
     support supports supported simple simply problem problems issue issues question questions help
     app apps application applications project projects thing things different various real instead
+    require requires required requiring allow allows
     enable enables enabled enabling activate activated activating
     avoid avoids avoiding prevent prevents preventing fix fixes fixing solve solves solving
-    """.split()
+    """
 )
 """Enabling is the unmarked case: what is told about a thing is told of the thing switched on."""
 
@@ -52,6 +59,6 @@ ever part of a longer word of the trade."""
 
 CJK_LIGHT = (
     "最佳实践 解决方案 解决办法 使用方法 配置 设置 使用 用法 实现 方法 方式 步骤 教程 示例 例子 说明 详解 指南 入门 "
-    "问题 解决 方案 内容 部分 功能 相关 操作 处理 启用 开启 打开 避免 防止 設定 啟用 使い方 有効化 설정 사용 활성화"
+    "导致 引起 造成 内部 里面 问题 解决 方案 内容 部分 功能 相关 操作 处理 启用 开启 打开 避免 防止 設定 啟用 使い方 有効化 설정 사용 활성화"
 ).split()
 """Phrases that tell as little as the English light words."""

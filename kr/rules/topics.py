@@ -14,6 +14,8 @@ from kr.rules.words import singular, stem
 
 MAX_WORDS = 64
 LIGHT, NUMBER, FULL = 0.3, 0.5, 1.0
+NAME = 1.5
+"""The least weight of an identifier, however few words it has."""
 CHARACTER, LIGHT_CHARACTER = 0.5, 0.15
 _LONGEST_JOIN = 6
 
@@ -39,7 +41,7 @@ _CJK_POLES = _alternatives(CJK_POLES)
 class Unit(NamedTuple):
     """One content word: where it stands among all words, how it reads, and what it weighs."""
 
-    index: int
+    at: int
     text: str
     stem: str
     weight: float
@@ -82,8 +84,10 @@ def topic_of(text: str) -> Topic:
 def _topic_of(text: str) -> Topic:
     tokens, names = _read(text)
     words = [token.text for token in tokens if token.kind == "word"]
-    units = _units(tokens)
-    segments = tuple(_segment(part) for token in tokens if token.kind == "cjk" for part in _without_function(token.text))
+    units = _units(tokens, names)
+    segments = tuple(
+        _segment(part) for token in tokens if token.kind == "cjk" for part in _without_function(token.text)
+    )
     found = denials(tokens)
     return Topic(
         units=units,
@@ -110,13 +114,25 @@ def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
         elif body := match["body"]:
             components = [parts for piece in _SEPARATORS.split(body) if (parts := kw.split_compound(piece))]
             number = is_number(body)
-            parts = [body.lower().removeprefix("v")] if number else [part for parts in components for part in parts]
+            parts = (
+                [body.lower().removeprefix("v")]
+                if number
+                else [part for parts in components for part in parts]
+            )
             name = name_in(
-                body, match["mark"] or "", match["tail"] or "", components, cased=cased, chinese=chinese
+                body,
+                match["mark"] or "",
+                match["tail"] or "",
+                components,
+                start=index,
+                cased=cased,
+                chinese=chinese,
             )
             if name:
                 names.setdefault(name.key, name)
-            whole = len(parts) > 1 and sum(part not in FUNCTION_WORDS for part in parts) < 2 and "-" not in body
+            whole = (
+                len(parts) > 1 and sum(part not in FUNCTION_WORDS for part in parts) < 2 and "-" not in body
+            )
             for part in parts:
                 function = part in FUNCTION_WORDS and not (whole and part != parts[0])
                 tokens.append(Token("word", part, index, function=function))
@@ -128,9 +144,15 @@ def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
     return tokens, tuple(names.values())
 
 
-def _units(tokens: list[Token]) -> tuple[Unit, ...]:
+def _units(tokens: list[Token], names: tuple[Name, ...]) -> tuple[Unit, ...]:
+    least = {
+        index: NAME / len(name.parts)
+        for name in names
+        if name.kind == "code"
+        for index in range(name.start, name.end)
+    }
     return tuple(
-        Unit(token.index, token.text, stem(token.text), _weight(token.text))
+        Unit(token.at, token.text, stem(token.text), max(_weight(token.text), least.get(token.at, 0.0)))
         for token in tokens
         if token.kind == "word" and not token.function
     )[:MAX_WORDS]
@@ -168,7 +190,7 @@ def _initials(units: tuple[Unit, ...]) -> dict[str, tuple[int, int]]:
     for start in range(len(units)):
         for end in range(start + 3, min(start + 6, len(units)) + 1):
             letters = "".join(unit.text[0] for unit in units[start:end])
-            found.setdefault(letters, (units[start].index, units[end - 1].index + 1))
+            found.setdefault(letters, (units[start].at, units[end - 1].at + 1))
     return found
 
 
@@ -176,7 +198,7 @@ def _poles(tokens: list[Token], found: tuple[Denial, ...]) -> dict[int, frozense
     denied = frozenset(index for denial in found for index in denial.indices)
     poles: dict[int, frozenset[int]] = {}
     for token in tokens:
-        flip = -1 if token.index in denied and token.kind == "word" else 1
+        flip = -1 if token.at in denied and token.kind == "word" else 1
         texts = _CJK_POLES.findall(token.text) if token.kind == "cjk" else (token.text, stem(token.text))
         for text in texts:
             for axis, pole in POLES.get(text, ()):
