@@ -50,7 +50,12 @@ class App:
         clock: Clock = utc_now,
     ) -> None:
         self.settings = settings
-        self.store = Store(settings.database_url, settings.knowledge_base)
+        self.store = Store(
+            settings.database_url,
+            settings.knowledge_base,
+            max_entries=settings.knowledge_research.max_entries,
+            archive_after_days=settings.knowledge_research.archive_after_days,
+        )
         self._environ = environ
         self._cwd = cwd
         self._progress = progress
@@ -68,6 +73,12 @@ class App:
             self.store.close()
         except StoreError as error:
             logger.warning("%s", error)
+
+    def initialize(self) -> dict[str, Any]:
+        """Write the configuration and the knowledge base where they are missing; never overwrite."""
+        from kr.initialize import initialize
+
+        return initialize(self.settings, self.store, environ=self._environ, cwd=self._cwd)
 
     def research_document(self, data: bytes, *, include_report: bool = False) -> Envelope:
         """Answer a request document of either mode of F1: any bytes in, an envelope out."""

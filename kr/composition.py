@@ -9,16 +9,17 @@ from kr.errors import SourceFailure
 from kr.research.breaker import StoredBreaker
 from kr.research.chain import Breaker, Progress
 from kr.research.pipeline import Researcher
-from kr.research.run import Policy, Services
+from kr.research.run import Policy, Services, SourceSet, Writer
 from kr.research.shelf import Shelf
 from kr.rules.freshness import Limits
 from kr.settings import Settings
 from kr.sources.base import Ask, Source
 from kr.store.store import Store
-from kr.values import Answer, ServerConfig
+from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
     from kr.rules.persona import Persona
+    from kr.rules.report import Synthesis
     from kr.settings.model import Server
 
 _PROBE_SECONDS = 60.0
@@ -66,7 +67,6 @@ def _policy(settings: Settings) -> Policy:
         per_story=config.max_calls_per_story,
         timeout=config.timeout_seconds,
         overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
-        max_entries=config.max_entries,
     )
 
 
@@ -80,7 +80,14 @@ def _services(
     clock: Callable[[], datetime],
 ) -> Services:
     config = settings.knowledge_research
-    fallback = config.fallback_if_mcp_unavailable
+
+    def sources() -> SourceSet:
+        fallback = config.fallback_if_mcp_unavailable
+        return SourceSet(
+            chain=[_source(name, settings, environ) for name in config.sources],
+            fallback=_source(fallback, settings, environ) if fallback else None,
+            local_docs=_local_docs(settings, environ, cwd),
+        )
 
     def breaker(shelf: Shelf, owner: str) -> Breaker:
         return StoredBreaker(
@@ -94,12 +101,11 @@ def _services(
 
     return Services(
         store=store,
-        sources=[_source(name, settings, environ) for name in config.sources],
-        fallback=_source(fallback, settings, environ) if fallback else None,
-        local_docs=_local_docs(settings, environ, cwd),
+        sources=sources,
         breaker=breaker,
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
+        writer=_writer(settings, environ),
         export=_export(settings, store),
         progress=progress,
         clock=clock,
@@ -178,9 +184,36 @@ def _repository(settings: Settings, environ: Mapping[str, str], cwd: Path, frame
     return None
 
 
+def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
+    """Let a language model write the text, where the settings want it (SPEC 3.7)."""
+    config = settings.knowledge_research
+    if config.synthesis != "llm":
+        return None
+    llm = config.llm
+
+    def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
+        from kr.rules.synthesis import read_reply, system_prompt, user_prompt
+        from kr.sources.language_model import LanguageModel
+
+        if llm.base_url is None or llm.model is None:
+            raise SourceFailure("not configured (knowledge_research.llm.base_url and llm.model)")
+        api_key = environ.get(llm.api_key_env) if llm.api_key_env else None
+        model = LanguageModel(base_url=llm.base_url, model=llm.model, api_key=api_key)
+        reply = model.write(system_prompt(persona), user_prompt(query, answer), timeout=timeout)
+        written = read_reply(reply, llm.model)
+        if written is None:
+            raise SourceFailure("the language model's answer is empty")
+        return written
+
+    return write
+
+
 def _export(settings: Settings, store: Store) -> Callable[[], None] | None:
     if not settings.knowledge_research.auto_export:
         return None
     from kr.transfer.export import export_yaml
 
-    return lambda: export_yaml(store, settings.knowledge_base)
+    def export() -> None:
+        export_yaml(store, settings.knowledge_base)
+
+    return export

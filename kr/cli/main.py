@@ -108,6 +108,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _forget_stdout()
         return 0
+    except Exception as error:  # the last line of defence
+        if "--verbose" in sys.argv or "-v" in sys.argv:
+            raise
+        _complain(f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where.")
+        return 1
     return status if isinstance(status, int) else 0
 
 

@@ -48,6 +48,7 @@ Examples:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     framework: str | None,
     question: str | None,
     document: IO[bytes] | None,

@@ -77,7 +77,6 @@ class Cache:
                 unit.entries.mark_stale(stored.id, reasons[stored.id])
         report = store.read_report(match.entry)
         if report is None:
-            with store.write() as unit:
-                unit.entries.remove(stored.id)
+            store.drop_lost(stored)
             return MISS
         return Found(match=match, report=report)

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from kr.research.deadline import Deadline
 from kr.research.shelf import Shelf
@@ -21,7 +21,7 @@ from kr.values import Query
 
 logger = logging.getLogger(__name__)
 
-LEASE = timedelta(seconds=8)
+LEASE_SECONDS = 8.0
 """How long a lease outlives its holder: the others take over after it."""
 
 _BEAT_SECONDS = 2.0
@@ -47,7 +47,7 @@ def single_flight(
 
     def acquire(store: Store) -> bool:
         with store.write() as unit:
-            return unit.leases.acquire(key, owner, LEASE, now=clock())
+            return unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS)
 
     def release(store: Store) -> None:
         with store.write() as unit:
@@ -72,7 +72,7 @@ def renew_lease(shelf: Shelf, query: Query, *, owner: str, clock: Callable[[], d
 
     def renew(store: Store) -> None:
         with store.write() as unit:
-            unit.leases.renew(flight_key(query), owner, LEASE, now=clock())
+            unit.leases.renew(flight_key(query), owner, now=clock(), ttl=LEASE_SECONDS)
 
     shelf.attempt(renew, None)
 

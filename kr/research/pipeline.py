@@ -7,20 +7,21 @@ from functools import partial
 
 from kr.contracts.envelopes import ConsultedSource, MatchView, ResearchEnvelope, ResearchResults
 from kr.contracts.requests import ResearchRequest
-from kr.errors import KrError, ReportUnwritable, StoreError
+from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceTimeout, StoreError
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
 from kr.research.run import Policy, Run, Services
 from kr.rules.freshness import parse_time
 from kr.rules.naming import fold
-from kr.rules.outcome import LOCAL_DOCS, Course, research_status
-from kr.rules.report import Report, build_report
-from kr.sources.base import Ask
+from kr.rules.outcome import Course, research_status
+from kr.rules.persona import Persona
+from kr.rules.report import Report, Synthesis, build_report
+from kr.sources.base import Ask, Source
 from kr.store.rows import Draft, RequestRow, Saved
 from kr.store.store import Store
 from kr.store.times import to_text
-from kr.values import Consulted, Match, Origin
+from kr.values import Consulted, Match
 
 logger = logging.getLogger(__name__)
 
@@ -110,7 +111,8 @@ class Researcher:
         """Answer from what another process has just found out, although it is no fresh answer."""
         match = _matched(found)
         run.notes.append("another agent researched this at the same moment; its report is shared")
-        consulted = tuple(Consulted(source=s.name, status="skipped") for s in self._services.sources)
+        chain = self._services.sources().chain
+        consulted = tuple(Consulted(source=source.name, status="skipped") for source in chain)
         results = ResearchResults(
             cache_hit=False,
             cache_entry_id=match.entry.id,
@@ -141,23 +143,28 @@ class Researcher:
             timeout=run.timeout,
         )
         ask = self._prepare(run)
-        gathered = chain.run(self._services.sources, self._services.fallback, ask)
+        sources = self._services.sources()
+        gathered = chain.run(sources.chain, sources.fallback, ask)
         if gathered.ended == "budget":
             message = EXHAUSTED.format(story_key=run.request.story_key)
             logger.warning("%s", message)
             gathered.notes.append(message)
-        if gathered.answer is None and found.baseline is not None:
-            gathered.notes.append("all_sources_unavailable: using stale cache")
-        elif gathered.answer is None:
-            if self._services.local_docs is not None:
-                chain.ask_one(self._services.local_docs, ask, gathered)
-            gathered.notes.append(
-                "all_sources_unavailable: using installed documentation"
-                if gathered.answer
-                else "all_sources_unavailable: no cached content available"
-            )
+        if gathered.answer is None:
+            used = self._fall_back(chain, sources.local_docs, ask, found, gathered)
+            gathered.notes.append(f"all_sources_unavailable: {used}")
         self._remember(run, gathered)
         return gathered
+
+    @staticmethod
+    def _fall_back(
+        chain: Chain, local_docs: Source | None, ask: Ask, found: Found, gathered: Gathered
+    ) -> str:
+        """Nothing answered: a stale baseline serves, else the installed documentation (SPEC 3.5.5)."""
+        if found.baseline is not None:
+            return "using stale cache"
+        if local_docs is not None:
+            chain.ask_one(local_docs, ask, gathered)
+        return "using installed documentation" if gathered.answer else "no cached content available"
 
     def _prepare(self, run: Run) -> Ask:
         def read(store: Store) -> tuple[str | None, str | None]:
@@ -165,7 +172,8 @@ class Researcher:
                 library = unit.libraries.get(run.query.framework)
             return (library.library_id, library.repository) if library else (None, None)
 
-        library_id, learned = run.shelf.attempt(read, (None, None))
+        unknown: tuple[str | None, str | None] = (None, None)
+        library_id, learned = run.shelf.attempt(read, unknown)
         repository = self._services.repository(run.query.framework) or learned
         return Ask(query=run.query, library_id=library_id, repository=repository)
 
@@ -191,6 +199,7 @@ class Researcher:
         run.persona = persona.name
         run.notes += [note] if note else []
         run.notes += gathered.notes
+        synthesis = self._synthesize(run, gathered, persona)
         now = self._services.clock()
         baseline = found.baseline if gathered.answer is None else None
         report = build_report(
@@ -200,19 +209,32 @@ class Researcher:
             today=now.date(),
             persona=persona,
             notes=run.notes,
+            synthesis=synthesis,
         )
-        origin = _origin(gathered, baseline)
         draft = Draft(
             framework=run.query.framework,
             framework_version=run.query.framework_version,
             topic=run.query.topic,
             tags=run.query.tags,
             confidence=report.confidence,
-            status="fresh" if origin in {"researched", "installed"} else "stale",
-            origin=origin,
-            fresh_until=to_text(now + INSTALLED_DOCS_LAST) if origin == "installed" else None,
+            status="fresh" if report.origin in {"researched", "installed"} else "stale",
+            origin=report.origin,
+            fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         )
         return _Written(report=report, saved=self._save(run, draft, report))
+
+    def _synthesize(self, run: Run, gathered: Gathered, persona: Persona) -> Synthesis | None:
+        """Let a language model write, where one is wanted; its failure leaves the text extractive (SPEC 3.7)."""
+        if self._services.writer is None or gathered.answer is None:
+            return None
+        try:
+            timeout = run.deadline.allows(run.timeout)
+            if timeout <= 0:
+                raise SourceTimeout("no time is left")
+            return self._services.writer(run.query, gathered.answer, persona, timeout=timeout)
+        except SourceFailure as failure:
+            run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
+            return None
 
     def _save(self, run: Run, draft: Draft, report: Report) -> Saved | None:
         """Steps 7 and 8. A failure is told and degrades the answer (error rows 13 to 15)."""
@@ -308,12 +330,6 @@ def _matched(found: Found) -> Match:
     if found.match is None:
         raise AssertionError("a miss has no match")
     return found.match
-
-
-def _origin(gathered: Gathered, baseline: str | None) -> Origin:
-    if gathered.answer is not None:
-        return "installed" if gathered.answer.source == LOCAL_DOCS else "researched"
-    return "skeleton" if baseline is None else "baseline"
 
 
 def _match_view(match: Match) -> MatchView:

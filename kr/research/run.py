@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchRequest
@@ -16,9 +17,10 @@ from kr.research.deadline import Deadline
 from kr.research.shelf import Shelf
 from kr.rules.freshness import Limits
 from kr.rules.persona import Persona
+from kr.rules.report import Synthesis
 from kr.sources.base import Source
 from kr.store.store import Store
-from kr.values import Query, Tier
+from kr.values import Answer, Query, Tier
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,25 +33,40 @@ class Policy:
     per_story: int
     timeout: float
     overall_timeout: float
-    max_entries: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceSet:
+    """``chain`` in order; ``fallback`` and ``local_docs`` are asked as SPEC 3.5 says, if given."""
+
+    chain: Sequence[Source]
+    fallback: Source | None
+    local_docs: Source | None
+
+
+class Writer(Protocol):
+    """Writes a report's text from what the sources gave."""
+
+    def __call__(self, query: Query, answer: Answer, persona: Persona, *, timeout: float) -> Synthesis:
+        """Write, or raise ``SourceFailure``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
     """What research works with, built once by the composition root.
 
-    ``sources`` is the chain in order; ``fallback`` and ``local_docs`` are asked as SPEC 3.5 says, if given.
+    ``sources`` builds the chain when it is needed: a hit asks nobody.
     ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
+    ``writer`` writes Summary and Details from the sources, where a language model is wanted.
     ``export`` writes the YAML files and raises ``KrError`` when it can't.
     """
 
     store: Store
-    sources: Sequence[Source]
-    fallback: Source | None
-    local_docs: Source | None
+    sources: Callable[[], SourceSet]
     breaker: Callable[[Shelf, str], Breaker]
     persona: Callable[[], tuple[Persona, str | None]]
     repository: Callable[[str], str | None]
+    writer: Writer | None
     export: Callable[[], None] | None
     progress: Progress
     clock: Callable[[], datetime]

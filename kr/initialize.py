@@ -1,0 +1,63 @@
+"""What ``kr init`` does: a configuration that fits the machine, and an empty knowledge base (SPEC 3.6, 6.5)."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from kr.errors import ConfigError
+from kr.research.persona import fitting_persona, load_persona
+from kr.settings import Settings
+from kr.settings.template import render_config
+from kr.store.store import Store
+
+CONFIG = "kr.yaml"
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A file or folder, and whether it was made now or stood there before."""
+
+    path: str
+    state: Literal["created", "exists"]
+
+
+def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], cwd: Path) -> dict[str, Any]:
+    """Make what is missing; never overwrite. ``{files: [{path, state}], hints: [text]}``.
+
+    Raises ``ConfigError`` where the configuration can't be written, or a ``StoreError``.
+    """
+    home = Path(environ.get("HOME") or "/nonexistent")
+    persona = fitting_persona(settings.project_root, home)
+    files: list[Touched] = []
+    hints: list[str] = []
+    if settings.config_file is None:
+        files.append(_write_config(cwd / CONFIG, settings, persona))
+    else:
+        files.append(Touched(str(settings.config_file), "exists"))
+        _, problem = load_persona(
+            settings.role_mapping.knowledge_researcher_persona, settings.project_root, home
+        )
+        if problem is not None:
+            hints.append(
+                f"{settings.config_file}: no persona is found for role_mapping.knowledge_researcher_persona. Add:\n"
+                f"  role_mapping:\n    knowledge_researcher_persona: {persona}"
+            )
+    existed = store.path.exists()
+    with store.write() as unit:
+        unit.entries.count()
+    files.append(Touched(str(store.path), "exists" if existed else "created"))
+    return {"files": [asdict(item) for item in files], "hints": hints}
+
+
+def _write_config(path: Path, settings: Settings, persona: str) -> Touched:
+    default = settings.project_root / "_bmad-output" / "knowledge-base"
+    chosen = None if settings.knowledge_base == default else str(settings.knowledge_base)
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(render_config(persona=persona, knowledge_base_path=chosen))
+    except FileExistsError:
+        return Touched(str(path), "exists")
+    except OSError as error:
+        raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
+    return Touched(str(path), "created")
