@@ -7,7 +7,7 @@ attempt would be no use (rate limits, refused credentials, gateways), and bound 
 
 import ipaddress
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 1024 * 1024
 """Bytes of one answer (SPEC 3.7)."""
+
+_LOOKUP = 2.0
+"""Seconds for looking up a server's address beforehand."""
 
 # 404, 405 and 400 are what older servers say to the newer handshake; the SDK then tries the older one.
 _FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
@@ -82,9 +85,14 @@ async def http_client(
     headers: dict[str, str], wire: Wire, *, seconds: float
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """Open the HTTP client whose responses ``wire`` watches. Redirects are the SDK's: within the origin only."""
+    checked: set[str] = set()
 
     async def before(request: httpx2.Request) -> None:
-        if await _is_metadata_host(request.url.host):
+        host = request.url.host
+        if host in checked:
+            return
+        checked.add(host)
+        if await _is_metadata_host(host):
             wire.fail(
                 SourceFailure("the server's address is a link-local or metadata address, which is refused")
             )
@@ -124,6 +132,7 @@ def status_reason(status: int) -> str:
 
 def _note(response: httpx2.Response, wire: Wire) -> None:
     status = response.status_code
+    wire.status = wire.redirect = None  # the handshake may have been refused in its newer form before
     if status < 300:
         return
     wire.status = status
@@ -143,9 +152,14 @@ def _host_of(location: str) -> str | None:
 
 
 async def _is_metadata_host(host: str) -> bool:
-    """Whether a name leads to a cloud's metadata service; one that doesn't resolve is left to the connection."""
+    """Whether a name leads to a cloud's metadata service; one that doesn't resolve is left to the connection.
+
+    Behind a proxy there may be no name server to ask, so that the answer is not waited for at length.
+    """
+    found: Sequence[tuple[object, object, object, object, tuple[object, ...]]] = ()
     try:
-        found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        with anyio.move_on_after(_LOOKUP):
+            found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return False
     return any(_is_metadata(str(row[4][0])) for row in found)

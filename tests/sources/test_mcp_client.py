@@ -288,12 +288,18 @@ def test_a_failure_of_the_dialogue_comes_out_as_it_is() -> None:
     )
 
 
-def test_a_tool_that_does_not_exist_is_a_failure() -> None:
-    async def dialogue(session: McpSession) -> str:
-        return (await session.call("no-such-tool", {})).text
+def test_an_error_of_a_tool_is_told_as_one() -> None:
+    async def dialogue(session: McpSession) -> bool:
+        return (await session.call("resolve-library-id", {})).is_error
 
-    with context7_server() as server, pytest.raises(SourceFailure, match="no-such-tool"):
-        converse(ServerConfig(url=server.url), dialogue, timeout=20)
+    with context7_server() as server:
+        assert converse(ServerConfig(url=server.url), dialogue, timeout=20)
+
+
+def test_a_bad_status_of_the_handshake_is_forgotten_when_it_succeeded_after_all() -> None:
+    raw = Raw(headers={"content-type": "text/event-stream"}, when="call")
+    with context7_server(Scenario(legacy=True, raw=raw)) as server:
+        assert "without a response" in fails(ServerConfig(url=server.url)).reason
 
 
 def test_importing_the_sources_is_cheap() -> None:

@@ -7,7 +7,7 @@
         assert server.calls() == [Call("resolve-library-id", {...}), Call("query-docs", {...})]
 
 One child process (``mcp_host.py``) serves every stand-in, each under a path of its own; it starts with the
-first and ends with the test program. ``stdio_context7`` gives the command of the same server over stdio.
+first and ends with the test program. ``stdio_command`` gives the command of the same server over stdio.
 """
 
 import atexit
