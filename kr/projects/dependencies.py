@@ -50,7 +50,7 @@ def version_of(project_dir: Path, framework: str, environ: Mapping[str, str] | N
 
     The exact version of a lock file first, then the text of the manifest, then the version installed in
     ``node_modules`` or the Python environment. ``spring-boot`` also fits its starters and its parent,
-    ``angular`` also ``@angular/core``; a longer name is never taken for a shorter one. ``environ`` tells the
+    ``angular`` also ``@angular/core``, ``mybatis-plus`` its Spring Boot starter; a longer name is never taken for a shorter one. ``environ`` tells the
     Python environment, the process's own when it is left out.
     """
     import os
@@ -74,9 +74,15 @@ def _fit(dependency: Dependency, framework: str) -> int | None:
         return 1
     if wanted == "spring-boot" and dependency.package.startswith(_SPRING_BOOT):
         return 2
-    if package == f"@{wanted}/core":
+    if package == f"@{wanted}/core" or _is_starter(dependency.package, wanted):
         return 3
     return None
+
+
+def _is_starter(package: str, wanted: str) -> bool:
+    """Tell whether a Maven artifact is the Spring Boot starter of ``wanted`` (``mybatis-plus-boot-starter``)."""
+    artifact = package.rpartition(":")[2] if ":" in package else ""
+    return re.fullmatch(r"-(?:spring-)?boot\d?-starter", artifact.removeprefix(wanted)) is not None
 
 
 def _folded(name: str) -> str:

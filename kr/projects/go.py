@@ -23,19 +23,21 @@ def find(folder: Folder, inventory: Inventory) -> None:
         replaced = _replacements(module)
         for words, comment in _directives(module, "require"):
             if len(words) >= 2:
-                version = replaced.get((words[0], words[1])) or replaced.get((words[0], "")) or words[1]
+                version = replaced.get((words[0], words[1]), replaced.get((words[0], ""), words[1]))
+                if not version:
+                    continue
                 inventory.add("go", words[0], version, file, direct="indirect" not in comment)
 
 
 def _replacements(text: str) -> dict[tuple[str, str], str]:
-    """Map ``(path, version or "")`` to the version that stands in; a folder on disk has none."""
+    """Map ``(path, version or "")`` to the version that stands in; empty for a folder of the project's own."""
     found: dict[tuple[str, str], str] = {}
     for words, _ in _directives(text, "replace"):
         if "=>" in words:
             arrow = words.index("=>")
             old, new = words[:arrow], words[arrow + 1 :]
-            if old and len(new) == 2:
-                found[old[0], old[1] if len(old) > 1 else ""] = new[1]
+            if old and new:
+                found[old[0], old[1] if len(old) > 1 else ""] = new[1] if len(new) > 1 else ""
     return found
 
 

@@ -16,7 +16,7 @@ from kr.projects.model import Inventory
 _CATALOG = "gradle/libs.versions.toml"
 _LONGEST_LINE = 1_000
 _STRING = re.compile(
-    r"""^\s*[A-Za-z]\w*\s*\(?\s*(?:\w+\s*\(\s*)?["']([\w.-]+):([\w.-]+)(?::([^"':@]+))?(?:[:@][^"']*)?["']"""
+    r"""^\s*[A-Za-z]\w*\s*\(?\s*(?:\w+\s*\(\s*)?["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}]*\}|\$(?!\{)|[^"':@$])+))?(?:[:@][^"']*)?["']"""
     r"""(?:\s*\+\s*([\w.]+))?"""
 )
 _MAP = re.compile(r"""\b(group|name|version)\s*[:=]\s*(?:["']([^"']+)["']|([A-Za-z_][\w.]*))""")
@@ -134,7 +134,7 @@ def _catalog_version(value: Any, versions: dict[str, Any]) -> str | None:
             value = (
                 versions.get(reference)
                 if isinstance(reference, str)
-                else next((value[k] for k in ("strictly", "require", "prefer") if k in value), None)
+                else next((value[k] for k in ("prefer", "require", "strictly") if k in value), None)
             )
     return value if isinstance(value, str) else None
 

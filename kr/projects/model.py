@@ -84,11 +84,9 @@ class Inventory:
             )
 
     def dependencies(self) -> tuple[Dependency, ...]:
-        """Return the rows: direct first, then by framework, package and version."""
+        """Return the rows: direct first, then by name; several versions in the order they were found."""
         rows = self._rows.values()
-        return tuple(
-            sorted(rows, key=lambda d: (not d.direct, d.framework.casefold(), d.package, d.version, d.file))
-        )
+        return tuple(sorted(rows, key=lambda d: (not d.direct, d.framework.casefold(), d.package)))
 
 
 def _is_name(name: str) -> bool:

@@ -179,8 +179,8 @@ def _read_descriptors(lock: _Tree, descriptors: list[str], version: str) -> None
         if spec.startswith(_LOCAL):
             lock.local.add(name)
             return
-        package = _real(name, spec)[0]
         plain = spec.removeprefix("npm:")
+        package = _real(name, spec)[0] if "@" in plain[1:] else name
         lock.placed["", f"{name}@{plain}"] = lock.placed["", f"{name}@{spec}"] = version
         if index == 0:
             lock.add(package, version)

@@ -6,8 +6,27 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 # Endings under which two words count as the same; longest first.
-_ENDINGS = tuple(
-    "ability ations ation ables able ments ment ings ing ies ers er ors or ed es ly s e y".split()  # noqa: SIM905 - reads as words
+_ENDINGS = (
+    "ability",
+    "ations",
+    "ation",
+    "ables",
+    "able",
+    "ments",
+    "ment",
+    "ings",
+    "ing",
+    "ies",
+    "ers",
+    "er",
+    "ors",
+    "or",
+    "ed",
+    "es",
+    "ly",
+    "s",
+    "e",
+    "y",
 )
 _FOLLOWS = r"(?:e|s|es|ed|d|er|ers|or|ors|ing|ings|able|y|ies|ly|ation|ations|ment|ments)?"
 _IDENTIFIER = re.compile(r"[A-Za-z_@$][\w$]*(?:[._:-][A-Za-z_][\w$]*)+|[a-z]+[A-Z]\w*|\w*_\w+")
@@ -30,8 +49,36 @@ _ALSO = {
 }
 _ALSO_WEIGHT = 0.7
 _SAY_LITTLE = frozenset(
-    "make use used using get set work works way create add want need show example configure configuration handle"
-    " give find change write run support best correct correctly properly".split()  # noqa: SIM905 - reads as words
+    {
+        "add",
+        "best",
+        "change",
+        "configuration",
+        "configure",
+        "correct",
+        "correctly",
+        "create",
+        "example",
+        "find",
+        "get",
+        "give",
+        "handle",
+        "make",
+        "need",
+        "properly",
+        "run",
+        "set",
+        "show",
+        "support",
+        "use",
+        "used",
+        "using",
+        "want",
+        "way",
+        "work",
+        "works",
+        "write",
+    }
 )
 _LITTLE_WEIGHT = 0.3
 _TITLE_WEIGHT = 1.5

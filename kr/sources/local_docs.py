@@ -214,9 +214,10 @@ def _rendered(piece: _Piece) -> list[_Piece]:
     from kr.projects.sections import split_sections
 
     is_python = piece.origin.endswith(".py")
+    language = "python" if is_python else "typescript" if piece.origin.endswith(".d.ts") else "javascript"
     docstring = piece.text[len(piece.signature) + 1 :]
     text = docstring_markdown(docstring) if is_python else docstring
-    head = f"{fence(piece.signature, 'python' if is_python else 'typescript')}\n\n" if piece.signature else ""
+    head = f"{fence(piece.signature, language)}\n\n" if piece.signature else ""
     sections = split_sections(text, title=piece.title)
     return [
         _Piece(piece.title, (head if index == 0 else "") + section.text, piece.origin, piece.signature)

@@ -1,0 +1,2 @@
+rootProject.name = "catalog"
+include(":app")

@@ -1,0 +1,213 @@
+from pathlib import Path
+
+import pytest
+
+from kr.projects.dependencies import find_dependencies, version_of
+
+DATA = Path(__file__).parents[1] / "data" / "projects"
+
+
+def rows(name: str, *, direct: bool = True) -> set[tuple[str, str, str]]:
+    found = find_dependencies(DATA / name).dependencies
+    return {(d.package, d.version, d.file) for d in found if d.direct is direct}
+
+
+def test_npm_workspace_takes_the_version_that_each_member_gets() -> None:
+    lock = "package-lock.json"
+    assert rows("npm-workspace") == {
+        ("vue", "3.4.21", lock),
+        ("vue", "2.7.16", lock),
+        ("vue-router", "4.3.0", lock),
+        ("react", "16.14.0", lock),
+        ("left", "1.2.3", lock),
+        ("@angular/core", "17.1.3", lock),
+        ("typescript", "5.3.3", lock),
+        ("zod", "3.22.4", lock),
+    }
+    assert rows("npm-workspace", direct=False) == {("@vue/devtools-api", "6.6.1", lock)}
+
+
+def test_npm_lock_of_version_1_is_a_tree() -> None:
+    assert rows("npm-lock-v1") == {
+        ("express", "4.17.3", "package-lock.json"),
+        ("mocha", "^8.0.0", "package.json"),
+    }
+    assert {row[:2] for row in rows("npm-lock-v1", direct=False)} == {("debug", "2.6.9"), ("debug", "4.3.4")}
+
+
+@pytest.mark.parametrize("project", ["yarn-classic", "yarn-berry"])
+def test_yarn_lock_in_both_formats(project: str) -> None:
+    assert rows(project) == {("lodash", "4.17.21", "yarn.lock"), ("@babel/core", "7.24.0", "yarn.lock")}
+    assert ("lodash", "3.10.1", "yarn.lock") in rows(project, direct=False)
+
+
+def test_pnpm_workspace_and_catalog() -> None:
+    lock = "pnpm-lock.yaml"
+    assert rows("pnpm") == {("next", "14.1.4", lock), ("react", "18.2.0", lock), ("vitest", "1.4.0", lock)}
+    assert rows("pnpm", direct=False) == {("@next/env", "14.1.4", lock)}
+
+
+def test_uv_workspace_without_its_own_members() -> None:
+    assert rows("uv") == {
+        ("FastAPI", "0.110.1", "uv.lock"),
+        ("pydantic", "2.6.4", "uv.lock"),
+        ("pytest", "8.1.1", "uv.lock"),
+        ("SQLAlchemy", "2.0.29", "uv.lock"),
+        ("psycopg", "3.1.18", "pyproject.toml"),
+        ("ruff", "unknown", "pyproject.toml"),
+    }
+    assert rows("uv", direct=False) == {("starlette", "0.37.2", "uv.lock")}
+
+
+def test_poetry() -> None:
+    assert rows("poetry") == {
+        ("Django", "5.0.4", "poetry.lock"),
+        ("celery", "^5.3", "pyproject.toml"),
+        ("black", "*", "pyproject.toml"),
+    }
+    assert rows("poetry", direct=False) == {("asgiref", "3.8.1", "poetry.lock")}
+
+
+def test_requirements_with_includes_constraints_and_options() -> None:
+    found = find_dependencies(DATA / "requirements")
+    assert {(d.package, d.version) for d in found.dependencies} == {
+        ("Flask", "3.0.2"),
+        ("requests", ">=2.31,<3"),
+        ("rich", "13.7.1"),
+        ("certifi", "2024.2.2"),
+        ("httpx", "unknown"),
+        ("tool", "unknown"),
+        ("Jinja2", "3.1.3"),
+        ("mypy", "~=1.9"),
+    }
+    assert len(found.warnings) == 2
+    assert "../outside.txt" in found.warnings[0]
+    assert "this is no requirement" in found.warnings[1]
+
+
+def test_maven_properties_management_parent_and_modules() -> None:
+    found = find_dependencies(DATA / "maven")
+    assert {(d.framework, d.version) for d in found.dependencies} == {
+        ("spring-boot-starter-parent", "3.2.4"),
+        ("mybatis-plus-boot-starter", "3.5.5"),
+        ("loops", "unknown"),
+        ("guava", "33.1.0-jre"),
+        ("spring-boot-starter-web", "3.2.4"),
+        ("h2", "unknown"),
+    }
+    guava = next(d for d in found.dependencies if d.framework == "guava")
+    assert (guava.package, guava.file, guava.direct) == ("com.google.guava:guava", "core/pom.xml", True)
+    assert found.warnings == ()
+
+
+def test_gradle_notations_variables_plugin_and_lock() -> None:
+    found = {(d.framework, d.version) for d in find_dependencies(DATA / "gradle").dependencies if d.direct}
+    assert found == {
+        ("spring-boot-starter-web", "3.2.4"),
+        ("jackson-databind", "2.17.0"),
+        ("lombok", "1.18.32"),
+        ("kafka-clients", "3.7.1"),
+        ("junit", "4.13.2"),
+        ("libraries-bom", "26.36.0"),
+        ("h2", "2.2.224"),
+        ("mystery", "unknown"),
+    }
+    assert rows("gradle", direct=False) == {("org.slf4j:slf4j-api", "2.0.12", "gradle.lockfile")}
+
+
+def test_gradle_kotlin_catalog_and_subproject() -> None:
+    found = {(d.framework, d.version) for d in find_dependencies(DATA / "gradle-catalog").dependencies}
+    assert found == {
+        ("ktor-server-core", "2.3.9"),
+        ("guava", "33.1.0-jre"),
+        ("slf4j-api", "2.0.12"),
+        ("kotlinx-coroutines-core", "1.8.0"),
+        ("okio", "3.9.0"),
+        ("coil", "2.6.0"),
+        ("mockk", "1.13.10"),
+    }
+
+
+def test_go_short_names_indirect_and_replace() -> None:
+    found = find_dependencies(DATA / "go").dependencies
+    assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
+        ("gin", "github.com/gin-gonic/gin", "v1.9.1", True),
+        ("pgx", "github.com/jackc/pgx/v5", "v5.5.5", True),
+        ("yaml", "gopkg.in/yaml.v3", "v3.0.1", True),
+        ("sonic", "github.com/bytedance/sonic", "v1.11.3", False),
+        ("net", "golang.org/x/net", "v0.23.0", False),
+    }
+
+
+def test_cargo_workspace() -> None:
+    assert {row[:2] for row in rows("cargo")} == {
+        ("serde", "1.0.197"),
+        ("tokio", "1.36.0"),
+        ("rand", "0.7.3"),
+        ("pretty_assertions", "1.4.0"),
+        ("nix", "0.28"),
+    }
+    assert rows("cargo", direct=False) == {("rand", "0.8.5", "Cargo.lock")}
+
+
+def test_composer() -> None:
+    found = find_dependencies(DATA / "composer").dependencies
+    assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
+        ("laravel", "laravel/framework", "v11.2.0", True),
+        ("guzzle", "guzzlehttp/guzzle", "^7.8", True),
+        ("phpunit", "phpunit/phpunit", "11.0.9", True),
+        ("console", "symfony/console", "v7.0.4", False),
+    }
+
+
+def test_bundler() -> None:
+    assert {row[:2] for row in rows("ruby")} == {("rails", "7.1.3.2"), ("nokogiri", "1.16.3")}
+    assert {row[:2] for row in rows("ruby", direct=False)} == {("actionpack", "7.1.3.2"), ("rack", "3.0.10")}
+
+
+def test_direct_dependencies_come_first() -> None:
+    flags = [d.direct for d in find_dependencies(DATA / "npm-lock-v1").dependencies]
+    assert flags == sorted(flags, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("project", "framework", "version"),
+    [
+        ("npm-workspace", "vue", "3.4.21"),
+        ("npm-workspace", "Vue", "3.4.21"),
+        ("npm-workspace", "vue-router", "4.3.0"),
+        ("npm-workspace", "angular", "17.1.3"),
+        ("npm-workspace", "@angular/core", "17.1.3"),
+        ("npm-workspace", "router", None),
+        ("npm-lock-v1", "mocha", "^8.0.0"),
+        ("npm-lock-v1", "debug", "4.3.4"),
+        ("maven", "spring-boot", "3.2.4"),
+        ("maven", "Spring Boot", "3.2.4"),
+        ("maven", "mybatis-plus", "3.5.5"),
+        ("maven", "mybatis", None),
+        ("maven", "com.google.guava:guava", "33.1.0-jre"),
+        ("maven", "h2", None),
+        ("gradle", "spring-boot", "3.2.4"),
+        ("uv", "fastapi", "0.110.1"),
+        ("uv", "sqlalchemy", "2.0.29"),
+        ("requirements", "jinja2", "3.1.3"),
+        ("requirements", "requests", ">=2.31,<3"),
+        ("go", "gin", "v1.9.1"),
+        ("go", "github.com/jackc/pgx/v5", "v5.5.5"),
+        ("cargo", "pretty-assertions", "1.4.0"),
+        ("composer", "laravel", "v11.2.0"),
+        ("composer", "laravel/framework", "v11.2.0"),
+        ("ruby", "rails", "7.1.3.2"),
+    ],
+)
+def test_version_of(project: str, framework: str, version: str | None) -> None:
+    assert version_of(DATA / project, framework, {}) == version
+
+
+def test_version_of_falls_back_to_what_is_installed(tmp_path: Path) -> None:
+    package = tmp_path / "node_modules" / "vue"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "vue", "version": "3.5.0"}')
+    assert version_of(tmp_path, "vue", {}) == "3.5.0"
+    (tmp_path / "package.json").write_text('{"dependencies": {"vue": "^3.4.0"}}')
+    assert version_of(tmp_path, "vue", {}) == "^3.4.0"
