@@ -15,6 +15,7 @@ from kr.projects.model import Inventory
 
 _CATALOG = "gradle/libs.versions.toml"
 _LONGEST_LINE = 1_000
+_MOST_LINES = 20_000
 _STRING = re.compile(
     r"""^\s*[A-Za-z]\w*\s*\(?\s*(?:\w+\s*\(\s*)?["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}]*\}|\$(?!\{)|[^"':@$])+))?(?:[:@][^"']*)?["']"""
     r"""(?:\s*\+\s*([\w.]+))?"""
@@ -58,7 +59,7 @@ def find(folder: Folder, inventory: Inventory) -> None:
 def _code(text: str) -> list[str]:
     """Return the lines without comments; a ``//`` in a URL is none."""
     bare = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    return [re.sub(r"(^|\s)//.*$", "", line[:_LONGEST_LINE]) for line in bare.splitlines()]
+    return [re.sub(r"(^|\s)//.*$", "", line[:_LONGEST_LINE]) for line in bare.splitlines()[:_MOST_LINES]]
 
 
 def _subprojects(folder: Folder) -> list[str]:

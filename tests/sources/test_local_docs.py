@@ -1,0 +1,191 @@
+import json
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kr.errors import SourceFailure
+from kr.sources.base import Ask, Source
+from kr.sources.local_docs import MAX_PASSAGES, MAX_TEXT, LocalDocs
+from kr.values import Answer, Query
+
+ACTIVE = {"VIRTUAL_ENV": sys.prefix}
+
+
+def ask(framework: str, question: str) -> Ask:
+    query = Query(
+        framework=framework, framework_version="unknown", topic=question, tags=("x",), question=question
+    )
+    return Ask(query=query)
+
+
+def answer(framework: str, question: str, project: Path, *, timeout: float = 20.0) -> Answer:
+    source: Source = LocalDocs(project, ACTIVE)
+    return source.ask(ask(framework, question), timeout=timeout)
+
+
+def test_it_costs_nothing_and_is_no_mcp_source(tmp_path: Path) -> None:
+    source = LocalDocs(tmp_path, {})
+    assert (source.name, source.is_mcp, source.is_charged) == ("local_docs", False, False)
+
+
+@pytest.mark.parametrize(
+    ("framework", "question", "expected", "within"),
+    [
+        ("click", "How do I make an option repeatable?", "`multiple`: if this is set to `True`", 1),
+        ("sqlalchemy", "What is pool_pre_ping?", "- `pool_pre_ping`: boolean, if True", 3),
+        ("pydantic", "How do I use a model_validator?", "@model_validator(mode='after')", 1),
+        ("httpx", "How do I set timeouts?", "No timeout on acquiring connection", 1),
+        ("rapidfuzz", "Find the best match in a list of choices", "extractOne", 3),
+        ("hypothesis", "How do I write composite strategies?", "@st.composite", 1),
+        ("pyyaml", "Why should I use safe_load?", "safe for untrusted input", 1),
+    ],
+)
+def test_real_packages(tmp_path: Path, framework: str, question: str, expected: str, within: int) -> None:
+    try:
+        found = answer(framework, question, tmp_path)
+    except SourceFailure as failure:  # a development dependency that a user may lack
+        pytest.skip(failure.reason)
+    shown = "\n".join(f"{p.title}\n{p.text}" for p in found.passages[:within])
+    assert expected in shown
+    assert found.source == "local_docs"
+    assert found.version
+    assert found.url is None or found.url.startswith("https://")
+    assert 0 < len(found.passages) <= MAX_PASSAGES
+    assert sum(len(p.text.encode()) for p in found.passages) <= MAX_TEXT
+
+
+def test_where_a_passage_stands_is_told_without_a_place_of_the_machine(tmp_path: Path) -> None:
+    from importlib.metadata import version
+
+    found = answer("click", "How do I make an option repeatable?", tmp_path)
+    assert found.version == version("click")
+    assert found.repository == "pallets/click"
+    first = found.passages[0]
+    assert first.title == "click.core.Option"
+    assert first.url == f"click {found.version}, click/core.py: Option"
+    everything = repr(found)
+    for place in (sys.prefix, str(tmp_path), str(Path.home())):
+        assert place not in everything
+
+
+def node(root: Path, name: str, files: dict[str, str]) -> None:
+    package = root / "node_modules" / name
+    package.mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": name, "version": "2.27.1"}))
+    for file, text in files.items():
+        (package / file).parent.mkdir(parents=True, exist_ok=True)
+        (package / file).write_text(text)
+
+
+README = """# vue-easytable
+
+Intro.
+
+## Virtual scroll
+
+Set `virtualScrollOption` to show large tables:
+
+```js
+virtualScrollOption: { enable: true }
+```
+
+## Licence
+
+MIT
+"""
+
+
+def test_a_node_package(tmp_path: Path) -> None:
+    node(
+        tmp_path, "vue-easytable", {"README.md": README, "docs/filter.md": "# Filter\n\nUse `filterCustom`."}
+    )
+    found = answer("vue-easytable", "How do I enable virtual scrolling?", tmp_path)
+    assert found.version == "2.27.1"
+    assert found.url is None
+    assert [p.title for p in found.passages] == ["vue-easytable > Virtual scroll"]
+    assert "```js\nvirtualScrollOption: { enable: true }\n```" in found.passages[0].text
+    assert found.passages[0].url == "vue-easytable 2.27.1, README.md: Virtual scroll"
+    docs = answer("vue-easytable", "filterCustom", tmp_path).passages
+    assert [p.url for p in docs] == ["vue-easytable 2.27.1, docs/filter.md: Filter"]
+
+
+def test_chinese_questions(tmp_path: Path) -> None:
+    node(
+        tmp_path,
+        "table",
+        {"README.md": "# 表格\n\n## 虚拟滚动\n\n大数据量时开启虚拟滚动。\n\n## 安装\n\nnpm install\n"},
+    )
+    found = answer("table", "如何配置虚拟滚动", tmp_path)
+    assert found.passages[0].title == "表格 > 虚拟滚动"
+
+
+def test_restructured_text_files_are_converted(tmp_path: Path) -> None:
+    node(
+        tmp_path,
+        "thing",
+        {
+            "docs/guide.rst": "Guide\n=====\n\nUse :func:`frobnicate`.\n\n.. code-block:: js\n\n   frobnicate()\n"
+        },
+    )
+    passage = answer("thing", "how to frobnicate", tmp_path).passages[0]
+    assert passage.text == "Use `frobnicate`.\n\n```js\nfrobnicate()\n```"
+
+
+@pytest.mark.parametrize(
+    ("framework", "question", "reason"),
+    [
+        ("no-such-package", "anything", "no package of this name is installed"),
+        ("../../etc", "passwd", "no package of this name is installed"),
+        ("click", "kubernetes ingress", "ships no documentation about the question"),
+    ],
+)
+def test_nothing_to_say_is_no_fault(tmp_path: Path, framework: str, question: str, reason: str) -> None:
+    with pytest.raises(SourceFailure, match=reason) as caught:
+        answer(framework, question, tmp_path)
+    assert not caught.value.is_fault
+    assert str(tmp_path) not in caught.value.reason
+
+
+def test_much_text_is_bounded(tmp_path: Path) -> None:
+    files = {f"docs/page{i}.md": f"# Page {i}\n\n" + "The widget spins. " * 2_000 for i in range(100)}
+    node(tmp_path, "huge", files)
+    started = time.monotonic()
+    found = answer("huge", "How does the widget spin?", tmp_path)
+    assert time.monotonic() - started < 15
+    assert sum(len(p.text.encode()) for p in found.passages) <= MAX_TEXT
+
+
+def test_too_little_time_is_told(tmp_path: Path) -> None:
+    node(
+        tmp_path, "huge", {f"docs/page{i}.md": "# Page\n\n" + "The widget spins. " * 5_000 for i in range(40)}
+    )
+    started = time.monotonic()
+    with pytest.raises(SourceFailure):
+        answer("huge", "How does the widget spin?", tmp_path, timeout=0.001)
+    assert time.monotonic() - started < 5
+
+
+def test_hostile_sources_do_no_harm(tmp_path: Path) -> None:
+    site = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    package = site / "evil"
+    package.mkdir(parents=True)
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text("")
+    sources = {
+        "__init__.py": 'import os\nos._exit(9)\n\ndef widget():\n    """The widget spins."""\n',
+        "deep.py": "widget = " + "(" * 3_000 + ")" * 3_000,
+        "nul.py": "widget\x00",
+        "odd.py": 'def f():\n    """widget \\d"""\n',
+        "rst.py": 'def g():\n    """widget\n\n    .. include:: /etc/passwd\n    """\n',
+    }
+    for name, text in sources.items():
+        (package / name).write_text(text)
+    info = site / "evil-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n\nNothing.")
+    (info / "RECORD").write_text("".join(f"evil/{name},,\n" for name in sources))
+    source = LocalDocs(tmp_path, {})
+    found = source.ask(ask("evil", "How does the widget spin?"), timeout=20)
+    assert found.passages[0].title == "evil.widget"
+    assert "root:" not in repr(found)
