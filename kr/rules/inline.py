@@ -14,7 +14,7 @@ from kr.rules.characters import one_line, strip_invisible
 if TYPE_CHECKING:
     from markdown_it.token import Token
 
-_MAX_URL = 2000
+_MAX_URL = 1000
 _PUNCTUATION = r"!-/:-@\[-`{-~"
 _ESCAPES = re.compile(
     rf"\\(?=[{_PUNCTUATION}\n]|$)"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kr.rules.characters import strip_invisible
-from kr.rules.inline import as_paragraph, render_inline
+from kr.rules.inline import render_inline, safe_url
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -22,16 +22,20 @@ if TYPE_CHECKING:
 MAX_CHARS = 300_000
 """How much of one text is read; the rest is cut off before parsing."""
 
-_MAX_PIECE = 4000  # of inline content: what is quadratic in the parser stays small
+_MAX_PIECE = 2000  # of inline content: what is quadratic in the parser stays small
+_MAX_BLOCK = 4000  # of a list or a table
 _MAX_NESTING = 40
 _MAX_COLUMNS = 40
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
 _BACKTICKS = re.compile("`+")
 _LIKE_OURS = re.compile(
-    r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d)",
+    r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
+    r"|\[(?:Based on stale|No research results)|Notes (?:by kr|on this copy))",
     re.MULTILINE,
 )
+
+_HARMFUL = frozenset({"heading_open", "html_block", "html_inline", "image"})
 
 Kind = Literal["heading", "prose", "list", "table", "code"]
 
@@ -99,6 +103,24 @@ def fence(code: str, language: str | None = None) -> str:
     return quote(text) if _LIKE_OURS.search(code) else text
 
 
+def is_harmless(text: str) -> bool:
+    """Tell whether a text can stand in a report as it is: no HTML, image, heading, dangerous link or open fence."""
+    if strip_invisible(text) != text or len(text) > MAX_CHARS:
+        return False
+    environment: dict[str, object] = {}
+    tokens = _parser().parse(f"{text}\n\nend\n", environment)
+    if not tokens or tokens[-1].type != "paragraph_close" or tokens[-1].level or tokens[-2].content != "end":
+        return False
+    parts: list[Token] = []
+    for token in tokens:
+        for piece in _pieces(token.content) if token.type == "inline" else ():
+            _parser().inline.parse(piece, _parser(), environment, parts)
+    if environment.get("references") or {token.type for token in (*tokens, *parts)} & _HARMFUL:
+        return False
+    links = (str(token.attrGet("href")) for token in parts if token.type == "link_open")
+    return all(safe_url(link) for link in links)
+
+
 @functools.cache
 def _parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
@@ -134,15 +156,8 @@ class _Walker:
                 self._code(token)
             case "heading_open" | "heading_close":
                 self._heading = token.type == "heading_open"
-            case "list_item_open":
-                marker = f"{token.info}{token.markup}" if token.info else "-"
-                self._markers.append(marker)
-                self._marker = marker
-            case "list_item_close":
-                self._markers.pop()
-                self._marker = None
-                if not self._markers or sum(map(len, self._list)) > _MAX_PIECE:
-                    self._end_list()
+            case "list_item_open" | "list_item_close" | "bullet_list_close" | "ordered_list_close":
+                self._listed(token)
             case "table_open":
                 self._end_list()
                 self._rows = []
@@ -166,6 +181,19 @@ class _Walker:
         else:
             for piece in pieces:
                 self._add("prose", piece)
+
+    def _listed(self, token: "Token") -> None:
+        if token.type == "list_item_open":
+            marker = f"{token.info}{token.markup}" if token.info else "-"
+            self._markers.append(marker)
+            self._marker = marker
+        elif token.type == "list_item_close":
+            self._markers.pop()
+            self._marker = None
+            if sum(map(len, self._list)) > _MAX_BLOCK:
+                self._end_list()
+        elif not self._markers:
+            self._end_list()
 
     def _list_line(self, text: str) -> None:
         outer = " " * sum(len(marker) + 1 for marker in self._markers[:-1])
@@ -193,7 +221,7 @@ class _Walker:
         head = [rows[0], "|" + " --- |" * width] if rows else []
         part: list[str] = []
         for row in rows[1:]:
-            if part and sum(map(len, part)) + len(row) > _MAX_PIECE:
+            if part and sum(map(len, part)) + len(row) > _MAX_BLOCK:
                 self._add("table", "\n".join([*head, *part]))
                 part = []
             part.append(row)
@@ -227,17 +255,3 @@ def _pieces(content: str) -> Iterable[str]:
 def _row(cells: Sequence[str]) -> str:
     shown = (cell.replace("\n", " ").replace("|", r"\|") for cell in cells[:_MAX_COLUMNS])
     return "| " + " | ".join(shown) + " |"
-
-
-__all__ = [
-    "MAX_CHARS",
-    "Block",
-    "Kind",
-    "as_paragraph",
-    "clean",
-    "fence",
-    "quote",
-    "render",
-    "render_all",
-    "split",
-]

@@ -1,0 +1,89 @@
+"""Finds and reads persona files (SPEC 3.6; seed 000, step 4).
+
+Headless: files are read, nothing is run, greeted or asked.
+"""
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from kr.rules.persona import LEAN_PERSONA, MAX_CHARS, Persona, parse_agent, parse_skill
+
+DEFAULT_PERSONA = "bmad:bmm:agents:architect"
+LEAN = "lean"
+"""The id of the built-in persona, which ``kr init`` writes on a machine without BMAD."""
+LOAD_FAILED = "persona_load_failed: using lean persona"
+
+logger = logging.getLogger(__name__)
+
+_BMAD_ID = re.compile(r"bmad:([a-z0-9][a-z0-9-]{0,63}):agents:([a-z0-9][a-z0-9-]{0,63})", re.IGNORECASE)
+_SKILLS = (".claude/skills", ".agents/skills", ".agent/skills")
+_OLDER = ("_bmad", ".bmad", "bmad")
+
+
+def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tuple[Persona, str | None]:
+    """Return the persona and the degradation note, if any.
+
+    ``persona_id`` is ``bmad:<module>:agents:<name>``, a file in the project, ``lean`` or nothing. Whatever
+    can't be found, read or understood ends in the lean persona with the note; nothing is raised.
+    """
+    wanted = (persona_id or LEAN).strip()
+    if wanted.casefold() in {"", LEAN}:
+        return LEAN_PERSONA, None
+    for path in _candidates(wanted, project_root, home):
+        persona = _read_persona(path, project_root)
+        if persona:
+            return persona, None
+    logger.warning("Persona %s load failed, using lean persona", ascii(wanted[:200]))
+    return LEAN_PERSONA, LOAD_FAILED
+
+
+def fitting_persona(project_root: Path, home: Path) -> str:
+    """Return the id that ``kr init`` should write: BMAD's architect where it can be read, else ``lean``."""
+    _, note = load_persona(DEFAULT_PERSONA, project_root, home)
+    return LEAN if note else DEFAULT_PERSONA
+
+
+def _candidates(wanted: str, project_root: Path, home: Path) -> Iterator[Path]:
+    """Name the files to look at, those of the newest BMAD first (facts: BMAD 6.11 back to the alphas)."""
+    found = _BMAD_ID.fullmatch(wanted)
+    if found:
+        module, name = found[1].lower(), found[2].lower()
+        for base in (*(project_root / folder for folder in _SKILLS), home / _SKILLS[0]):
+            yield base / f"bmad-agent-{name}" / "SKILL.md"
+        for folder in _OLDER:
+            yield project_root / folder / module / "agents" / f"{name}.md"
+        return
+    try:
+        path = (project_root / wanted).resolve()
+        if path.is_relative_to(project_root.resolve()):
+            yield path
+    except (OSError, ValueError, RuntimeError):  # a NUL, a loop of links, a name that is too long
+        return
+
+
+def _read_persona(path: Path, project_root: Path) -> Persona | None:
+    text = _read(path)
+    if text is None:
+        return None
+    source = str(path)
+    if path.name != "SKILL.md":
+        agent = parse_agent(text, source)
+        if agent:
+            return agent
+    skill = path.parent.name
+    custom = project_root / "_bmad" / "custom"
+    files = [path.parent / "customize.toml", custom / f"{skill}.toml", custom / f"{skill}.user.toml"]
+    return parse_skill(text, [found for file in files if (found := _read(file)) is not None], source)
+
+
+def _read(path: Path) -> str | None:
+    """Return the text of a regular file of a sensible size, else ``None``."""
+    try:
+        if not path.is_file():
+            return None
+        with path.open("rb") as file:
+            return file.read(MAX_CHARS).decode("utf-8-sig")
+    except (OSError, ValueError):  # unreadable, or no UTF-8
+        return None

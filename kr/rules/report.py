@@ -1,0 +1,246 @@
+"""The report's text (SPEC 3.7; seed 000, step 6). Pure, and the same for equal input.
+
+Extractive: every sentence is either quoted from a source, which is named, or a note that kr makes about its
+own research. Lines of sources are quoted (``> ``) or stand in a fence; all other lines are kr's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from kr.rules.baseline import SKELETON_MARK, carried_over
+from kr.rules.inline import as_paragraph, plain_line
+from kr.rules.markdown import quote, render_all, split
+from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence
+from kr.rules.passages import Material, Origin, Unit, best_sentences, caveats, ranked, read_answer, weights
+from kr.rules.persona import Persona
+from kr.rules.template import (
+    ATTRIBUTION,
+    CAVEATS,
+    CODE,
+    DETAILS,
+    SUMMARY,
+    Shape,
+    read_confidence,
+    title_of,
+    write_shape,
+)
+from kr.values import Answer, Confidence, Query
+from kr.values import Origin as ReportOrigin
+
+__all__ = ["SKELETON_MARK", "Report", "Synthesis", "build_report", "read_confidence"]
+
+_DETAILS_BYTES = 72 * 1024
+_CODE_BYTES = 88 * 1024
+_SENTENCES_BYTES = 12 * 1024
+_SUMMARY_SENTENCES = 5
+_CAVEAT_SENTENCES = 10
+_MAX_NOTES = 40
+
+_WHY: dict[str, str] = {
+    CONTEXT7: "official documentation through Context7",
+    DEEPWIKI: "an answer of DeepWiki about the framework's own repository",
+    WEB_SEARCH: "web pages",
+    LOCAL_DOCS: "the installed package's own documentation alone, no online source",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """``text`` is at most 256 KiB in UTF-8 and ends with a newline."""
+
+    text: str
+    confidence: Confidence
+    origin: ReportOrigin
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Synthesis:
+    """Summary and Details as a language model wrote them from the sources: untrusted Markdown."""
+
+    summary: str
+    details: str
+    model: str
+
+
+def build_report(
+    query: Query,
+    *,
+    answer: Answer | None,
+    baseline: str | None = None,
+    today: date,
+    persona: Persona,
+    notes: Sequence[str] = (),
+    synthesis: Synthesis | None = None,
+) -> Report:
+    """Write the report of one research; there is always one (seed 000, step 6: it cannot fail).
+
+    Without an answer it is the ``baseline`` (the text of the stale report) carried over, and without that
+    a skeleton. ``today`` is a UTC date, ``notes`` are the degradation notes.
+    """
+    material = read_answer(answer) if answer else Material()
+    if answer and material.units:
+        told = [*_persona_note(persona), *_told(notes)]
+        return _researched(query, answer, material, today=today, notes=told, synthesis=synthesis)
+    if baseline and baseline.strip() and SKELETON_MARK not in baseline.splitlines():
+        text = carried_over(baseline, query, today, _told(notes))
+        return Report(text=text, confidence="low", origin="baseline")
+    return _skeleton(query, today, [*_persona_note(persona), *_told(notes)])
+
+
+def _researched(
+    query: Query,
+    answer: Answer,
+    material: Material,
+    *,
+    today: date,
+    notes: Sequence[str],
+    synthesis: Synthesis | None,
+) -> Report:
+    weight = weights(f"{query.question}\n{query.topic}", material.units)
+    units = ranked(material.units, weight)
+    code = _code(units)
+    level = confidence([answer], query.question, has_code=any(unit.code for unit in units))
+    own = [
+        _confidence_note(level, answer, has_code=bool(code)),
+        _version_note(query, answer),
+        *material.omitted,
+        *notes,
+    ]
+    if synthesis:
+        own.append(
+            f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
+        )
+    sections = {
+        SUMMARY: _question(query) + _summary(units, weight, synthesis),
+        DETAILS: _details(units, synthesis),
+        CODE: code or "No code examples were found.",
+        CAVEATS: _caveats(own, caveats(units, weight, _CAVEAT_SENTENCES)),
+        ATTRIBUTION: "\n".join(
+            f"- Source {origin.number}: {origin.address} (via {origin.source})" for origin in material.origins
+        ),
+    }
+    urls = [origin.url for origin in material.origins if origin.url]
+    shape = _shape(query, today, level, urls, sections)
+    origin: ReportOrigin = "installed" if answer.source == LOCAL_DOCS else "researched"
+    return Report(text=write_shape(shape), confidence=level, origin=origin)
+
+
+def _skeleton(query: Query, today: date, notes: Sequence[str]) -> Report:
+    sections = {
+        SUMMARY: f"{_question(query)}{SKELETON_MARK}",
+        DETAILS: "No details were found.",
+        CODE: "No code examples were found.",
+        CAVEATS: _caveats(["Confidence: low, since no source answered.", *notes], []),
+        ATTRIBUTION: "No source answered.",
+    }
+    return Report(
+        text=write_shape(_shape(query, today, "low", [], sections)), confidence="low", origin="skeleton"
+    )
+
+
+def _shape(
+    query: Query, today: date, level: Confidence, urls: Sequence[str], sections: dict[str, str]
+) -> Shape:
+    header = {
+        "Framework": plain_line(query.framework),
+        "Version": plain_line(query.framework_version),
+        "Research Date": today.isoformat(),
+        "Confidence": level,
+        "Sources": ", ".join(urls) or "none",
+    }
+    return Shape(title=title_of(query.framework, query.topic), header=header, sections=sections)
+
+
+def _question(query: Query) -> str:
+    return f"Question:\n\n{quote(as_paragraph(plain_line(query.question, 2000)))}\n\n"
+
+
+def _summary(units: Sequence[Unit], weight: dict[str, float], synthesis: Synthesis | None) -> str:
+    if synthesis:
+        return _written(synthesis.summary, "No summary was written.")
+    found = best_sentences(units, weight, _SUMMARY_SENTENCES)
+    return _sentences(found) or "No sentence of the sources holds words of the question; see Details."
+
+
+def _details(units: Sequence[Unit], synthesis: Synthesis | None) -> str:
+    if synthesis:
+        return _written(synthesis.details, "No details were written.")
+    parts = (_passage(unit) for unit in units if unit.prose)
+    return _within(_DETAILS_BYTES, list(parts), "passage") or "The sources hold code only."
+
+
+def _passage(unit: Unit) -> str:
+    heading = f"{quote(f'**{unit.heading}**')}\n>\n" if unit.heading else ""
+    return _from(unit.origin) + heading + "\n\n".join(render_all(unit.prose))
+
+
+def _code(units: Sequence[Unit]) -> str:
+    parts: dict[str, str] = {}
+    for unit in units:
+        heading = f"{quote(f'**{unit.heading}**')}\n\n" if unit.heading else ""
+        for block in unit.code:
+            parts.setdefault(block.text, f"{_from(unit.origin)}{heading}{render_all([block])[0]}")
+    return _within(_CODE_BYTES, list(parts.values()), "code example")
+
+
+def _caveats(notes: Sequence[str], sentences: Sequence[tuple[Origin, str]]) -> str:
+    quoted = _sentences(sentences)
+    return "Notes by kr:\n\n" + "\n".join(f"- {note}" for note in notes) + (f"\n\n{quoted}" if quoted else "")
+
+
+def _sentences(found: Sequence[tuple[Origin, str]]) -> str:
+    by_origin: dict[Origin, list[str]] = {}
+    for origin, sentence in found:
+        by_origin.setdefault(origin, []).append(quote(sentence))
+    parts = [_from(origin) + "\n>\n".join(sentences) for origin, sentences in by_origin.items()]
+    return _within(_SENTENCES_BYTES, parts, "quotation")
+
+
+def _from(origin: Origin) -> str:
+    return f"From Source {origin.number} ({origin.source}):\n\n"
+
+
+def _written(markdown: str, nothing: str) -> str:
+    return _within(_DETAILS_BYTES // 2, render_all(split(markdown)), "passage") or nothing
+
+
+def _within(limit: int, parts: Sequence[str], what: str) -> str:
+    """Join the parts that fit into ``limit`` bytes; a part is taken whole or not at all."""
+    kept: list[str] = []
+    left = limit
+    for part in parts:
+        size = len(part.encode()) + 2
+        if size <= left:
+            kept.append(part)
+            left -= size
+    omitted = len(parts) - len(kept)
+    if omitted:
+        kept.append(f"[Cut here: {omitted} more {what}{'s' if omitted > 1 else ''} would not fit]")
+    return "\n\n".join(kept)
+
+
+def _told(notes: Sequence[str]) -> list[str]:
+    return [as_paragraph(plain_line(note, 300)) for note in notes if note.strip()][:_MAX_NOTES]
+
+
+def _persona_note(persona: Persona) -> list[str]:
+    principles = plain_line("; ".join(persona.principles), 400)
+    name = plain_line(persona.name, 80)
+    return [f"Evaluated under the principles of {name}: {principles}"] if principles else []
+
+
+def _confidence_note(level: Confidence, answer: Answer, *, has_code: bool) -> str:
+    why = _WHY.get(answer.source, plain_line(answer.source, 40))
+    if answer.source == CONTEXT7:
+        why += ", with code examples" if has_code else ", without code examples"
+    elif answer.source == WEB_SEARCH:
+        why += " that agree" if level == "medium" else " that do not confirm one another"
+    return f"Confidence: {level}, from {why}."
+
+
+def _version_note(query: Query, answer: Answer) -> str:
+    asked = plain_line(query.framework_version, 100)
+    if not answer.version:
+        return f"Version: {asked} was asked for; the source names no version."
+    return f"Version: {asked} was asked for; the source speaks of {plain_line(answer.version, 100)}."

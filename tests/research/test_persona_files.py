@@ -1,0 +1,130 @@
+import logging
+import os
+from pathlib import Path
+
+import pytest
+
+from kr.research.persona import DEFAULT_PERSONA, LOAD_FAILED, fitting_persona, load_persona
+from kr.rules.persona import LEAN_PERSONA
+
+CUSTOMIZE = '[agent]\nname = "{name}"\nrole = "Architect"\nprinciples = ["Boring technology."]\n'
+SKILL = "---\nname: bmad-agent-architect\n---\n\n# Overview\n"
+OLDER = (
+    '<agent name="{name}"><persona><role>Architect</role><principles>Simple.</principles></persona></agent>'
+)
+
+
+def _skill(base: Path, name: str) -> None:
+    folder = base / "bmad-agent-architect"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_text(SKILL)
+    (folder / "customize.toml").write_text(CUSTOMIZE.format(name=name))
+
+
+def _older(root: Path, folder: str, name: str) -> Path:
+    path = root / folder / "bmm" / "agents" / "architect.md"
+    path.parent.mkdir(parents=True)
+    path.write_text(OLDER.format(name=name))
+    return path
+
+
+@pytest.fixture(name="root")
+def _root(tmp_path: Path) -> Path:
+    root = tmp_path / "project"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture(name="home")
+def _home(tmp_path: Path) -> Path:
+    home = tmp_path / "home"
+    home.mkdir()
+    return home
+
+
+def test_the_newest_layout_is_taken(root: Path, home: Path) -> None:
+    """Laid out from the oldest to the newest: each new one wins over those before."""
+    for folder in ("bmad", ".bmad", "_bmad"):
+        _older(root, folder, folder)
+        assert load_persona(DEFAULT_PERSONA, root, home)[0].name == folder
+    for base in (home / ".claude", root / ".agent", root / ".agents", root / ".claude"):
+        _skill(base / "skills", str(base.name))
+        persona, note = load_persona(DEFAULT_PERSONA, root, home)
+        assert persona.name == base.name
+        assert note is None
+        assert persona.source.startswith(str(base))
+    assert fitting_persona(root, home) == DEFAULT_PERSONA
+
+
+def test_overrides_of_the_project_are_merged(root: Path, home: Path) -> None:
+    _skill(root / ".claude" / "skills", "Winston")
+    custom = root / "_bmad" / "custom"
+    custom.mkdir(parents=True)
+    (custom / "bmad-agent-architect.toml").write_text('[agent]\nname = "Team"\nprinciples = ["Ours."]\n')
+    (custom / "bmad-agent-architect.user.toml").write_text('[agent]\nprinciples = ["Mine."]\n')
+    persona, _ = load_persona(DEFAULT_PERSONA, root, home)
+    assert persona.name == "Team"
+    assert persona.principles == ("Boring technology.", "Ours.", "Mine.")
+
+
+def test_a_broken_file_gives_way_to_the_next(root: Path, home: Path) -> None:
+    folder = root / ".claude" / "skills" / "bmad-agent-architect"
+    folder.mkdir(parents=True)
+    (folder / "SKILL.md").write_bytes(b"\xff\xfe\x00")
+    (root / ".agents" / "skills" / "bmad-agent-architect" / "SKILL.md").mkdir(parents=True)
+    _older(root, "_bmad", "Winston")
+    assert load_persona(DEFAULT_PERSONA, root, home)[0].name == "Winston"
+
+
+def test_nothing_there_is_the_lean_persona_with_a_note(
+    root: Path, home: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert load_persona(DEFAULT_PERSONA, root, home) == (LEAN_PERSONA, LOAD_FAILED)
+    assert "load failed, using lean persona" in caplog.text
+    assert LOAD_FAILED == "persona_load_failed: using lean persona"
+    assert fitting_persona(root, home) == "lean"
+
+
+@pytest.mark.parametrize("persona_id", ["lean", " Lean ", "", None])
+def test_the_lean_persona_asked_for_has_no_note(persona_id: str | None, root: Path, home: Path) -> None:
+    assert load_persona(persona_id, root, home) == (LEAN_PERSONA, None)
+
+
+def test_a_file_in_the_project(root: Path, home: Path) -> None:
+    (root / "personas").mkdir()
+    (root / "personas" / "me.md").write_text("---\nname: me\n---\n\n## Principles\n\n- Short.\n")
+    persona, note = load_persona("personas/me.md", root, home)
+    assert (persona.name, persona.principles, note) == ("me", ("Short.",), None)
+    assert load_persona(str(root / "personas" / "me.md"), root, home)[1] is None
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "bmad:../../etc:agents:..",
+        "bmad:bmm:agents:../../../outside",
+        "bmad:bmm:agents:",
+        "bmad:bmm:agents:architect\n",
+        "../outside.md",
+        "{outside}",
+        "link.md",
+        "loop.md",
+        "x" * 5000,
+        "a\x00b",
+        ".",
+        "fifo.md",
+        "\ud800",
+    ],
+)
+def test_hostile_ids_read_nothing_outside(hostile: str, root: Path, home: Path) -> None:
+    outside = root.parent / "outside.md"
+    outside.write_text(OLDER.format(name="outsider"))
+    (root / "link.md").symlink_to(outside)
+    (root / "loop.md").symlink_to(root / "loop.md")
+    os.mkfifo(root / "fifo.md")
+    wanted = hostile.replace("{outside}", str(outside))
+    persona, note = load_persona(wanted, root, home)
+    if hostile != "bmad:bmm:agents:architect\n":
+        assert (persona, note) == (LEAN_PERSONA, LOAD_FAILED)
+    assert persona.name != "outsider"
