@@ -1,0 +1,607 @@
+"""The nine steps on a real database, against a real MCP server on loopback."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, StandIn, context7_server, refused_url
+from tests.support.program import Project, request
+
+RESULT_FIELDS = [
+    "cache_hit",
+    "cache_entry_id",
+    "report_path",
+    "confidence",
+    "sources_consulted",
+    "budget_remaining",
+    "degradation_notes",
+    "index_updated",
+    "index_count",
+    "lru_evicted",
+    "match",
+    "auto_archived",
+    "report",
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def context7(project: Project) -> Iterator[StandIn]:
+    with context7_server() as server:
+        project.use_context7(server.url)
+        yield server
+
+
+def results(answer: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = answer["results"]
+    return found
+
+
+def sections(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("## ")]
+
+
+def test_a_miss_is_researched_written_indexed_and_exported(project: Project, context7: StandIn) -> None:
+    answer = project.research()
+    assert list(answer) == ["status", "story_key", "mode", "session_id", "results", "errors"]
+    assert (answer["status"], answer["story_key"], answer["mode"]) == ("success", "3-1", "research")
+    assert (answer["session_id"], answer["errors"]) == ("s-1", [])
+    assert list(results(answer)) == RESULT_FIELDS
+    assert results(answer) == {
+        "cache_hit": False,
+        "cache_entry_id": "vue-repeatable-options",
+        "report_path": "frameworks/vue/repeatable-options.md",
+        "confidence": "high",
+        "sources_consulted": [
+            {"source": "context7", "status": "success", "url": "https://context7.com/vuejs/docs"}
+        ],
+        "budget_remaining": 2,
+        "degradation_notes": [],
+        "index_updated": True,
+        "index_count": 1,
+        "lru_evicted": 0,
+        "match": None,
+        "auto_archived": 0,
+        "report": None,
+    }
+    report = project.report(answer)
+    assert report.startswith("# vue - repeatable options\n\n**Framework:** vue\n**Version:** 3.5\n")
+    assert "**Research Date:** 2026-11-21\n**Confidence:** high\n" in report
+    assert sections(report) == [
+        "## Summary",
+        "## Details",
+        "## Code Examples",
+        "## Caveats & Version-Specific Notes",
+        "## Source Attribution",
+    ]
+    assert "```js\nconst option = { multiple: true }\n### not a title\nSource: not a source\n```\n" in report
+    (item,) = yaml.safe_load((project.base / "index.yaml").read_text())
+    assert (item["id"], item["status"]) == ("vue-repeatable-options", "fresh")
+    assert len(context7.calls()) == 2
+
+
+def test_a_hit_asks_nobody_and_costs_nothing(project: Project, context7: StandIn) -> None:
+    first = project.research()
+    before = project.sql("SELECT last_accessed FROM entries")
+    exported = (project.base / "index.yaml").stat().st_mtime_ns
+    calls = len(context7.calls())
+    second = project.research(include_report=True)
+    assert second["status"] == "cache-hit"
+    assert results(second)["sources_consulted"] == []
+    assert results(second)["budget_remaining"] == results(first)["budget_remaining"] == 2
+    assert results(second)["confidence"] == "high"
+    assert results(second)["report"] == project.report(first)
+    assert results(second)["match"] == {
+        "tier": "framework+topic+tags",
+        "topic_overlap": 1.0,
+        "shared_tags": ["options", "configuration"],
+        "entry_status": "fresh",
+    }
+    assert len(context7.calls()) == calls
+    assert project.sql("SELECT last_accessed FROM entries") > before
+    assert (project.base / "index.yaml").stat().st_mtime_ns == exported
+
+
+def test_the_library_id_is_kept_so_that_a_later_request_needs_one_call(
+    project: Project, context7: StandIn
+) -> None:
+    project.research()
+    project.research(request(topic="computed properties", tags=["computed"], question="What is computed?"))
+    assert [call.tool for call in context7.calls()] == ["resolve-library-id", "query-docs", "query-docs"]
+
+
+def test_every_request_leaves_a_row(project: Project, context7: StandIn) -> None:
+    project.research()
+    project.research()
+    project.research(request(story_key="x"))
+    rows = project.sql(
+        "SELECT mode, story_key, status, tier, entry_id, persona IS NOT NULL FROM requests ORDER BY at"
+    )
+    assert rows == [
+        ("research", "3-1", "success", None, "vue-repeatable-options", 1),
+        ("research", "3-1", "cache-hit", "framework+topic+tags", "vue-repeatable-options", 0),
+        ("research", "x", "failure", None, None, 0),
+    ]
+    calls = project.sql("SELECT source, outcome, charged, url FROM source_calls")
+    assert calls == [("context7", "success", 1, "https://context7.com/vuejs/docs")]
+    assert len(context7.calls()) == 2
+
+
+FAILURES = {
+    "rate limit": Scenario(docs=["Rate limit exceeded. Please try again later."]),
+    "key": Scenario(resolve=["Invalid API key. Please check your API key. Get one at the dashboard."]),
+    "unknown": Scenario(resolve=['No libraries found for "vue". Try a different search term.']),
+    "no match": Scenario(resolve=["No libraries found matching the provided name."]),
+    "not found": Scenario(docs=['Library "/vuejs/docs" not found. It may be private.']),
+    "search failed": Scenario(resolve=["Search failed: Service temporarily unavailable"]),
+    "error": Scenario(docs=["An error occurred while processing your request"]),
+    "json": Scenario(
+        docs=['{"error":"library_not_finalized","message":"Library /vuejs/docs not finalized yet."}']
+    ),
+    "empty": Scenario(docs=[""]),
+    "cut": Scenario(raw=Raw(headers={"content-type": "application/json"}, body='{"jsonrpc"', cut=True)),
+    "server error": Scenario(raw=Raw(status=500)),
+    "another library": Scenario(resolve=[LIBRARIES.split("----------", maxsplit=1)[0]]),
+}
+
+
+@pytest.mark.parametrize("scenario", FAILURES.values(), ids=FAILURES.keys())
+def test_a_failing_source_degrades_and_is_never_stored_as_documentation(
+    project: Project, scenario: Scenario
+) -> None:
+    with context7_server(scenario) as server:
+        project.use_context7(server.url)
+        answer = project.research()
+    assert answer["status"] == "degraded"
+    assert results(answer)["confidence"] == "low"
+    assert results(answer)["sources_consulted"] == [
+        {"source": "context7", "status": "unavailable", "url": None}
+    ]
+    assert results(answer)["budget_remaining"] == 3
+    assert results(answer)["degradation_notes"][0].startswith("context7: ")
+    assert results(answer)["degradation_notes"][-1] == "all_sources_unavailable: no cached content available"
+    assert "[No research results available, manual research required]" in project.report(answer)
+    assert project.sql("SELECT status, origin FROM entries") == [("stale", "skeleton")]
+    assert project.sql("SELECT outcome, charged FROM source_calls") == [("unavailable", 0)]
+
+
+def test_a_refused_connection_degrades(project: Project) -> None:
+    project.use_context7(refused_url())
+    assert project.research()["status"] == "degraded"
+
+
+def test_a_slow_source_times_out(project: Project) -> None:
+    with context7_server(Scenario(delay=30)) as server:
+        project.use_context7(server.url)
+        answer = project.research(request(config_overrides={"timeout_seconds": 1}))
+    assert answer["status"] == "degraded"
+    assert results(answer)["sources_consulted"][0]["status"] == "timeout"
+    assert project.sql("SELECT outcome, charged FROM source_calls") == [("timeout", 0)]
+
+
+def test_a_skeleton_is_no_answer_and_no_baseline(project: Project, context7: StandIn) -> None:
+    url, project.env["KR_SERVERS"] = project.env["KR_SERVERS"], '{"context7": null}'
+    assert project.research()["status"] == "degraded"
+    project.env["KR_SERVERS"] = url
+    answer = project.research()
+    assert answer["status"] == "success"
+    assert results(answer)["match"]["entry_status"] == "stale"
+    assert project.sql("SELECT status, origin FROM entries") == [("fresh", "researched")]
+    assert len(context7.calls()) == 2
+
+
+def test_a_stale_report_is_the_baseline_when_nothing_answers(project: Project, context7: StandIn) -> None:
+    project.research()
+    project.clock.pass_days(31)
+    project.env["KR_SERVERS"] = '{"context7": null}'
+    for _ in range(3):
+        answer = project.research()
+        assert answer["status"] == "degraded"
+        assert results(answer)["confidence"] == "low"
+        assert "all_sources_unavailable: using stale cache" in results(answer)["degradation_notes"]
+        report = project.report(answer)
+        assert report.count("[Based on stale cache, re-research recommended]") == 1
+        assert "const option = { multiple: true }" in report
+    assert project.sql("SELECT status FROM entries") == [("stale",)]
+    assert len(context7.calls()) == 2
+
+
+@pytest.mark.parametrize(
+    ("days", "status"), [(0, "cache-hit"), (30, "cache-hit"), (31, "success"), (61, "success")]
+)
+def test_age_decides(project: Project, context7: StandIn, days: int, status: str) -> None:
+    project.research()
+    project.clock.pass_days(days)
+    answer = project.research()
+    assert answer["status"] == status
+    match = results(answer)["match"]
+    assert (match is None) == (days > 60)
+    assert len(context7.calls()) == (2 if status == "cache-hit" else 3)
+
+
+@pytest.mark.parametrize(
+    ("version", "status"),
+    [
+        ("3.0", "cache-hit"),
+        ("v3", "cache-hit"),
+        ("^3.9", "cache-hit"),
+        (">=3,<4", "cache-hit"),
+        ("unknown", "cache-hit"),
+        ("4.0", "success"),
+        ("latest", "success"),
+    ],
+)
+def test_the_major_version_decides(project: Project, context7: StandIn, version: str, status: str) -> None:
+    project.research()
+    answer = project.research(request(framework_version=version))
+    assert answer["status"] == status
+    assert results(answer)["match"]["entry_status"] == ("fresh" if status == "cache-hit" else "stale")
+    assert context7.calls()
+
+
+def test_an_unquoted_version_is_what_was_written(project: Project, context7: StandIn) -> None:
+    text = """
+story_key: 3-1
+mode: research
+session_id: 2026-11-21
+research_query:
+  framework: vue
+  framework_version: 2.10
+  topic: true
+  tags: [1.0, no]
+  question: 'How?'
+"""
+    with project.app() as app:
+        answer = app.research_document(text.encode()).plain()
+    assert answer["session_id"] == "2026-11-21"
+    assert project.sql("SELECT framework_version, topic, tags FROM entries") == [
+        ("2.10", "true", '["1.0", "no"]')
+    ]
+    assert context7.calls()
+
+
+def test_max_calls_zero_makes_no_call(
+    project: Project, context7: StandIn, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = project.research(request(config_overrides={"max_calls": 0}))
+    assert answer["status"] == "budget-exhausted"
+    assert results(answer)["budget_remaining"] == 0
+    assert results(answer)["sources_consulted"] == [{"source": "context7", "status": "skipped", "url": None}]
+    assert "Research budget exhausted for story 3-1, continuing with available context" in caplog.messages
+    assert "[No research results available, manual research required]" in project.report(answer)
+    assert context7.calls() == []
+
+
+@pytest.mark.parametrize("wrong", [-1, "x", "2.5", None, [1]])
+def test_a_wrong_override_falls_back(project: Project, context7: StandIn, wrong: object) -> None:
+    answer = project.research(request(config_overrides={"max_calls": wrong, "timeout_seconds": wrong}))
+    assert (answer["status"], results(answer)["budget_remaining"]) == ("success", 2)
+    assert context7.calls()
+
+
+def test_a_story_spends_its_budget_across_requests_and_another_has_its_own(
+    project: Project, context7: StandIn
+) -> None:
+    spent = [
+        project.research(request(topic=topic, tags=[topic], question=f"What are {topic}?"))
+        for topic in ("slots", "watchers", "directives", "transitions")
+    ]
+    assert [answer["status"] for answer in spent] == ["success"] * 3 + ["budget-exhausted"]
+    assert [results(answer)["budget_remaining"] for answer in spent] == [2, 1, 0, 0]
+    other = project.research(request(topic="plugins", tags=["plugins"], story_key="3-2"))
+    assert (other["status"], results(other)["budget_remaining"]) == ("success", 2)
+    assert len(context7.calls()) == 5
+
+
+def test_an_override_is_the_whole_budget_and_is_charged_to_the_story_too(
+    project: Project, context7: StandIn
+) -> None:
+    first = project.research(request(config_overrides={"max_calls": 1}))
+    assert results(first)["budget_remaining"] == 0
+    second = project.research(request(topic="slots", tags=["slots"]))
+    assert results(second)["budget_remaining"] == 1
+    assert context7.calls()
+
+
+def test_a_stale_report_serves_when_the_budget_is_gone(project: Project, context7: StandIn) -> None:
+    project.research()
+    project.clock.pass_days(40)
+    answer = project.research(request(config_overrides={"max_calls": 0}))
+    assert (answer["status"], results(answer)["confidence"]) == ("budget-exhausted", "low")
+    assert "[Based on stale cache, re-research recommended]" in project.report(answer)
+    assert len(context7.calls()) == 2
+
+
+@pytest.mark.parametrize("damage", ["delete", "empty", "folder"])
+def test_a_report_that_is_gone_makes_a_miss(project: Project, context7: StandIn, damage: str) -> None:
+    path = project.base / results(project.research())["report_path"]
+    path.unlink()
+    if damage == "empty":
+        path.touch()
+    elif damage == "folder":
+        path.mkdir()
+    answer = project.research()
+    assert answer["status"] == "success"
+    assert results(answer)["match"] is None
+    assert "const option" in project.report(answer)
+    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
+    assert len(context7.calls()) == 3
+
+
+def test_a_text_file_as_database_is_left_alone_and_research_goes_on(
+    project: Project, context7: StandIn
+) -> None:
+    project.base.mkdir(parents=True)
+    project.database.write_text("this is no database\n" * 100)
+    before = project.database.read_bytes()
+    answer = project.research()
+    assert answer["status"] == "partial"
+    assert results(answer)["index_updated"] is False
+    assert "const option" in results(answer)["report"]
+    assert any(str(project.database) in error["message"] for error in answer["errors"])
+    assert project.database.read_bytes() == before
+    assert context7.calls()
+
+
+def test_an_unwritable_knowledge_base_still_answers(project: Project, context7: StandIn) -> None:
+    # A plain file in the way stops every user, root included.
+    project.base.parent.mkdir(parents=True)
+    project.base.write_text("in the way")
+    answer = project.research()
+    assert answer["status"] == "partial"
+    assert results(answer)["index_updated"] is False
+    assert "const option" in results(answer)["report"]
+    assert answer["errors"]
+    assert context7.calls()
+
+
+def test_a_report_that_cannot_be_written_is_in_the_answer(project: Project, context7: StandIn) -> None:
+    project.base.mkdir(parents=True)
+    (project.base / "frameworks").write_text("in the way")
+    answer = project.research()
+    assert answer["status"] == "partial"
+    assert results(answer)["report"].startswith("# vue - ")
+    assert results(answer)["index_updated"] is False
+    assert [error["type"] for error in answer["errors"]] == ["report_write_failed"]
+    assert project.sql("SELECT count(*) FROM entries") == [(0,)]
+    assert context7.calls()
+
+
+def test_an_index_that_cannot_be_written_leaves_no_report_behind(project: Project, context7: StandIn) -> None:
+    project.research(request(topic="slots", tags=["slots"]))
+    project.sql("CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    answer = project.research()
+    assert answer["status"] == "partial"
+    assert results(answer)["index_updated"] is False
+    assert "const option" in results(answer)["report"]
+    assert not (project.base / "frameworks/vue/repeatable-options.md").exists()
+    assert answer["errors"]
+    assert context7.calls()
+
+
+def test_a_failing_guard_is_told_by_minus_one_and_changes_no_status(
+    project: Project, context7: StandIn
+) -> None:
+    project.env["KR_MAX_ENTRIES"] = "1"
+    project.research(request(topic="slots", tags=["slots"]))
+    project.sql("CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ABORT, 'no'); END")
+    answer = project.research()
+    assert (answer["status"], results(answer)["lru_evicted"]) == ("success", -1)
+    assert results(answer)["index_count"] == 2
+    assert context7.calls()
+
+
+def test_capacity_evicts_the_least_recently_accessed(project: Project, context7: StandIn) -> None:
+    project.env["KR_MAX_ENTRIES"] = "2"
+    project.env["KR_MAX_CALLS_PER_STORY"] = "100"
+    for topic in ("slots", "watchers"):
+        project.research(request(topic=topic, tags=[topic]))
+    project.research(request(topic="slots", tags=["slots"]))
+    answer = project.research(request(topic="plugins", tags=["plugins"]))
+    assert (results(answer)["lru_evicted"], results(answer)["index_count"]) == (1, 2)
+    assert project.sql("SELECT topic, reason FROM archived_entries") == [("watchers", "lru")]
+    archive = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
+    assert [item["topic"] for item in archive] == ["watchers"]
+    assert context7.calls()
+
+
+def test_what_was_not_read_for_more_than_sixty_days_is_archived_at_the_next_write(
+    project: Project, context7: StandIn
+) -> None:
+    project.research(request(topic="slots", tags=["slots"]))
+    project.clock.pass_days(61)
+    answer = project.research(request(topic="watchers", tags=["watchers"]))
+    assert (results(answer)["auto_archived"], results(answer)["lru_evicted"]) == (1, 0)
+    assert project.sql("SELECT topic, reason FROM archived_entries") == [("slots", "age")]
+    assert context7.calls()
+
+
+@pytest.mark.parametrize(
+    "framework",
+    [
+        "C",
+        "C++",
+        "C#",
+        "@vue/reactivity",
+        "../../etc",
+        "CON",
+        "x" * 300,
+        "🦀🦀",
+        "数据库",
+        "..",
+        "a/b\\c",
+        "~root",
+    ],
+)
+def test_any_framework_stays_in_the_knowledge_base(project: Project, framework: str) -> None:
+    answer = project.research(request(framework=framework))
+    path = project.base / results(answer)["report_path"]
+    assert path.resolve().is_relative_to(project.base.resolve() / "frameworks")
+    assert path.is_file()
+    again = project.research(request(framework=framework))
+    assert results(again)["cache_entry_id"] == results(answer)["cache_entry_id"]
+    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
+
+
+def test_kebab_twins_keep_apart(project: Project) -> None:
+    pairs = [("C", "x"), ("C++", "x"), ("C#", "x"), ("a-b", "c"), ("a", "b-c")]
+    answers = [project.research(request(framework=framework, topic=topic)) for framework, topic in pairs]
+    assert len({results(answer)["cache_entry_id"] for answer in answers}) == len(pairs)
+    assert len({results(answer)["report_path"] for answer in answers}) == len(pairs)
+
+
+def test_frameworks_that_differ_in_case_are_one(project: Project, context7: StandIn) -> None:
+    project.research(request(framework="Vue"))
+    assert project.research(request(framework="  VUE "))["status"] == "cache-hit"
+    assert context7.calls()
+
+
+def test_a_topic_of_stop_words_matches_itself_only(project: Project, context7: StandIn) -> None:
+    project.env["KR_MAX_CALLS_PER_STORY"] = "9"
+    project.research(request(topic="how to do it", tags=["one"]))
+    assert project.research(request(topic="How To Do It", tags=["two"]))["status"] == "cache-hit"
+    assert project.research(request(topic="what is the", tags=["three"]))["status"] == "success"
+    assert context7.calls()
+
+
+@pytest.mark.parametrize(
+    ("floor", "status"),
+    [("framework+tags", "cache-hit"), ("framework+topic", "success"), ("framework+topic+tags", "success")],
+)
+def test_the_floor_refuses_weaker_tiers(project: Project, context7: StandIn, floor: str, status: str) -> None:
+    project.env["KR_CACHE_MATCH_FLOOR"] = floor
+    project.research()
+    answer = project.research(request(topic="several values for one argument", tags=["Configuration"]))
+    assert answer["status"] == status
+    assert context7.calls()
+
+
+def test_without_fuzzy_matching_only_the_equal_topic_hits(project: Project, context7: StandIn) -> None:
+    project.env["KR_CACHE_FUZZY_MATCH"] = "false"
+    project.research()
+    assert project.research(request(topic="Repeatable  Options".replace("  ", " ")))["status"] == "cache-hit"
+    assert project.research(request(topic="repeatable option"))["status"] == "success"
+    assert context7.calls()
+
+
+def test_a_stale_tag_match_is_no_baseline(project: Project, context7: StandIn) -> None:
+    project.research()
+    project.clock.pass_days(35)
+    project.env["KR_SERVERS"] = '{"context7": null}'
+    answer = project.research(request(topic="several values for one argument", tags=["Configuration"]))
+    assert results(answer)["match"]["tier"] == "framework+tags"
+    assert "[No research results available, manual research required]" in project.report(answer)
+    assert context7.calls()
+
+
+def test_disabled_research_fails_with_the_seeds_words(project: Project) -> None:
+    project.env["KR_ENABLED"] = "false"
+    answer = project.research()
+    assert (answer["status"], answer["results"]) == ("failure", None)
+    assert answer["errors"][0]["message"] == "Knowledge research disabled in config"
+    assert (answer["story_key"], answer["mode"], answer["session_id"]) == ("3-1", "research", "s-1")
+
+
+def test_a_document_of_several_bad_fields_names_them_all(project: Project) -> None:
+    answer = project.research({"mode": "research", "session_id": " ", "research_query": {"framework": ""}})
+    assert answer["status"] == "failure"
+    assert {error["field"] for error in answer["errors"]} == {
+        "story_key",
+        "session_id",
+        "research_query.framework",
+        "research_query.framework_version",
+        "research_query.topic",
+        "research_query.tags",
+        "research_query.question",
+    }
+    assert all(error["type"] == "validation_error" for error in answer["errors"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"# nothing\n",
+        b"- a\n- b\n",
+        b"just text",
+        b"a: [1",
+        b"a: &x 1\nb: *x\n",
+        b"\xff\xfe\x00",
+        b"[" * 40,
+        b"a: " + b"x" * (1024 * 1024),
+        b"--- 1\n--- 2\n",
+        b"a: !!python/object:os.system {}\n",
+    ],
+)
+def test_a_bad_document_is_a_validation_failure(project: Project, text: bytes) -> None:
+    with project.app() as app:
+        answer = app.research_document(text).plain()
+    assert answer["status"] == "failure"
+    assert (answer["story_key"], answer["mode"], answer["session_id"]) == (None, None, None)
+    assert answer["errors"][0]["type"] == "validation_error"
+
+
+def test_an_old_text_is_kept_as_a_revision(project: Project, context7: StandIn) -> None:
+    path = project.base / results(project.research())["report_path"]
+    path.write_text("# edited by a person\n")
+    project.clock.pass_days(31)
+    project.research()
+    kept = project.sql("SELECT content FROM report_texts JOIN revisions USING (sha256)")
+    assert (b"# edited by a person\n",) in kept
+    assert context7.calls()
+
+
+def test_a_persona_that_is_missing_is_a_note(project: Project, context7: StandIn) -> None:
+    (project.root / "kr.yaml").write_text("knowledge_research: {}\n")
+    answer = project.research()
+    assert answer["status"] == "success"
+    assert "persona_load_failed: using lean persona" in results(answer)["degradation_notes"]
+    assert context7.calls()
+
+
+def test_a_foreign_index_is_copied_before_it_is_written_over(project: Project, context7: StandIn) -> None:
+    project.research()
+    index = project.base / "index.yaml"
+    index.write_text("- id: somebody-elses\n")
+    project.research(request(topic="slots", tags=["slots"]))
+    assert (project.base / "index.yaml.bak").read_text() == "- id: somebody-elses\n"
+    assert len(yaml.safe_load(index.read_text())) == 2
+    assert context7.calls()
+
+
+def test_an_export_that_fails_is_a_note_and_no_status(project: Project, context7: StandIn) -> None:
+    project.research()
+    (project.base / "index.yaml").unlink()
+    (project.base / "index.yaml").mkdir()
+    answer = project.research(request(topic="slots", tags=["slots"]))
+    assert answer["status"] == "success"
+    assert any(note.startswith("export_failed: ") for note in results(answer)["degradation_notes"])
+    assert context7.calls()
+
+
+def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> None:
+    package = project.root / "node_modules" / "tinylib"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "tinylib", "version": "4.2.0"}')
+    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nSet `multiple: true`.\n")
+    project.env["KR_LOCAL_DOCS"] = "true"
+    ask = request(framework="tinylib", framework_version="4")
+    answer = project.research(ask)
+    assert (answer["status"], results(answer)["confidence"]) == ("degraded", "low")
+    assert results(answer)["sources_consulted"][-1]["source"] == "local_docs"
+    assert results(answer)["sources_consulted"][-1]["status"] == "success"
+    assert results(answer)["budget_remaining"] == 3
+    report = project.report(answer)
+    assert "multiple: true" in report
+    assert "4.2.0" in report
+    assert str(project.root) not in report
+    assert project.research(ask)["status"] == "cache-hit"
+    project.clock.pass_days(1.01)
+    assert project.research(ask)["status"] == "degraded"

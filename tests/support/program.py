@@ -1,0 +1,130 @@
+"""kr as its users meet it: the app in this process with a clock of ours, or the program as a process."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from kr.app import App
+from kr.cli.progress import SilentProgress
+from kr.settings import load_settings
+
+VUE = {
+    "framework": "vue",
+    "framework_version": "3.5",
+    "topic": "repeatable options",
+    "tags": ["options", "configuration"],
+    "question": "How do I make an option repeatable?",
+}
+
+
+class Clock:
+    """A clock that moves when it is told to, and a little with every look, as clocks do."""
+
+    def __init__(self, now: datetime = datetime(2026, 11, 21, 12, tzinfo=UTC)) -> None:
+        self.now = now
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(microseconds=1)
+        return self.now
+
+    def pass_days(self, days: float) -> None:
+        self.now += timedelta(days=days)
+
+
+def request(**changes: Any) -> dict[str, Any]:
+    """Make a research request about vue; ``research_query`` keys and top-level keys may be changed by name."""
+    query = {**VUE, **{key: value for key, value in changes.items() if key in VUE}}
+    top = {key: value for key, value in changes.items() if key not in VUE}
+    return {"story_key": "3-1", "mode": "research", "session_id": "s-1", "research_query": query, **top}
+
+
+@dataclass
+class Project:
+    """A folder with a knowledge base and an environment of its own; no source is configured unless asked for.
+
+    ``env`` holds ``KR_*`` variables for both ways of running.
+    """
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+    clock: Clock = field(default_factory=Clock)
+
+    def __post_init__(self) -> None:
+        self.root.mkdir(parents=True, exist_ok=True)
+        self.env = {
+            "KR_SOURCES": "[context7]",
+            "KR_SERVERS": '{"context7": null, "deepwiki": null}',
+            "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
+            "KR_LOCAL_DOCS": "false",
+            **self.env,
+        }
+        config = self.root / "kr.yaml"
+        if not config.exists():
+            config.write_text("role_mapping: {knowledge_researcher_persona: lean}\nknowledge_research: {}\n")
+
+    @property
+    def base(self) -> Path:
+        return self.root / "_bmad-output" / "knowledge-base"
+
+    @property
+    def database(self) -> Path:
+        return self.base / "kr.db"
+
+    def use_context7(self, url: str) -> None:
+        self.env["KR_SERVERS"] = json.dumps({"context7": {"url": url}, "deepwiki": None})
+
+    def environ(self, **more: str) -> dict[str, str]:
+        """The environment of a process: what it needs of ours, nothing of kr's but what is said here."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("KR_")}
+        kept.pop("VIRTUAL_ENV", None)
+        return {**kept, "HOME": str(self.root), "PYTHONPATH": os.pathsep.join(sys.path), **self.env, **more}
+
+    def app(self) -> App:
+        environ = self.environ()
+        settings = load_settings(config=None, knowledge_base=None, environ=environ, cwd=self.root)
+        return App(settings, environ=environ, cwd=self.root, progress=SilentProgress(), clock=self.clock)
+
+    def research(self, document: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+        """Answer a request in this process."""
+        with self.app() as app:
+            data = json.dumps(document if document is not None else request()).encode()
+            return app.research_document(data, **options).plain()
+
+    def run(
+        self, *arguments: str, stdin: str | bytes = b"", timeout: float = 60, **more: str
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """Run the program as a process of its own."""
+        return subprocess.run(
+            [sys.executable, "-m", "kr", *arguments],
+            input=stdin.encode() if isinstance(stdin, str) else stdin,
+            capture_output=True,
+            cwd=self.root,
+            env=self.environ(**more),
+            timeout=timeout,
+            check=False,
+        )
+
+    def ask(self, document: Mapping[str, Any] | str, *arguments: str, **more: str) -> dict[str, Any]:
+        """Run ``kr research --request - --format json`` and read its answer."""
+        text = document if isinstance(document, str) else json.dumps(document)
+        done = self.run("research", "--request", "-", "--format", "json", *arguments, stdin=text, **more)
+        assert b"Traceback" not in done.stderr, done.stderr.decode()
+        answer: dict[str, Any] = json.loads(done.stdout)
+        assert done.returncode == (1 if answer["status"] == "failure" else 0)
+        return answer
+
+    def sql(self, statement: str, *parameters: Any) -> list[tuple[Any, ...]]:
+        """Run one statement in the database, as people do."""
+        with closing(sqlite3.connect(self.database, timeout=30)) as connection, connection:
+            return connection.execute(statement, parameters).fetchall()
+
+    def report(self, answer: Mapping[str, Any]) -> str:
+        return (self.base / answer["results"]["report_path"]).read_text(encoding="utf-8")
