@@ -48,8 +48,6 @@ def site_folders(project_dir: Path, environ: Mapping[str, str], *, timeout: floa
 
 def _layout(environment: Path) -> list[Path]:
     try:
-        if not (environment / "pyvenv.cfg").is_file():
-            return []
         found = [*environment.glob("lib/python3*/site-packages"), *environment.glob("Lib/site-packages")]
         return sorted(f for f in found if f.is_dir())
     except (OSError, ValueError):

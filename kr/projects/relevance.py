@@ -48,6 +48,8 @@ _ALSO = {
     "folder": ("directory", "path"),
 }
 _ALSO_WEIGHT = 0.7
+MAX_TERMS = 24
+_LONGEST_WORD = 80
 _SAY_LITTLE = frozenset(
     {
         "add",
@@ -120,8 +122,9 @@ def question_terms(framework: str, question: str, topic: str) -> list[Term]:
     weights: dict[str, float] = {}
     for text, weight in ((question, 1.0), (topic, 0.6)):
         for identifier in _IDENTIFIER.findall(text[:4096]):
-            weights.setdefault(identifier.casefold(), 2.0 * weight)
-        for word in keywords(text):
+            if len(identifier) <= _LONGEST_WORD:
+                weights.setdefault(identifier.casefold(), 2.0 * weight)
+        for word in (w for w in keywords(text) if len(w) <= _LONGEST_WORD):
             weights.setdefault(word, weight * (_LITTLE_WEIGHT if word in _SAY_LITTLE else 1.0))
     said = weights.keys() - _SAY_LITTLE
     for word, weight in list(weights.items()):
@@ -129,7 +132,8 @@ def question_terms(framework: str, question: str, topic: str) -> list[Term]:
             weights.setdefault(other, weight * _ALSO_WEIGHT)
     own = set(keywords(framework)) | {framework.casefold()}
     kept = {word: weight for word, weight in weights.items() if word not in own} or weights
-    return [_term(word, weight, is_main=word in said) for word, weight in kept.items()][:60]
+    heaviest = sorted(kept.items(), key=lambda entry: -entry[1])[:MAX_TERMS]
+    return [_term(word, weight, is_main=word in said) for word, weight in heaviest]
 
 
 def rank(

@@ -20,6 +20,7 @@ _MAX_DOCUMENTS = 2 * 1024 * 1024
 _MAX_SOURCES = 8 * 1024 * 1024
 _MAX_SOURCE = 512 * 1024
 _SOURCE_SECONDS = 3.0
+_SECONDS = 10.0
 _RENDERED = 30
 _PER_TITLE = 3
 _LEAST_OF_BEST = 0.15
@@ -86,8 +87,10 @@ class LocalDocs:
 def _passages(package: "InstalledPackage", terms: "list[Term]", deadline: float) -> tuple[Passage, ...]:
     from kr.projects.relevance import answers, rank
 
+    until = min(deadline, time.monotonic() + _SECONDS)
+
     def expired() -> bool:
-        return time.monotonic() >= deadline
+        return time.monotonic() >= until
 
     pieces = [*_sections(package, expired), *_docstrings(package, terms, deadline)]
     first = rank([(p.title, p.text) for p in pieces], terms, expired=expired)
