@@ -125,7 +125,10 @@ def _entry(unit: Unit, place: _Place, draft: Draft, sha256: str, now: datetime) 
 
 def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     """A renewed entry is still found by the tags that it had."""
-    return tuple({naming.fold(tag): tag for tag in reversed((*old, *new))}.values())[::-1]
+    tags: dict[str, str] = {}
+    for tag in (*old, *new):
+        tags.setdefault(naming.fold(tag), tag)
+    return tuple(tags.values())
 
 
 def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Draft) -> _Place:

@@ -69,6 +69,8 @@ class SqliteFile:
             raise StoreUnwritable(f"{self.path}: can't be reached: {exc.strerror}") from exc
         if not self.path.is_file():
             raise StoreCorrupt(f"{self.path}: is no file, so no database")
+        if status.st_size == 1:  # SQLite takes it for an empty one, and would write over it
+            raise StoreCorrupt(f"{self.path}: file is not a database")
         return (status.st_dev, status.st_ino) if status.st_size else None
 
     def open_for_writing(self) -> Connection:

@@ -1,0 +1,17 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kr.store.store import Store
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path / "knowledge-base"
+
+
+@pytest.fixture
+def store(base: Path) -> Iterator[Store]:
+    with Store(None, base, timeout=20.0) as opened:
+        yield opened

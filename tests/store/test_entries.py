@@ -1,0 +1,125 @@
+import json
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kr.store.store import Store
+from tests.support.stores import NOW, draft, finish, insert_entry, sql, start
+
+
+def make(store: Store) -> Store:
+    with store.write():
+        return store
+
+
+def test_candidates_share_the_folded_framework(store: Store) -> None:
+    for framework in ("React", "Ｒｅａｃｔ Native", "Preact"):
+        store.save_report(draft(framework=framework), "# text\n", NOW)
+    with store.read() as unit:
+        assert [entry.framework for entry in unit.entries.candidates(" rEACT ")] == ["React"]
+        assert len(unit.entries.candidates("react native")) == 1
+        assert unit.entries.candidates("vue") == []
+
+
+def test_rows_by_plain_sql_are_found_and_read(store: Store) -> None:
+    make(store)
+    insert_entry(store.path, "mine", framework=" CLICK ", tags='["a", "b"]', sha256="AB" * 32)
+    insert_entry(store.path, "odd", tags="x, y", status="archived", confidence="sure")
+    insert_entry(store.path, "none", tags="null", last_accessed="2026-10-01")
+    with store.read() as unit:
+        none, mine, odd = sorted(unit.entries.candidates("Click"), key=lambda entry: entry.tags)
+    assert (mine.framework, mine.tags, mine.sha256) == (" CLICK ", ("a", "b"), "ab" * 32)
+    assert (odd.tags, odd.status, odd.confidence, odd.origin) == (("x", "y"), "stale", "low", "researched")
+    assert (none.tags, none.last_accessed, none.researched_at) == ((), "2026-10-01", None)
+
+
+def test_a_row_whose_framework_was_edited_by_plain_sql_is_found_by_its_new_one(store: Store) -> None:
+    store.save_report(draft(framework="react"), "# text\n", NOW)
+    sql(store.path, "UPDATE entries SET framework = 'Preact'")
+    with store.read() as unit:
+        assert unit.entries.candidates("react") == []
+        assert [entry.id for entry in unit.entries.candidates("preact")] == ["react-repeatable-options"]
+    renewed = store.save_report(draft(framework="preact"), "# new\n", NOW)
+    assert (renewed.entry.id, renewed.index_count) == ("react-repeatable-options", 1)
+
+
+def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store) -> None:
+    make(store)
+    for name in "abcd":
+        insert_entry(store.path, name, last_accessed="2026-10-01")
+    moments = [NOW, NOW, NOW - timedelta(days=400), NOW - timedelta(days=1), NOW + timedelta(hours=1), NOW]
+    order = ["a", "c", "b", "a", "d", "b"]
+    for name, moment in zip(order, moments, strict=True):
+        with store.write() as unit:
+            accessed = unit.entries.touch(name, moment)
+            assert accessed is not None
+            assert accessed >= "2026-10-01"
+    evicted = sql(store.path, "SELECT id FROM next_evictions ORDER BY position")
+    assert [row[0] for row in evicted] == ["c", "a", "d", "b"]
+
+
+def test_touching_what_is_gone_says_so(store: Store) -> None:
+    with store.write() as unit:
+        assert unit.entries.touch("gone", NOW) is None
+
+
+@pytest.mark.processes
+def test_no_touch_of_parallel_processes_is_lost(store: Store, base: Path) -> None:
+    store.save_report(draft(), "# text\n", NOW)
+    finish([start("touch-on", base, "click-repeatable-options", 40) for _ in range(4)])
+    # With one clock for all, each touch adds its microsecond.
+    assert sql(store.path, "SELECT last_accessed FROM entries") == [("2026-10-01T12:00:00.000160Z",)]
+
+
+def test_a_mark_of_staleness_is_stored_once_and_forgotten_on_renewal(store: Store) -> None:
+    saved = store.save_report(draft(), "# text\n", NOW)
+    with store.write() as unit:
+        assert unit.entries.mark_stale(saved.entry.id, "another major version")
+        assert not unit.entries.mark_stale(saved.entry.id, "again")
+    assert sql(store.path, "SELECT status, stale_reason FROM entries") == [("stale", "another major version")]
+    store.save_report(draft(), "# new\n", NOW)
+    assert sql(store.path, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
+
+
+def test_an_entry_is_removed_and_its_revisions_stay(store: Store) -> None:
+    store.save_report(draft(), "# one\n", NOW)
+    saved = store.save_report(draft(), "# two\n", NOW)
+    with store.write() as unit:
+        assert unit.entries.remove(saved.entry.id)
+        assert not unit.entries.remove(saved.entry.id)
+        assert unit.entries.get(saved.entry.id) is None
+        assert [revision.revision for revision in unit.revisions.of_entry(saved.entry.id)] == [1]
+
+
+def test_live_rows_are_counted_and_changes_noticed_whoever_makes_them(store: Store) -> None:
+    make(store)
+    generations = []
+
+    def note() -> int:
+        with store.read() as unit:
+            generations.append(unit.meta.generation())
+            return unit.entries.count()
+
+    assert note() == 0
+    insert_entry(store.path, "a")
+    assert note() == 1
+    store.save_report(draft(), "# text\n", NOW)
+    assert note() == 2
+    sql(store.path, "UPDATE entries SET tags = '[]' WHERE id = 'a'")
+    assert note() == 2
+    sql(store.path, "INSERT OR REPLACE INTO entries SELECT * FROM entries WHERE id = 'a'")
+    assert note() == 2
+    with store.write() as unit:
+        assert unit.archive.move("a", "manual", NOW)
+    assert note() == 1
+    sql(store.path, "DELETE FROM archived_entries")
+    assert note() == 1
+    assert generations == sorted(set(generations))
+
+
+def test_tags_are_stored_as_json_that_people_can_read(store: Store) -> None:
+    store.save_report(draft(tags=("虚拟滚动", "a")), "# text\n", NOW)
+    [[tags]] = sql(store.path, "SELECT tags FROM entries")
+    assert json.loads(tags) == ["虚拟滚动", "a"]
+    assert "虚拟滚动" in tags

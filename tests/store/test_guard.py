@@ -1,0 +1,156 @@
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kr.errors import StoreError
+from kr.store.store import Store
+from tests.support.stores import NOW, PUBLIC_COLUMNS, draft, insert_entry, sql
+
+
+@pytest.fixture
+def small(base: Path) -> Store:
+    return Store(None, base, max_entries=3, archive_after_days=60)
+
+
+def make(store: Store) -> None:
+    with store.write():
+        pass
+
+
+def live(store: Store) -> list[str]:
+    return [row[0] for row in sql(store.path, "SELECT id FROM entries ORDER BY id")]
+
+
+def archived(store: Store) -> list[tuple[str, str]]:
+    return sql(store.path, "SELECT id, reason FROM archived_entries ORDER BY archive_id")
+
+
+def test_the_least_recently_accessed_beyond_the_limit_leave(small: Store) -> None:
+    with small:
+        make(small)
+        for number, name in enumerate("cabd"):
+            insert_entry(small.path, name, last_accessed=f"2026-09-{10 + number}")
+        saved = small.save_report(draft(topic="new"), "# text\n", NOW)
+        assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (2, 0, 3)
+        assert live(small) == ["b", "click-new", "d"]
+        assert archived(small) == [("c", "lru"), ("a", "lru")]
+
+
+@pytest.mark.parametrize(
+    ("last_accessed", "is_archived"),
+    [
+        ("2026-08-02", False),
+        ("2026-08-02T00:00:00.000000Z", False),
+        ("2026-08-01T23:59:59.999999Z", True),
+        ("2026-08-01", True),
+    ],
+)
+def test_more_than_sixty_whole_days_without_an_access_archive(
+    store: Store, last_accessed: str, is_archived: bool
+) -> None:
+    make(store)
+    insert_entry(store.path, "old", last_accessed=last_accessed)
+    saved = store.save_report(draft(), "# text\n", NOW)
+    assert (saved.auto_archived, saved.lru_evicted, saved.index_count) == (is_archived, 0, 2 - is_archived)
+    assert archived(store) == [("old", "age")] * is_archived
+
+
+def test_an_archived_row_keeps_everything_with_when_and_why(store: Store) -> None:
+    make(store)
+    insert_entry(store.path, "old", last_accessed="2026-01-01", sha256="ab" * 32)
+    [before] = sql(store.path, f"SELECT {PUBLIC_COLUMNS} FROM entries")
+    store.save_report(draft(), "# text\n", NOW)
+    [after] = sql(store.path, f"SELECT {PUBLIC_COLUMNS} FROM archived_entries")
+    assert after == tuple("archived" if value == "fresh" else value for value in before)
+    assert sql(store.path, "SELECT archived_at, reason, prior_status FROM archived_entries") == [
+        ("2026-10-01T12:00:00.000000Z", "age", "fresh")
+    ]
+    with store.read() as unit:
+        [row] = unit.archive.all()
+    assert (row.entry.id, row.entry.status, row.reason) == ("old", "fresh", "age")
+
+
+def test_the_entry_just_written_stays_whatever_the_limits(base: Path) -> None:
+    with Store(None, base, max_entries=0, archive_after_days=-1) as store:
+        for topic in ("one", "two"):
+            saved = store.save_report(draft(topic=topic), "# text\n", NOW - timedelta(days=500))
+            assert saved.index_count == 1
+        assert live(store) == ["click-two"]
+
+
+@pytest.mark.parametrize("event", ["INSERT ON archived_entries", "DELETE ON entries"])
+def test_a_guard_that_fails_is_undone_alone(small: Store, event: str) -> None:
+    with small:
+        make(small)
+        for name in "abcd":
+            insert_entry(small.path, name)
+        insert_entry(small.path, "old", last_accessed="2026-01-01")
+        sql(small.path, f"CREATE TRIGGER no BEFORE {event} BEGIN SELECT RAISE(ABORT, 'not today'); END")
+        saved = small.save_report(draft(), "# text\n", NOW)
+        assert (saved.lru_evicted, saved.auto_archived, saved.index_count) == (-1, 0, 6)
+        assert "not today" in saved.warnings[0]
+        assert archived(small) == []
+        assert small.read_report(saved.entry) == "# text\n"
+        sql(small.path, "DROP TRIGGER no")
+        again = small.save_report(draft(), "# new\n", NOW)
+        assert (again.lru_evicted, again.auto_archived, again.index_count) == (2, 1, 3)
+
+
+def test_a_trigger_that_gives_up_the_whole_transaction_loses_nothing(small: Store, base: Path) -> None:
+    with small:
+        make(small)
+        for name in "abcd":
+            insert_entry(small.path, name)
+        sql(
+            small.path,
+            "CREATE TRIGGER no BEFORE INSERT ON archived_entries BEGIN SELECT RAISE(ROLLBACK, 'no'); END",
+        )
+        with pytest.raises(StoreError):
+            small.save_report(draft(), "# text\n", NOW)
+        assert live(small) == list("abcd")
+        assert list(base.rglob("*.md")) == list(base.rglob(".kr-*")) == []
+
+
+def test_the_guard_looks_at_no_archived_row(store: Store) -> None:
+    make(store)
+    row = "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence"
+    sql(
+        store.path,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 20000) "
+        f"INSERT INTO archived_entries ({row}, archived_at, reason, framework_key, topic_key) "
+        "SELECT 'a' || i, 'f', '1', 't' || i, '[]', 'p' || i, '', '', 'archived', 'low', '', 'lru', 'f', 't' || i FROM n",
+    )
+    for statement in (
+        "SELECT 1 FROM archived_entries WHERE id = 'x' AND framework_key <> 'f'",
+        "SELECT 1 FROM archived_entries WHERE path = 'x' AND framework_key <> 'f'",
+        "SELECT 1 FROM archived_entries WHERE framework_key IS NULL",
+        "SELECT 1 FROM archived_entries WHERE framework_key = 'f' AND topic_key = 't'",
+    ):
+        plan = sql(store.path, f"EXPLAIN QUERY PLAN {statement}")
+        assert all("USING" in step[3] and "INDEX" in step[3] for step in plan), plan
+    saved = store.save_report(draft(), "# text\n", NOW)
+    assert saved.lru_evicted == 0
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    accesses=st.lists(st.tuples(st.integers(0, 5), st.integers(-100, 100)), max_size=12),
+    limit=st.integers(1, 4),
+)
+def test_lru_order_is_the_order_of_use(
+    accesses: list[tuple[int, int]], limit: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """A model in memory: the list of names, the last used one at the end, whatever the clock says."""
+    with Store(None, tmp_path_factory.mktemp("kb"), max_entries=limit, archive_after_days=10**6) as store:
+        model: list[str] = []
+        for topic, hours in accesses:
+            saved = store.save_report(draft(topic=f"t{topic}"), f"# {topic}\n", NOW + timedelta(hours=hours))
+            model = [name for name in model if name != saved.entry.id] + [saved.entry.id]
+            assert saved.lru_evicted == max(0, len(model) - limit)
+            model = model[-limit:]
+        with store.read() as unit:
+            order = sorted(unit.entries.all(), key=lambda entry: entry.last_accessed)
+            assert [entry.id for entry in order] == model

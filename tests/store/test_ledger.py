@@ -1,0 +1,111 @@
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kr.store.store import Store
+from tests.support.stores import NOW, call, finish, sql, start
+
+
+def reserve(
+    store: Store, limit: int | None = 3, *, owner: str = "me", later: float = 0.0
+) -> tuple[str, str | None]:
+    with store.write() as unit:
+        won = unit.ledger.reserve("s", "1-1", limit=limit, owner=owner, now=NOW + timedelta(seconds=later))
+    return won.outcome, won.id
+
+
+def test_charged_calls_count_for_their_story_alone(store: Store) -> None:
+    with store.write() as unit:
+        unit.ledger.record(call(charged=True))
+        unit.ledger.record(call(charged=True))
+        unit.ledger.record(call(outcome="timeout"))
+        unit.ledger.record(call(charged=True, story_key="1-2"))
+        unit.ledger.record(call(charged=True, session_id="other"))
+    with store.read() as unit:
+        assert unit.ledger.spent("s", "1-1") == 2
+        assert unit.ledger.spent("s", "9-9") == 0
+    rows = sql(
+        store.path, "SELECT request_id, source, outcome, charged FROM source_calls WHERE story_key = '1-1'"
+    )
+    assert rows[0] == ("r", "context7", "success", 1)
+    assert rows[2] == ("r", "context7", "timeout", 0)
+
+
+def test_a_reserved_call_is_charged_once(store: Store) -> None:
+    outcome, reservation = reserve(store)
+    assert outcome == "granted"
+    assert reservation is not None
+    with store.write() as unit:
+        unit.ledger.charge(reservation, call())
+    with store.read() as unit:
+        assert (unit.ledger.spent("s", "1-1"), unit.ledger.reserved("s", "1-1")) == (1, 0)
+
+
+def test_what_others_hold_may_come_back_and_what_is_spent_may_not(store: Store) -> None:
+    outcome, reservation = reserve(store, 1)
+    assert reserve(store, 1, owner="other") == ("in_flight", None)
+    assert reservation is not None
+    with store.write() as unit:
+        unit.ledger.release(reservation)
+    outcome, reservation = reserve(store, 1, owner="other")
+    assert outcome == "granted"
+    assert reservation is not None
+    with store.write() as unit:
+        unit.ledger.charge(reservation, call())
+    assert reserve(store, 1) == ("exhausted", None)
+    assert reserve(store, 0) == ("exhausted", None)
+
+
+def test_a_budget_of_its_own_is_granted_and_seen_by_others(store: Store) -> None:
+    assert reserve(store, None)[0] == "granted"
+    assert reserve(store, 1, owner="other")[0] == "in_flight"
+
+
+def test_a_dead_owners_reservation_expires_and_a_living_ones_does_not(store: Store) -> None:
+    reserve(store, 1)
+    assert reserve(store, 1, owner="other", later=14)[0] == "in_flight"
+    with store.write() as unit:
+        assert unit.ledger.renew("me", now=NOW + timedelta(seconds=14)) == 1
+    assert reserve(store, 1, owner="other", later=28)[0] == "in_flight"
+    assert reserve(store, 1, owner="other", later=30)[0] == "granted"
+    with store.write() as unit:
+        assert unit.ledger.renew("me", now=NOW + timedelta(seconds=30)) == 0
+
+
+def test_an_owner_gives_everything_back(store: Store) -> None:
+    reserve(store)
+    reserve(store)
+    reserve(store, owner="other")
+    with store.write() as unit:
+        assert unit.ledger.release_all("me") == 2
+        assert unit.ledger.reserved("s", "1-1") == 1
+
+
+def test_an_expired_reservation_still_charges_the_call_that_was_made(store: Store) -> None:
+    _, reservation = reserve(store, 1)
+    assert reserve(store, 1, owner="other", later=60)[0] == "granted"
+    assert reservation is not None
+    with store.write() as unit:
+        unit.ledger.charge(reservation, call())
+        assert unit.ledger.spent("s", "1-1") == 1
+
+
+@pytest.mark.processes
+def test_sixteen_writers_never_overspend(base: Path) -> None:
+    limit = 20
+    at = time.time() + 3.0
+    answers = finish([start("spend", base, owner, limit, at) for owner in range(16)])
+    with Store(None, base) as store, store.read() as unit:
+        spent = unit.ledger.spent("s", "1-1")
+        assert unit.ledger.reserved("s", "1-1") == 0
+    # 16 x 6 turns, two thirds of which charge: more wishes than the budget has.
+    assert spent == sum(map(int, answers)) == limit
+
+
+def test_a_killed_process_gives_its_call_back_by_expiry(store: Store, base: Path) -> None:
+    process = start("reserve-and-die", base, 1)
+    process.communicate(timeout=30)
+    assert reserve(store, 1, later=1)[0] == "in_flight"
+    assert reserve(store, 1, later=16)[0] == "granted"

@@ -1,0 +1,279 @@
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.store.schema import SCHEMA_VERSION, metadata
+from kr.store.store import Store
+from kr.store.unit import Unit
+from tests.support.stores import NOW, ROOT, draft, finish, obey_permissions, protected, sql, start
+
+
+def use(store: Store) -> int:
+    with store.write() as unit:
+        unit.meta.put("used", "yes")
+    with store.read() as unit:
+        return unit.entries.count()
+
+
+def test_a_new_store_opens_nothing_until_it_is_used(base: Path) -> None:
+    with Store(None, base):
+        assert not base.exists()
+
+
+def test_first_use_makes_a_database_in_wal_mode_at_the_newest_version(store: Store) -> None:
+    assert use(store) == 0
+    assert sql(store.path, "PRAGMA journal_mode") == [("wal",)]
+    assert sql(store.path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    assert sql(store.path, "SELECT version_num FROM alembic_version") == [(f"{SCHEMA_VERSION:04}",)]
+
+
+def test_the_migrations_make_what_the_schema_says(store: Store) -> None:
+    use(store)
+    engine = sa.create_engine(f"sqlite:///{store.path}")
+    with engine.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+    engine.dispose()
+
+
+def test_an_empty_file_is_a_new_database(store: Store, base: Path) -> None:
+    base.mkdir()
+    (base / "kr.db").touch()
+    assert use(store) == 0
+
+
+def test_a_url_puts_the_database_elsewhere(base: Path, tmp_path: Path) -> None:
+    with Store(f"sqlite:///{tmp_path}/deep/er/some%20where.db", base) as store:
+        assert use(store) == 0
+    assert (tmp_path / "deep" / "er" / "some where.db").is_file()
+    assert not base.exists()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite://", "sqlite:///:memory:", "mysql://u:secret@h/d", "nonsense", "sqlite://h/x"]
+)
+def test_a_url_that_names_no_file_is_refused_without_its_password(url: str, base: Path) -> None:
+    with Store(url, base) as store, pytest.raises(StoreError, match="KR_DATABASE_URL") as caught:
+        use(store)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "content", [b"x", b"id: not a database\n" * 400, b"SQLite format 3\0" + b"\xff" * 5000]
+)
+def test_what_is_no_database_is_corrupt_and_stays_as_it_is(store: Store, base: Path, content: bytes) -> None:
+    base.mkdir()
+    (base / "kr.db").write_bytes(content)
+    for action in (store.read, store.write):
+        with pytest.raises(StoreCorrupt, match=r"kr\.db"), action():
+            pass
+    with pytest.raises(StoreCorrupt):
+        store.save_report(draft(), "# text\n", NOW)
+    assert (base / "kr.db").read_bytes() == content
+    assert sorted(path.name for path in base.iterdir() if not path.name.endswith(".lock")) == ["kr.db"]
+
+
+def test_a_folder_in_place_of_the_database_is_corrupt(store: Store, base: Path) -> None:
+    (base / "kr.db").mkdir(parents=True)
+    with pytest.raises(StoreCorrupt, match=r"kr\.db"):
+        use(store)
+
+
+def test_a_damaged_database_is_corrupt_and_stays_as_it_is(store: Store, base: Path) -> None:
+    for number in range(40):
+        store.save_report(draft(topic=f"topic {number}"), f"# {number}\n" + "x" * 500, NOW)
+    store.close()
+    content = bytearray((base / "kr.db").read_bytes())
+    content[4096:] = b"\xa5" * (len(content) - 4096)
+    (base / "kr.db").write_bytes(content)
+    with pytest.raises(StoreCorrupt, match=r"kr\.db"), store.read() as unit:
+        unit.entries.candidates("click")
+    store.close()
+    assert (base / "kr.db").read_bytes() == content
+
+
+def test_another_programs_database_is_left_alone(store: Store, base: Path) -> None:
+    base.mkdir()
+    sql(base / "kr.db", "CREATE TABLE songs (name TEXT)")
+    with pytest.raises(StoreError, match="songs"):
+        use(store)
+    assert sql(base / "kr.db", "SELECT name FROM sqlite_master") == [("songs",)]
+
+
+def test_a_newer_database_is_too_new(store: Store) -> None:
+    use(store)
+    store.close()
+    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    for action in (store.read, store.write):
+        with pytest.raises(StoreTooNew, match=r"kr\.db"), action():
+            pass
+
+
+def test_a_database_upgraded_while_it_is_open_is_too_new_for_writing(store: Store) -> None:
+    use(store)
+    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(StoreTooNew), store.write():
+        pass
+
+
+def test_an_up_to_date_database_needs_no_alembic(store: Store, base: Path) -> None:
+    use(store)
+    store.close()
+    [modules] = finish([start("modules", base)])
+    assert "sqlalchemy" in modules.split()
+    assert "alembic" not in modules.split()
+
+
+def test_naming_a_store_imports_nothing_heavy() -> None:
+    heavy = "{'sqlalchemy', 'alembic', 'sqlite3', 'fcntl'} & set(sys.modules)"
+    command = f"import sys, kr.store.store, kr.store.rows; print({heavy})"
+    printed = subprocess.run(
+        [sys.executable, "-c", command], cwd=ROOT, text=True, capture_output=True, check=True
+    )
+    assert printed.stdout == "set()\n"
+
+
+def test_writers_wait_for_a_plain_sqlite_program(store: Store) -> None:
+    use(store)
+    with closing(sqlite3.connect(store.path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        release = threading.Timer(1.5, lambda: other.execute("COMMIT"))
+        release.start()
+        started = time.monotonic()
+        with store.read() as unit:
+            assert unit.entries.count() == 0
+        assert time.monotonic() - started < 1
+        assert use(store) == 0
+        assert time.monotonic() - started > 1.2
+        release.join()
+
+
+def test_first_use_waits_for_a_plain_sqlite_program(store: Store, base: Path) -> None:
+    base.mkdir()
+    with closing(sqlite3.connect(base / "kr.db", isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        release = threading.Timer(1.0, lambda: other.execute("COMMIT"))
+        release.start()
+        assert use(store) == 0
+        release.join()
+
+
+def test_a_lock_held_for_too_long_is_busy(base: Path) -> None:
+    with Store(None, base, timeout=0.3) as store:
+        use(store)
+        with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(StoreBusy, match=r"kr\.db"), store.write():
+                pass
+            other.execute("ROLLBACK")
+        assert use(store) == 0
+
+
+def test_a_database_that_may_only_be_read_is_read(store: Store, base: Path) -> None:
+    store.save_report(draft(), "# text\n", NOW)
+    store.close()
+    with protected(base / "kr.db", base):
+        [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
+    assert outcome == "1 StoreUnwritable ReportUnwritable"
+    assert not (base / "kr.db-wal").exists()
+
+
+def test_a_protected_file_in_an_open_folder_is_read(store: Store, base: Path) -> None:
+    store.save_report(draft(), "# text\n", NOW)
+    store.close()
+    with protected(base / "kr.db"):
+        [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
+    assert outcome == "1 StoreUnwritable StoreUnwritable"
+    assert [path.name for path in base.rglob("*.md")] == ["repeatable-options.md"]
+
+
+def test_a_store_that_writes_is_read_by_one_that_may_not(store: Store, base: Path) -> None:
+    store.save_report(draft(), "# text\n", NOW)
+    with protected(base, *base.glob("kr.db*")):
+        [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
+    assert outcome == "1 StoreUnwritable ReportUnwritable"
+
+
+def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
+    base.mkdir()
+    with protected(base):
+        [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
+    assert outcome == "StoreUnwritable StoreUnwritable ReportUnwritable"
+
+
+def test_a_read_cannot_write(store: Store) -> None:
+    use(store)
+    with pytest.raises(StoreUnwritable), store.read() as unit:
+        unit.meta.put("key", "value")
+
+
+def put_and_fail(unit: Unit) -> None:
+    unit.meta.put("key", "value")
+    raise ZeroDivisionError
+
+
+def test_a_write_that_fails_leaves_nothing_and_can_be_repeated(store: Store) -> None:
+    with pytest.raises(ZeroDivisionError), store.write() as unit:
+        put_and_fail(unit)
+    with store.read() as unit:
+        assert unit.meta.get("key") is None
+    assert use(store) == 0
+
+
+def test_a_write_inside_a_write_does_not_wait_for_itself(store: Store) -> None:
+    with store.write(), pytest.raises(RuntimeError, match="inside"), store.write():
+        pass
+
+
+def test_a_snapshot_does_not_see_what_is_written_meanwhile(store: Store) -> None:
+    use(store)
+    with store.read() as unit:
+        assert unit.entries.count() == 0
+        store.save_report(draft(), "# text\n", NOW)
+        assert unit.entries.count() == 0
+    with store.read() as unit:
+        assert unit.entries.count() == 1
+
+
+def test_a_database_that_was_replaced_is_opened_anew(store: Store, base: Path) -> None:
+    store.save_report(draft(), "# text\n", NOW)
+    for path in base.glob("kr.db*"):
+        path.unlink()
+    store.save_report(draft(topic="another"), "# text\n", NOW)
+    assert sql(store.path, "SELECT topic FROM entries") == [("another",)]
+
+
+def test_a_forked_child_opens_its_own(store: Store) -> None:
+    store.save_report(draft(), "# text\n", NOW)
+    child = os.fork()
+    if child == 0:
+        try:
+            with store.write() as unit:
+                unit.meta.put("child", "wrote")
+            os._exit(0)
+        finally:
+            os._exit(1)
+    _, status = os.waitpid(child, 0)
+    assert os.waitstatus_to_exitcode(status) == 0
+    with store.read() as unit:
+        assert unit.meta.get("child") == "wrote"
+
+
+def test_alembic_itself_migrates_under_the_lock(base: Path) -> None:
+    url = f"sqlite:///{base}/kr.db"
+    command = [sys.executable, "-m", "alembic", "upgrade", "head"]
+    subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"KR_DATABASE_URL": url}, check=True, capture_output=True
+    )
+    with Store(None, base) as store:
+        assert use(store) == 0

@@ -1,0 +1,335 @@
+import hashlib
+import os
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kr.errors import ReportUnwritable, StoreError
+from kr.store.store import Store
+from tests.support.stores import NOW, draft, insert_entry, sql
+
+LATER = NOW + timedelta(days=1)
+
+
+def make(store: Store) -> None:
+    with store.write():
+        pass
+
+
+def revisions(store: Store, entry_id: str) -> list[str | None]:
+    with store.read() as unit:
+        kept = unit.revisions.of_entry(entry_id)
+        assert [revision.revision for revision in kept] == list(range(1, len(kept) + 1))
+        texts = [unit.revisions.text(revision.sha256) for revision in kept]
+    return [text.decode() if text is not None else None for text in texts]
+
+
+def disk(base: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(base)): path.read_bytes()
+        for path in base.rglob("*")
+        if path.is_file() and not path.name.startswith("kr.db")
+    }
+
+
+def test_a_report_stands_where_its_row_says(store: Store, base: Path) -> None:
+    saved = store.save_report(draft(tags=("a", "b")), "# text — 文\n", NOW)
+    entry = saved.entry
+    assert (entry.id, entry.path) == ("click-repeatable-options", "frameworks/click/repeatable-options.md")
+    assert disk(base) == {entry.path: "# text — 文\n".encode()}
+    assert entry.sha256 == hashlib.sha256("# text — 文\n".encode()).hexdigest()
+    assert entry.created == entry.last_accessed == entry.researched_at == "2026-10-01T12:00:00.000000Z"
+    assert (entry.tags, entry.status, entry.confidence, entry.origin) == (
+        ("a", "b"),
+        "fresh",
+        "high",
+        "researched",
+    )
+    with store.read() as unit:
+        assert unit.entries.get(entry.id) == entry
+
+
+def test_the_same_question_renews_its_entry(store: Store, base: Path) -> None:
+    first = store.save_report(draft(tags=("a",), status="stale", origin="skeleton"), "# one\n", NOW).entry
+    changed = draft(" CLICK ", "Repeatable OPTIONS ", framework_version="9", tags=("b", "A"))
+    second = store.save_report(changed, "# two\n", LATER)
+    assert (second.entry.id, second.entry.path, second.entry.created) == (first.id, first.path, first.created)
+    assert (second.entry.framework, second.entry.framework_version) == ("click", "9")
+    assert (second.entry.status, second.entry.origin, second.index_count) == ("fresh", "researched", 1)
+    assert second.entry.tags == ("a", "b")
+    assert second.entry.last_accessed > first.last_accessed
+    assert disk(base) == {first.path: b"# two\n"}
+    assert revisions(store, first.id) == ["# one\n"]
+
+
+def test_a_renewed_entry_keeps_its_tags(store: Store) -> None:
+    store.save_report(draft(tags=("a", "b")), "# one\n", NOW)
+    assert store.save_report(draft(tags=("c",)), "# two\n", NOW).entry.tags == ("a", "b", "c")
+
+
+def test_an_aged_entry_is_renewed_not_archived(store: Store) -> None:
+    first = store.save_report(draft(), "# one\n", NOW - timedelta(days=500)).entry
+    saved = store.save_report(draft(), "# two\n", NOW)
+    assert (saved.entry.id, saved.entry.created, saved.auto_archived) == (first.id, first.created, 0)
+
+
+def test_an_imported_entry_keeps_its_id_and_path(store: Store, base: Path) -> None:
+    make(store)
+    (base / "notes").mkdir()
+    (base / "notes" / "old.md").write_text("# mine\n")
+    insert_entry(store.path, "legacy-17", topic="Repeatable options", path="notes/old.md")
+    saved = store.save_report(draft(), "# new\n", NOW)
+    assert (saved.entry.id, saved.entry.path, saved.entry.created) == (
+        "legacy-17",
+        "notes/old.md",
+        "2026-09-01",
+    )
+    assert disk(base) == {"notes/old.md": b"# new\n"}
+    assert revisions(store, "legacy-17") == ["# mine\n"]
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        [("C", "pointers"), ("C++", "pointers"), ("C#", "pointers")],
+        [("a-b", "c"), ("a", "b-c")],
+        [("x", "a b"), ("x", "a-b"), ("x", "a_b")],
+    ],
+)
+def test_different_pairs_never_share_an_id_or_a_path(store: Store, pairs: list[tuple[str, str]]) -> None:
+    entries = [store.save_report(draft(*pair), f"# {pair}\n", NOW).entry for pair in pairs]
+    assert len({entry.id for entry in entries}) == len({entry.path for entry in entries}) == len(pairs)
+    assert [store.save_report(draft(*pair), f"# {pair} again\n", LATER).entry.id for pair in pairs] == [
+        entry.id for entry in entries
+    ]
+    for pair, entry in zip(pairs, entries, strict=True):
+        assert store.read_report(entry) == f"# {pair} again\n"
+
+
+def test_an_archived_pair_keeps_its_name_from_others_and_gets_it_back(base: Path) -> None:
+    with Store(None, base, max_entries=1) as store:
+        first = store.save_report(draft("C", "pointers"), "# C\n", NOW).entry
+        other = store.save_report(draft("C++", "pointers"), "# C++\n", NOW).entry
+        assert sql(store.path, "SELECT id FROM archived_entries") == [(first.id,)]
+        assert first.id != other.id
+        again = store.save_report(draft("c", "POINTERS"), "# C again\n", LATER).entry
+        assert (again.id, again.path) == (first.id, first.path)
+
+
+def test_an_archived_entry_keeps_its_own_text(base: Path) -> None:
+    with Store(None, base, max_entries=1) as store:
+        make(store)
+        (base / "frameworks").mkdir()
+        (base / "frameworks" / "mine.md").write_text("# by hand\n")
+        insert_entry(store.path, "mine", topic="by hand", path="frameworks/mine.md")
+        old = store.save_report(draft(), "# old\n", NOW).entry
+        store.save_report(draft(topic="another"), "# another\n", NOW)
+        store.save_report(draft(), "# new\n", LATER)
+        store.save_report(draft(topic="by hand"), "# researched\n", LATER)
+        with store.read() as unit:
+            rows = {
+                row.entry.id: row for row in unit.archive.all() if row.archived_at.startswith("2026-10-01")
+            }
+            texts = {name: unit.revisions.text(row.entry.sha256 or "") for name, row in rows.items()}
+        assert texts[old.id] == b"# old\n"
+        assert texts["mine"] == b"# by hand\n"
+
+
+def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
+    store.save_report(draft("C", "pointers"), "# one\n", NOW)
+    first = store.save_report(draft("C", "pointers"), "# two\n", NOW).entry
+    with store.write() as unit:
+        unit.entries.remove(first.id)
+    other = store.save_report(draft("C++", "pointers"), "# C++\n", NOW).entry
+    assert other.id != first.id
+    assert revisions(store, first.id) == ["# one\n"]
+
+
+def test_every_text_that_was_replaced_is_kept(store: Store, base: Path) -> None:
+    entry = store.save_report(draft(), "# one\n", NOW).entry
+    (base / entry.path).write_text("# edited\n")
+    assert store.read_report(entry) == "# edited\n"
+    store.save_report(draft(confidence="low"), "# two\n", NOW)
+    store.save_report(draft(), "# two\n", NOW)
+    store.save_report(draft(), "# one\n", LATER)
+    assert revisions(store, entry.id) == ["# one\n", "# edited\n", "# two\n"]
+    with store.read() as unit:
+        last = unit.revisions.of_entry(entry.id)[-1]
+    assert (last.confidence, last.framework_version) == ("high", "8.2")
+    assert last.replaced_at.startswith("2026-10-02")
+
+
+def test_an_orphan_in_the_way_is_kept_even_when_it_is_no_text(store: Store, base: Path) -> None:
+    orphan = base / "frameworks" / "click" / "repeatable-options.md"
+    orphan.parent.mkdir(parents=True)
+    orphan.write_bytes(b"\xff\xfe not text")
+    entry = store.save_report(draft(), "# one\n", NOW).entry
+    with store.read() as unit:
+        [revision] = unit.revisions.of_entry(entry.id)
+        assert unit.revisions.text(revision.sha256) == b"\xff\xfe not text"
+    assert (revision.framework_version, revision.researched_at) == (None, None)
+
+
+def test_an_empty_file_in_the_way_is_no_revision(store: Store, base: Path) -> None:
+    orphan = base / "frameworks" / "click" / "repeatable-options.md"
+    orphan.parent.mkdir(parents=True)
+    orphan.touch()
+    entry = store.save_report(draft(), "# one\n", NOW).entry
+    assert revisions(store, entry.id) == []
+
+
+def test_a_folder_in_the_way_gets_a_suffix(store: Store, base: Path) -> None:
+    (base / "frameworks" / "click" / "repeatable-options.md").mkdir(parents=True)
+    entry = store.save_report(draft(), "# one\n", NOW).entry
+    assert entry.path.startswith("frameworks/click/repeatable-options-")
+    assert store.read_report(entry) == "# one\n"
+
+
+def test_a_folder_in_the_way_of_a_renewal_moves_the_report_not_the_id(store: Store, base: Path) -> None:
+    first = store.save_report(draft(), "# one\n", NOW).entry
+    (base / first.path).unlink()
+    (base / first.path).mkdir()
+    assert store.read_report(first) is None
+    second = store.save_report(draft(), "# two\n", NOW)
+    assert (second.entry.id, second.index_count) == (first.id, 1)
+    assert second.entry.path != first.path
+    assert store.read_report(second.entry) == "# two\n"
+    assert revisions(store, first.id) == ["# one\n"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/etc/kr.md", "../outside.md", "frameworks/../../outside.md", "a\\b.md", "a\0b", ""]
+)
+def test_a_path_that_leaves_the_base_is_neither_read_nor_written(store: Store, base: Path, path: str) -> None:
+    make(store)
+    (base.parent / "outside.md").write_text("# secret\n")
+    insert_entry(store.path, "bad", topic="repeatable options", path=path)
+    with store.read() as unit:
+        [bad] = unit.entries.candidates("click")
+    assert store.read_report(bad) is None
+    saved = store.save_report(draft(), "# new\n", NOW)
+    assert (saved.entry.id, saved.entry.path) == ("bad", "frameworks/click/repeatable-options.md")
+    assert (base.parent / "outside.md").read_text() == "# secret\n"
+
+
+@pytest.mark.parametrize("planted", ["frameworks", "frameworks/click"])
+def test_no_report_is_written_through_a_planted_symlink(store: Store, base: Path, planted: str) -> None:
+    outside = base.parent / "outside"
+    outside.mkdir()
+    (base / planted).parent.mkdir(parents=True, exist_ok=True)
+    (base / planted).symlink_to(outside)
+    with pytest.raises(ReportUnwritable, match="click"):
+        store.save_report(draft(), "# text\n", NOW)
+    assert not list(outside.iterdir())
+    with store.read() as unit:
+        assert unit.entries.count() == 0
+
+
+def test_a_symlink_in_place_of_a_report_is_replaced_not_followed(store: Store, base: Path) -> None:
+    outside = base.parent / "outside.md"
+    outside.write_text("# secret\n")
+    link = base / "frameworks" / "click" / "repeatable-options.md"
+    link.parent.mkdir(parents=True)
+    link.symlink_to(outside)
+    entry = store.save_report(draft(), "# text\n", NOW).entry
+    assert not link.is_symlink()
+    assert outside.read_text() == "# secret\n"
+    assert revisions(store, entry.id) == []
+    link.unlink()
+    link.symlink_to(outside)
+    assert store.read_report(entry) is None
+
+
+def test_a_missing_empty_or_strange_report_is_none_and_its_entry_may_go(store: Store, base: Path) -> None:
+    entry = store.save_report(draft(), "# text\n", NOW).entry
+    assert not store.drop_lost(entry)
+    file = base / entry.path
+    for content in (b"", b" \n"):
+        file.write_bytes(content)
+        assert store.read_report(entry) is None
+    file.unlink()
+    assert store.read_report(entry) is None
+    os.mkfifo(file)
+    assert store.read_report(entry) is None
+    assert store.drop_lost(entry)
+    assert not store.drop_lost(entry)
+    with store.read() as unit:
+        assert unit.entries.count() == 0
+
+
+@pytest.mark.parametrize("obstacle", ["frameworks", "frameworks/click"])
+def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Path, obstacle: str) -> None:
+    make(store)
+    (base / obstacle).parent.mkdir(parents=True, exist_ok=True)
+    (base / obstacle).write_text("a file where a folder belongs")
+    before = disk(base)
+    with pytest.raises(ReportUnwritable, match=r"repeatable-options\.md"):
+        store.save_report(draft(), "# text\n", NOW)
+    assert disk(base) == before
+    assert sql(store.path, "SELECT (SELECT count(*) FROM entries), (SELECT count(*) FROM report_texts)") == [
+        (0, 0)
+    ]
+
+
+@pytest.mark.parametrize("has_old", [True, False])
+@pytest.mark.parametrize("event", ["INSERT ON entries", "UPDATE ON entries", "INSERT ON report_texts"])
+def test_a_transaction_that_fails_changes_nothing(
+    store: Store, base: Path, event: str, *, has_old: bool
+) -> None:
+    make(store)
+    if has_old:
+        store.save_report(draft(), "# old\n", NOW)
+    before, rows = disk(base), sql(store.path, "SELECT * FROM entries")
+    sql(store.path, f"CREATE TRIGGER no BEFORE {event} BEGIN SELECT RAISE(ABORT, 'no'); END")
+    if "INSERT ON entries" in event and has_old:
+        sql(store.path, "CREATE TRIGGER no2 BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'no'); END")
+    if "UPDATE" in event and not has_old:
+        sql(store.path, "CREATE TRIGGER no2 BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END")
+    with pytest.raises(StoreError, match=r"kr\.db"):
+        store.save_report(draft(), "# new\n", NOW)
+    assert disk(base) == before
+    assert sql(store.path, "SELECT * FROM entries") == rows
+
+
+@pytest.mark.parametrize("has_old", [True, False])
+def test_a_commit_that_fails_brings_the_old_file_back(store: Store, base: Path, *, has_old: bool) -> None:
+    make(store)
+    if has_old:
+        store.save_report(draft(), "# old\n", NOW)
+    before = disk(base)
+    # A deferred constraint speaks up at the commit alone, when the rename is done.
+    sql(
+        store.path,
+        "CREATE TABLE picky (sha256 TEXT REFERENCES report_texts (sha256) DEFERRABLE INITIALLY DEFERRED)",
+    )
+    for event in ("INSERT", "UPDATE"):
+        sql(
+            store.path,
+            f"CREATE TRIGGER pick_{event} AFTER {event} ON entries BEGIN INSERT INTO picky VALUES ('absent'); END",
+        )
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        store.save_report(draft(), "# new\n", NOW)
+    assert disk(base) == before
+    assert sql(store.path, "SELECT count(*) FROM entries") == [(int(has_old),)]
+
+
+def test_an_empty_report_is_refused(store: Store, base: Path) -> None:
+    with pytest.raises(ReportUnwritable, match="empty"):
+        store.save_report(draft(), " \n", NOW)
+    assert not base.exists()
+
+
+def test_what_killed_writers_left_is_swept_once_it_is_old(store: Store, base: Path) -> None:
+    base.mkdir()
+    for name, age in ((".kr-tmp-old", 7200), (".kr-tmp-new", 60)):
+        (base / name).write_text("half")
+        moment = (base / name).stat().st_mtime - age
+        os.utime(base / name, (moment, moment))
+    store.save_report(draft(), "# text\n", NOW)
+    assert {path.name for path in base.iterdir() if path.name.startswith(".kr-")} == {".kr-tmp-new"}
+
+
+def test_text_of_a_careless_caller_is_written_all_the_same(store: Store) -> None:
+    entry = store.save_report(draft(), "# lone \ud800 surrogate\n", NOW).entry
+    assert store.read_report(entry) == "# lone ? surrogate\n"

@@ -1,0 +1,154 @@
+from datetime import datetime, timedelta
+
+import pytest
+
+from kr.store.circuits import pause
+from kr.store.rows import Circuit, RequestRow
+from kr.store.store import Store
+from tests.support.stores import NOW, call, sql
+
+
+def later(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def test_one_owner_holds_a_lease_until_it_lets_go_or_expires(store: Store) -> None:
+    with store.write() as unit:
+        assert unit.leases.acquire("k", "a", now=NOW, ttl=10)
+        assert unit.leases.acquire("k", "a", now=NOW, ttl=10)
+        assert not unit.leases.acquire("k", "b", now=later(9), ttl=10)
+        assert unit.leases.acquire("other", "b", now=NOW, ttl=10)
+        assert unit.leases.renew("k", "a", now=later(9), ttl=10)
+        assert not unit.leases.renew("k", "b", now=later(9), ttl=10)
+        assert unit.leases.holder("k", later(18)) == "a"
+        assert unit.leases.acquire("k", "b", now=later(19), ttl=10)
+        assert not unit.leases.renew("k", "a", now=later(19), ttl=10)
+        assert not unit.leases.release("k", "a")
+        assert unit.leases.release("k", "b")
+        assert unit.leases.holder("k", later(19)) is None
+        assert unit.leases.acquire("k", "a", now=later(19), ttl=10)
+
+
+def fail(store: Store, seconds: float, **changes: float) -> Circuit:
+    with store.write() as unit:
+        return unit.circuits.record_failure(
+            "context7",
+            "refused",
+            now=later(seconds),
+            failures=int(changes.get("failures", 3)),
+            pause_seconds=60,
+            retry_after=changes.get("retry_after"),
+        )
+
+
+def admits(store: Store, seconds: float, owner: str = "a") -> bool:
+    with store.write() as unit:
+        return unit.circuits.admit("context7", owner, now=later(seconds), probe_seconds=30)
+
+
+def test_a_breaker_opens_after_failures_in_a_row_and_doubles(store: Store) -> None:
+    assert fail(store, 0).open_until is None
+    with store.write() as unit:
+        unit.circuits.record_success("context7")
+    for _ in range(2):
+        fail(store, 0)
+        assert admits(store, 0)
+    assert fail(store, 0).opened_times == 1
+    assert not admits(store, 59.9)
+    # A failure that was under way doesn't count as another opening.
+    assert fail(store, 1).opened_times == 1
+    assert admits(store, 60)
+    assert fail(store, 60).opened_times == 2
+    assert not admits(store, 60 + 119)
+    assert admits(store, 60 + 120)
+
+
+def test_one_process_probes_a_half_open_breaker(store: Store) -> None:
+    for _ in range(3):
+        fail(store, 0)
+    assert admits(store, 60, "a")
+    assert not admits(store, 61, "b")
+    assert admits(store, 61, "a")
+    assert admits(store, 92, "b")
+    with store.write() as unit:
+        unit.circuits.record_success("context7")
+        assert unit.circuits.get("context7") == Circuit(source="context7")
+    assert admits(store, 61, "b")
+
+
+def test_a_source_that_names_its_pause_gets_it(store: Store) -> None:
+    assert fail(store, 0, retry_after=7200).open_until == "2026-10-01T13:00:00.000000Z"
+    assert not admits(store, 3599)
+    assert admits(store, 3600)
+
+
+def test_a_breaker_may_be_off(store: Store) -> None:
+    for _ in range(9):
+        assert fail(store, 0, failures=0, retry_after=60).open_until is None
+    assert admits(store, 0)
+
+
+@pytest.mark.parametrize(("times", "seconds"), [(1, 60), (2, 120), (4, 480), (5, 900), (10**6, 900)])
+def test_a_pause_doubles_up_to_a_quarter_of_an_hour(times: int, seconds: float) -> None:
+    assert pause(times, base=60, retry_after=None) == seconds
+
+
+def test_what_was_learned_about_a_framework_is_remembered(store: Store) -> None:
+    with store.write() as unit:
+        assert unit.libraries.get("Click") is None
+        unit.libraries.put("Click", now=NOW)
+        assert unit.libraries.get("Click") is None
+        unit.libraries.put("Click", now=NOW, library_id="/pallets/click")
+        unit.libraries.put(" click ", now=NOW, repository="pallets/click")
+        known = unit.libraries.get("CLICK")
+    assert known is not None
+    assert (known.library_id, known.repository) == ("/pallets/click", "pallets/click")
+
+
+def request(number: int, **changes: str | int | None) -> RequestRow:
+    values: dict[str, str | int | None] = {"framework": "Click", "status": "success", "story_key": "1-1"}
+    return RequestRow(
+        id=f"r{number}",
+        at="2026-10-01T12:00:00.000000Z",
+        mode="research",
+        **(values | changes),  # type: ignore[arg-type]
+    )
+
+
+def test_the_views_count(store: Store) -> None:
+    with store.write() as unit:
+        unit.requests.record(request(1))
+        unit.requests.record(request(2, framework="click", status="cache-hit"))
+        unit.requests.record(request(3, framework="vue", status="cache-hit"))
+        unit.requests.record(request(4, framework=None, status="failure"))
+        unit.ledger.record(call(charged=True, duration_ms=100))
+        unit.ledger.record(call(outcome="timeout", duration_ms=300))
+        unit.ledger.record(call(source="deepwiki", outcome="skipped"))
+    for number, phase in enumerate(["code-review", "dev-execution", "code-review"]):
+        sql(
+            store.path,
+            "INSERT INTO lessons (id, date, phase, tags, summary, injected) VALUES (?, ?, ?, '[]', 's', ?)",
+            f"l{number}",
+            f"2026-09-0{number + 1}",
+            phase,
+            number,
+        )
+    assert sql(store.path, "SELECT * FROM hit_rate_by_day") == [("2026-10-01", 3, 2, 0.6667)]
+    assert sql(store.path, "SELECT * FROM hit_rate_by_framework") == [
+        ("click", 2, 1, 0.5),
+        ("vue", 1, 1, 1.0),
+    ]
+    assert [row[:4] for row in sql(store.path, "SELECT * FROM spending_by_story")] == [("s", "1-1", 1, 2)]
+    assert sql(store.path, "SELECT * FROM source_reliability") == [("context7", 2, 1, 1, 0, 0.5, 200.0)]
+    assert sql(store.path, "SELECT * FROM lessons_by_phase") == [
+        ("code-review", 2, 2, 0, "2026-09-03"),
+        ("dev-execution", 1, 1, 0, "2026-09-02"),
+    ]
+
+
+def test_small_facts_are_kept(store: Store) -> None:
+    with store.write() as unit:
+        assert unit.meta.get("index.yaml") is None
+        unit.meta.put("index.yaml", "one")
+        unit.meta.put("index.yaml", "two")
+        assert unit.meta.get("index.yaml") == "two"

@@ -1,0 +1,61 @@
+from datetime import UTC, date, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.store import times
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+# All of time but its ends, where a zone or a microsecond more would leave it.
+moments = st.timedeltas(
+    min_value=datetime(1, 1, 2, tzinfo=UTC) - EPOCH, max_value=datetime(9999, 12, 30, tzinfo=UTC) - EPOCH
+).map(lambda distance: EPOCH + distance)
+
+
+@given(moments)
+def test_a_time_survives_the_database(moment: datetime) -> None:
+    assert times.from_text(times.to_text(moment)) == moment
+
+
+@given(moments, moments)
+def test_text_order_is_time_order(one: datetime, other: datetime) -> None:
+    assert (times.to_text(one) < times.to_text(other)) == (one < other)
+
+
+@given(moments, st.lists(moments, max_size=3))
+def test_an_access_is_later_than_all_before(now: datetime, before: list[datetime]) -> None:
+    texts = [times.to_text(moment) for moment in before]
+    accessed = times.after(now, texts)
+    assert all(accessed > text for text in texts)
+    assert times.from_text(accessed) >= now
+
+
+def test_what_is_no_time_does_not_stop_an_access() -> None:
+    now = datetime(2026, 10, 1, tzinfo=UTC)
+    assert times.after(now, ["yesterday", "", "9999-12-31T23:59:59.999999Z"]) == times.to_text(now)
+
+
+@pytest.mark.parametrize(
+    "text", ["2026-10-01", "2026-10-01T00:00:00Z", "2026-10-01 00:00:00", " 2026-10-01T02:00:00+02:00 "]
+)
+def test_times_that_people_write_are_read(text: str) -> None:
+    assert times.from_text(text) == datetime(2026, 10, 1, tzinfo=UTC)
+
+
+def test_a_bare_date_sorts_at_the_start_of_its_day() -> None:
+    midnight = datetime(2026, 10, 1, tzinfo=UTC)
+    assert times.to_text(midnight - timedelta(microseconds=1)) < "2026-10-01" < times.to_text(midnight)
+
+
+def test_another_zone_is_stored_as_utc_and_none_is_refused() -> None:
+    assert times.to_text(datetime(2026, 10, 1, 1, tzinfo=timezone(timedelta(hours=2)))).startswith(
+        "2026-09-30T23:00:00.0"
+    )
+    with pytest.raises(ValueError, match="time zone"):
+        times.to_text(datetime(2026, 10, 1, tzinfo=UTC).replace(tzinfo=None))
+
+
+def test_the_limit_of_age_is_a_date_and_never_fails() -> None:
+    assert times.days_before(date(2026, 10, 1), 60) == "2026-08-02"
+    assert not times.days_before(date(2026, 10, 1), 10**9)

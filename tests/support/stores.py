@@ -1,0 +1,195 @@
+"""What tests of the store share: drafts, a moment, plain SQL, and the programs that other processes run.
+
+``python -m tests.support.stores PROGRAM KNOWLEDGE_BASE ARGUMENT...`` runs one of ``PROGRAMS``.
+"""
+
+import ctypes
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kr.errors import KrError
+from kr.store.rows import Draft, SourceCall
+from kr.store.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+NOW = datetime(2026, 10, 1, 12, 0, tzinfo=UTC)
+PUBLIC_COLUMNS = (
+    "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence, sha256"
+)
+
+
+def draft(framework: str = "click", topic: str = "repeatable options", **changes: Any) -> Draft:
+    values: dict[str, Any] = {"framework_version": "8.2", "tags": ("options",), "confidence": "high"}
+    return Draft(framework=framework, topic=topic, **(values | changes))
+
+
+def sql(database: Path, statement: str, *parameters: object) -> list[tuple[Any, ...]]:
+    """Run one statement as the plain ``sqlite3`` program would."""
+    with closing(sqlite3.connect(database)) as connection, connection:
+        return connection.execute(statement, parameters).fetchall()
+
+
+def insert_entry(database: Path, entry_id: str, **changes: str | None) -> None:
+    """Insert a row as a person would, with the public columns alone."""
+    row: dict[str, str | None] = {
+        "id": entry_id,
+        "framework": "click",
+        "framework_version": "8.2",
+        "topic": entry_id,
+        "tags": '["options"]',
+        "path": f"frameworks/click/{entry_id}.md",
+        "created": "2026-09-01",
+        "last_accessed": "2026-09-30",
+        "status": "fresh",
+        "confidence": "high",
+        "sha256": None,
+    }
+    row |= changes
+    sql(database, f"INSERT INTO entries ({PUBLIC_COLUMNS}) VALUES ({', '.join('?' * 11)})", *row.values())
+
+
+def start(program: str, base: Path, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "tests.support.stores", program, str(base), *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options
+    )
+
+
+def finish(processes: Sequence[subprocess.Popen[str]], *, timeout: float = 90.0) -> list[str]:
+    """Wait for the processes and return what they printed; fail with the first one's complaint."""
+    try:
+        finished = [(process, *process.communicate(timeout=timeout)) for process in processes]
+    finally:
+        for process in processes:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+    for process, _, complaint in finished:
+        assert process.returncode == 0, complaint
+    return [output.strip() for _, output, _ in finished]
+
+
+def obey_permissions() -> None:
+    """For ``preexec_fn``: let the superuser, whom tests may run as, be stopped by file permissions."""
+    drop_from_bounding_set, override, search = 24, 1, 2
+    libc = ctypes.CDLL(None)
+    libc.prctl(drop_from_bounding_set, override, 0, 0, 0)
+    libc.prctl(drop_from_bounding_set, search, 0, 0, 0)
+
+
+@contextmanager
+def protected(*paths: Path) -> Iterator[None]:
+    """Take the write permission from files and folders, for as long as the block runs."""
+    modes = [path.stat().st_mode for path in paths]
+    for path in paths:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        yield
+    finally:
+        for path, mode in zip(paths, modes, strict=True):
+            path.chmod(mode)
+
+
+def _first_use(store: Store, number: str, at: str) -> str:
+    time.sleep(max(0.0, float(at) - time.time()))
+    store.save_report(draft(topic=f"topic {number}"), f"# report {number}\n", datetime.now(UTC))
+    with store.read() as unit:
+        return str(unit.entries.count() > 0)
+
+
+def _spend(store: Store, owner: str, limit: str, at: str) -> str:
+    time.sleep(max(0.0, float(at) - time.time()))
+    charged = 0
+    for turn in range(6):
+        now = datetime.now(UTC)
+        with store.write() as unit:
+            won = unit.ledger.reserve("s", "1-1", limit=int(limit), owner=owner, now=now)
+        if won.id is None:
+            continue
+        with store.write() as unit:
+            if (turn + int(owner)) % 3 == 0:
+                unit.ledger.release(won.id)
+            else:
+                unit.ledger.charge(won.id, call(owner))
+                charged += 1
+    return str(charged)
+
+
+def call(request_id: str = "r", **changes: Any) -> SourceCall:
+    values: dict[str, Any] = {"at": "2026-10-01T12:00:00.000000Z", "source": "context7", "outcome": "success"}
+    values |= {"session_id": "s", "story_key": "1-1"}
+    return SourceCall(request_id=request_id, **(values | changes))
+
+
+def _save_on(store: Store, seed: str) -> str:
+    for number in range(10_000):
+        store.save_report(draft(), f"# report {seed}.{number}\n" + "x" * 4096, datetime.now(UTC))
+        if number == 0:
+            sys.stdout.write("saving\n")
+            sys.stdout.flush()
+    return ""
+
+
+def _reserve_and_die(store: Store, limit: str) -> str:
+    with store.write() as unit:
+        unit.ledger.reserve("s", "1-1", limit=int(limit), owner="dead", now=NOW)
+    os.kill(os.getpid(), 9)
+    return ""
+
+
+def _touch_on(store: Store, entry_id: str, times: str) -> str:
+    for _ in range(int(times)):
+        with store.write() as unit:
+            assert unit.entries.touch(entry_id, NOW)
+    return ""
+
+
+def _modules(store: Store) -> str:
+    with store.read() as unit:
+        unit.entries.candidates("click")
+    return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
+
+
+def _try_both(store: Store) -> str:
+    outcomes = []
+    try:
+        with store.read() as unit:
+            outcomes.append(str(unit.entries.count()))
+    except KrError as exc:
+        outcomes.append(type(exc).__name__)
+    try:
+        with store.write() as unit:
+            unit.meta.put("key", "value")
+            outcomes.append("written")
+    except KrError as exc:
+        outcomes.append(type(exc).__name__)
+    try:
+        store.save_report(draft(topic="new"), "# new\n", NOW)
+        outcomes.append("saved")
+    except KrError as exc:
+        outcomes.append(type(exc).__name__)
+    return " ".join(outcomes)
+
+
+PROGRAMS: dict[str, Callable[..., str]] = {
+    "first-use": _first_use,
+    "spend": _spend,
+    "save-on": _save_on,
+    "reserve-and-die": _reserve_and_die,
+    "touch-on": _touch_on,
+    "modules": _modules,
+    "try-both": _try_both,
+}
+
+
+if __name__ == "__main__":
+    with Store(None, Path(sys.argv[2])) as opened:
+        sys.stdout.write(PROGRAMS[sys.argv[1]](opened, *sys.argv[3:]) + "\n")
