@@ -3,9 +3,8 @@
 from typing import NamedTuple
 
 from kr.rules.names import Name, same_name
-from kr.rules.opposites import positive_of
 from kr.rules.topics import Segment, Topic, Unit
-from kr.rules.words import is_near, singular, stem
+from kr.rules.words import is_near, stem
 
 BOTH_SIDES = 3.0
 ONE_SIDE = 0.4
@@ -30,14 +29,10 @@ def compare(one: Topic, other: Topic) -> Comparison:
     put in the place of another.
     """
     mine, yours = _matched(one, other)
-    matched_one, rest_one = _weigh(one.units, mine)
-    matched_other, rest_other = _weigh(other.units, yours)
-    for segments, bigrams, side in ((one.segments, other.bigrams, 0), (other.segments, one.bigrams, 1)):
-        covered, uncovered = _cover(segments, bigrams)
-        if side == 0:
-            matched_one, rest_one = matched_one + covered, rest_one + uncovered
-        else:
-            matched_other, rest_other = matched_other + covered, rest_other + uncovered
+    matched_one, rest_one = _weigh(one, other, mine)
+    matched_other, rest_other = _weigh(other, one, yours)
+    if one.segments and other.segments and _gaps(one, other) & _gaps(other, one):
+        rest_one, rest_other = rest_one + 1, rest_other + 1
     matched = (matched_one + matched_other) / 2
     low, high = sorted((rest_one, rest_other))
     if not matched:
@@ -47,75 +42,112 @@ def compare(one: Topic, other: Topic) -> Comparison:
         overlap *= 0.6
     similarity = matched / (matched + (low + high) / 2)
     reason = _contradiction(one, other, matched=matched)
-    if reason is None and low >= 0.9 and similarity >= MINIMAL_PAIR:
-        reason = "each topic has words of its own in an otherwise equal text"
+    if reason is None and similarity >= MINIMAL_PAIR:
+        if low >= 0.9:
+            reason = "each topic has words of its own in an otherwise equal text"
+        elif _denies_more(one, other):
+            reason = "one topic denies something in an otherwise equal text"
     return Comparison(overlap, similarity, reason)
 
 
-def _weigh(units: tuple[Unit, ...], matched: set[int]) -> tuple[float, float]:
-    inside = sum(unit.weight for unit in units if unit.at in matched)
-    return inside, sum(unit.weight for unit in units) - inside
+def _weigh(topic: Topic, other: Topic, matched: set[int]) -> tuple[float, float]:
+    """Return the weight of what ``topic`` shares with ``other``, and of what it has for itself."""
+    inside = sum(unit.weight for unit in topic.units if unit.at in matched)
+    outside = sum(unit.weight for unit in topic.units) - inside
+    for segment in topic.segments:
+        for weight, covered, alone in _cover(segment, other.bigrams):
+            if covered:
+                inside += weight
+            else:
+                outside += weight / 2 if alone else weight
+    return inside, max(outside, 0.0)
 
 
 def _matched(one: Topic, other: Topic) -> tuple[set[int], set[int]]:
-    """Return the indices of the words that each topic shares with the other."""
+    """Return the places of the words that each topic shares with the other."""
     mine = {unit.at for unit in one.units if unit.stem in other.stems}
     yours = {unit.at for unit in other.units if unit.stem in one.stems}
     if len(mine) == len(one.units) and len(yours) == len(other.units):
         return mine, yours
-    for name in one.names:
+    for name in one.names if other.names else ():
         for theirs in other.names:
-            if name.kind != "number" and same_name(name, theirs):
+            if same_name(name, theirs):
                 mine.update(range(name.start, name.end))
                 yours.update(range(theirs.start, theirs.end))
-    _match_joined(one, mine, other, yours)
-    _match_joined(other, yours, one, mine)
+    for a, of_a, b, of_b in ((one, mine, other, yours), (other, yours, one, mine)):
+        _match_denied(a, of_a, b, of_b)
+        _match_joined(a, of_a, b, of_b)
     left = [unit for unit in one.units if unit.at not in mine][:_FUZZY]
     right = [unit for unit in other.units if unit.at not in yours][:_FUZZY]
     for unit in left:
         for candidate in right:
-            if candidate.at not in yours and is_near(unit.text, candidate.text):
+            if (
+                unit.text[0] == candidate.text[0]
+                and candidate.at not in yours
+                and is_near(unit.text, candidate.text)
+            ):
                 mine.add(unit.at)
                 yours.add(candidate.at)
                 break
     return mine, yours
 
 
+def _match_denied(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> None:
+    """Match a word that denies with a phrase that does: ``unsorted``, "not sorted"."""
+    for unit in one.deniers if other.denials else ():
+        if unit.at not in mine and any(unit.denies in denial.scope for denial in other.denials):
+            mine.add(unit.at)
+            yours.update(theirs.at for theirs in other.units if theirs.stem == unit.denies)
+
+
 def _match_joined(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> None:
     """Match single words with what the other topic writes as several: ``websocket``, ``rerenders``, ``HPA``."""
+    if one.plains.isdisjoint(other.joined) and one.plains.isdisjoint(other.initials):
+        return
     for unit in one.units:
-        if unit.at in mine or len(unit.text) < 3:
-            continue
-        span = other.joined.get(singular(unit.text)) or (
-            other.initials.get(unit.text) if len(unit.text) < 7 else None
-        )
-        if span:
-            mine.add(unit.at)
-            yours.update(range(*span))
+        if unit.at not in mine and len(unit.text) > 2:
+            span = other.joined.get(unit.plain) or other.initials.get(unit.text)
+            if span:
+                mine.add(unit.at)
+                yours.update(range(*span))
 
 
-def _cover(segments: tuple[Segment, ...], bigrams: frozenset[str]) -> tuple[float, float]:
-    """Return the weight of the characters that stand in a shared bigram, and of the others.
+def _cover(segment: Segment, bigrams: frozenset[str]) -> list[tuple[float, bool, bool]]:
+    """Return for each character its weight, whether a shared bigram covers it, and if not, whether it is alone.
 
     A lone uncovered character beside covered ones is mostly a particle or a cut word, and counts half.
     """
-    inside = outside = 0.0
-    for text, weights in segments:
-        if len(text) == 1:
-            shared = text in bigrams or any(text in bigram for bigram in bigrams)
-            inside, outside = (inside + weights[0], outside) if shared else (inside, outside + weights[0])
-            continue
-        covered = [False] * (len(text) + 1)
-        for i in range(len(text) - 1):
-            if text[i : i + 2] in bigrams:
-                covered[i] = covered[i + 1] = True
-        for i, weight in enumerate(weights):
-            if covered[i]:
-                inside += weight
-            else:
-                alone = (i == 0 or covered[i - 1]) and (i + 1 == len(text) or covered[i + 1])
-                outside += weight / 2 if alone else weight
-    return inside, outside
+    text, weights = segment
+    if len(text) == 1:
+        return [(weights[0], any(text in bigram for bigram in bigrams), False)]
+    covered = [False] * (len(text) + 1)
+    for i in range(len(text) - 1):
+        if text[i : i + 2] in bigrams:
+            covered[i] = covered[i + 1] = True
+    return [
+        (
+            weight,
+            covered[i],
+            not covered[i] and (i == 0 or covered[i - 1]) and (i + 1 == len(text) or covered[i + 1]),
+        )
+        for i, weight in enumerate(weights)
+    ]
+
+
+def _gaps(topic: Topic, other: Topic) -> set[tuple[str, str]]:
+    """Return where a lone character is not shared, by its shared neighbours.
+
+    A gap in the same place on both sides means that one character was put for another: 懒加载, 预加载.
+    """
+    gaps: set[tuple[str, str]] = set()
+    for segment in topic.segments:
+        text = segment.text
+        for i, (_, _, alone) in enumerate(_cover(segment, other.bigrams)):
+            if alone and i + 1 < len(text):
+                gaps.add(("before", text[i + 1]))
+            if alone and i > 0:
+                gaps.add(("after", text[i - 1]))
+    return gaps
 
 
 def _contradiction(one: Topic, other: Topic, *, matched: float) -> str | None:
@@ -137,13 +169,26 @@ def _denied(one: Topic, other: Topic) -> str | None:
     return None
 
 
+def _denies_more(one: Topic, other: Topic) -> bool:
+    """Tell whether one topic denies more often than the other, whatever it denies."""
+    return _denials(one, other) != _denials(other, one)
+
+
+def _denials(one: Topic, other: Topic) -> int:
+    """Count what ``one`` denies: in phrases, and by the form of a word where ``other`` has a phrase for it."""
+    by_form = sum(
+        unit.stem not in other.stems and any(unit.denies in denial.scope for denial in other.denials)
+        for unit in one.deniers
+    )
+    return by_form + sum(denial.strong for denial in one.denials)
+
+
 def _denied_by_prefix(one: Topic, other: Topic) -> str | None:
-    for unit in one.units:
-        if unit.stem in other.stems or not (positive := positive_of(unit.text)):
+    for unit in one.deniers:
+        if unit.denies not in other.stems or unit.denies in one.stems or unit.stem in other.stems:
             continue
-        root = stem(positive)
-        if root in other.stems and root not in one.stems and not any(root in d.scope for d in other.denials):
-            return f"{unit.text} is not {positive}"
+        if not any(unit.denies in denial.scope for denial in other.denials):
+            return f"{unit.text} denies what the other topic is about"
     return None
 
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from kr.rules.compare import Comparison, compare
+from kr.rules.keywords import MAX_CHARACTERS
 from kr.rules.naming import fold
 from kr.rules.topics import topic_of
 from kr.values import TIERS, Entry, Match, Query, Tier
@@ -46,7 +48,8 @@ def rank(query: Query, entries: Sequence[Entry], *, fuzzy: bool, floor: Tier) ->
     are equal in all of these (an imported knowledge base has bare dates) are told apart by the words of the
     question and the tags, and last by id, so that the order never depends on that of ``entries``.
     """
-    compared = [(entry, _compare(query.topic, entry.topic)) for entry in entries]
+    folded = _folded(query.topic)
+    compared = [(entry, _compare(query.topic, folded, entry.topic)) for entry in entries]
     nearest = max((result.similarity for _, result in compared if result.contradiction), default=0.0)
     ranked = [
         _consider(query, entry, result, fuzzy=fuzzy, floor=floor, nearest_refused=nearest)
@@ -85,7 +88,7 @@ def _consider(
     overlap = round(result.overlap, 4)
     tier: Tier | None = None
     reason = None
-    if not fuzzy and fold(query.topic) != fold(entry.topic):
+    if not fuzzy and _folded(query.topic) != _folded(entry.topic):
         reason = "the topic is another one, and cache_fuzzy_match is off"
     elif result.contradiction:
         reason = result.contradiction
@@ -104,13 +107,20 @@ def _consider(
 
 def topic_overlap(one: str, other: str) -> float:
     """Return how much two topics overlap, 0.0 to 1.0, negations and identifiers aside."""
-    return round(_compare(one, other).overlap, 4)
+    return round(_compare(one, _folded(one), other).overlap, 4)
 
 
-def _compare(one: str, other: str) -> Comparison:
-    if fold(one) == fold(other):
+def _compare(topic: str, folded: str, other: str) -> Comparison:
+    if folded == _folded(other):
         return Comparison(1.0, 1.0, None)
-    return compare(topic_of(one), topic_of(other))
+    return compare(topic_of(topic), topic_of(other))
+
+
+def _folded(topic: str) -> str:
+    return _folded_short(topic) if len(topic) <= MAX_CHARACTERS else fold(topic)
+
+
+_folded_short = lru_cache(maxsize=2048)(fold)
 
 
 def shared_tags(query: Iterable[str], entry: Iterable[str]) -> tuple[str, ...]:
@@ -120,6 +130,7 @@ def shared_tags(query: Iterable[str], entry: Iterable[str]) -> tuple[str, ...]:
     return tuple(reversed(found.values()))
 
 
+@lru_cache(maxsize=2048)
 def tag_key(tag: str) -> str:
     """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike."""
     return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())

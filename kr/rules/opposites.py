@@ -1,6 +1,6 @@
 """Opposites and marks of negation: general vocabulary, English and Chinese first (SPEC 3.2)."""
 
-from kr.rules.stopwords import word_set
+from kr.rules.stopwords import phrases, word_set
 
 _PAIRS = """
 enable enabled activate activated allow allowed permit | disable disabled deactivate deny forbid forbidden disallow prohibit
@@ -205,16 +205,16 @@ SYMPTOMS = word_set(
 )
 """What a complaint says after "not": "not working" is about the very topic."""
 
-CJK_NEGATIONS = (
+CJK_NEGATIONS = phrases(
     "不使用 不启用 不开启 不需要 不带 不含 不用 不要 不能 无需 无须 没有 禁用 禁止 停用 关闭 屏蔽 取消 未 没 非 无 不 "
     "關閉 無需 沒有 無 なしで なし しない せずに 없이"
-).split()
-CJK_EXCLUSIONS = "绕过 跳过 忽略 排除 略过 繞過 跳過 而不是 而非".split()
-CJK_NO_NEGATION = (
+)
+CJK_EXCLUSIONS = phrases("绕过 跳过 忽略 排除 略过 繞過 跳過 而不是 而非")
+CJK_NO_NEGATION = phrases(
     "不生效 不起作用 不工作 不显示 不更新 不触发 不一致 不同 不足 不仅 不断 不过 不良 不可变 无法 无效 无限 无障碍 无缝 无头 无线 "
     "无关 未来 未知 未找到 非常 并非 除非 是非 非受控 非阻塞 无状态 非同期 没反应 取消请求 取消订阅 关闭弹窗 关闭连接 无痛 不等于 "
     "不可见 无刷新 無限 無効"
-).split()
+)
 """Words that only look negated, complaints, and those whose opposite stands among the pairs."""
 
 _UNRELATED = word_set(
@@ -238,7 +238,7 @@ def _poles() -> dict[str, tuple[tuple[int, int], ...]]:
 POLES = _poles()
 """For each word the axes of meaning it lies on, with its end of each: 1 or -1."""
 
-CJK_POLES = tuple(sorted((word for word in POLES if not word.isascii()), key=len, reverse=True))
+CJK_POLES = phrases(" ".join(word for word in POLES if not word.isascii()))
 
 
 def positive_of(word: str) -> str | None:

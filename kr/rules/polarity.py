@@ -20,31 +20,31 @@ from kr.rules.words import stem
 _SCOPE = 4
 _VERBAL_SCOPE = 2
 _CJK_SCOPE = 6
-_ARTICLES = word_set(
-    "a an the any all its your my to be is are being been have has having do does that in on with"
-)
+_LEAD = 4
 _VERBAL = word_set("not never cannot cant dont doesnt didnt isnt arent wasnt wont shouldnt couldnt")
 _NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)?", re.IGNORECASE)
 _CJK_MARK = re.compile(
     "|".join(
-        f"(?P<{kind}>{'|'.join(sorted(words, key=len, reverse=True))})"
+        f"(?P<{kind}>{'|'.join(words)})"
         for kind, words in (("none", CJK_NO_NEGATION), ("weak", CJK_EXCLUSIONS), ("strong", CJK_NEGATIONS))
     )
 )
 _CJK_TRAILING = word_set("禁用 停用 关闭 屏蔽 關閉 なし なしで 없이 ない")
-_CJK_FUNCTION = re.compile("|".join(map(re.escape, sorted(CJK_FUNCTION, key=len, reverse=True))))
+_CJK_FUNCTION = re.compile("|".join(CJK_FUNCTION))
 
 
 class Token(NamedTuple):
     """A word, a run of Chinese, Japanese or Korean characters, or a break between phrases.
 
-    ``at`` counts words; a run or break has the place of the word after it.
+    ``at`` counts words; a run or break has the place of the word after it. ``in_name`` marks the words
+    of an identifier.
     """
 
     kind: Literal["word", "cjk", "break"]
     text: str
     at: int
     function: bool
+    in_name: bool = False
 
 
 class Denial(NamedTuple):
@@ -75,8 +75,8 @@ def _denial(tokens: list[Token], position: int) -> Denial | None:
     mark, start = tokens[position].text, position + 1
     if start < len(tokens) and (phrase := PHRASES.get((mark, tokens[start].text))):
         mark, start = phrase, start + 1
-    strong = mark in NEGATIONS
-    if not (strong or mark in EXCLUSIONS or mark in TRAILING):
+    strong = mark in NEGATIONS and not tokens[position].in_name
+    if not (mark in NEGATIONS or mark in EXCLUSIONS or mark in TRAILING):
         return None
     limit = _VERBAL_SCOPE if mark in _VERBAL else _SCOPE
     follows = start < len(tokens) and tokens[start].kind != "break" and not tokens[start].function
@@ -87,14 +87,24 @@ def _denial(tokens: list[Token], position: int) -> Denial | None:
     if mark == "off":
         return None
     scope = _scope(tokens[start:], limit)
-    if mark in _VERBAL | {"no"} and scope and scope[0].text in SYMPTOMS:
+    if position and mark in _VERBAL | {"no"} and _is_complaint(tokens[start:]):
         return None
     return _made(scope, strong=strong)
 
 
+def _is_complaint(tokens: list[Token]) -> bool:
+    """Tell "not working on mobile" from "not working copies"."""
+    content = next((i for i, token in enumerate(tokens) if not token.function), None)
+    if content is None or tokens[content].text not in SYMPTOMS:
+        return False
+    return content + 1 == len(tokens) or tokens[content + 1].function
+
+
 def _scope(tokens: list[Token], limit: int) -> list[Token]:
-    """Take the phrase at the front: content words up to a function word or a break."""
+    """Take the phrase at the front: content words up to a break or to the function word that ends it."""
     scope: list[Token] = []
+    light: list[Token] = []
+    lead = 0
     for token in tokens:
         if token.kind == "break":
             break
@@ -102,13 +112,16 @@ def _scope(tokens: list[Token], limit: int) -> list[Token]:
             scope.append(token)
             break
         if token.function:
-            if scope or token.text not in _ARTICLES:
+            lead += 1
+            if scope or lead > _LEAD:
                 break
-        elif token.text not in LIGHT_WORDS and token.text not in NEGATIONS:
+        elif token.text in LIGHT_WORDS:
+            light.append(token)
+        elif token.text not in NEGATIONS:
             scope.append(token)
         if len(scope) == limit:
             break
-    return scope
+    return scope or light
 
 
 def _made(scope: list[Token], *, strong: bool) -> Denial | None:

@@ -10,6 +10,11 @@ def word_set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def phrases(text: str) -> tuple[str, ...]:
+    """Return the phrases of a table, the longest first, so that a pattern made of them prefers it."""
+    return tuple(sorted(text.split(), key=len, reverse=True))
+
+
 FUNCTION_WORDS = word_set(
     """
     a an the this that these those such some any each every all both either neither other another
@@ -46,19 +51,19 @@ LIGHT_WORDS = word_set(
 )
 """Enabling is the unmarked case: what is told about a thing is told of the thing switched on."""
 
-CJK_FUNCTION = (
+CJK_FUNCTION = phrases(
     "为什么 怎么样 怎么办 怎么 怎样 如何 什么 为何 哪些 哪个 哪里 是否 能否 可否 可以 能够 某些 某个 一些 一个 一种 "
     "有些 以及 或者 并且 而且 还是 但是 因为 所以 如果 用于 通过 进行 关于 对于 "
     "為什麼 怎麼樣 怎麼 怎樣 什麼 "
     "について ください ための する した して です ます には では から まで による および とは "
     "에서 으로 하는 방법 어떻게 "
     "的 了 吗 呢 吧 么 与 和 或 及 而 把 被 将 與 嗎 を が は の に へ で と も"
-).split()
+)
 """Phrases that end a run of characters, like white space. Single characters stand here only when they are hardly
 ever part of a longer word of the trade."""
 
-CJK_LIGHT = (
+CJK_LIGHT = phrases(
     "最佳实践 解决方案 解决办法 使用方法 配置 设置 使用 用法 实现 方法 方式 步骤 教程 示例 例子 说明 详解 指南 入门 "
     "导致 引起 造成 内部 里面 问题 解决 方案 内容 部分 功能 相关 操作 处理 启用 开启 打开 避免 防止 設定 啟用 使い方 有効化 설정 사용 활성화"
-).split()
+)
 """Phrases that tell as little as the English light words."""

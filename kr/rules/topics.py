@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from kr.rules import keywords as kw
 from kr.rules.names import Name, has_cjk, name_in
-from kr.rules.opposites import CJK_POLES, POLES
+from kr.rules.opposites import CJK_POLES, POLES, positive_of
 from kr.rules.polarity import Denial, Token, denials, is_number
 from kr.rules.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, LIGHT_WORDS
 from kr.rules.words import singular, stem
@@ -29,21 +29,22 @@ _TOKEN = re.compile(
 _SEPARATORS = re.compile(r"[.:-]+")
 
 
-def _alternatives(phrases: tuple[str, ...] | list[str]) -> re.Pattern[str]:
-    return re.compile("|".join(map(re.escape, sorted(phrases, key=len, reverse=True))))
-
-
-_CJK_FUNCTION = _alternatives(CJK_FUNCTION)
-_CJK_LIGHT = _alternatives(CJK_LIGHT)
-_CJK_POLES = _alternatives(CJK_POLES)
+_CJK_FUNCTION = re.compile("|".join(CJK_FUNCTION))
+_CJK_LIGHT = re.compile("|".join(CJK_LIGHT))
+_CJK_POLES = re.compile("|".join(CJK_POLES))
 
 
 class Unit(NamedTuple):
-    """One content word: where it stands among all words, how it reads, and what it weighs."""
+    """One content word: where it stands among all words, how it reads, and what it weighs.
+
+    ``denies`` is the stem of what the word denies by its form (``uncontrolled``: that of ``controlled``), if it does.
+    """
 
     at: int
     text: str
     stem: str
+    plain: str
+    denies: str | None
     weight: float
 
 
@@ -69,36 +70,43 @@ class Topic:
     initials: dict[str, tuple[int, int]]
     poles: dict[int, frozenset[int]]
     """Axis of opposites: the ends of it that the topic speaks of."""
-
-    @property
-    def lexicon(self) -> frozenset[str]:
-        return self.stems | self.bigrams
+    lexicon: frozenset[str]
+    """Stems and bigrams."""
+    plains: frozenset[str]
+    """The words in the singular."""
+    deniers: tuple[Unit, ...]
+    """The words that deny by their form."""
 
 
 def topic_of(text: str) -> Topic:
     """Take ``text`` apart. The cost is bounded whatever its length: see ``keywords.MAX_CHARACTERS``."""
-    return _topic_of(kw.normalise(text))
+    return _topic_of(text[: kw.MAX_CHARACTERS])
 
 
 @lru_cache(maxsize=2048)
 def _topic_of(text: str) -> Topic:
-    tokens, names = _read(text)
+    tokens, names = _read(kw.normalise(text))
     words = [token.text for token in tokens if token.kind == "word"]
     units = _units(tokens, names)
     segments = tuple(
         _segment(part) for token in tokens if token.kind == "cjk" for part in _without_function(token.text)
     )
     found = denials(tokens)
+    stems = frozenset(unit.stem for unit in units)
+    pairs = frozenset(bigram for segment in segments for bigram in kw.bigrams(segment.text))
     return Topic(
         units=units,
         segments=segments,
         names=names,
         denials=found,
-        stems=frozenset(unit.stem for unit in units),
-        bigrams=frozenset(bigram for segment in segments for bigram in kw.bigrams(segment.text)),
+        stems=stems,
+        bigrams=pairs,
         joined=_joined(words),
         initials=_initials(units),
         poles=_poles(tokens, found),
+        lexicon=stems | pairs,
+        plains=frozenset(unit.plain for unit in units),
+        deniers=tuple(unit for unit in units if unit.denies),
     )
 
 
@@ -135,7 +143,8 @@ def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
             )
             for part in parts:
                 function = part in FUNCTION_WORDS and not (whole and part != parts[0])
-                tokens.append(Token("word", part, index, function=function))
+                in_name = name is not None and name.kind == "code" and part != "non"
+                tokens.append(Token("word", part, index, function=function, in_name=in_name))
                 index += 1
         else:
             tokens.append(Token("break", "", index, function=True))
@@ -152,10 +161,22 @@ def _units(tokens: list[Token], names: tuple[Name, ...]) -> tuple[Unit, ...]:
         for index in range(name.start, name.end)
     }
     return tuple(
-        Unit(token.at, token.text, stem(token.text), max(_weight(token.text), least.get(token.at, 0.0)))
+        _unit(token, least.get(token.at, 0.0))
         for token in tokens
         if token.kind == "word" and not token.function
     )[:MAX_WORDS]
+
+
+def _unit(token: Token, least: float) -> Unit:
+    positive = positive_of(token.text)
+    return Unit(
+        at=token.at,
+        text=token.text,
+        stem=stem(token.text),
+        plain=singular(token.text),
+        denies=stem(positive) if positive else None,
+        weight=max(_weight(token.text), least),
+    )
 
 
 def _weight(word: str) -> float:
