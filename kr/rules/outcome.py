@@ -71,10 +71,9 @@ def confidence(answers: Iterable[Answer], question: str, *, has_code: bool) -> C
 
 def agree(pages: Sequence[str], question: str) -> bool:
     """Tell whether two or more pages speak of the question: each holds at least half of its keywords."""
-    from kr.rules.keywords import keywords
-    from kr.rules.passages import words_of
+    from kr.rules.corpus import words_of
 
-    asked = set(keywords(question))
+    asked = words_of(question)
     if not asked:
         return False
     speaking = (page for page in pages if 2 * len(asked & words_of(page)) >= len(asked))

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from kr.rules.corpus import words_of
 from kr.rules.inline import plain_line, safe_url
 from kr.rules.markdown import MAX_CHARS, Block, split
 from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS
@@ -18,7 +19,6 @@ from kr.values import Answer, Passage
 MAX_SOURCES = 30
 _MAX_TOTAL = 1_000_000  # characters of one answer that are read
 _MAX_UNIT = 3000
-_CHUNK = 4000  # what keywords() looks at
 _SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=\S)|(?<=[。！？])")
 _ITEM = re.compile(r"^\s*(?:[-*+]|\d+\\?[.)])\s+", re.MULTILINE)
 _CAVEAT = re.compile(
@@ -76,7 +76,7 @@ class _Reader:
     units: list[Unit] = field(default_factory=list)
     omitted: list[str] = field(default_factory=list)
     left: int = _MAX_TOTAL
-    seen: set[tuple[Block, ...]] = field(default_factory=set)
+    seen: set[tuple[str | None, tuple[Block, ...]]] = field(default_factory=set)
 
     def read(self, passage: Passage) -> None:
         origin = self._origin(passage)
@@ -89,16 +89,19 @@ class _Reader:
         self.left -= len(text)
         title = plain_line(passage.title or "", 200) or None
         for heading, blocks in _units(split(text), title):
-            if blocks not in self.seen:
-                self.seen.add(blocks)
+            if (heading, blocks) not in self.seen:
+                self.seen.add((heading, blocks))
                 words = words_of("\n".join([heading or "", *(block.text for block in blocks)]))
                 self.units.append(Unit(origin=origin, heading=heading, blocks=blocks, words=words))
 
     def _origin(self, passage: Passage) -> Origin | None:
-        url = safe_url(passage.url) or safe_url(self.answer.url)
-        address = url or "no address"
-        if not url and self.answer.source == LOCAL_DOCS:
-            address = plain_line(passage.url or self.answer.url or passage.title or address, 200)
+        url = safe_url(passage.url)
+        if self.answer.source == LOCAL_DOCS and not url:
+            # The place inside the package; its home page is not where the text was read.
+            address = plain_line(passage.url or passage.title or "the installed package", 300)
+        else:
+            url = url or safe_url(self.answer.url)
+            address = url or "no address"
         if address not in self.origins:
             if len(self.origins) == MAX_SOURCES:
                 return None
@@ -137,8 +140,10 @@ def ranked(units: Sequence[Unit], weight: Mapping[str, float]) -> list[Unit]:
     """Return the units that speak of the question, the best first.
 
     Context7 and DeepWiki answer the question itself, so all of theirs stay; of a page, what shares no
-    keyword with the question goes, unless nothing does.
+    keyword with the question goes, unless nothing does. Installed documentation comes ranked.
     """
+    if any(unit.origin.source == LOCAL_DOCS for unit in units):
+        return list(units)
     scored = [(score(unit.words, weight) + _in_heading(unit, weight), unit) for unit in units]
     kept = [
         (points, unit) for points, unit in scored if points > 0 or unit.origin.source in {CONTEXT7, DEEPWIKI}
@@ -168,14 +173,6 @@ def caveats(units: Sequence[Unit], weight: Mapping[str, float], count: int) -> l
     ]
     best = sorted(found, key=lambda item: -item[0])[:count]
     return _cleaned((origin, sentence) for _, _, origin, sentence in sorted(best, key=lambda item: item[1]))
-
-
-def words_of(text: str) -> frozenset[str]:
-    """Return the keywords of a text of any length."""
-    from kr.rules.keywords import keywords
-
-    chunks = (text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK))
-    return frozenset(word for chunk in chunks for word in keywords(chunk, limit=_CHUNK))
 
 
 def _units(blocks: Iterable[Block], title: str | None) -> Iterator[tuple[str | None, tuple[Block, ...]]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from kr.rules.baseline import SKELETON_MARK, carried_over
-from kr.rules.inline import as_paragraph, plain_line
+from kr.rules.inline import as_paragraph, plain_line, safe_url
 from kr.rules.markdown import quote, render_all, split
 from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence
 from kr.rules.passages import Material, Origin, Unit, best_sentences, caveats, ranked, read_answer, weights
@@ -121,6 +121,9 @@ def _researched(
         ),
     }
     urls = [origin.url for origin in material.origins if origin.url]
+    home = safe_url(answer.url)
+    if home and not urls:
+        urls = [home]
     shape = _shape(query, today, level, urls, sections)
     origin: ReportOrigin = "installed" if answer.source == LOCAL_DOCS else "researched"
     return Report(text=write_shape(shape), confidence=level, origin=origin)

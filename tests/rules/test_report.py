@@ -163,18 +163,34 @@ def test_notes_are_told() -> None:
     assert "- deepwiki: timed out ## Summary\n" in text
 
 
-def test_installed_docs_say_where_they_come_from() -> None:
+def test_installed_docs_say_where_they_come_from_and_keep_their_order() -> None:
     answer = Answer(
         source="local_docs",
         version="8.1.7",
-        passages=(Passage(text="Configure virtual scrolling of rows.", title="click/README.md"),),
+        url="https://click.example/",
+        passages=(
+            Passage(text="Something <b>else</b> first.", title="Usage", url="click 8.1.7, README.md: Usage"),
+            Passage(
+                text="Configure virtual scrolling of rows.", title="Rows", url="click 8.1.7, docs/[rows].md"
+            ),
+        ),
     )
     report = _build(answer)
     sections = _assert_template(report.text)
     assert (report.origin, report.confidence) == ("installed", "low")
-    assert sections["Source Attribution"] == "- Source 1: click/README.md (via local_docs)"
-    assert "**Sources:** none\n" in report.text
+    assert sections["Source Attribution"].splitlines() == [
+        "- Source 1: click 8.1.7, README.md: Usage (via local_docs)",
+        "- Source 2: click 8.1.7, docs/[rows].md (via local_docs)",
+    ]
+    assert "**Sources:** https://click.example/\n" in report.text
+    assert sections["Details"].index("Something else first.") < sections["Details"].index("Configure")
     assert "8.1.7" in sections["Caveats & Version-Specific Notes"]
+
+
+def test_sources_are_none_without_an_address() -> None:
+    report = _build(Answer(source="deepwiki", passages=(Passage(text="Rows scroll."),)))
+    assert "**Sources:** none\n" in report.text
+    assert "- Source 1: no address (via deepwiki)" in report.text
 
 
 def test_a_synthesis_is_quoted_and_told() -> None:
