@@ -1,5 +1,6 @@
 """The frameworks and versions that a project's dependency files name (SPEC 6.4)."""
 
+import logging
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,6 +9,8 @@ from kr.projects.folder import Folder
 from kr.projects.model import UNKNOWN, Dependency, Found, Inventory
 
 __all__ = ["Dependency", "Found", "find_dependencies", "version_of"]
+
+logger = logging.getLogger(__name__)
 
 _LOCKS = frozenset(
     {
@@ -50,14 +53,18 @@ def version_of(project_dir: Path, framework: str, environ: Mapping[str, str] | N
 
     The exact version of a lock file first, then the text of the manifest, then the version installed in
     ``node_modules`` or the Python environment. ``spring-boot`` also fits its starters and its parent,
-    ``angular`` also ``@angular/core``, ``mybatis-plus`` its Spring Boot starter; a longer name is never taken for a shorter one. ``environ`` tells the
-    Python environment, the process's own when it is left out.
+    ``angular`` also ``@angular/core``, ``mybatis-plus`` its Spring Boot starter; a longer name is never taken
+    for a shorter one. ``environ`` tells the Python environment, the process's own when it is left out. Files
+    that can't be used are told in the log.
     """
     import os
 
     from kr.projects.installed import find_installed
 
-    rows = [(_fit(d, framework), _certainty(d), not d.direct, d) for d in find_dependencies(project_dir)[0]]
+    found = find_dependencies(project_dir)
+    for warning in found.warnings:
+        logger.warning("%s", warning)
+    rows = [(_fit(d, framework), _certainty(d), not d.direct, d) for d in found.dependencies]
     fitting = [row for row in rows if row[0] is not None and row[3].version != UNKNOWN]
     if fitting:
         return min(fitting, key=lambda row: (row[0], row[2], row[1]))[3].version

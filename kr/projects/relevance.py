@@ -137,43 +137,62 @@ def question_terms(framework: str, question: str, topic: str) -> list[Term]:
 
 
 def rank(
-    texts: Sequence[tuple[str, str]], terms: Sequence[Term], *, expired: Callable[[], bool]
-) -> list[Scored]:
+    texts: Sequence[tuple[str, str]],
+    terms: Sequence[Term],
+    *,
+    expired: Callable[[], bool],
+    rarity: Sequence[float] | None = None,
+) -> tuple[list[Scored], list[float]]:
     """Rank ``(title, text)`` pairs, best first; those that hold no term are left out.
 
-    ``expired`` is asked now and then; once it is true, the rest is not looked at.
+    ``expired`` is asked now and then; once it is true, the rest is not looked at. Also returned is how rare
+    each term is among the texts; given as ``rarity``, it is taken instead, so that a selection of a larger
+    number of texts is ranked as its parts of the whole.
     """
-    counted: list[tuple[int, dict[int, int], dict[int, int], int]] = []
+    counted: list[_Counted] = []
     for index, (title, text) in enumerate(texts):
         if index % 64 == 63 and expired():
             break
         head, body = title.casefold(), text.casefold()
         counts = {i: n for i, term in enumerate(terms) if (n := _count(term, body))}
-        titles = {i: n for i, term in enumerate(terms) if (n := _count(term, head))}
-        counted.append((index, counts, titles, len(body)))
-    if not counted:
-        return []
-    average = sum(length for *_, length in counted) / len(counted) + 1
-    rarity = [_rarity(i, counted) * term.weight for i, term in enumerate(terms)]
-    whole = sum(sorted(rarity, reverse=True)[:6]) or 1.0
-    scored = []
-    for index, counts, titles, length in counted:
-        held = counts.keys() | titles.keys()
-        if not held:
-            continue
-        norm = 1.2 * (0.4 + 0.6 * length / average)
-        score = sum(rarity[i] * n * 2.2 / (n + norm) for i, n in counts.items())
-        score += _TITLE_WEIGHT * sum(
-            max(rarity[i], terms[i].weight) * _closeness(texts[index][0], terms[i])
-            for i in titles
-            if terms[i].is_main
-        )
-        score += _LABEL_WEIGHT * sum(rarity[i] for i in counts if terms[i].label.search(texts[index][1]))
-        coverage = sum(rarity[i] for i in held) / whole
-        said = frozenset(i for i in held if terms[i].is_main)
-        titled = any(terms[i].is_main for i in titles)
-        scored.append(Scored(index, score * (0.5 + min(coverage, 1.0)) * _substance(length), said, titled))
-    return sorted(scored, key=lambda s: (-s.score, s.index))
+        titles = frozenset(i for i, term in enumerate(terms) if _count(term, head))
+        counted.append(_Counted(index, counts, titles, len(body)))
+    rare = list(rarity) if rarity is not None else [_rarity(i, counted) for i in range(len(terms))]
+    average = sum(row.length for row in counted) / (len(counted) or 1) + 1
+    scored = [
+        _score(row, *texts[row.index], terms, rare, average) for row in counted if row.counts or row.titles
+    ]
+    return sorted(scored, key=lambda s: (-s.score, s.index)), rare
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    index: int
+    counts: dict[int, int]
+    titles: frozenset[int]
+    length: int
+
+
+def _score(
+    row: _Counted, named: tuple[str, str], terms: Sequence[Term], *, rarity: Sequence[float], average: float
+) -> Scored:
+    title, text = named
+    weights = [rare * term.weight for rare, term in zip(rarity, terms, strict=True)]
+    norm = 1.2 * (0.4 + 0.6 * row.length / average)
+    score = sum(weights[i] * n * 2.2 / (n + norm) for i, n in row.counts.items())
+    titled = [i for i in row.titles if terms[i].is_main]
+    score += _TITLE_WEIGHT * sum(
+        max(weights[i], terms[i].weight) * _closeness(title, terms[i]) for i in titled
+    )
+    score += _LABEL_WEIGHT * sum(weights[i] for i in row.counts if terms[i].label.search(text))
+    held = row.counts.keys() | row.titles
+    coverage = sum(weights[i] for i in held) / (sum(sorted(weights, reverse=True)[:6]) or 1.0)
+    return Scored(
+        index=row.index,
+        score=score * (0.5 + min(coverage, 1.0)) * _substance(row.length),
+        said=frozenset(i for i in held if terms[i].is_main),
+        titled=bool(titled),
+    )
 
 
 def answers(best: Iterable[Scored], terms: Sequence[Term]) -> bool:
@@ -191,9 +210,9 @@ def answers(best: Iterable[Scored], terms: Sequence[Term]) -> bool:
     )
 
 
-def holds_any(text: str, terms: Sequence[Term]) -> int:
-    """Return how often the terms' stems stand in a case-folded text, each counted five times at most."""
-    return sum(min(text.count(term.stem), 5) for term in terms)
+def mentions(text: str, terms: Sequence[Term]) -> float:
+    """Return how much of the terms a case-folded text holds, quickly and roughly; 0 when nothing."""
+    return sum(min(text.count(term.stem), 5) * term.weight**3 for term in terms)
 
 
 def _term(word: str, weight: float, *, is_main: bool) -> Term:
@@ -221,8 +240,8 @@ def _count(term: Term, text: str) -> int:
     return len(term.pattern.findall(text)) if term.stem in text else 0
 
 
-def _rarity(index: int, counted: Sequence[tuple[int, dict[int, int], dict[int, int], int]]) -> float:
-    held = sum(1 for _, counts, titles, _ in counted if index in counts or index in titles)
+def _rarity(term: int, counted: Sequence[_Counted]) -> float:
+    held = sum(term in row.counts or term in row.titles for row in counted)
     return math.log(1 + (len(counted) - held + 0.5) / (held + 0.5))
 
 

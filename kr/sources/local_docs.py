@@ -23,7 +23,7 @@ _SOURCE_SECONDS = 3.0
 _SECONDS = 10.0
 _RENDERED = 30
 _PER_TITLE = 3
-_LEAST_OF_BEST = 0.15
+_LEAST_OF_BEST = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _passages(package: "InstalledPackage", terms: "list[Term]", deadline: float)
         return time.monotonic() >= until
 
     pieces = [*_sections(package, expired), *_docstrings(package, terms, deadline)]
-    first = rank([(p.title, p.text) for p in pieces], terms, expired=expired)
+    first, rarity = rank([(p.title, p.text) for p in pieces], terms, expired=expired)
     if not answers(first, terms):
         return ()
     shown: list[_Piece] = []
@@ -101,7 +101,7 @@ def _passages(package: "InstalledPackage", terms: "list[Term]", deadline: float)
         if not expired():
             shown += _rendered(pieces[row.index])
     # Ranked once more: a long docstring has become several pieces, of which one answers.
-    second = rank([(p.title, p.text) for p in shown], terms, expired=lambda: False)
+    second, _ = rank([(p.title, p.text) for p in shown], terms, expired=lambda: False, rarity=rarity)
     enough = second[0].score * _LEAST_OF_BEST if second else 0.0
     return _best([shown[row.index] for row in second if row.score >= enough], package)
 
@@ -173,10 +173,10 @@ def _docstrings(package: "InstalledPackage", terms: "list[Term]", deadline: floa
     from kr.projects.docstrings import parse_source
     from kr.projects.folder import Unreadable, read_bytes
     from kr.projects.jsdoc import parse_declarations
-    from kr.projects.relevance import holds_any
+    from kr.projects.relevance import mentions
 
     until = min(deadline, time.monotonic() + _SOURCE_SECONDS)
-    found: list[tuple[int, str, str]] = []
+    found: list[tuple[float, str, str]] = []
     room = _MAX_SOURCES
     for path in package.sources:
         try:
@@ -187,9 +187,9 @@ def _docstrings(package: "InstalledPackage", terms: "list[Term]", deadline: floa
             continue
         room -= len(data)
         text = data.decode("utf-8", errors="replace")
-        mentions = holds_any(text.casefold(), terms)
-        if mentions:
-            found.append((mentions, path.relative_to(package.root).as_posix(), text))
+        mentioned = mentions(text.casefold(), terms)
+        if mentioned:
+            found.append((mentioned, path.relative_to(package.root).as_posix(), text))
         if time.monotonic() >= until:
             break
     found.sort(key=lambda row: -row[0])
