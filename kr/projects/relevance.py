@@ -160,7 +160,9 @@ def rank(
     rare = list(rarity) if rarity is not None else [_rarity(i, counted) for i in range(len(terms))]
     average = sum(row.length for row in counted) / (len(counted) or 1) + 1
     scored = [
-        _score(row, *texts[row.index], terms, rare, average) for row in counted if row.counts or row.titles
+        _score(row, texts[row.index], terms, rarity=rare, average=average)
+        for row in counted
+        if row.counts or row.titles
     ]
     return sorted(scored, key=lambda s: (-s.score, s.index)), rare
 
