@@ -20,7 +20,7 @@ from kr.values import Answer, Query, ServerConfig
 if TYPE_CHECKING:
     from kr.rules.persona import Persona
     from kr.rules.report import Synthesis
-    from kr.settings.model import Server
+    from kr.settings.servers import Server
 
 _PROBE_SECONDS = 60.0
 

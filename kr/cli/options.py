@@ -10,6 +10,21 @@ import click
 if TYPE_CHECKING:
     from kr.app import App
 
+
+class Typed(click.ParamType[str]):
+    """Text from the command line: UTF-8 whatever the locale says, which in a C locale knows ASCII alone."""
+
+    name = "text"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - click's signature
+        """Read the bytes that were typed; what is no UTF-8 shows as a replacement character."""
+        import os
+
+        text = str(value)
+        return text if text.isascii() else os.fsencode(text).decode(errors="replace")
+
+
+TEXT = Typed()
 Format = Literal["yaml", "json", "text"]
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -5,7 +5,7 @@ from typing import IO, Any
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import TEXT, common, common_options, open_app
 from kr.cli.render import emit, wants_text
 from kr.documents import LIMIT
 
@@ -19,8 +19,8 @@ Examples:
 
 
 @click.command("research", epilog=_EPILOG)
-@click.argument("framework", required=False)
-@click.argument("question", required=False)
+@click.argument("framework", type=TEXT, required=False)
+@click.argument("question", type=TEXT, required=False)
 @click.option(
     "--request",
     "document",
@@ -31,10 +31,12 @@ Examples:
 @click.option(
     "--framework-version", help="Version in use. Default: read from the project's dependency files."
 )
-@click.option("--topic", help="What it is about, in a few words. Default: from the question.")
-@click.option("--tag", multiple=True, help="A tag to match other requests by; may be given several times.")
-@click.option("--story-key", help="The story that pays for it, such as 3-1.")
-@click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
+@click.option("--topic", type=TEXT, help="What it is about, in a few words. Default: from the question.")
+@click.option(
+    "--tag", type=TEXT, multiple=True, help="A tag to match other requests by; may be given several times."
+)
+@click.option("--story-key", type=TEXT, help="The story that pays for it, such as 3-1.")
+@click.option("--session-id", type=TEXT, help="The session that the story belongs to. Default: a new one.")
 @click.option(
     "--max-calls",
     type=click.IntRange(min=0),

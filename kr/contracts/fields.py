@@ -17,6 +17,7 @@ PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e
 """The legal phase tags (seed 000, input schema)."""
 
 _STORY_KEY = re.compile(r"[0-9]+-[0-9]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATORS = "\u2028\u2029"
 _COUNT = re.compile(r"0|[1-9][0-9]*")
 _LARGEST_COUNT = 10**9
@@ -38,6 +39,8 @@ def worded(message: str) -> PydanticCustomError:
 def as_text(value: object) -> str:
     """Take a scalar as text; refuse lists and mappings. Booleans and numbers read as YAML writes them."""
     if isinstance(value, str):
+        if not value.isascii() and _SURROGATE.search(value):
+            raise bad("is no valid Unicode text")
         return value
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -49,6 +49,8 @@ class ReportFiles:
         """Return whether nothing can be written at a path: a folder or device, or a path that leaves the base."""
         try:
             relative = _parts(path)
+        except UnicodeEncodeError:  # a locale without these letters: the write itself will say so
+            return False
         except ValueError:
             return True
         try:
@@ -200,6 +202,7 @@ def _parts(path: str) -> PurePosixPath:
     relative = PurePosixPath(path)
     if not relative.parts or relative.is_absolute() or ".." in relative.parts or "\0" in path or "\\" in path:
         raise ValueError("the path leaves the knowledge base")
+    os.fsencode(path)
     return relative
 
 
@@ -219,5 +222,5 @@ def _opened(stack: ExitStack, descriptor: int) -> int:
 
 
 def _unwritable(path: Path, exc: OSError | ValueError) -> ReportUnwritable:
-    reason = exc.strerror if isinstance(exc, OSError) else str(exc)
+    reason = (exc.strerror or str(exc)) if isinstance(exc, OSError) else str(exc)
     return ReportUnwritable(f"{path}: the report can't be written: {reason}")

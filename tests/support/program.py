@@ -99,7 +99,11 @@ class Project:
             return app.research_document(data, **options).plain()
 
     def run(
-        self, *arguments: str, stdin: str | bytes = b"", timeout: float = 60, **more: str
+        self,
+        *arguments: str,
+        stdin: str | bytes = b"",
+        timeout: float = 60,
+        more: Mapping[str, str] | None = None,
     ) -> "subprocess.CompletedProcess[bytes]":
         """Run the program as a process of its own."""
         return subprocess.run(
@@ -107,7 +111,7 @@ class Project:
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
             cwd=self.root,
-            env=self.environ(**more),
+            env=self.environ(**more or {}),
             timeout=timeout,
             check=False,
         )
@@ -115,7 +119,7 @@ class Project:
     def ask(self, document: Mapping[str, Any] | str, *arguments: str, **more: str) -> dict[str, Any]:
         """Run ``kr research --request - --format json`` and read its answer."""
         text = document if isinstance(document, str) else json.dumps(document)
-        done = self.run("research", "--request", "-", "--format", "json", *arguments, stdin=text, **more)
+        done = self.run("research", "--request", "-", "--format", "json", *arguments, stdin=text, more=more)
         assert b"Traceback" not in done.stderr, done.stderr.decode()
         answer: dict[str, Any] = json.loads(done.stdout)
         assert done.returncode == (1 if answer["status"] == "failure" else 0)
@@ -127,4 +131,5 @@ class Project:
             return connection.execute(statement, parameters).fetchall()
 
     def report(self, answer: Mapping[str, Any]) -> str:
-        return (self.base / answer["results"]["report_path"]).read_text(encoding="utf-8")
+        path: str = answer["results"]["report_path"]
+        return (self.base / path).read_text(encoding="utf-8")

@@ -1,0 +1,277 @@
+"""``kr research`` as a process: forms, output, exit status, and what stands on which stream."""
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.mcp_servers import Scenario, StandIn, context7_server
+from tests.support.program import Project, request
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def context7(project: Project) -> Iterator[StandIn]:
+    with context7_server() as server:
+        project.use_context7(server.url)
+        yield server
+
+
+def test_yaml_on_a_pipe_and_nothing_else(project: Project, context7: StandIn) -> None:
+    done = project.run("research", "--request", "-", stdin=yaml.safe_dump(request()))
+    assert (done.returncode, done.stderr) == (0, b"")
+    answer = yaml.safe_load(done.stdout)
+    assert list(answer)[:4] == ["status", "story_key", "mode", "session_id"]
+    assert (answer["status"], answer["story_key"]) == ("success", "3-1")
+    assert context7.calls()
+
+
+def test_json_is_asked_for_before_or_after_the_command(project: Project) -> None:
+    before = project.run("--format", "json", "research", "--request", "-", stdin=json.dumps(request()))
+    after = project.run("research", "--format", "json", "--request", "-", stdin=json.dumps(request()))
+    assert json.loads(before.stdout)["status"] == json.loads(after.stdout)["status"] == "degraded"
+
+
+def test_a_request_from_a_file(project: Project) -> None:
+    (project.root / "ask.yaml").write_text(yaml.safe_dump(request()))
+    done = project.run("research", "--request", "ask.yaml")
+    assert yaml.safe_load(done.stdout)["session_id"] == "s-1"
+
+
+def test_the_terminal_form_derives_the_rest(project: Project, context7: StandIn) -> None:
+    (project.root / "package.json").write_text('{"name": "x", "dependencies": {"vue": "^3.5.2"}}')
+    done = project.run("research", "vue", "How do I make an option repeatable?")
+    answer = yaml.safe_load(done.stdout)
+    assert (answer["status"], answer["story_key"]) == ("success", "0-0")
+    ((version, topic, tags),) = project.sql("SELECT framework_version, topic, tags FROM entries")
+    assert version == "^3.5.2"
+    assert "repeatable" in topic
+    assert json.loads(tags)
+    again = yaml.safe_load(project.run("research", "Vue", "Make an option repeatable!").stdout)
+    assert again["status"] == "cache-hit"
+    assert again["session_id"] != answer["session_id"]
+    assert len(context7.calls()) == 2
+
+
+def test_a_broken_package_json_is_a_warning(project: Project) -> None:
+    (project.root / "package.json").write_text('{"name": ')
+    done = project.run("research", "vue", "How do I make an option repeatable?")
+    assert done.returncode == 0
+    assert b"package.json" in done.stderr
+    assert project.sql("SELECT framework_version FROM entries") == [("unknown",)]
+
+
+def test_the_terminal_form_takes_everything_outright(project: Project, context7: StandIn) -> None:
+    options = "--framework-version 2.10 --topic slots --tag a --tag b --story-key 7-7 --session-id s --max-calls 1 --timeout 9"
+    answer = yaml.safe_load(project.run("research", "vue", "What is a slot?", *options.split()).stdout)
+    assert (answer["story_key"], answer["session_id"], answer["results"]["budget_remaining"]) == (
+        "7-7",
+        "s",
+        0,
+    )
+    assert project.sql("SELECT framework_version, topic, tags FROM entries") == [
+        ("2.10", "slots", '["a", "b"]')
+    ]
+    assert context7.calls()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["research"],
+        ["research", "vue"],
+        ["research", "vue", "q", "--request", "-"],
+        ["research", "--request", "-", "--topic", "x"],
+        ["research", "--request", "missing.yaml"],
+        ["research", "vue", "q", "--max-calls", "-1"],
+        ["research", "vue", "q", "--max-calls", "x"],
+        ["research", "vue", "q", "--nope"],
+        ["--format", "xml", "research", "vue", "q"],
+        ["nope"],
+        ["research", "vue", "q", "--config", "missing.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_is_status_two_with_a_hint(project: Project, arguments: list[str]) -> None:
+    done = project.run(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Traceback" not in done.stderr
+    assert len(done.stderr) > 20
+
+
+def test_failure_is_status_one_with_the_envelope_on_standard_output(project: Project) -> None:
+    done = project.run("research", "--request", "-", stdin="story_key: 3-1\nmode: 7\n")
+    assert done.returncode == 1
+    answer = yaml.safe_load(done.stdout)
+    assert (answer["status"], answer["mode"], answer["results"]) == ("failure", "7", None)
+    assert answer["errors"][0]["message"].startswith("Invalid mode")
+
+
+def test_unknown_keys_are_named_on_standard_error(project: Project) -> None:
+    done = project.run("research", "--request", "-", stdin=json.dumps({**request(), "urgency": "high"}))
+    assert b"urgency" in done.stderr
+    assert b"urgency" not in done.stdout
+
+
+def test_a_wrong_setting_names_file_key_and_what_is_allowed(project: Project) -> None:
+    (project.root / "kr.yaml").write_text("knowledge_research: {max_entries: many}\n")
+    done = project.run("research", "vue", "q")
+    assert (done.returncode, done.stdout) == (2, b"")
+    message = done.stderr.decode()
+    assert "kr.yaml" in message
+    assert "knowledge_research.max_entries" in message
+    assert "Traceback" not in message
+
+
+def test_python_dash_m_kr_and_the_help(project: Project) -> None:
+    text = project.run("--help").stdout.decode()
+    assert "research" in text
+    assert "Examples:" in text
+    assert "Examples:" in project.run("research", "--help").stdout.decode()
+
+
+def test_a_reader_that_closes_early_gets_no_traceback(project: Project) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kr", "research", "--request", "-", "--include-report"],
+        cwd=project.root,
+        env=project.environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdin.write(json.dumps(request()).encode())
+    process.stdin.close()
+    assert process.stderr is not None
+    with process.stderr:
+        assert b"Traceback" not in process.stderr.read()
+    process.wait(30)
+
+
+def test_chinese_survives_a_c_locale(project: Project) -> None:
+    answer = project.ask(request(topic="虚拟滚动配置", tags=["虚拟滚动"]), LC_ALL="C")
+    assert answer["results"]["report_path"] == "frameworks/vue/虚拟滚动配置.md"
+
+
+def test_a_locale_without_chinese_degrades(project: Project) -> None:
+    strict = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    answer = project.ask(request(topic="虚拟滚动配置", tags=["虚拟滚动"]), **strict)
+    assert (answer["status"], answer["results"]["index_updated"]) == ("degraded", False)
+    assert answer["errors"]
+    done = project.run("research", "vue", "虚拟滚动", "--topic", "scrolling", more=strict)
+    assert done.returncode == 0
+    assert "虚拟滚动" in next(project.base.glob("frameworks/vue/scrolling.md")).read_text(encoding="utf-8")
+
+
+def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) -> None:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kr", "research", "vue", "How do I make an option repeatable?"],
+        cwd=project.root,
+        env=project.environ(TERM="xterm"),
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    seen = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            seen += chunk
+    except OSError:  # how a pseudo-terminal says that the other side has gone
+        pass
+    os.close(leader)
+    assert process.wait(30) == 0
+    text = seen.decode()
+    assert "asking context7" in text
+    assert "success" in text
+    assert "## Summary" in text
+    assert "story_key" not in text
+    assert context7.calls()
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_gives_back_what_was_reserved(project: Project, number: signal.Signals, status: int) -> None:
+    with context7_server(Scenario(delay=60)) as server:
+        project.use_context7(server.url)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "kr", "research", "--request", "-"],
+            cwd=project.root,
+            env=project.environ(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(request()).encode())
+        process.stdin.close()
+        give_up = time.monotonic() + 30
+        while not [call for call in server.calls() if call.tool] and time.monotonic() < give_up:
+            time.sleep(0.05)
+        assert project.sql("SELECT count(*) FROM reservations") == [(1,)]
+        process.send_signal(number)
+        assert process.wait(10) == status
+        assert process.stdout is not None
+        assert process.stderr is not None
+        with process.stdout, process.stderr:
+            assert process.stdout.read() == b""
+            assert b"Traceback" not in process.stderr.read()
+    assert project.sql("SELECT count(*) FROM reservations") == [(0,)]
+    assert project.sql("SELECT count(*) FROM leases") == [(0,)]
+    assert not list(project.base.glob("**/*.md"))
+    assert not list(project.base.glob("**/.kr-tmp-*"))
+
+
+def test_a_hit_loads_no_network(project: Project, context7: StandIn) -> None:
+    project.ask(request())
+    code = (
+        "import sys, json, kr.cli.main as m; status = m.main(['research', '--request', 'ask.json']);"
+        "heavy = {'mcp', 'httpx', 'httpx2', 'alembic', 'docutils', 'markdown_it'} & set(sys.modules);"
+        "sys.exit(f'loaded {sorted(heavy)}' if heavy else status)"
+    )
+    (project.root / "ask.json").write_text(json.dumps(request()))
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"cache-hit" in done.stdout
+    assert context7.calls()
+
+
+def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    (project.root / "kr.yaml").unlink()
+    first = yaml.safe_load(project.run("init").stdout)
+    assert [item["state"] for item in first["files"]] == ["created", "created"]
+    text = (project.root / "kr.yaml").read_text()
+    second = yaml.safe_load(project.run("init").stdout)
+    assert [item["state"] for item in second["files"]] == ["exists", "exists"]
+    assert (project.root / "kr.yaml").read_text() == text
+    answer = project.ask(request())
+    assert "persona_load_failed: using lean persona" not in answer["results"]["degradation_notes"]
+
+
+def test_init_says_what_to_add_to_a_file_that_is_there(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    (project.root / "kr.yaml").write_text("knowledge_research: {max_entries: 5}\n")
+    done = yaml.safe_load(project.run("init").stdout)
+    assert any("knowledge_researcher_persona: lean" in hint for hint in done["hints"])
+    assert (project.root / "kr.yaml").read_text() == "knowledge_research: {max_entries: 5}\n"
