@@ -32,7 +32,7 @@ SKELETON_MARK = "[No research results available, manual research required]"
 
 _NOTES = "Notes on this copy:"
 _OLD_NOTES = re.compile(rf"^{_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
-_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*\n*", re.MULTILINE)
+_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
 _OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
 _HEAD_BYTES = 16 * 1024
 
@@ -43,24 +43,29 @@ def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> s
     A report that does not follow the template, or holds what kr would not have written, is quoted whole.
     """
     old = strip_invisible(old)
-    shape = read_shape(old)
-    kept = shape is not None and len(old.encode()) <= MAX_REPORT_BYTES - _HEAD_BYTES
-    if shape and kept and all(is_harmless(body) for body in shape.sections.values()):
-        sections, sources = dict(shape.sections), shape.header["Sources"]
-    else:
-        sections, sources = _quoted(old), "none"
-    version = plain_line(read_version(old) or "unknown") if shape is None else shape.header["Version"]
+    shape = _kept(old)
+    sections = dict(shape.sections) if shape else _quoted(old)
+    version = shape.header["Version"] if shape else plain_line(read_version(old) or "unknown")
     when = read_date(old)
-    sections[SUMMARY] = f"{STALE_MARK}\n\n{_OLD_MARK.sub('', sections[SUMMARY])}"
+    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY].removeprefix(STALE_MARK).strip()}"
     sections[CAVEATS] = _with_notes(sections[CAVEATS], _own_notes(query, version, when, today, notes))
     header = {
         "Framework": plain_line(query.framework),
         "Version": version,
         "Research Date": when or "unknown",
         "Confidence": "low",
-        "Sources": sources,
+        "Sources": shape.header["Sources"] if shape else "none",
     }
     return write_shape(Shape(title=title_of(query.framework, query.topic), header=header, sections=sections))
+
+
+def _kept(old: str) -> Shape | None:
+    """Take apart a report that can stand as it is."""
+    shape = read_shape(old)
+    if shape is None or len(old.encode()) > MAX_REPORT_BYTES - _HEAD_BYTES:
+        return None
+    texts = (*shape.header.values(), *shape.sections.values())
+    return shape if all(is_harmless(text) for text in texts) else None
 
 
 def _own_notes(query: Query, version: str, when: str | None, today: date, notes: Sequence[str]) -> list[str]:

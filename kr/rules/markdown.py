@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from kr.rules.characters import strip_invisible
-from kr.rules.inline import render_inline, safe_url
+from kr.rules.inline import as_paragraph, escape, render_inline, safe_url
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -23,6 +23,7 @@ MAX_CHARS = 300_000
 """How much of one text is read; the rest is cut off before parsing."""
 
 _MAX_PIECE = 2000  # of inline content: what is quadratic in the parser stays small
+_MAX_BRACKETS = 100  # in a piece; with more it is text without links
 _MAX_BLOCK = 4000  # of a list or a table
 _MAX_NESTING = 40
 _MAX_COLUMNS = 40
@@ -237,6 +238,9 @@ class _Walker:
 def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:
     parser = _parser()
     for piece in _pieces(content):
+        if piece.count("[") > _MAX_BRACKETS:
+            yield as_paragraph(escape(piece))
+            continue
         tokens: list[Token] = []
         parser.inline.parse(piece, parser, environment, tokens)
         yield render_inline(tokens)

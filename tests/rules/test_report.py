@@ -261,11 +261,23 @@ def _again(text: str, times: int) -> str:
             "## Details\n", "## Details\n\n<script>x</script>\n![a](http://e.example/a.png)\n"
         ),
         _build(CONTEXT7).text.replace("## Details\n", "## Details\n\n```\n"),
+        _build(CONTEXT7).text.replace("**Version:** 2.x", "**Version:** <b>2</b>"),
         _build(CONTEXT7).text + "\n## My own notes\n\nRemember this.\n",
         "x" * 600_000,
         "```\n" + "y\n" * 300_000 + "```\n",
     ],
-    ids=["kr", "foreign", "marked", "open", "edited", "open-in-section", "extra", "huge", "huge-code"],
+    ids=[
+        "kr",
+        "foreign",
+        "marked",
+        "open",
+        "edited",
+        "open-in-section",
+        "edited-header",
+        "extra",
+        "huge",
+        "huge-code",
+    ],
 )
 def test_a_baseline_of_a_baseline_is_the_same(old: str) -> None:
     once = _again(old, 1)
@@ -376,6 +388,13 @@ def test_any_answer_makes_a_report_of_the_template(
     _assert_template(report.text)
     assert read_confidence(report.text) == report.confidence
     assert _build(answer, query=query, notes=notes) == report
+
+
+def test_a_sources_own_mark_stays_what_it_is() -> None:
+    text = f"{STALE_MARK}\n{STALE_MARK}\nvirtual scrolling of rows"
+    once = _again(_build(Answer(source="context7", passages=(Passage(text=text),))).text, 1)
+    assert _again(once, 1) == once
+    assert f"> {STALE_MARK}" in once
 
 
 @given(_ANSWERS, _TEXTS)
