@@ -98,6 +98,7 @@ weak | strong
 little | big
 sparse | dense
 flat flattened | nested
+optional optionally | required mandatory
 启用 启动 激活 允许 | 禁用 停用 禁止 停止
 开启 打开 展开 | 关闭 收起 折叠
 显示 可见 | 隐藏 不可见
@@ -154,11 +155,19 @@ flat flattened | nested
 啟用 開啟 | 停用 關閉
 顯示 | 隱藏
 有効 | 無効
+允许 | 避免 防止
+全选 | 反选
 同期 | 非同期
 표시 | 숨기기
 동기 | 비동기
 활성화 | 비활성화
 """.strip()
+
+PARTICLE_VERBS = word_set(
+    "sign log opt scale zoom fade turn switch slide roll check clock step spin tear power"
+)
+PARTICLES = {word: place for place, word in enumerate(("in", "out", "on", "off", "up", "down", "back"))}
+"""Verbs whose particle makes the meaning: "sign in", "sign out", "sign up"."""
 
 NEGATIONS = word_set(
     """
@@ -223,7 +232,17 @@ _UNRELATED = word_set(
     under union unit unique until unicode inform input inset install insert indent inline depend detail device derive
     """
 )
-_PREFIXES = (("un", 3), ("non", 3), ("dis", 5), ("de", 6), ("in", 5), ("im", 5), ("ir", 6), ("anti", 4))
+_PREFIXES = (
+    ("un", 3),
+    ("non", 3),
+    ("dis", 5),
+    ("de", 6),
+    ("mis", 5),
+    ("in", 5),
+    ("im", 5),
+    ("ir", 6),
+    ("anti", 4),
+)
 
 
 def _poles() -> dict[str, tuple[tuple[int, int], ...]]:

@@ -33,6 +33,9 @@ _CJK_TRAILING = word_set("禁用 停用 关闭 屏蔽 關閉 なし なしで �
 _CJK_FUNCTION = re.compile("|".join(CJK_FUNCTION))
 
 
+_SYMPTOMS = frozenset(map(stem, SYMPTOMS))
+
+
 class Token(NamedTuple):
     """A word, a run of Chinese, Japanese or Korean characters, or a break between phrases.
 
@@ -87,17 +90,19 @@ def _denial(tokens: list[Token], position: int) -> Denial | None:
     if mark == "off":
         return None
     scope = _scope(tokens[start:], limit)
-    if position and mark in _VERBAL | {"no"} and _is_complaint(tokens[start:]):
+    if mark in _VERBAL | {"no"} and _is_complaint(tokens[start:], has_subject=position > 0):
         return None
     return _made(scope, strong=strong)
 
 
-def _is_complaint(tokens: list[Token]) -> bool:
-    """Tell "not working on mobile" from "not working copies"."""
+def _is_complaint(tokens: list[Token], *, has_subject: bool) -> bool:
+    """Tell "header not showing on mobile" from "not showing columns"."""
     content = next((i for i, token in enumerate(tokens) if not token.function), None)
-    if content is None or tokens[content].text not in SYMPTOMS:
+    if content is None or stem(tokens[content].text) not in _SYMPTOMS:
         return False
-    return content + 1 == len(tokens) or tokens[content + 1].function
+    if tokens[content].text == "found":
+        return True
+    return has_subject and (content + 1 == len(tokens) or tokens[content + 1].function)
 
 
 def _scope(tokens: list[Token], limit: int) -> list[Token]:
@@ -152,10 +157,10 @@ def _cjk_denials(tokens: list[Token], position: int) -> list[Denial]:
             found.append(Denial(frozenset(bigrams(phrase)), frozenset(), strong))
             continue
         scope = _scope(tokens[position + 1 :], _SCOPE)
-        before = run[: match.start()]
-        if before and (not scope or match[0] in _CJK_TRAILING):
+        before = _CJK_FUNCTION.split(run[: match.start()])[-1]
+        if not scope and before:
             found.append(Denial(frozenset(bigrams(before[-_CJK_SCOPE:])), frozenset(), strong))
-        elif not before and not scope and match[0] in _CJK_TRAILING:
+        elif not scope and match[0] in _CJK_TRAILING:
             scope = _scope(tokens[:position][::-1], _SCOPE)
         if denial := _made(scope, strong=strong):
             found.append(denial)

@@ -38,7 +38,7 @@ LIGHT_WORDS = word_set(
     """
     use uses used using usage make makes making made get gets getting got want wants need needs needed needing
     write writes writing written implement implements implementing implementation work works working
-    config configure configures configured configuring configuration configurations setup settings option options
+    set sets setting config configure configures configured configuring configuration configurations setup settings option options
     example examples guide guides tutorial tutorials way ways howto best practice practices tip tips
     basic basics overview introduction intro explain explained explanation understand understanding
     proper properly correct correctly approach approaches documentation docs reference feature features

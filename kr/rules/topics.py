@@ -3,11 +3,12 @@
 import re
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import NamedTuple
 
 from kr.rules import keywords as kw
 from kr.rules.names import Name, has_cjk, name_in
-from kr.rules.opposites import CJK_POLES, POLES, positive_of
+from kr.rules.opposites import CJK_POLES, PARTICLE_VERBS, PARTICLES, POLES, positive_of
 from kr.rules.polarity import Denial, Token, denials, is_number
 from kr.rules.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, LIGHT_WORDS
 from kr.rules.words import singular, stem
@@ -68,7 +69,7 @@ class Topic:
     joined: dict[str, tuple[int, int]]
     """Neighbouring words written as one, with the first index and the one past the last."""
     initials: dict[str, tuple[int, int]]
-    poles: dict[int, frozenset[int]]
+    poles: dict[int | str, frozenset[int]]
     """Axis of opposites: the ends of it that the topic speaks of."""
     lexicon: frozenset[str]
     """Stems and bigrams."""
@@ -215,9 +216,13 @@ def _initials(units: tuple[Unit, ...]) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _poles(tokens: list[Token], found: tuple[Denial, ...]) -> dict[int, frozenset[int]]:
+def _poles(tokens: list[Token], found: tuple[Denial, ...]) -> dict[int | str, frozenset[int]]:
     denied = frozenset(index for denial in found for index in denial.indices)
-    poles: dict[int, frozenset[int]] = {}
+    poles: dict[int | str, frozenset[int]] = {}
+    for token, following in pairwise(tokens):
+        verb = stem(token.text)
+        if verb in PARTICLE_VERBS and following.text in PARTICLES:
+            poles[verb] = poles.get(verb, frozenset()) | {PARTICLES[following.text]}
     for token in tokens:
         flip = -1 if token.at in denied and token.kind == "word" else 1
         texts = _CJK_POLES.findall(token.text) if token.kind == "cjk" else (token.text, stem(token.text))

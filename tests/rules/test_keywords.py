@@ -8,7 +8,23 @@ from kr.rules.keywords import MAX_KEYWORDS, keywords
 from kr.rules.stopwords import FUNCTION_WORDS
 
 WORDS = st.sampled_from(
-    "useEffect max_overflow how the OAuth2 虚拟滚动 v-model N+1 don't ＡＢＣ İ ǅ テーブル 가상 हिन्दी".split()
+    [
+        "useEffect",
+        "max_overflow",
+        "how",
+        "the",
+        "OAuth2",
+        "虚拟滚动",
+        "v-model",
+        "N+1",
+        "don't",
+        "ＡＢＣ",
+        "İ",
+        "ǅ",
+        "テーブル",
+        "가상",
+        "हिन्दी",
+    ]
 )
 TEXTS = st.one_of(st.text(max_size=80), st.lists(WORDS, max_size=12).map(" ".join))
 
