@@ -31,7 +31,7 @@ _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:--
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
 _BACKTICKS = re.compile("`+")
 _LIKE_OURS = re.compile(
-    r"^ {0,3}(?:#{1,6}(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
+    r"^ {0,3}(?:#{1,2}(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
     r"|\[(?:Based on stale|No research results)|Notes (?:by kr|on this copy))",
     re.MULTILINE,
 )
