@@ -1,0 +1,151 @@
+"""Many processes at once: one research for one question, and no story above its budget."""
+
+import json
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_servers import Scenario, StandIn, context7_server
+from tests.support.program import Project, request
+
+PROCESSES = 16
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(300)]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def slow_context7(project: Project) -> Iterator[StandIn]:
+    with context7_server(Scenario(delay=1.0)) as server:
+        project.use_context7(server.url)
+        yield server
+
+
+def start(project: Project, document: dict[str, Any]) -> "subprocess.Popen[bytes]":
+    path = project.root / f"request-{time.monotonic_ns()}.json"
+    path.write_text(json.dumps(document))
+    return subprocess.Popen(
+        [sys.executable, "-m", "kr", "research", "--request", str(path), "--format", "json"],
+        cwd=project.root,
+        env=project.environ(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def answers(processes: Sequence["subprocess.Popen[bytes]"]) -> list[dict[str, Any]]:
+    gathered = []
+    for process in processes:
+        out, err = process.communicate(timeout=120)
+        assert b"Traceback" not in err, err.decode()
+        gathered.append(json.loads(out))
+    return gathered
+
+
+def docs_calls(server: StandIn) -> int:
+    return sum(call.tool == "query-docs" for call in server.calls())
+
+
+def test_identical_questions_make_one_research(project: Project, slow_context7: StandIn) -> None:
+    processes = [start(project, request(story_key=f"{number}-1")) for number in range(PROCESSES)]
+    statuses = Counter(answer["status"] for answer in answers(processes))
+    assert statuses == {"success": 1, "cache-hit": PROCESSES - 1}
+    assert docs_calls(slow_context7) == 1
+    assert project.sql("SELECT sum(charged) FROM source_calls") == [(1,)]
+
+
+def test_identical_questions_share_a_degraded_answer_too(project: Project) -> None:
+    with context7_server(
+        Scenario(delay=1.0, docs=["Rate limit exceeded. Please try again later."])
+    ) as server:
+        project.use_context7(server.url)
+        gathered = answers([start(project, request(story_key=f"{number}-1")) for number in range(8)])
+        # A process that starts after the first research has ended makes a new one: that is no herd.
+        assert docs_calls(server) <= 3
+    assert {answer["status"] for answer in gathered} == {"degraded"}
+
+
+def test_a_waiter_takes_over_from_a_killed_researcher(project: Project, slow_context7: StandIn) -> None:
+    first = start(project, request())
+    give_up = time.monotonic() + 30
+    while not slow_context7.calls() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    others = [start(project, request(story_key=f"{number}-2")) for number in range(4)]
+    first.kill()
+    first.communicate()
+    killed = time.monotonic()
+    statuses = Counter(answer["status"] for answer in answers(others))
+    assert statuses == {"success": 1, "cache-hit": 3}
+    assert time.monotonic() - killed < 25
+    assert project.sql("SELECT sum(charged) FROM source_calls") == [(1,)]
+
+
+def test_parallel_questions_of_one_story_never_overspend(project: Project, slow_context7: StandIn) -> None:
+    processes = [
+        start(project, request(topic=f"subject{number} matter{number}", tags=[f"tag{number}"]))
+        for number in range(PROCESSES)
+    ]
+    gathered = answers(processes)
+    assert Counter(answer["status"] for answer in gathered) == {
+        "success": 3,
+        "budget-exhausted": PROCESSES - 3,
+    }
+    assert project.sql("SELECT sum(charged) FROM source_calls") == [(3,)]
+    assert docs_calls(slow_context7) == 3
+    assert project.sql("SELECT count(*) FROM reservations") == [(0,)]
+    assert min(answer["results"]["budget_remaining"] for answer in gathered) == 0
+
+
+def test_a_call_that_a_killed_process_held_is_not_lost_to_the_story(
+    project: Project, slow_context7: StandIn
+) -> None:
+    doomed = start(project, request(topic="doomed", tags=["doomed"], config_overrides={}))
+    give_up = time.monotonic() + 30
+    while not slow_context7.calls() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    doomed.kill()
+    doomed.communicate()
+    processes = [
+        start(project, request(topic=f"subject{number} matter{number}", tags=[f"tag{number}"]))
+        for number in range(5)
+    ]
+    statuses = Counter(answer["status"] for answer in answers(processes))
+    assert statuses == {"success": 3, "budget-exhausted": 2}
+    assert project.sql("SELECT sum(charged) FROM source_calls") == [(3,)]
+
+
+def test_a_database_locked_by_another_program_is_waited_for(project: Project) -> None:
+    import sqlite3
+    from contextlib import closing
+
+    with context7_server() as server:
+        project.use_context7(server.url)
+        project.ask(request())
+        with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            process = start(project, request())
+            time.sleep(20)
+            assert process.poll() is None
+            other.execute("COMMIT")
+        (answer,) = answers([process])
+    assert (answer["status"], answer["results"]["index_updated"]) == ("cache-hit", True)
+
+
+def test_first_use_by_many_processes_at_once(project: Project) -> None:
+    """The same against the program; the store's own tests repeat the race many times over."""
+    processes = [start(project, request(framework=f"framework{number}")) for number in range(PROCESSES)]
+    gathered = answers(processes)
+    assert all(answer["results"]["index_updated"] for answer in gathered)
+    assert project.sql("SELECT count(*) FROM entries") == [(PROCESSES,)]
+    assert (project.base / "index.yaml").read_text().count("\n- id: ") == PROCESSES
