@@ -8,7 +8,7 @@ from kr.rules.stopwords import FUNCTION_WORDS
 MAX_CHARACTERS = 4096
 MAX_KEYWORDS = 64
 
-CJK = (
+_CJK = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30fa\u30fc-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
@@ -17,8 +17,8 @@ CJK = (
 WORD = r"\w\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0eff\u1000-\u109f"
 """Letters, digits and ``_``, as the inside of a character class; and the vowel signs that ``\\w`` leaves out."""
 
-_PIECE = re.compile(rf"[{CJK}]+|(?:(?![{CJK}])[{WORD}'’])+")
-_CJK_START = re.compile(rf"[{CJK}]")
+_CJK_RUN = re.compile(f"([{_CJK}]+)")
+_PIECE = re.compile(f"[{WORD}'’]+")
 _LONE_MARKS = re.compile(r"[\u0300-\u036f]+")
 _APOSTROPHES = str.maketrans("", "", "'’")
 
@@ -32,9 +32,12 @@ def keywords(text: str, *, limit: int = MAX_KEYWORDS) -> tuple[str, ...]:
     text costs no more than a long one. ``keywords(" ".join(keywords(t)))`` gives the same again.
     """
     found: dict[str, None] = {}
-    for piece in _PIECE.findall(normalise(text)):
-        parts = bigrams(piece) if _CJK_START.match(piece) else content_parts(piece)
-        found.update(dict.fromkeys(parts))
+    for run, is_run in runs(normalise(text)):
+        if is_run:
+            found.update(dict.fromkeys(bigrams(run)))
+        else:
+            for piece in _PIECE.findall(run):
+                found.update(dict.fromkeys(content_parts(piece)))
         if len(found) >= limit:
             break
     return tuple(found)[:limit]
@@ -45,9 +48,14 @@ def normalise(text: str) -> str:
     return _LONE_MARKS.sub("", unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]))[:MAX_CHARACTERS]
 
 
+def runs(text: str) -> list[tuple[str, bool]]:
+    """Part ``text`` into runs of Chinese, Japanese or Korean characters (True) and what stands between (False)."""
+    return [(part, place % 2 == 1) for place, part in enumerate(_CJK_RUN.split(text)) if part]
+
+
 def is_cjk(text: str) -> bool:
     """Tell whether ``text`` starts with a Chinese, Japanese or Korean character."""
-    return _CJK_START.match(text) is not None
+    return _CJK_RUN.match(text) is not None
 
 
 def bigrams(run: str) -> tuple[str, ...]:

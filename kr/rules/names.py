@@ -3,7 +3,6 @@
 import re
 from typing import Literal, NamedTuple
 
-from kr.rules.keywords import CJK
 from kr.rules.polarity import is_number
 from kr.rules.stopwords import FUNCTION_WORDS, LIGHT_WORDS, word_set
 from kr.rules.words import is_distinct, is_slip, singular
@@ -108,8 +107,3 @@ def _is_misspelt(one: Name, other: Name) -> bool:
         min(len(a), len(b)) >= 4 and a[0] == b[0] and not is_distinct(a, b) and is_slip(a, b, allowed=1)
         for a, b in different
     )
-
-
-def has_cjk(text: str) -> bool:
-    """Tell whether ``text`` holds Chinese, Japanese or Korean characters."""
-    return re.search(rf"[{CJK}]", text) is not None

@@ -7,13 +7,14 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from kr.rules import keywords as kw
-from kr.rules.names import Name, has_cjk, name_in
+from kr.rules.names import Name, name_in
 from kr.rules.opposites import CJK_POLES, PARTICLE_VERBS, PARTICLES, POLES, positive_of
 from kr.rules.polarity import Denial, Token, denials, is_number
 from kr.rules.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, LIGHT_WORDS
 from kr.rules.words import singular, stem
 
 MAX_WORDS = 64
+MAX_NAMES = 24
 LIGHT, NUMBER, FULL = 0.3, 0.5, 1.0
 NAME = 1.5
 """The least weight of an identifier, however few words it has."""
@@ -21,11 +22,10 @@ CHARACTER, LIGHT_CHARACTER = 0.5, 0.15
 _LONGEST_JOIN = 6
 
 _TOKEN = re.compile(
-    rf"(?P<cjk>[{kw.CJK}]+)"
-    rf"|(?P<mark>@|(?<![\w-])--?|\$)?"
-    rf"(?P<body>(?![{kw.CJK}])[{kw.WORD}](?:(?:(?![{kw.CJK}])[{kw.WORD}.:'’-])*(?![{kw.CJK}])[{kw.WORD}])?)"
-    rf"(?P<tail>\(\)|\+\+|\#)?"
-    rf"|(?P<stop>[,;.!?()、。，；：！？（）—|])"
+    r"(?P<mark>@|(?<![\w-])--?|\$)?"
+    rf"(?P<body>\w[{kw.WORD}.:'’-]*)"
+    r"(?P<tail>\(\)|\+\+|\#)?"
+    r"|(?P<stop>[,;.!?()、。，；：！？（）—|])"
 )
 _SEPARATORS = re.compile(r"[.:-]+")
 
@@ -98,7 +98,7 @@ def _topic_of(text: str) -> Topic:
     return Topic(
         units=units,
         segments=segments,
-        names=names,
+        names=names[:MAX_NAMES],
         denials=found,
         stems=stems,
         bigrams=pairs,
@@ -115,43 +115,50 @@ def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
     tokens: list[Token] = []
     names: dict[str, Name] = {}
     cased = any(char.islower() for char in text)
-    chinese = has_cjk(text)
-    index = 0
-    for match in _TOKEN.finditer(text):
-        if run := match["cjk"]:
-            tokens.append(Token("cjk", kw.fold_word(run), index, function=False))
-        elif body := match["body"]:
-            components = [parts for piece in _SEPARATORS.split(body) if (parts := kw.split_compound(piece))]
-            number = is_number(body)
-            parts = (
-                [body.lower().removeprefix("v")]
-                if number
-                else [part for parts in components for part in parts]
-            )
-            name = name_in(
-                body,
-                match["mark"] or "",
-                match["tail"] or "",
-                components,
-                start=index,
-                cased=cased,
-                chinese=chinese,
-            )
-            if name:
-                names.setdefault(name.key, name)
-            whole = (
-                len(parts) > 1 and sum(part not in FUNCTION_WORDS for part in parts) < 2 and "-" not in body
-            )
-            for part in parts:
-                function = part in FUNCTION_WORDS and not (whole and part != parts[0])
-                in_name = name is not None and name.kind == "code" and part != "non"
-                tokens.append(Token("word", part, index, function=function, in_name=in_name))
-                index += 1
-        else:
-            tokens.append(Token("break", "", index, function=True))
-        if index >= 2 * MAX_WORDS:
-            break
+    runs = kw.runs(text)
+    chinese = any(is_run for _, is_run in runs)
+    at = 0
+    for run, is_run in runs:
+        if is_run:
+            tokens.append(Token("cjk", kw.fold_word(run), at, function=False))
+            continue
+        for match in _TOKEN.finditer(run):
+            if match["body"]:
+                parts, name = _word(match, at, cased=cased, chinese=chinese)
+                tokens.extend(parts)
+                at += len(parts)
+                if name:
+                    names.setdefault(name.key, name)
+            if not match["body"] or match["body"][-1] in ".:":
+                tokens.append(Token("break", "", at, function=True))
+            if at >= 2 * MAX_WORDS:
+                return tokens, tuple(names.values())
     return tokens, tuple(names.values())
+
+
+def _word(match: re.Match[str], at: int, *, cased: bool, chinese: bool) -> tuple[list[Token], Name | None]:
+    """Read one word or compound that starts at place ``at``; cut where it has too many parts."""
+    body = match["body"].rstrip(".:'’-")
+    components = [parts for piece in _SEPARATORS.split(body) if (parts := kw.split_compound(piece))]
+    parts = [part for component in components for part in component]
+    if is_number(body):
+        parts = [body.lower().removeprefix("v")]
+    mark, tail = match["mark"] or "", match["tail"] or ""
+    name = name_in(body, mark, tail, components, start=at, cased=cased, chinese=chinese)
+    content = sum(part not in FUNCTION_WORDS for part in parts)
+    whole = len(parts) > 1 and content < 2 and "-" not in body
+    in_code = name is not None and name.kind == "code"
+    tokens = [
+        Token(
+            "word",
+            part,
+            at + offset,
+            function=part in FUNCTION_WORDS and not (whole and offset),
+            in_name=in_code and part != "non",
+        )
+        for offset, part in enumerate(parts[: 2 * MAX_WORDS])
+    ]
+    return tokens, name
 
 
 def _units(tokens: list[Token], names: tuple[Name, ...]) -> tuple[Unit, ...]:
