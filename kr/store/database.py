@@ -82,10 +82,9 @@ class Database:
         """Wait for the lock and open a transaction; rolled back unless the block ends normally."""
         if self.is_writing:
             raise RuntimeError("a write inside a write of the same thread would wait for itself")
-        self._settle()
         self._writing.now = True
         try:
-            with self._file.exclusive(), self._translated():
+            with self._locked(), self._translated():
                 connection = self._connect(self._engines.writing, is_locked=True)
                 with connection:
                     yield from self._transaction(connection)
@@ -123,6 +122,16 @@ class Database:
             raise
         for step in transaction.afterwards:
             step()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        while True:
+            self._settle()
+            with self._file.exclusive():
+                # While this one waited, another may have put a backup in the file's place.
+                if self._engines.is_of(self._file.identity(), os.getpid()):
+                    yield
+                    return
 
     def _settle(self) -> None:
         """Make sure that there is a database, and that the open connections are of the file at its path."""

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.rules import naming
@@ -59,7 +59,7 @@ def save(
             target = opened.enter_context(files.replacement(place.name.path))
             entry = _write(unit, target, place, draft, content, now=now)
             saved = _guard(transaction, unit, entry, limits, now)
-            transaction.compensations.append(target.roll_back)
+            transaction.compensations.append(lambda: _undo(transaction.connection, target, entry))
             transaction.afterwards.append(target.finish)
             target.run(staged, digest(content))
         target.sync()
@@ -77,6 +77,24 @@ def _write(
         unit.archive.keep_text(entry.id, entry.path, digest(on_disk))
     unit.entries.put(entry)
     return entry
+
+
+def _undo(connection: sa.Connection, target: Replacement, entry: Entry) -> None:
+    """Bring the old file back, unless what went wrong (a signal, say) struck after the commit."""
+    row = (
+        entries.c.id == entry.id,
+        entries.c.sha256 == entry.sha256,
+        entries.c.last_accessed == entry.last_accessed,
+    )
+    try:
+        is_committed = connection.execute(sa.select(entries.c.id).where(*row)).one_or_none() is not None
+        connection.rollback()
+    except SQLAlchemyError:
+        is_committed = False
+    if is_committed:
+        target.finish()
+    else:
+        target.roll_back()
 
 
 def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, now: datetime) -> Saved:

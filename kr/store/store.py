@@ -1,6 +1,7 @@
 """The store as the rest of kr sees it: transactions over the tables, and the report files beside them."""
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -46,6 +47,7 @@ class Store:
         self._archive_after_days = archive_after_days
         self._timeout = timeout
         self._opened: Database | None = None
+        self._mutex = threading.Lock()
 
     def __enter__(self) -> Self:
         return self
@@ -124,11 +126,12 @@ class Store:
             log.warning("%s: an interrupted write could not be put right: %s", entry.path, exc)
 
     def _database(self) -> "Database":
-        if self._opened is None:
-            from kr.store.database import Database
+        with self._mutex:
+            if self._opened is None:
+                from kr.store.database import Database
 
-            self._opened = Database(self.path, timeout=self._timeout)
-        return self._opened
+                self._opened = Database(self.path, timeout=self._timeout)
+            return self._opened
 
     def _files(self) -> "ReportFiles":
         from kr.store.reports import ReportFiles
