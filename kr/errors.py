@@ -113,17 +113,26 @@ class SourceFailure(KrError):
     ``reason`` is one short line without secrets; it becomes ``degradation_notes: ["{source}: {reason}"]``.
     ``retry_after`` is the pause in seconds that the source asked for, if it did. ``is_fault`` tells a
     source that is broken (counts for the circuit breaker) from one that works and merely does not know
-    the framework, or was never configured.
+    the framework, or was never configured. ``repository`` is the framework's ``owner/repo``, when the source
+    learned it before it failed: the next source may need it.
     """
 
     code = "source_unavailable"
     http_status = 502
 
-    def __init__(self, reason: str, *, retry_after: float | None = None, is_fault: bool = True) -> None:
+    def __init__(
+        self,
+        reason: str,
+        *,
+        retry_after: float | None = None,
+        is_fault: bool = True,
+        repository: str | None = None,
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
         self.is_fault = is_fault
+        self.repository = repository
 
 
 class SourceTimeout(SourceFailure):

@@ -7,7 +7,7 @@ Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC (SPEC 5); readers of a ti
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 EntryStatus = Literal["fresh", "stale"]
 Confidence = Literal["high", "medium", "low"]
@@ -16,6 +16,23 @@ SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
 Origin = Literal["researched", "installed", "baseline", "skeleton"]
 """What a report was made from: answers of sources, the installed package's own documentation, an older
 report, or nothing. Only the first two are ever served as fresh (SPEC 3.3)."""
+
+PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
+"""The legal phase tags (seed 000, input schema)."""
+
+EventType = Literal[
+    "review_max_rounds",
+    "dev_failure_auto_fixed",
+    "high_severity_issues",
+    "agent_needs_intervention",
+    "knowledge_researcher_timeout",
+    "e2e_verification_failure",
+    "general_agent_failure",
+]
+"""The error events of seed 003, "Trigger Conditions", in the table's order."""
+
+EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
+"""In the order of the table, which is the order of priority."""
 
 TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
 """Best first."""
@@ -88,6 +105,8 @@ class Answer:
     """The version the documentation is of, when the source knows."""
     library_id: str | None = None
     """The Context7 id that was used, to be remembered for the framework."""
+    library_versions: tuple[str, ...] = ()
+    """The versions that the library is listed with: remembered too, so that one of them can be asked for."""
     repository: str | None = None
     """``owner/repo`` on GitHub, when this answer told it; also remembered."""
 

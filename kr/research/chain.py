@@ -7,7 +7,7 @@ are given to it, so that a database that can't serve changes neither the order n
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from kr.errors import SourceFailure, SourceTimeout
@@ -71,12 +71,16 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class Gathered:
-    """What the sources gave. ``ended`` tells what stopped the chain before it was through."""
+    """What the sources gave. ``ended`` tells what stopped the chain before it was through.
+
+    ``repository`` is the framework's, where a source that failed told it.
+    """
 
     answer: Answer | None = None
     consulted: list[Consulted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: Literal["budget", "deadline"] | None = None
+    repository: str | None = None
 
     @property
     def is_settled(self) -> bool:
@@ -104,6 +108,7 @@ class Chain:
                 gathered.consulted.append(Consulted(source=source.name, status="skipped"))
             else:
                 self.ask_one(source, ask, gathered)
+                ask = replace(ask, repository=ask.repository or gathered.repository)
         if fallback and not gathered.is_settled and fallback.name not in {source.name for source in sources}:
             self.ask_one(fallback, ask, gathered)
         return gathered
@@ -154,6 +159,7 @@ class Chain:
     ) -> None:
         outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
         logger.info("%s: %s", source.name, failure.reason)
+        gathered.repository = gathered.repository or failure.repository
         gathered.notes.append(f"{source.name}: {failure.reason}")
         gathered.consulted.append(Consulted(source=source.name, status=outcome))
         self._settle(source, outcome, seconds, reason=failure.reason)

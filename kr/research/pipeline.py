@@ -18,7 +18,7 @@ from kr.rules.outcome import Course, research_status
 from kr.rules.persona import Persona
 from kr.rules.report import Report, Synthesis, build_report
 from kr.sources.base import Ask, Source
-from kr.store.rows import Draft, RequestRow, Saved
+from kr.store.rows import Draft, Library, RequestRow, Saved
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import Consulted, Match
@@ -167,15 +167,17 @@ class Researcher:
         return "using installed documentation" if gathered.answer else "no cached content available"
 
     def _prepare(self, run: Run) -> Ask:
-        def read(store: Store) -> tuple[str | None, str | None]:
+        def read(store: Store) -> Library | None:
             with store.read() as unit:
-                library = unit.libraries.get(run.query.framework)
-            return (library.library_id, library.repository) if library else (None, None)
+                return unit.libraries.get(run.query.framework)
 
-        unknown: tuple[str | None, str | None] = (None, None)
-        library_id, learned = run.shelf.attempt(read, unknown)
-        repository = self._services.repository(run.query.framework) or learned
-        return Ask(query=run.query, library_id=library_id, repository=repository)
+        known = run.shelf.attempt(read, None)
+        return Ask(
+            query=run.query,
+            library_id=known.library_id if known else None,
+            library_versions=known.versions if known else (),
+            repository=self._services.repository(run.query.framework) or (known.repository if known else None),
+        )
 
     def _remember(self, run: Run, gathered: Gathered) -> None:
         answer = gathered.answer
@@ -187,6 +189,7 @@ class Researcher:
                 unit.libraries.put(
                     run.query.framework,
                     library_id=answer.library_id,
+                    versions=answer.library_versions,
                     repository=answer.repository,
                     now=self._services.clock(),
                 )

@@ -18,7 +18,7 @@ UNKNOWN_VERSION = "unknown"
 
 _FIRST_INTEGER = re.compile(r"\d+")
 _MAX_DIGITS = 4000  # Python refuses to read longer integers
-_NEVER_FRESH = {"baseline": "made from a stale baseline", "skeleton": "a skeleton, nothing was found"}
+_NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a skeleton, nothing was found"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,9 +96,9 @@ def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
 
 
 def _mark(entry: Entry) -> str | None:
-    if entry.origin in _NEVER_FRESH:
-        return _NEVER_FRESH[entry.origin]
-    return "marked stale" if entry.status == "stale" else None
+    if entry.status == "fresh":
+        return None
+    return _NEVER_RESEARCHED.get(entry.origin, "marked stale")
 
 
 def _version(entry: Entry, version: str) -> str | None:

@@ -30,8 +30,9 @@ _MAX_COLUMNS = 40
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
 _BACKTICKS = re.compile("`+")
+# A line with one `#` is no section of ours and a comment in half of all languages: it may stand in a fence.
 _LIKE_OURS = re.compile(
-    r"^ {0,3}(?:#{1,2}(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
+    r"^ {0,3}(?:##(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
     r"|\[(?:Based on stale|No research results)|Notes (?:by kr|on this copy))",
     re.MULTILINE,
 )

@@ -10,12 +10,13 @@ from kr.values import Answer, Query
 class Ask:
     """One question to one source.
 
-    ``library_id`` and ``repository`` are what an earlier request learned about the framework, or what
+    ``library_id`` with its ``library_versions``, and ``repository``, are what an earlier request learned about the framework, or what
     the configuration says; a source that needs neither ignores them.
     """
 
     query: Query
     library_id: str | None = None
+    library_versions: tuple[str, ...] = ()
     repository: str | None = None
 
 

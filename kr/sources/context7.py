@@ -1,7 +1,7 @@
 """The Context7 source: find the library, then ask for its documentation (SPEC 3.5, seed 000 step 5a)."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from kr.errors import SourceFailure
@@ -53,6 +53,7 @@ class _Docs:
     passages: tuple[Passage, ...]
     library_id: str
     version: str | None
+    listed: tuple[str, ...] = ()
 
 
 class _UnknownLibrary(SourceFailure):
@@ -74,6 +75,7 @@ class _Research:
             url=f"https://context7.com{docs.library_id}",
             version=docs.version,
             library_id=docs.library_id,
+            library_versions=docs.listed,
             repository=repository_of(docs.library_id),
         )
 
@@ -81,8 +83,11 @@ class _Research:
         known = self._ask.library_id
         if known is None or not is_library_id(known):
             return None
+        library_id, version = split_version(known)
+        listed = self._ask.library_versions
+        version = version or choose_version(self._ask.query.framework_version, listed)
         try:
-            return await self._fetch(*split_version(known))
+            return replace(await self._fetch(library_id, version), listed=listed)
         except _UnknownLibrary:
             return None
 
@@ -100,9 +105,12 @@ class _Research:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
         library_id, _ = split_version(library.id)
         try:
-            return await self._fetch(library_id, choose_version(query.framework_version, library.versions))
-        except _UnknownLibrary as unknown:
-            raise SourceFailure(unknown.reason, is_fault=unknown.is_fault) from unknown
+            docs = await self._fetch(library_id, choose_version(query.framework_version, library.versions))
+        except SourceFailure as failure:
+            # The library is known now, though it did not answer: DeepWiki can ask about its repository.
+            failure.repository = repository_of(library_id)
+            raise
+        return replace(docs, listed=tuple(library.versions))
 
     async def _fetch(self, library_id: str, version: str | None) -> _Docs:
         """Ask for documentation; a missing version is left out once, a redirect followed once."""

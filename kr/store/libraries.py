@@ -1,5 +1,7 @@
 """What sources taught about a framework: its Context7 library id and its repository (SPEC 3.5)."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -21,13 +23,26 @@ class Libraries:
         row = self._connection.execute(
             sa.select(libraries).where(libraries.c.framework_key == naming.fold(framework))
         ).one_or_none()
-        return None if row is None else Library(library_id=row.library_id, repository=row.repository)
+        if row is None:
+            return None
+        return Library(
+            library_id=row.library_id,
+            versions=tuple(json.loads(row.versions or "[]")),
+            repository=row.repository,
+        )
 
     def put(
-        self, framework: str, *, now: datetime, library_id: str | None = None, repository: str | None = None
+        self,
+        framework: str,
+        *,
+        now: datetime,
+        library_id: str | None = None,
+        versions: Sequence[str] = (),
+        repository: str | None = None,
     ) -> None:
-        """Remember what is given; None leaves what was known."""
-        learned = {"library_id": library_id, "repository": repository}
+        """Remember what is given; None leaves what was known. ``versions`` belong to ``library_id``."""
+        listed = json.dumps(list(versions)) if library_id is not None else None
+        learned = {"library_id": library_id, "versions": listed, "repository": repository}
         values = {name: value for name, value in learned.items() if value is not None}
         if not values:
             return

@@ -93,6 +93,22 @@ class RequestRow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LessonRow:
+    """One row of ``lessons``, but for its counts. What a line of other tools came from is not known: None."""
+
+    id: str
+    date: str
+    phase: str
+    tags: tuple[str, ...]
+    summary: str
+    ref: str | None = None
+    event_type: str | None = None
+    story_key: str | None = None
+    session_id: str | None = None
+    recorded_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reservation:
     """The answer to a wish for one call. ``id`` is there exactly when it was granted.
 
@@ -105,9 +121,10 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Library:
-    """What was learned about a framework: its Context7 id, its GitHub ``owner/repo``."""
+    """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
 
     library_id: str | None
+    versions: tuple[str, ...]
     repository: str | None
 
 

@@ -7,7 +7,7 @@ until kr has seen the row.
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
@@ -101,6 +101,19 @@ lessons = Table(
     Index("lessons_phase", "phase", "date"),
 )
 
+lesson_injections = Table(
+    "lesson_injections",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("lesson_id", Text, nullable=False),
+    Column("phase", Text, nullable=False),
+    Column("at", Text),
+    Column("story_key", Text),
+    Column("session_id", Text),
+    Index("lesson_injections_lesson", "lesson_id", "phase"),
+    sqlite_autoincrement=True,
+)
+
 requests = Table(
     "requests",
     metadata,
@@ -176,6 +189,7 @@ libraries = Table(
     metadata,
     Column("framework_key", Text, primary_key=True),
     Column("library_id", Text),
+    Column("versions", Text),
     Column("repository", Text),
     Column("learned_at", Text),
 )

@@ -164,6 +164,7 @@ def create_shared_state() -> None:
         "libraries",
         sa.Column("framework_key", sa.Text, primary_key=True),
         sa.Column("library_id", sa.Text),
+        sa.Column("versions", sa.Text),
         sa.Column("repository", sa.Text),
         sa.Column("learned_at", sa.Text),
     )

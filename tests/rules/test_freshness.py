@@ -141,8 +141,10 @@ def test_fresh_until_is_a_hard_end() -> None:
 
 
 @pytest.mark.parametrize("origin", ["baseline", "skeleton"])
-def test_what_was_not_researched_is_never_fresh(origin: Origin) -> None:
-    assert judge(replace(ENTRY, origin=origin), "2", LIMITS, NOW).status == "stale"
+def test_the_reason_tells_what_was_not_researched(origin: Origin) -> None:
+    verdict = judge(replace(ENTRY, origin=origin, status="stale"), "2", LIMITS, NOW)
+    assert verdict.status == "stale"
+    assert verdict.reasons != ("marked stale",)
 
 
 @pytest.mark.parametrize(
