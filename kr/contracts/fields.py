@@ -12,9 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
 from pydantic_core import PydanticCustomError
 
 from kr.errors import FieldError
-
-PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
-"""The legal phase tags (seed 000, input schema)."""
+from kr.values import PHASES
 
 _STORY_KEY = re.compile(r"[0-9]+-[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")

@@ -9,6 +9,7 @@ from kr.store.circuits import Circuits
 from kr.store.entries import Entries
 from kr.store.leases import Leases
 from kr.store.ledger import Ledger
+from kr.store.lessons import Lessons
 from kr.store.libraries import Libraries
 from kr.store.meta import Meta
 from kr.store.requests import Requests
@@ -40,6 +41,11 @@ class Unit:
     def ledger(self) -> Ledger:
         """The budgets."""
         return Ledger(self._connection)
+
+    @cached_property
+    def lessons(self) -> Lessons:
+        """What is known of the lines of the lessons file."""
+        return Lessons(self._connection)
 
     @cached_property
     def requests(self) -> Requests:

@@ -1,0 +1,166 @@
+"""The request and the return value of U5, lessons recording (seed 003, "Input Schema", "Return Value")."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from kr.contracts.fields import Phase, StoryKey, Text, as_text, bad, shown, unknown_keys, validate, worded
+from kr.errors import InvalidRequest
+from kr.values import EVENT_TYPES, EventType
+
+RecordStatus = Literal["recorded", "skipped", "failure"]
+
+NO_EVENTS = "No recordable error events detected in agent return"
+ALL_DUPLICATES = "All entries already exist in _lessons-learned.md"
+APPEND_FAILED = "Failed to append lesson entries to file"
+"""Messages of seed 003, steps 1, 4 and 5, as they stand."""
+
+NOTHING_TOLD = "No lesson could be distilled from the agent return"
+
+
+def _event_type(value: object) -> object:
+    if isinstance(value, str) and value in EVENT_TYPES:
+        return value
+    detail = shown(value) if value else "required, but missing"
+    raise worded(f"Invalid event type: {detail}; allowed: {', '.join(EVENT_TYPES)}")
+
+
+def _agent_return(value: object) -> object:
+    if not isinstance(value, Mapping) or not value:
+        raise bad("required: a mapping with a status")
+    status = value.get("status")
+    if status is None or isinstance(status, Mapping | list) or not as_text(status).strip():
+        raise bad("must hold a status")
+    return value
+
+
+def _paths(value: object) -> object:
+    """Take a single path, and pass over what is none: optional fields never stop a recording."""
+    given = value if isinstance(value, list | tuple) else (value,)
+    texts = (as_text(item) for item in given if item is not None and not isinstance(item, Mapping | list))
+    return tuple(text for text in texts if text.strip())
+
+
+def _optional_text(value: object) -> object:
+    if value is None or isinstance(value, Mapping):
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(
+            as_text(item) for item in value if item is not None and not isinstance(item, Mapping | list)
+        )
+    return as_text(value)
+
+
+OptionalText = Annotated[str, BeforeValidator(_optional_text), AfterValidator(str.strip)]
+
+
+class RecordRequest(BaseModel):
+    """A request to record what an agent's return teaches."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    session_id: Text
+    story_key: StoryKey
+    # Validated although absent, so that a missing one is told like a wrong one.
+    phase: Annotated[Phase, Field(validate_default=True)] = ""
+    event_type: Annotated[EventType, BeforeValidator(_event_type), Field(validate_default=True)] = (
+        "general_agent_failure"
+    )
+    agent_return: Annotated[dict[str, Any], BeforeValidator(_agent_return), Field(validate_default=True)] = {}
+    code_paths: Annotated[tuple[str, ...], BeforeValidator(_paths)] = ()
+    framework_context: OptionalText = ""
+    additional_context: OptionalText = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedRecord:
+    """A valid request with what is to be said about it on standard error."""
+
+    request: RecordRequest
+    warnings: tuple[str, ...]
+
+
+def parse_record(data: Mapping[str, Any]) -> ParsedRecord:
+    """Validate a request (seed 003, "Input Validation Rules").
+
+    Raises ``InvalidRequest`` with one ``FieldError`` per bad field; the caller answers ``skip``.
+    """
+    result = validate(RecordRequest, {**data, "event_type": data.get("event_type")})
+    if isinstance(result, list):
+        raise InvalidRequest(*result)
+    return ParsedRecord(
+        result, tuple(f"unknown key ignored: {shown(key)}" for key in unknown_keys(RecordRequest, data))
+    )
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class RecordedEntry(_Part):
+    """One lesson that was written."""
+
+    date: str
+    phase: str
+    event_type: str
+    summary: str
+    ref: str | None
+
+
+class RecordResults(_Part):
+    """``events_detected`` is ``entries_recorded + entries_skipped`` unless the file could not be written."""
+
+    events_detected: int = 0
+    entries_recorded: int = 0
+    entries_skipped: int = 0
+    recorded_entries: list[RecordedEntry] = []
+    file_path: str = ""
+    total_entries_in_file: int = 0
+    message: str | None = None
+
+
+class RecordProblem(_Part):
+    """One item of ``errors``: the file could not be written."""
+
+    type: str
+    file_path: str
+    message: str
+
+
+class RecordEnvelope(_Part):
+    """The return value of recording."""
+
+    status: RecordStatus
+    session_id: Any
+    story_key: Any
+    results: RecordResults
+    errors: list[RecordProblem] = []
+
+    def plain(self) -> dict[str, Any]:
+        """Nested dicts and lists, in the order of the seed; ``message`` only where the seed has one."""
+        plain = self.model_dump()
+        if plain["results"]["message"] is None:
+            del plain["results"]["message"]
+        return plain
+
+
+def skip(data: Mapping[str, Any], message: str = NO_EVENTS) -> RecordEnvelope:
+    """Make the ``skipped`` envelope with the seed's empty results, the identity echoed as given."""
+    return RecordEnvelope(
+        status="skipped",
+        session_id=data.get("session_id"),
+        story_key=data.get("story_key"),
+        results=RecordResults(message=message),
+    )
+
+
+class InjectResults(_Part):
+    """The ``results`` of mode ``lessons-inject`` (seed 000, "Return Value")."""
+
+    phase: str
+    total_lessons_found: int
+    phase_filtered_count: int
+    injected_count: int
+    injection_block: str

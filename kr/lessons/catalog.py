@@ -1,0 +1,172 @@
+"""What the database keeps of lessons: where they came from, how often they were injected, and recurred.
+
+The file is the authority. A database that is busy, broken or absent costs these counts and nothing else.
+"""
+
+import hashlib
+import logging
+from dataclasses import dataclass
+from datetime import datetime
+
+from kr.errors import StoreError
+from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.rules.lessons.line import Lesson, parse_file
+from kr.store.rows import LessonRow, RequestRow
+from kr.store.store import Store
+from kr.store.times import to_text
+from kr.values import EventType
+
+logger = logging.getLogger(__name__)
+
+MODE = "lessons-inject"
+_AT_ONCE = 2000
+_PICKED_UP = "lessons_picked_up"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Injection:
+    """One answered request of mode lessons-inject."""
+
+    request_id: str
+    phase: str
+    status: str
+    story_key: str
+    session_id: str
+    framework: str | None
+    topic: str | None
+    lessons: tuple[Lesson, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """What one agent's return taught, and which lessons of the file it showed again."""
+
+    story_key: str
+    session_id: str
+    recorded: tuple[tuple[EventType, Lesson], ...]
+    recurred: tuple[tuple[str, tuple[str, ...]], ...]
+    """For each phase the ids of lessons that its failures matched."""
+
+
+class Catalog:
+    """The database's side of one lessons file. Never raises for the database's sake."""
+
+    def __init__(self, store: Store, file: LessonsFile) -> None:
+        self._store = store
+        self._file = file
+
+    def note_injection(self, injection: Injection, now: datetime) -> None:
+        """Keep the request, and count what was injected."""
+        at = to_text(now)
+        request = RequestRow(
+            id=injection.request_id,
+            at=at,
+            mode=MODE,
+            status=injection.status,
+            story_key=injection.story_key,
+            session_id=injection.session_id,
+            framework=injection.framework,
+            topic=injection.topic,
+        )
+        try:
+            with self._store.write() as unit:
+                unit.requests.record(request)
+                unit.lessons.add([_row(lesson) for lesson in injection.lessons])
+                unit.lessons.injected(
+                    [lesson.id for lesson in injection.lessons],
+                    phase=injection.phase,
+                    story_key=injection.story_key,
+                    session_id=injection.session_id,
+                    at=at,
+                )
+        except StoreError as error:
+            _tell(error)
+
+    def note_recording(self, recording: Recording, now: datetime) -> None:
+        """Keep where new lessons came from, count those that recurred, and pick up lines of others."""
+        at = to_text(now)
+        rows = [
+            _row(
+                lesson,
+                event_type=event,
+                story_key=recording.story_key,
+                session_id=recording.session_id,
+                recorded_at=at,
+            )
+            for event, lesson in recording.recorded
+        ]
+        try:
+            with self._store.write() as unit:
+                unit.lessons.add(rows)
+                for phase, ids in recording.recurred:
+                    unit.lessons.recurred(ids, phase)
+            self.pick_up()
+        except StoreError as error:
+            _tell(error)
+
+    def pick_up(self) -> int:
+        """Take lines that people or other tools added into the table; return how many lines were looked at.
+
+        Remembers how far it came, and looks from the start again when what it saw was edited. At most 2,000
+        lessons at once, so that a long file delays nobody. Raises ``StoreError``.
+        """
+        try:
+            content = self._file.content()
+        except LessonsUnreadable:
+            return 0
+        with self._store.read() as unit:
+            seen = _seen(unit.meta.get(_PICKED_UP), content)
+        lessons = parse_file(content[seen:].decode(errors="replace")).lessons[:_AT_ONCE]
+        whole = content.rfind(b"\n") + 1
+        if not lessons and seen == whole:
+            return 0
+        end = whole if len(lessons) < _AT_ONCE else _end_of_line(content, seen, lessons[-1].position)
+        with self._store.write() as unit:
+            unit.lessons.add([_row(lesson) for lesson in lessons])
+            unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
+        return len(lessons)
+
+
+def _row(
+    lesson: Lesson,
+    *,
+    event_type: str | None = None,
+    story_key: str | None = None,
+    session_id: str | None = None,
+    recorded_at: str | None = None,
+) -> LessonRow:
+    return LessonRow(
+        id=lesson.id,
+        date=lesson.date,
+        phase=lesson.phase,
+        tags=lesson.tags,
+        summary=lesson.summary,
+        ref=lesson.ref,
+        event_type=event_type,
+        story_key=story_key,
+        session_id=session_id,
+        recorded_at=recorded_at,
+    )
+
+
+def _seen(mark: str | None, content: bytes) -> int:
+    """Return how much of ``content`` was looked at before: nothing when that part is not as it was."""
+    end, _, digest = (mark or "0 ").partition(" ")
+    size = int(end) if end.isdigit() else 0
+    return size if 0 < size <= len(content) and _digest(content[:size]) == digest else 0
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _end_of_line(content: bytes, start: int, lines: int) -> int:
+    """Return where the line number ``lines`` (from 0) after ``start`` ends."""
+    end = start
+    for _ in range(lines + 1):
+        end = content.index(b"\n", end) + 1
+    return end
+
+
+def _tell(error: StoreError) -> None:
+    logger.warning("lessons are not counted: %s", error)

@@ -1,0 +1,228 @@
+"""The append-only lessons file: read by anybody, written by one process at a time (seed 003, step 5; SPEC 4.2).
+
+Writers queue at a lock file beside it. What stands in the file is never changed: a lesson goes to its end in
+one write of whole lines, is flushed to disk and read back.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from kr.errors import KrError, StoreError
+from kr.rules.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
+
+_LOCK_TIMEOUT = 60.0
+_ATTEMPTS = 2
+_BOM = b"\xef\xbb\xbf"
+_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
+
+
+class LessonsUnreadable(KrError):
+    """The lessons file can't be read, or is not UTF-8. The message is the detail after the seed's words."""
+
+    code = "file_read_error"
+
+
+class AppendFailed(KrError):
+    """The lessons file can't be written; it is as it was."""
+
+    code = "append_write_failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What became of an append: the lessons written, and how many the file holds now."""
+
+    lessons: tuple[Lesson, ...]
+    total: int
+
+
+class LessonsFile:
+    """One lessons file. Nothing is opened before it is used."""
+
+    def __init__(self, path: Path, *, lock_timeout: float = _LOCK_TIMEOUT) -> None:
+        self.path = path
+        self._lock_timeout = lock_timeout
+        self._journal = _Journal(self.lock_path)
+
+    @property
+    def lock_path(self) -> Path:
+        """The file that writers lock and note their lines in; it stays."""
+        return self.path.with_name(f".{self.path.name}.lock")
+
+    def content(self) -> bytes:
+        """Return the file's bytes; nothing where there is no file. Raises ``LessonsUnreadable``.
+
+        A line that a writer has begun, and a killed one never finished, is given whole.
+        """
+        try:
+            content = self._content()
+        except (FileNotFoundError, NotADirectoryError):
+            return b""
+        except OSError as exc:
+            raise LessonsUnreadable(exc.strerror or str(exc)) from exc
+        return content if content.endswith(b"\n") else content + self._journal.missing(content)
+
+    def read(self) -> Parsed:
+        """Parse the file. Raises ``LessonsUnreadable``."""
+        content = self.content()
+        try:
+            return parse_file(content.decode("utf-8"))
+        except UnicodeDecodeError as exc:
+            raise LessonsUnreadable(f"not UTF-8 text (byte {exc.start})") from exc
+
+    def append(self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]]) -> Appended:
+        """Append what ``choose`` makes of the lessons that the file holds; nobody else appends meanwhile.
+
+        ``choose`` may be called twice: when a tool that knows no lock changed the file under our hands. Its
+        lessons must be clean (``line.cleaned``). Raises ``AppendFailed``.
+        """
+        # Only writers need the lock, and its module is not light.
+        from kr.store.lock import exclusive
+
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with exclusive(self.lock_path, timeout=self._lock_timeout):
+                return self._append(choose)
+        except StoreError as exc:
+            raise AppendFailed(str(exc)) from exc
+        except OSError as exc:
+            raise AppendFailed(exc.strerror or str(exc)) from exc
+        except LessonsUnreadable as exc:
+            raise AppendFailed(str(exc)) from exc
+
+    def _append(self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]]) -> Appended:
+        self._finish()
+        for _ in range(_ATTEMPTS):
+            before = self.content()
+            present = _parsed(before).lessons
+            chosen = tuple(choose(present))
+            if not chosen:
+                return Appended((), len(present))
+            self._write(len(before), _addition(before, [format_line(lesson) for lesson in chosen]))
+            after = _parsed(self.content()).lessons
+            # The position is the line's number, which is another one when somebody added lines before it.
+            known = {lesson._replace(position=-1) for lesson in after}
+            if all(lesson._replace(position=-1) in known for lesson in chosen):
+                return Appended(chosen, len(after))
+        raise AppendFailed("the appended lines were not found when the file was read again")
+
+    def _write(self, size: int, addition: bytes) -> None:
+        """Write all of it or nothing: what a full disk took of it is taken back."""
+        is_new = not os.path.lexists(self.path)
+        _refuse_read_only(self.path)
+        self._journal.note(size, addition)
+        with _opened(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+            try:
+                _write_all(file, addition)
+                os.fsync(file)
+            except OSError:
+                _take_back(file, size, addition)
+                if is_new:
+                    self.path.unlink(missing_ok=True)
+                self._journal.clear()
+                raise
+        if is_new:
+            _flush_folder(self.path.parent)
+        self._journal.clear()
+
+    def _finish(self) -> None:
+        """Write what a killed process left unwritten of its lines."""
+        rest = self._journal.missing(self._content() if self.path.exists() else b"")
+        if rest:
+            with _opened(self.path, os.O_WRONLY | os.O_APPEND) as file:
+                _write_all(file, rest)
+                os.fsync(file)
+        self._journal.clear()
+
+    def _content(self) -> bytes:
+        # A pipe or a device would keep us waiting, or never end.
+        with _opened(self.path, os.O_RDONLY) as file:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise LessonsUnreadable("it is no regular file")
+            with os.fdopen(file, "rb", closefd=False) as stream:
+                return stream.read()
+
+
+class _Journal:
+    """What is about to be appended, kept in the lock file until it is: a killed writer's line is finished."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def note(self, size: int, addition: bytes) -> None:
+        # A lock file of another user can be locked but not written: then a killed writer leaves a torn line.
+        with suppress(PermissionError), _opened(self._path, os.O_WRONLY | os.O_TRUNC) as file:
+            _write_all(file, b"%d %d\n%b" % (size, len(addition), addition))
+
+    def clear(self) -> None:
+        with suppress(OSError), _opened(self._path, os.O_WRONLY | os.O_TRUNC):
+            pass
+
+    def missing(self, content: bytes) -> bytes:
+        """Return what ``content`` lacks of the lines that were noted; nothing when they are whole or not begun."""
+        try:
+            head, _, addition = self._path.read_bytes().partition(b"\n")
+            size, length = map(int, head.split())
+        except (OSError, ValueError):
+            return b""
+        written = content[size:]
+        is_begun = length == len(addition) and written and addition.startswith(written)
+        return addition[len(written) :] if is_begun else b""
+
+
+@contextmanager
+def _opened(path: Path, flags: int) -> Iterator[int]:
+    file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+    try:
+        yield file
+    finally:
+        os.close(file)
+
+
+def _write_all(file: int, content: bytes) -> None:
+    written = os.write(file, content)
+    # A short write is a full disk, which the next one tells; or a signal.
+    while written < len(content):
+        written += os.write(file, content[written:])
+
+
+def _flush_folder(folder: Path) -> None:
+    with suppress(OSError), _opened(folder, os.O_RDONLY | os.O_DIRECTORY) as file:
+        os.fsync(file)
+
+
+def _parsed(content: bytes) -> Parsed:
+    """Parse what a writer finds: bytes that are no UTF-8 are passed over, they stay as they are."""
+    if content.startswith(_OTHER_ENCODINGS) or b"\0" in content:
+        raise LessonsUnreadable("not UTF-8 text")
+    return parse_file(content.decode("utf-8", errors="replace"))
+
+
+def _addition(before: bytes, lines: Sequence[str]) -> bytes:
+    """Return the bytes to append: the header in an empty file, and a new line after one that is not ended."""
+    ending = "\r\n" if before.endswith(b"\r\n") else "\n"
+    text = "".join(line + ending for line in lines)
+    if not before.removeprefix(_BOM).strip():
+        text = HEADER + text
+    is_torn = bool(before.removeprefix(_BOM)) and not before.endswith(b"\n")
+    return ((_last_ending(before) if is_torn else "") + text).encode()
+
+
+def _last_ending(before: bytes) -> str:
+    return "\r\n" if before[before.rfind(b"\n") - 1 :].startswith(b"\r\n") else "\n"
+
+
+def _refuse_read_only(path: Path) -> None:
+    # The system lets root write anything; a file that nobody may write is meant to stay as it is.
+    if path.exists() and not path.stat().st_mode & 0o222:
+        raise PermissionError(13, "permission denied: the file is read-only")
+
+
+def _take_back(file: int, size: int, addition: bytes) -> None:
+    """Cut off what was written of ``addition``, unless somebody without the lock wrote after it."""
+    if size < os.fstat(file).st_size <= size + len(addition):
+        os.ftruncate(file, size)

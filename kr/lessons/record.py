@@ -1,0 +1,193 @@
+"""U5 of seed 003, steps 1 to 6: what an agent's return teaches, as lines at the end of the lessons file."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from kr.contracts.lessons import (
+    ALL_DUPLICATES,
+    APPEND_FAILED,
+    NO_EVENTS,
+    NOTHING_TOLD,
+    RecordedEntry,
+    RecordEnvelope,
+    RecordProblem,
+    RecordRequest,
+    RecordResults,
+    skip,
+)
+from kr.lessons.catalog import Catalog, Recording
+from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
+from kr.rules.lessons.duplicates import duplicates
+from kr.rules.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
+from kr.rules.lessons.line import Lesson
+from kr.rules.lessons.material import Context, lesson_of
+from kr.rules.lessons.returned import AgentReturn, read_return
+from kr.store.store import Store
+from kr.values import EventType
+
+logger = logging.getLogger(__name__)
+
+CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    event: EventType
+    lesson: Lesson
+
+
+@dataclass(slots=True)
+class _Choice:
+    """What the file's present lessons leave of the candidates, chosen while nobody else can append."""
+
+    candidates: Sequence[_Candidate]
+    fresh: list[_Candidate] = field(default_factory=list)
+    recurred: dict[str, dict[str, None]] = field(default_factory=dict)
+    """For each phase the ids of the lessons that its failures matched, each once however often."""
+
+    def choose(self, present: Sequence[Lesson]) -> list[Lesson]:
+        self.fresh, self.recurred = [], {}
+        for candidate in self.candidates:
+            known = list(duplicates(candidate.lesson, present))
+            if known:
+                matched = self.recurred.setdefault(candidate.lesson.tags[0], {})
+                matched.update(dict.fromkeys(lesson.id for lesson in known))
+            if not known and not any(duplicates(candidate.lesson, [other.lesson for other in self.fresh])):
+                self.fresh.append(candidate)
+        return [candidate.lesson for candidate in self.fresh]
+
+
+def record(
+    request: RecordRequest,
+    *,
+    lessons_file: Path,
+    project_root: Path,
+    limits: Limits,
+    store: Store | None,
+    now: datetime,
+) -> RecordEnvelope:
+    """Answer a valid request: ``recorded``, ``skipped`` or ``failure`` (``append_write_failed``).
+
+    The file is the authority: ``store``, when there is one that can serve, keeps the lessons' origin and
+    which of them recurred.
+    """
+    returned = read_return(request.agent_return)
+    detected = detect(request.event_type, request.phase, returned, limits)
+    if not detected:
+        return skip(_identity(request), NO_EVENTS)
+    if len(detected) > MOST_EVENTS:
+        logger.warning("%d events detected; the first %d are recorded", len(detected), MOST_EVENTS)
+    candidates = _distilled(request, detected[:MOST_EVENTS], returned, project_root, now)
+    file = LessonsFile(lessons_file)
+    choice = _Choice(candidates)
+    shown = _shown(lessons_file, project_root)
+    try:
+        appended = file.append(choice.choose) if candidates else None
+        total = appended.total if appended else _count(file)
+    except AppendFailed as error:
+        logger.warning("%s: %s", lessons_file, error)
+        return _failed(request, len(detected), shown, error)
+    if store is not None and candidates:
+        Catalog(store, file).note_recording(_recording(request, choice), now)
+    entries = [_entry(candidate) for candidate in choice.fresh]
+    return RecordEnvelope(
+        status="recorded" if entries else "skipped",
+        session_id=request.session_id,
+        story_key=request.story_key,
+        results=RecordResults(
+            events_detected=len(detected),
+            entries_recorded=len(entries),
+            entries_skipped=len(detected) - len(entries),
+            recorded_entries=entries,
+            file_path=shown,
+            total_entries_in_file=total,
+            message=None if entries else ALL_DUPLICATES if candidates else NOTHING_TOLD,
+        ),
+    )
+
+
+def _identity(request: RecordRequest) -> dict[str, str]:
+    return {"session_id": request.session_id, "story_key": request.story_key}
+
+
+def confirmation(envelope: RecordEnvelope) -> str | None:
+    """Return the line that tells people what was written (seed 003, step 5.6c), for standard error."""
+    results = envelope.results
+    if envelope.status != "recorded":
+        return None
+    return CONFIRMATION.format(
+        recorded=results.entries_recorded,
+        name=results.file_path.rpartition("/")[2],
+        total=results.total_entries_in_file,
+    )
+
+
+def _distilled(
+    request: RecordRequest,
+    events: Sequence[EventType],
+    returned: AgentReturn,
+    project_root: Path,
+    now: datetime,
+) -> list[_Candidate]:
+    context = Context(
+        code_paths=request.code_paths,
+        framework=request.framework_context,
+        additional=request.additional_context,
+        project_root=str(project_root),
+    )
+    date = now.astimezone(UTC).date().isoformat()
+    found: list[_Candidate] = []
+    for event in events:
+        used = [candidate.lesson.summary for candidate in found]
+        lesson = lesson_of(event, phase_tag(event, request.phase), returned, context, date=date, used=used)
+        if lesson is None:
+            logger.warning("%s: the agent's return tells nothing that a lesson could be made of", event)
+        else:
+            found.append(_Candidate(event, lesson))
+    return found
+
+
+def _recording(request: RecordRequest, choice: _Choice) -> Recording:
+    return Recording(
+        story_key=request.story_key,
+        session_id=request.session_id,
+        recorded=tuple((candidate.event, candidate.lesson) for candidate in choice.fresh),
+        recurred=tuple((phase, tuple(ids)) for phase, ids in choice.recurred.items()),
+    )
+
+
+def _entry(candidate: _Candidate) -> RecordedEntry:
+    lesson = candidate.lesson
+    return RecordedEntry(
+        date=lesson.date,
+        phase=lesson.tags[0],
+        event_type=candidate.event,
+        summary=lesson.summary,
+        ref=lesson.ref,
+    )
+
+
+def _failed(request: RecordRequest, detected: int, shown: str, error: AppendFailed) -> RecordEnvelope:
+    return RecordEnvelope(
+        status="failure",
+        session_id=request.session_id,
+        story_key=request.story_key,
+        results=RecordResults(events_detected=detected, file_path=shown),
+        errors=[RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}")],
+    )
+
+
+def _count(file: LessonsFile) -> int:
+    try:
+        return len(file.read().lessons)
+    except LessonsUnreadable as error:
+        logger.warning("%s: %s", file.path, error)
+        return 0
+
+
+def _shown(path: Path, project_root: Path) -> str:
+    """Name the file relative to the project, or whole when it lies outside of it."""
+    return (path.relative_to(project_root) if path.is_relative_to(project_root) else path).as_posix()

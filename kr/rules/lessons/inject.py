@@ -1,0 +1,94 @@
+"""What of the lessons reaches an agent (seed 000, LI-2 to LI-4; SPEC 4.1)."""
+
+import heapq
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Container, Sequence
+
+from kr.rules.keywords import keywords
+from kr.rules.lessons.columns import columns, cut, cut_head
+from kr.rules.lessons.line import Lesson, clean
+
+COLUMNS = 160
+"""Two lines of 80 columns for each lesson, its number and reference included."""
+
+_REF_COLUMNS = 80
+_LOOKED_AT = 500
+_FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
+_NUMBER = r"\(?[0-9]{1,3}\s*[.)、：:．](?![0-9])"
+_FIRST_NUMBER = re.compile(rf"^(?:(?:{_NUMBER}|[-*+•])\s+|{_NUMBER}\s*)+")
+_INNER_NUMBER = re.compile(rf"(?<=[.。;；:：!！?？])\s*{_NUMBER}\s+")
+
+
+def of_phase(lessons: Sequence[Lesson], phase: str) -> list[Lesson]:
+    """Keep the lessons that have ``phase`` among their tags, exactly (LI-2)."""
+    return [lesson for lesson in lessons if phase in lesson.tags]
+
+
+def newest(lessons: Sequence[Lesson], budget: int) -> list[Lesson]:
+    """Take the first ``budget``: newest date, then those of this phase alone, then the later line (LI-3)."""
+    return heapq.nlargest(budget, lessons, key=_recency)
+
+
+def _recency(lesson: Lesson) -> tuple[str, bool, int]:
+    return lesson.date, len(lesson.tags) == 1, lesson.position
+
+
+def most_relevant(lessons: Sequence[Lesson], budget: int, *, query: str, framework: str) -> list[Lesson]:
+    """Take the first ``budget`` by relevance, and by the usual order where that is equal (SPEC 4.1).
+
+    A lesson about the framework goes before others; then what it shares with the query counts, rare words
+    more than those that every lesson has. Lessons that share nothing come last, they are not left out.
+    """
+    near = _ranked(
+        lessons, max(budget, _LOOKED_AT), query, framework, lambda lesson: _told(lesson).casefold()
+    )
+    return _ranked(near, budget, query, framework, lambda lesson: frozenset(keywords(_told(lesson))))
+
+
+def _ranked(
+    lessons: Sequence[Lesson],
+    count: int,
+    query: str,
+    framework: str,
+    words_of: Callable[[Lesson], Container[str]],
+) -> list[Lesson]:
+    """Rank by what ``words_of`` says a lesson contains: its text for a first look, its keywords for a close one."""
+    wanted, named = keywords(query), keywords(framework)
+    told = [words_of(lesson) for lesson in lessons]
+    hits = [[word for word in wanted if word in words] for words in told]
+    frequency = Counter(word for words in hits for word in words)
+
+    def score(at: int) -> tuple[bool, float, tuple[str, bool, int]]:
+        is_named = bool(named) and all(word in told[at] for word in named)
+        shared = sum(math.log(1 + len(lessons) / frequency[word]) for word in hits[at])
+        return is_named, shared, _recency(lessons[at])
+
+    return [lessons[at] for at in heapq.nlargest(count, range(len(lessons)), key=score)]
+
+
+def _told(lesson: Lesson) -> str:
+    return f"{' '.join(lesson.tags)} {lesson.summary} {lesson.ref or ''}"
+
+
+def block(phase: str, lessons: Sequence[Lesson]) -> str:
+    """Write the injection block (LI-4): one numbered line for each lesson under the phase's title."""
+    lines = [f"[LESSONS] {phase} phase warnings:"]
+    lines += [numbered(number, lesson) for number, lesson in enumerate(lessons, start=1)]
+    return "\n".join(lines) + "\n"
+
+
+def numbered(number: int, lesson: Lesson) -> str:
+    """Write ``{n}. {summary} -- {ref}`` in at most 160 columns, the reference whole where it can be."""
+    head = f"{number}. "
+    ref = clean(lesson.ref or "")
+    tail = f" -- {cut_head(ref, _REF_COLUMNS)}" if ref else ""
+    return f"{head}{cut(_harmless(lesson.summary), COLUMNS - columns(head) - columns(tail))}{tail}"
+
+
+def _harmless(summary: str) -> str:
+    """Keep a lesson from reading as several, or as a block of its own."""
+    line = _FORGED_TITLE.sub("LESSONS", clean(summary))
+    line = _INNER_NUMBER.sub(" ", line)
+    return _FIRST_NUMBER.sub("", line) or line

@@ -1,0 +1,157 @@
+"""The line format of the lessons file (seed 003, "Entry Format Specification"; SPEC 4.1).
+
+One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``.
+"""
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import date
+from functools import lru_cache
+from typing import NamedTuple
+
+from kr.rules.characters import strip_invisible
+from kr.values import PHASES
+
+HEADER = """\
+# Lessons Learned
+
+> Auto-recorded by BSO Sprint Orchestrator. Entries are append-only.
+> Format: - [YYYY-MM-DD] [phase-tag] Summary. Ref: file/path:line
+
+"""
+"""What a new file begins with (seed 003, step 5.2)."""
+
+_LINE = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(\S.*)", re.DOTALL)
+_REF = ("Ref:", "Ref：")
+# The sentence mark belongs to the format: `summary. Ref: path`. A question or an exclamation is the author's own.
+_FORMAT_MARKS = ".。;；"
+_AUTHORS_MARKS = "!?！？…"
+_TAG_BREAK = re.compile(r"[,，、]")
+_NO_REF = frozenset({"", "N/A", "n/a", "-"})
+_BLANKS = re.compile(r"\s+")
+_REF_WORD = re.compile(r"\bRef([:：])")
+_LAST_MARK = re.compile(r"[\s.。;；,，]+$")
+
+
+class Lesson(NamedTuple):
+    """One lesson. ``position`` is the number of its line in the file, from 0; later is newer."""
+
+    date: str
+    tags: tuple[str, ...]
+    summary: str
+    ref: str | None = None
+    position: int = -1
+
+    @property
+    def phase(self) -> str:
+        """The first tag that is a phase, or else the first tag."""
+        return next((tag for tag in self.tags if tag in PHASES), self.tags[0])
+
+    @property
+    def id(self) -> str:
+        """The lesson's name in the database: made from its text alone, so every process finds the same."""
+        text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
+        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A whole file. ``unread`` counts lines that are no lesson, and neither blank, a heading nor a quote."""
+
+    lessons: tuple[Lesson, ...]
+    unread: int
+
+
+def parse_line(line: str, position: int = -1) -> Lesson | None:
+    """Read one line, given without its line feed; ``None`` when it is no lesson."""
+    found = _LINE.fullmatch(line)
+    if found is None or not _is_date(found[1]):
+        return None
+    tags = _tags(found[2])
+    summary, ref = split_ref(found[3].rstrip())
+    if not tags or not summary:
+        return None
+    return Lesson(date=found[1], tags=tags, summary=summary, ref=ref, position=position)
+
+
+def parse_file(text: str) -> Parsed:
+    """Read every line of a file; the byte order mark, CRLF and a missing last line feed are no matter."""
+    lessons: list[Lesson] = []
+    unread = 0
+    # Only a line feed ends a line: another kind of line break inside a lesson must not make two of it.
+    for position, line in enumerate(text.removeprefix("\ufeff").split("\n")):
+        lesson = parse_line(line, position)
+        if lesson is not None:
+            lessons.append(lesson)
+        elif line.strip() and not line.lstrip().startswith(("#", ">")):
+            unread += 1
+    return Parsed(tuple(lessons), unread)
+
+
+def split_ref(text: str) -> tuple[str, str | None]:
+    """Part ``summary. Ref: path``; the last ``Ref:`` counts, and a path that says nothing is none."""
+    at = max(text.rfind(word) for word in _REF)
+    while at > 0 and not (text[at - 1].isspace() or text[at - 1] in _FORMAT_MARKS + _AUTHORS_MARKS):
+        at = max(text.rfind(word, 0, at) for word in _REF)
+    if at < 0:
+        return text, None
+    summary = text[:at].rstrip()
+    if summary[-1:] in tuple(_FORMAT_MARKS):
+        summary = summary[:-1].rstrip()
+    path = text[at + len(_REF[0]) :].strip()
+    return summary, None if path in _NO_REF else path
+
+
+def format_line(lesson: Lesson) -> str:
+    """Write a lesson as its line, without the line feed. The parts must be clean (``cleaned``)."""
+    ref = (
+        f"{'' if lesson.summary[-1:] in tuple(_AUTHORS_MARKS) else '.'} Ref: {lesson.ref}"
+        if lesson.ref
+        else ""
+    )
+    return f"- [{lesson.date}] [{', '.join(lesson.tags)}] {lesson.summary}{ref}"
+
+
+def cleaned(lesson: Lesson) -> Lesson | None:
+    """Return the lesson as it survives a way through the file; ``None`` when nothing of it is left."""
+    tags = tuple(dict.fromkeys(tag for tag in map(clean_tag, lesson.tags) if tag))
+    summary = clean_summary(lesson.summary)
+    if not tags or not summary:
+        return None
+    return Lesson(date=lesson.date, tags=tags, summary=summary, ref=clean_ref(lesson.ref))
+
+
+def clean_summary(text: str) -> str:
+    """Make one line of it that ends in no full stop, and in which nothing reads as a reference."""
+    return _LAST_MARK.sub("", _REF_WORD.sub(r"ref\1", clean(text)))
+
+
+def clean_ref(text: str | None) -> str | None:
+    """Make one line of a path; ``None`` when it says nothing."""
+    ref = _REF_WORD.sub(r"ref\1", clean(text or ""))
+    return None if ref in _NO_REF else ref
+
+
+def clean_tag(text: str) -> str:
+    """Make a tag that cannot leave its brackets."""
+    return clean(re.sub(r"[\[\],，、]", " ", text))
+
+
+def clean(text: str) -> str:
+    """Make one trimmed line without control and invisible characters."""
+    return _BLANKS.sub(" ", strip_invisible(text)).strip()
+
+
+@lru_cache(maxsize=4096)
+def _is_date(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _tags(text: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tag for tag in (part.strip() for part in _TAG_BREAK.split(text)) if tag))

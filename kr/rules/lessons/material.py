@@ -1,0 +1,90 @@
+"""Which of an agent's findings becomes the lesson of which event, with its one reference (seed 003, step 2)."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kr.rules.lessons.columns import columns
+from kr.rules.lessons.distill import COLUMNS, distill
+from kr.rules.lessons.line import Lesson, clean_ref, cleaned
+from kr.rules.lessons.returned import AgentReturn, Finding
+from kr.rules.lessons.scrub import relative_path
+from kr.values import EventType
+
+_LEAST_COLUMNS = 96
+_FRAME_COLUMNS = 12
+_RESEARCH_TIMEOUT = (
+    "Narrow the question to knowledge-researcher or raise timeout_seconds: the research timed out"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the request says beside the return; all of it optional."""
+
+    code_paths: tuple[str, ...] = ()
+    framework: str = ""
+    additional: str = ""
+    project_root: str | None = None
+
+
+def lesson_of(
+    event: EventType,
+    phase: str,
+    returned: AgentReturn,
+    context: Context,
+    *,
+    date: str,
+    used: Sequence[str] = (),
+) -> Lesson | None:
+    """Return the lesson of one event; ``None`` when nothing in the return tells anything.
+
+    ``used`` are the summaries of the events before: another finding is preferred to the same one again.
+    """
+    again: Lesson | None = None
+    for finding in _findings(event, returned, context):
+        ref = _ref(finding, returned, context)
+        # What fits beside the reference is injected whole later.
+        room = COLUMNS - _FRAME_COLUMNS - columns(ref) if ref else COLUMNS
+        summary = distill(finding.complaint, finding.remedy, context.framework, max(room, _LEAST_COLUMNS))
+        lesson = summary and cleaned(Lesson(date=date, tags=(phase,), summary=summary, ref=ref))
+        if lesson and lesson.summary not in used:
+            return lesson
+        again = again or lesson or None
+    return again
+
+
+def _findings(event: EventType, returned: AgentReturn, context: Context) -> Iterator[Finding]:
+    """Yield what may tell about the event, the most telling first."""
+    milder = tuple(issue for issue in returned.issues if issue.severity != "high")
+    severe = _with_remedies_first(returned.severe)
+    if event == "high_severity_issues":
+        yield from severe
+    if event == "dev_failure_auto_fixed" and returned.remedy:
+        complaint = next((error.complaint for error in returned.errors), returned.summary)
+        yield Finding(complaint=complaint, remedy=returned.remedy)
+    yield from _with_remedies_first((*returned.errors, *milder))
+    # They have an event of their own; another one takes them when nothing else is left.
+    yield from severe
+    yield Finding(complaint=returned.summary, remedy=returned.remedy)
+    yield Finding(complaint=context.additional)
+    if event == "knowledge_researcher_timeout":
+        yield Finding(complaint=_RESEARCH_TIMEOUT)
+
+
+def _with_remedies_first(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: not finding.remedy)
+
+
+def _ref(finding: Finding, returned: AgentReturn, context: Context) -> str | None:
+    """Choose the most relevant path: the finding's own, one that its text names, the first that is known."""
+    text = f"{finding.complaint} {finding.remedy}"
+    known = (*context.code_paths, *returned.artifacts)
+    named = (path for path in known if _base(path) in text)
+    chosen = finding.path or next(named, None) or next(iter(known), None)
+    if chosen is None:
+        return None
+    return clean_ref(relative_path(clean_ref(chosen) or "", context.project_root))
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2].partition(":")[0] or path

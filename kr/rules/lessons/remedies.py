@@ -1,0 +1,184 @@
+"""What to do about errors whose wording is fixed by a language, a runtime or a tool: general rules, first match wins.
+
+Each row is a regular expression over the one-line complaint and the advice it gives. ``N`` is a name, quoted
+or not.
+"""
+
+import re
+from functools import cache
+
+_N = r"['\"`‘“<]?([\w$@.:/#*+\[\]()-]*[\w$)\]*])['\"`’”>]?"
+
+_ROWS: tuple[tuple[str, str], ...] = (
+    # Whatever says so itself
+    (r"(.+?)[.;,]? (?:Did|did) you mean:? N\?", r"Use \2: \1"),
+    (r"N (?:is|has been|was|are) deprecated(?: (?:since|in|from) ([\w. ]+?))?[,;.]?(?: and [^.;]*)?[,;.]?\s*(?:please )?(?:use|replaced by|replace it with|in favou?r of) (.+)", r"Use \3 instead of \1 (deprecated)"),
+    (r"N is deprecated.*", r"Replace \1: it is deprecated"),
+    # Python
+    (r"TypeError: (\S+\(\)) missing \d+ required (?:positional|keyword-only) arguments?: (.+)", r"Call \1 with its required argument \2"),
+    (r"TypeError: (\S+\(\)) got an unexpected keyword argument N", r"Call \1 without \2: its signature has no such argument"),
+    (r"TypeError: (\S+\(\)) takes (.+?) positional arguments? but (\d+) (?:was|were) given", r"Call \1 with \2 positional arguments, not \3"),
+    (r"TypeError: 'NoneType' object is not (\w+)", r"Check for None first: a None value is not \1"),
+    (r"TypeError: N object is not (\w+)", r"Pass a \2 object: \1 is not \2"),
+    (r"TypeError: Object of type N is not JSON serializable", r"Convert \1 before json.dumps (default= or .isoformat()): it is not JSON serializable"),
+    (r"TypeError: unsupported operand type\(s\) for (\S+): N and N", r"Convert to one type before \1: \2 and \3 do not mix"),
+    (r"TypeError: can only concatenate str \(not N\) to str", r"Convert \1 to str before concatenating (f-string)"),
+    (r"TypeError: can't compare offset-naive and offset-aware datetimes", r"Use datetime.now(UTC) everywhere: naive and aware datetimes cannot be compared"),
+    (r"TypeError: object N can't be used in 'await' expression", r"Call \1 without await, or make the function async: \1 is not awaitable"),
+    (r"(?:RuntimeWarning: )?coroutine N was never awaited.*", r"Await \1: the coroutine was never awaited"),
+    (r"RuntimeError: (?:asyncio\.run\(\) cannot be called from a running event loop|This event loop is already running).*", r"Await the coroutine instead of asyncio.run(): an event loop is already running"),
+    (r"(?:ModuleNotFoundError|ImportError): No module named N", r"Install \1 and declare it as a dependency (no such module)"),
+    (r"ImportError: cannot import name N from partially initialized module N.*", r"Import \1 inside the function or move it out of \2: the modules import each other"),
+    (r"ImportError: cannot import name N from N.*", r"Import \1 from where the installed \2 keeps it: \2 exports no \1"),
+    (r"AttributeError: 'NoneType' object has no attribute N", r"Check for None before reading .\1"),
+    (r"AttributeError: (?:partially initialized )?module N has no attribute N.*", r"Use the API of the installed \1: it has no \2"),
+    (r"AttributeError: N object has no attribute N", r"Use an attribute that \1 has: it has no .\2"),
+    (r"AttributeError: type object N has no attribute N", r"Use an attribute that \1 has: it has no .\2"),
+    (r"KeyError: N", r"Provide the key \1, or read it with .get()"),
+    (r"IndexError: (.+) index out of range", r"Check the length before indexing: \1 index out of range"),
+    (r"UnboundLocalError: (?:local variable|cannot access local variable) N.*", r"Assign \1 on every path before it is read"),
+    (r"NameError: name N is not defined", r"Import or define \1 before use"),
+    (r"UnicodeDecodeError: N codec can't decode.*", r"Open the file with its real encoding (encoding=...): it is not \1"),
+    (r"json\.decoder\.JSONDecodeError: (.+)|JSONDecodeError: (.+)", r"Check status and content type before parsing JSON: \1\2"),
+    (r"RecursionError: .+", r"Bound the recursion or iterate: maximum recursion depth exceeded"),
+    (r"ValidationError: \d+ validation errors? for N (\S+) (?:Field required|field required).*", r"Give \1 a value for \2: the field is required"),
+    (r"ValidationError: \d+ validation errors? for N (\S+) (.+?)(?: \[type=.*|$)", r"Give \1.\2 a valid value: \3"),
+    (r"(?:\w+\.)*MultipleResultsFound: .*", r"Filter to one row or use .first(): several rows were found where one was required"),
+    (r"(?:\w+\.)*DetachedInstanceError: .*", r"Load the relation before the session closes (selectinload, expire_on_commit=False): detached instance"),
+    (r"(?:\w+\.)*MissingGreenlet: .*", r"Load relations eagerly (selectinload) with AsyncSession: lazy loading needs a greenlet"),
+    (r"(?:\w+\.)*DoesNotExist: (\w+) matching query does not exist.*", r"Use get_object_or_404 or .filter().first(): \1 may not exist"),
+    # Java
+    (r"NullPointerException: Cannot (?:invoke|read field|load from|store to|assign field) \"(?:[a-z]\w*\.)*([^\"]+)\"(?: because \"?(.+?)\"? is null)?", r"Check \2 for null before \1"),
+    (r"(?:NoSuchBeanDefinitionException: )?.*No qualifying bean of type '(?:[a-z]\w*\.)*(\w+)'.*", r"Declare a bean of type \1 (@Component or @Bean) in a scanned package"),
+    (r"NoUniqueBeanDefinitionException: No qualifying bean of type '(?:[a-z]\w*\.)*(\w+)'.*", r"Mark one \1 bean @Primary or inject it with @Qualifier"),
+    (r"(?:BeanCurrentlyInCreationException|.*circular reference).*", r"Break the bean cycle: move shared logic out or inject with @Lazy"),
+    (r"BindingException: Invalid bound statement \(not found\): (?:\w+\.)*(\w+\.\w+)", r"Match mapper XML namespace and id with \1 and set mapper-locations (Invalid bound statement)"),
+    (r"BindingException: Parameter '(\w+)' not found.*", r"Annotate the mapper parameter with @Param(\"\1\")"),
+    (r"LazyInitializationException: .*?(?:role: )?(?:[a-z]\w*\.)*(\w+\.\w+)?(?:: could not initialize proxy.*|, could not initialize proxy.*)", r"Fetch \1 inside the transaction (JOIN FETCH or @EntityGraph): LazyInitializationException"),
+    (r"(?:ClassNotFoundException|NoClassDefFoundError): (\S+)", r"Add the dependency that provides \1 to the runtime class path"),
+    (r"(?:NoSuchMethodError|NoSuchFieldError): (.+)", r"Align library versions: the class path has no \1"),
+    (r"ClassCastException: (?:class )?(?:[\w$]+\.)*([\w$]+) cannot be cast to (?:class )?(?:[\w$]+\.)*([\w$]+).*", r"Convert \1 to \2 instead of casting"),
+    (r"ConcurrentModificationException.*", r"Remove through Iterator.remove() or removeIf(): the collection changed while iterated"),
+    (r"UnsupportedOperationException.*", r"Copy to a mutable collection (new ArrayList<>(...)) before changing it"),
+    (r"HttpMessageNotReadableException: (.+)", r"Send a body that Jackson can map: \1"),
+    (r"InvalidDefinitionException: .*`?(?:[a-z]\w*\.)+(\w+)`? .*", r"Register the Jackson module for \1 (jackson-datatype-jsr310 for java.time)"),
+    (r"DataIntegrityViolationException: (.+)", r"Satisfy the constraint before saving: \1"),
+    (r"OptimisticLock\w*Exception.*|ObjectOptimisticLockingFailureException.*", r"Reload the entity and retry: its @Version changed"),
+    (r"(?:CannotGetJdbcConnectionException|SQLTransientConnectionException): (\S+) - Connection is not available.*", r"Close connections or raise maximumPoolSize: \1 has none available"),
+    (r".*Could not resolve placeholder N in value.*", r"Define the property \1 (application.yml or environment)"),
+    (r".*cannot find symbol\W+symbol: *(?:\w+) (\S+)\W+location: *(?:variable \w+ of type|class|interface) (?:[a-z]\w*\.)*(\w+).*", r"Declare or import \1: \2 has no such symbol"),
+    (r"UnnecessaryStubbingException.*", r"Remove stubbings that the test does not use, or use lenient() (Mockito strict stubs)"),
+    (r"NumberFormatException: For input string: (.+)", r"Validate the number before parsing: \1 is none"),
+    (r"OutOfMemoryError: (.+)", r"Stream or page the data, or raise -Xmx: \1"),
+    # TypeScript and JavaScript
+    (r"(?:TypeError: )?Cannot (read|set) propert(?:y|ies) of (undefined|null) \((?:reading|setting) N\)", r"Check for \2 before .\3 (optional chaining ?.)"),
+    (r"(?:TypeError: )?(?:Cannot destructure property) N of N as it is (undefined|null).*", r"Give \2 a default before destructuring \1: it may be \3"),
+    (r"(?:TypeError: )?N is not a function", r"Check that \1 is exported and imported as a function"),
+    (r"(?:TypeError: )?N is not iterable.*", r"Default \1 to an empty array: it is not iterable"),
+    (r"(?:TypeError: )?N is not a constructor", r"Import \1 as a class (default or named export): it is not a constructor"),
+    (r"ReferenceError: Cannot access N before initialization", r"Declare \1 before use, or break the import circle"),
+    (r"ReferenceError: (window|document|localStorage|navigator) is not defined", r"Use \1 in the browser only (useEffect, onMounted, typeof guard): it is not defined on the server"),
+    (r"ReferenceError: N is not defined(?: in ES module scope.*)?", r"Import or define \1 before use"),
+    (r"(?:Error: )?Cannot find module N.*", r"Install \1 or correct the import path"),
+    (r"(?:Error )?\[?ERR_REQUIRE_ESM\]?.*?(?:require\(\) of ES Module (\S+).*)?", r"Use import() instead of require(): \1 is an ES module"),
+    (r"(?:SyntaxError: )?Cannot use import statement outside a module", r"Set \"type\": \"module\" or transpile: import statement outside a module"),
+    (r"SyntaxError: Unexpected token .+ (?:in JSON|is not valid JSON).*", r"Check res.ok and content-type before res.json(): the body is no JSON"),
+    (r".*error TS2339: Property N does not exist on type '(.+?)'\.?(?: .*)?", r"Declare \1 on type \2 or narrow it first (TS2339)"),
+    (r".*error TS2345: Argument of type '(.+?)' is not assignable to parameter of type '(.+?)'\.?(?: .*)?", r"Pass \2, not \1 (TS2345)"),
+    (r".*error TS2322: Type '(.+?)' is not assignable to type '(.+?)'\.?(?: .*)?", r"Assign \2, not \1 (TS2322)"),
+    (r".*error TS2304: Cannot find name N.*", r"Import or declare \1 (TS2304)"),
+    (r".*error TS2307: Cannot find module N.*", r"Install \1 and its types, or map the path in tsconfig (TS2307)"),
+    (r".*error TS2531: Object is possibly N.*|.*error TS(?:2532|18048|18047): N is possibly N.*", r"Narrow \1\2 before use: it may be \3 (strictNullChecks)"),
+    (r".*error TS7006: Parameter N implicitly has an 'any' type\.?", r"Annotate parameter \1 (TS7006, noImplicitAny)"),
+    (r".*error TS2741: Property N is missing in type '(.+?)' but required in type '(.+?)'\.?(?: .*)?", r"Provide \1: type \3 requires it (TS2741)"),
+    (r".*error (TS\d+): (.+)", r"Satisfy the compiler (\1): \2"),
+    (r"(?:\d+:\d+\s+error\s+)?'?(\w+)'? is (?:assigned a value|defined) but never used\s*(\S*)", r"Remove the unused \1 (\2)"),
+    (r"\d+:\d+\s+error\s+(.+?)\s{1,}((?:@?[\w-]+/)*[\w-]+)", r"Satisfy \2: \1"),
+    (r"Missing required prop: N(?: at <(\w+).*)?", r"Pass the required prop \1 to \2"),
+    (r"Failed to resolve component: N.*", r"Register or import the component \1, or correct its name"),
+    (r".*React Hook N (?:has a missing dependency|has missing dependencies): (.+?)\.? Either.*", r"Add \2 to the dependency array of \1"),
+    (r".*React Hook N is called conditionally.*", r"Call \1 unconditionally, at the top of the component"),
+    (r".*(?:Hydration failed|Text content does not match server-rendered HTML).*", r"Render the same HTML on server and client; move browser-only values to useEffect (hydration)"),
+    (r".*Too many re-renders.*", r"Set state in a handler or effect, never while rendering: too many re-renders"),
+    (r".*not wrapped in act\(.*", r"Wrap state updates in act() or await findBy queries"),
+    (r"peer (\S+) from (\S+).*", r"Align peer dependencies: \2 needs \1"),
+    (r".*\bJavaScript heap out of memory.*", r"Raise NODE_OPTIONS=--max-old-space-size or split the work: heap out of memory"),
+    # Shell, system, network
+    (r"(?:.*: )?N: command not found", r"Install \1 or add it to PATH before it is called"),
+    (r"(?:.*: )?N: not found", r"Install \1 or add it to PATH before it is called"),
+    (r"(?:.*: )?(\w+): unbound variable", r"Set \1 or give it a default ${\1:-} (set -u)"),
+    (r"(?:.*: )?(\S+): (?:/bin/)?\S*\^M: bad interpreter.*", r"Convert \1 to LF line endings (dos2unix): CRLF breaks its shebang"),
+    (r"(?:.*: )?N: [Pp]ermission denied", r"Give the right to use \1 (chmod +x or owner): permission denied"),
+    (r"(?:.*(?:ENOENT|FileNotFoundError).*?|.*: )?(?:no such file or directory|No such file or directory)(?:, \w+| *:)? N", r"Create \1 first or correct its path: no such file"),
+    (r"(?:.*: )?N: No such file or directory", r"Create \1 first or correct its path: no such file"),
+    (r".*EADDRINUSE.*?:{1,3}(\d+).*|.*[Aa]ddress already in use.*?:(\d+).*", r"Free port \1\2 or configure another one (EADDRINUSE)"),
+    (r".*(?:ECONNREFUSED|[Cc]onnection refused).*?([\w.-]+:\d+).*", r"Start the service on \1 and wait until it listens (ECONNREFUSED)"),
+    (r".*(?:ENOTFOUND|Name or service not known|getaddrinfo)\s*N?.*", r"Check the host name \1: it does not resolve (use the service's name)"),
+    (r".*(?:ENOSPC|No space left on device).*", r"Free disk space or raise fs.inotify.max_user_watches (ENOSPC)"),
+    (r".*EMFILE.*|.*[Tt]oo many open files.*", r"Close files or raise ulimit -n (EMFILE)"),
+    (r".*[Bb]ind for \S*:(\d+) failed: port is already allocated.*", r"Free port \1 or map another one: it is already allocated"),
+    (r".*(?:Could not find a version that satisfies the requirement|No matching distribution found for) (\S+).*", r"Pin \1 to a version that exists for this Python"),
+    (r"fatal: not a git repository.*", r"Run git inside the checkout, or git init first"),
+    (r".*(?:CERTIFICATE_VERIFY_FAILED|self[- ]signed certificate).*", r"Trust the CA (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS); keep verification on"),
+    (r".*blocked by CORS policy.*", r"Allow the origin on the server (Access-Control-Allow-Origin) or use the dev proxy: CORS"),
+    (r"make: \*\*\* No rule to make target N.*", r"Declare or create the make target \1"),
+    # Databases
+    (r".*relation N does not exist.*|.*[Tt]able N doesn't exist.*|.*no such table: N", r"Run the migration that creates \1\2\3 first"),
+    (r".*column N (?:of relation \S+ )?does not exist.*|.*[Uu]nknown column N.*|.*no such column: N", r"Migrate or correct the column \1\2\3: it does not exist"),
+    (r".*duplicate key value violates unique constraint N.*", r"Upsert (ON CONFLICT) or check first: unique constraint \1"),
+    (r".*violates foreign key constraint N.*", r"Insert the referenced row first: foreign key \1"),
+    (r".*null value in column N .*violates not-null.*", r"Provide \1: the column is NOT NULL"),
+    (r".*UNIQUE constraint failed: (\S+).*", r"Upsert (ON CONFLICT) or check first: \1 is unique"),
+    (r".*database is locked.*", r"Set busy_timeout and keep SQLite transactions short: database is locked"),
+    (r".*(?:Lock wait timeout exceeded|[Dd]eadlock found|deadlock detected).*", r"Lock rows in one order, keep transactions short and retry: deadlock"),
+    # Go, Rust
+    (r".*panic: runtime error: invalid memory address or nil pointer dereference.*", r"Check for nil before dereferencing: nil pointer"),
+    (r".*panic: runtime error: (.+)", r"Check bounds first: \1"),
+    (r"(?:\S+\.go:\d+:\d+: )?undefined: N", r"Import or define \1"),
+    (r"error\[E0382\]: (?:borrow|use) of moved value: N.*", r"Clone or borrow \1 before it moves (E0382)"),
+    (r"error\[(E\d+)\]: (.+)", r"Satisfy the borrow or type checker (\1): \2"),
+    (r".*panicked at .*called `(Option|Result)::unwrap\(\)` on an? `(\w+)` value.*", r"Handle \2 with ? or match instead of \1::unwrap()"),
+    # Tests and browsers
+    (r".*strict mode violation: (.+?) resolved to (\d+) elements.*", r"Narrow the locator \1 (.first(), exact: true): it matches \2 elements"),
+    (r".*(?:Timed out|Timeout)\s*(?:of )?(\d+) ?ms (?:exceeded )?(?:waiting for|while waiting for) (.+)", r"Wait for \2 to be ready before asserting (timed out after \1 ms)"),
+    (r".*(?:TimeoutError|Timeout).*?(?:waiting for (?:locator|selector|element)\s*[(:]?\s*)(.+?)\)?(?: to be visible.*|$)", r"Wait for \1 to appear before acting on it (timeout)"),
+    (r".*[Ee]lement (?:is )?not (visible|attached|interactable|clickable).*", r"Wait until the element is \1 before acting on it"),
+    (r".*Exceeded timeout of (\d+) ms for a (test|hook).*", r"Await every promise or call done(): the \2 exceeded \1 ms"),
+    (r".*NoSuchElementException: .*?\"selector\":\"(.+?)\".*", r"Wait for \1 (WebDriverWait) before finding it"),
+    (r"(.+): expected (.+), (?:received|got) (.+)", r"Satisfy \1: expected \2, got \3"),
+    (r".*Expected to find (?:element|content): (.+?),? but never (?:found|did).*", r"Make the page render \1, or wait for it, before asserting"),
+    (r"\S+_test\.go:\d+: (.+?)(?: =|:)? got (.+?), want (.+)", r"Make \1 give \3, not \2"),
+    (r"(?:AssertionError: )?assert (.+?) == (.+)", r"Expected \2, got \1: correct the code or the expectation"),
+    (r"(.+?) = (.+?), want (.+)", r"Make \1 give \3, not \2"),
+    (r"AssertionFailedError: (?:(.+?) ==> )?expected: ?<(.+?)> but was: ?<(.+?)>", r"Expect \2, not \3: \1"),
+    (r"Wanted but not invoked: (.+?)(?: -> .*|$)", r"Call \1 on the tested path (Mockito: wanted but not invoked)"),
+    # HTTP and APIs
+    (r"(.*?)(?:\b|_)(?:[Ii]nvalid.?[Aa][Pp][Ii].?[Kk]ey|[Ii]ncorrect API key|invalid_grant|invalid_token)\b(.*)", r"Set valid credentials: \1invalid API key\2"),
+    (r"(.*\b429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
+    (r"(.*\b401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
+    (r".*User \"(.+?)\" cannot (\w+) resource \"(\w+)\"(?: in API group \"\w*\")?(?: in the namespace \"([\w-]+)\")?.*", r"Grant \1 the right to \2 \3 in \4 (RBAC Role)"),
+    (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*)", r"Grant the missing permission: \1"),
+    (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
+    (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
+    (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
+    (r"(.*?): (?:[Ff]ield required|is required|must not be (?:null|blank|empty)|may not be null|cannot be blank)", r"Send \1: the field is required"),
+    (r"(/\S+): Not Found", r"Call a route that exists: \1 answers 404"),
+    (r"Cannot query field N on type N", r"Query a field that \2 has: \1 is not in the schema"),
+    (r"'?([\w./-]+)'? is required(.*)", r"Provide \1: it is required\2"),
+    (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? N(.*)", r"Provide \1\2"),
+    (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? N(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
+)  # fmt: skip
+
+
+@cache
+def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
+    return tuple((re.compile(re.sub(r"\bN\b", lambda _: _N, pattern)), advice) for pattern, advice in _ROWS)
+
+
+def advice(complaint: str) -> str | None:
+    """Return what to do about a complaint of fixed wording; ``None`` when no rule knows it."""
+    for pattern, told in _rules():
+        found = pattern.fullmatch(complaint.strip())
+        if found is not None:
+            return " ".join(found.expand(told).split()).rstrip(": ")
+    return None

@@ -1,0 +1,78 @@
+"""Tables ``lessons`` and ``lesson_injections``: what is known of the lines of the lessons file (SPEC 4.2, 5)."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+
+import sqlalchemy as sa
+
+from kr.store.rows import LessonRow
+from kr.store.schema import lesson_injections, lessons
+
+_AT_ONCE = 400
+
+
+class Lessons:
+    """Reads and writes them in the caller's transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def add(self, rows: Sequence[LessonRow]) -> int:
+        """Add the rows whose id is new, and return how many those are; what is known stays as it is."""
+        unique = {row.id: row for row in rows}
+        known = self._known(list(unique))
+        new = [{**asdict(row), "tags": _json(row.tags)} for row in unique.values() if row.id not in known]
+        if new:
+            self._connection.execute(sa.insert(lessons), new)
+        return len(new)
+
+    def injected(self, ids: Sequence[str], *, phase: str, story_key: str, session_id: str, at: str) -> None:
+        """Count each lesson as injected once more, and keep for whom."""
+        given = {"phase": phase, "story_key": story_key, "session_id": session_id, "at": at}
+        if ids:
+            self._connection.execute(
+                sa.insert(lesson_injections), [{"lesson_id": lesson, **given} for lesson in ids]
+            )
+            self._connection.execute(
+                sa.update(lessons).where(lessons.c.id.in_(ids)).values(injected=lessons.c.injected + 1)
+            )
+
+    def recurred(self, ids: Sequence[str], phase: str) -> int:
+        """Count those of the lessons that were injected in ``phase`` as recurred; return how many those are."""
+        was_injected = (
+            sa.select(lesson_injections.c.id)
+            .where(lesson_injections.c.lesson_id == lessons.c.id, lesson_injections.c.phase == phase)
+            .exists()
+        )
+        return self._connection.execute(
+            sa.update(lessons)
+            .where(lessons.c.id.in_(ids), was_injected)
+            .values(recurred=lessons.c.recurred + 1)
+        ).rowcount
+
+    def counts(self, ids: Iterable[str]) -> dict[str, tuple[int, int]]:
+        """Return how often each known lesson was injected, and recurred."""
+        found: dict[str, tuple[int, int]] = {}
+        for some in _portions(list(ids)):
+            rows = self._connection.execute(
+                sa.select(lessons.c.id, lessons.c.injected, lessons.c.recurred).where(lessons.c.id.in_(some))
+            )
+            found.update({row.id: (row.injected, row.recurred) for row in rows})
+        return found
+
+    def _known(self, ids: Sequence[str]) -> set[str]:
+        found: set[str] = set()
+        for some in _portions(ids):
+            found.update(
+                self._connection.execute(sa.select(lessons.c.id).where(lessons.c.id.in_(some))).scalars()
+            )
+        return found
+
+
+def _portions(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (ids[at : at + _AT_ONCE] for at in range(0, len(ids), _AT_ONCE))
+
+
+def _json(tags: tuple[str, ...]) -> str:
+    return json.dumps(tags, ensure_ascii=False)
