@@ -176,7 +176,8 @@ class Researcher:
             query=run.query,
             library_id=known.library_id if known else None,
             library_versions=known.versions if known else (),
-            repository=self._services.repository(run.query.framework) or (known.repository if known else None),
+            repository=self._services.repository(run.query.framework)
+            or (known.repository if known else None),
         )
 
     def _remember(self, run: Run, gathered: Gathered) -> None:
