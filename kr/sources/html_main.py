@@ -1,0 +1,106 @@
+"""Finds the part of an HTML page that is its content (SPEC 3.5 item 3)."""
+
+import re
+from itertools import islice
+
+from lxml import etree
+from lxml.etree import _Element
+
+MAX_ELEMENTS = 200_000
+"""Elements of a page that are looked at; what follows is cut."""
+
+_MAX_ATTRIBUTES = 200
+_SPACE = rb"[ \t\r\n\f]"
+_ATTRIBUTE = (
+    rb"[ \t\r\n\f/]*+[^ \t\r\n\f/>][^ \t\r\n\f/>=]*+"
+    rb"(?:[ \t\r\n\f]*+=[ \t\r\n\f]*+(?:\"[^\"]*+\"|'[^']*+'|[^ \t\r\n\f>\"'][^ \t\r\n\f>]*+)?+)?+"
+)
+# libxml2 compares each attribute with all before it: 80,000 of them take a minute.
+_CROWDED_TAG = re.compile(rb"<[A-Za-z][^ \t\r\n\f/>]*+(?>" + _ATTRIBUTE + rb"){%d}" % _MAX_ATTRIBUTES)
+
+_LONG_ENOUGH = 200
+"""Characters that make an element count as a page's content."""
+
+_ENGINES = (  # where documentation engines put the text of a page, the narrowest first
+    "theme-doc-markdown",  # Docusaurus
+    "markdown-body",  # GitHub
+    "md-content__inner",  # MkDocs Material
+    "bd-article",  # Sphinx, PyData theme
+    "vp-doc",  # VitePress
+    "sl-markdown-content",  # Starlight
+    "devsite-article-body",  # Google
+    "mw-parser-output",  # MediaWiki
+    "rst-content",  # Read the Docs
+)
+_IDS = ("content", "main-content", "main", "readme", "docs-content", "bodyContent")
+
+
+def parse(html: str) -> _Element | None:
+    """Parse a page of any brokenness; None when there is nothing in it, or too much for a tree.
+
+    Linear in the page's length: documents with hundreds of attributes in one tag, and with more than 2,048
+    elements inside one another, are not parsed.
+    """
+    data = html.replace("\0", "").encode("utf-8", "replace")
+    if not data.strip() or _CROWDED_TAG.search(data):
+        return None
+    parser = etree.HTMLParser(
+        encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
+    )
+    try:
+        root = etree.fromstring(data, parser)
+    except (etree.LxmlError, ValueError):
+        return None
+    if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
+        return None
+    return root
+
+
+def main_element(root: _Element) -> _Element:
+    """Return the element that holds the content: by what engines mark, then by tag, role and id; else the body.
+
+    A mark that several elements carry is none: a page of many articles is not one article.
+    """
+    body = next(root.iter("body"), root)
+    for candidates in _candidates(body):
+        outer = [one for one in candidates if not any(parent in candidates for parent in one.iterancestors())]
+        if len(outer) == 1 and _length(outer[0]) >= min(_LONG_ENOUGH, max(1, _length(body) // 2)):
+            return outer[0]
+    return body
+
+
+def page_title(root: _Element) -> str | None:
+    """Return the text of the ``title`` element on one line of at most 200 characters, or None."""
+    title = next(root.iter("title"), None)
+    text = "" if title is None else " ".join((title.text or "")[:4000].split())[:200].strip()
+    return text or None
+
+
+def _candidates(body: _Element) -> list[list[_Element]]:
+    """Groups of elements that carry the same mark, the most telling mark first. At most 30 of a group."""
+    marked: dict[str, list[_Element]] = {}
+    for element in islice(body.iter(etree.Element), MAX_ELEMENTS):
+        for mark in _marks(element):
+            marked.setdefault(mark, []).append(element)
+    order = (*_ENGINES, "articleBody", "article", "role", "main", "document", *_IDS)
+    return [group for mark in order if 0 < len(group := marked.get(mark, [])) <= 30]
+
+
+def _marks(element: _Element) -> list[str]:
+    found = [name for name in (element.get("class") or "")[:2000].split() if name in _ENGINES]
+    if element.get("itemprop") == "articleBody":
+        found.append("articleBody")
+    if element.tag in {"article", "main"}:
+        found.append(str(element.tag))
+    if element.get("role") == "main":
+        found.append("role")
+    if element.tag == "div" and element.get("class") == "document":
+        found.append("document")
+    identifier = element.get("id")
+    if identifier in _IDS:
+        found.append(identifier)
+    return found
+
+
+def _length(element: _Element) -> int:
+    return int(float(str(element.xpath("string-length(normalize-space(.))"))))

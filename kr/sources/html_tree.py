@@ -1,0 +1,425 @@
+"""Copies the content of a page into a small clean tree that a recursive converter can walk (SPEC 3.7).
+
+The copy is made without recursion, and bounded: in elements, in characters, in depth. It holds known elements
+only. What is not content stays behind: scripts, navigation, forms, hidden parts, permalinks, line numbers.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from urllib.parse import quote, urljoin, urlsplit
+
+from bs4 import BeautifulSoup
+from bs4.element import Tag
+from lxml import etree
+from lxml.etree import _Element
+
+from kr.sources.html_code import classes, code_language, code_text, is_gutter
+from kr.sources.html_main import MAX_ELEMENTS
+
+MAX_TEXT = 1_000_000
+"""Characters that are kept of a page."""
+
+_MAX_TAGS = 40_000
+_MAX_DEPTH = 60
+_MAX_NESTED_LISTS = 8
+
+_DROPPED = frozenset(
+    [
+        "script",
+        "style",
+        "noscript",
+        "template",
+        "nav",
+        "footer",
+        "form",
+        "button",
+        "input",
+        "select",
+        "textarea",
+        "option",
+        "svg",
+        "iframe",
+        "object",
+        "embed",
+        "applet",
+        "canvas",
+        "audio",
+        "video",
+        "map",
+        "dialog",
+        "menu",
+        "head",
+        "title",
+        "link",
+        "meta",
+        "base",
+    ]
+)
+_DROPPED_ROLES = frozenset(
+    [
+        "navigation",
+        "search",
+        "banner",
+        "contentinfo",
+        "complementary",
+        "dialog",
+        "menu",
+        "menubar",
+        "toolbar",
+        "doc-toc",
+    ]
+)
+_DROPPED_CLASSES = frozenset(
+    [
+        "headerlink",
+        "anchor-link",
+        "hash-link",
+        "permalink",
+        "anchorjs-link",
+        "header-anchor",
+        "heading-anchor-link",
+        "breadcrumb",
+        "breadcrumbs",
+        "wy-breadcrumbs",
+        "theme-doc-breadcrumbs",
+        "theme-doc-toc-mobile",
+        "theme-doc-footer",
+        "pagination-nav",
+        "prev-next-area",
+        "related",
+        "toctree-mobile",
+        "table-of-contents",
+        "toc-drawer",
+        "md-sidebar",
+        "md-source-file",
+        "sphinxsidebar",
+        "bd-sidebar",
+        "copybtn",
+        "copy-button",
+        "clipboard-copy",
+        "zeroclipboard-container",
+        "edit-this-page",
+        "mw-editsection",
+        "noprint",
+        "visually-hidden-focusable",
+    ]
+)
+_HIDDEN_STYLE = re.compile(r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden)")
+_PERMALINK_SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b"})
+
+_SAME = {
+    "strong": "b", "em": "i", "tt": "code", "kbd": "code", "samp": "code", "strike": "del", "s": "del",
+    "summary": "p", "figcaption": "p", "address": "p", "legend": "p", "caption": "p", "dir": "ul",
+}  # fmt: skip
+_INLINE = frozenset(["a", "b", "i", "code", "del", "q"])
+_BLOCK = frozenset(
+    [
+        "p",
+        "h1",
+        "h2",
+        "h3",
+        "h4",
+        "h5",
+        "h6",
+        "ul",
+        "ol",
+        "li",
+        "dl",
+        "dt",
+        "dd",
+        "blockquote",
+        "table",
+        "tr",
+        "td",
+        "th",
+        "hr",
+        "br",
+        "pre",
+    ]
+)
+_CONTAINERS = frozenset(
+    [
+        "div",
+        "section",
+        "article",
+        "main",
+        "aside",
+        "header",
+        "figure",
+        "details",
+        "center",
+        "fieldset",
+        "hgroup",
+        "body",
+        "html",
+        "menu",
+    ]
+)
+_LISTS = frozenset(["ul", "ol", "blockquote"])
+_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
+_NO_TEXT = frozenset(["table", "tr", "ul", "ol", "dl"])
+_WHITESPACE = re.compile(r"\s+")
+_UNSAFE_IN_LINK = re.compile(r"""[\s"'<>()\[\]\\`|\x00-\x1f\x7f]""")
+_HOLDS_BLOCKS = _BLOCK | _CONTAINERS - {"br"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where copies go: ``tag`` in the new tree, and what is around it."""
+
+    tag: Tag
+    depth: int = 0
+    lists: int = 0
+    in_heading: bool = False
+    in_head: bool = False
+
+
+@dataclass(slots=True)
+class TreeCopy:
+    """Copies ``main`` into ``soup``; ``is_cut`` tells that not all of it fitted. ``url`` is the page's."""
+
+    url: str
+    soup: BeautifulSoup = field(default_factory=lambda: BeautifulSoup("", "html.parser"))
+    is_cut: bool = False
+    _left: int = MAX_TEXT
+    _tags: int = 0
+    _text: list[str] = field(default_factory=list)
+    _open: Tag | None = None
+    _with_blocks: set[_Element] = field(default_factory=set)
+    _layout: set[_Element] = field(default_factory=set)
+    _numbers: dict[int, int] = field(default_factory=dict)
+
+    def copy(self, main: _Element) -> BeautifulSoup:
+        """Copy everything that is content, in document order."""
+        self._survey(main)
+        waiting: list[tuple[_Element | str, _Place]] = [(main, _Place(self.soup))]
+        seen = 0
+        while waiting:
+            item, place = waiting.pop()
+            if isinstance(item, str):
+                self._say(item, place)
+                continue
+            seen += 1
+            if seen > MAX_ELEMENTS or self._tags >= _MAX_TAGS or self._left <= 0:
+                self.is_cut = True
+                break
+            if item is not main and _is_dropped(item):
+                continue
+            inner = self._enter(item, place)
+            if inner is not None:
+                waiting.extend(_children(item, inner))
+        self._flush()
+        return self.soup
+
+    def _survey(self, main: _Element) -> None:
+        """Note which elements have blocks in them, and which tables are there for the layout alone."""
+        for element in islice(main.iter(etree.Element), MAX_ELEMENTS):
+            if element.tag in _HOLDS_BLOCKS:
+                _mark_ancestors(element, self._with_blocks, ())
+            if element.tag in {"pre", "table", "h1", "h2", "h3", "h4"}:
+                _mark_ancestors(element, self._layout, ("table",))
+
+    def _enter(self, element: _Element, place: _Place) -> _Place | None:
+        """Copy one element; return where its children go, or None when they are done."""
+        tag = str(element.tag)
+        name = _SAME.get(tag, tag)
+        match name:
+            case "pre":
+                self._add_code(element, place)
+                return None
+            case "br" | "hr":
+                self._append(name, place)
+                return None
+            case "img":
+                self._say(f" {(element.get('alt') or '')[:300]} ", place)
+                return None
+            case "math":
+                self._say(f" {(element.get('alttext') or '')[:1000]} ", place)
+                return None
+            case "dt" if "sig" in classes(element):
+                self._add_signature(element, place)
+                return None
+            case "thead":
+                return replace(place, in_head=True)
+        if name in _INLINE:
+            return self._enter_inline(name, element, place)
+        if name in _CONTAINERS or "-" in name:
+            name = "div"
+        elif name not in _BLOCK:
+            return place
+        return self._enter_block(name, element, place)
+
+    def _enter_inline(self, name: str, element: _Element, place: _Place) -> _Place:
+        attributes: dict[str, str] = {}
+        if element in self._with_blocks or place.depth >= _MAX_DEPTH:
+            return place
+        if name == "a":
+            address = None if place.in_heading else absolute(self.url, element.get("href") or "")
+            if address is None:
+                return place
+            attributes["href"] = address
+        return replace(place, tag=self._append(name, place, attributes), depth=place.depth + 1)
+
+    def _enter_block(self, name: str, element: _Element, place: _Place) -> _Place:
+        name = self._block_name(name, element, place)
+        if name == "div" and len(element) == 1 and not (element.text or "").strip():
+            return place  # nothing but a wrapper
+        if place.depth >= _MAX_DEPTH:
+            self._say("\n", place)
+            return place
+        if element.tag == "caption" and place.tag.name == "table":
+            self._flush()
+            caption = self.soup.new_tag("p")
+            place.tag.insert_before(caption)
+            return replace(place, tag=caption)
+        return replace(
+            place,
+            tag=self._append(name, place, self._attributes(name, element, place)),
+            depth=place.depth + 1,
+            lists=place.lists + (name in _LISTS),
+            in_heading=place.in_heading or name in _HEADINGS,
+        )
+
+    def _block_name(self, name: str, element: _Element, place: _Place) -> str:
+        """Make a plain block of what is out of its place, there for the layout, or nested too deeply."""
+        around = place.tag.name
+        match name:
+            case "table" if element in self._layout or element.get("role") == "presentation":
+                return "div"
+            case "tr" if around != "table":
+                return "div"
+            case "td" | "th":
+                return "div" if around != "tr" else "th" if place.in_head else name
+            case "li" if around not in {"ul", "ol"}:
+                return "div"
+            case "ul" | "ol" | "blockquote" if place.lists >= _MAX_NESTED_LISTS:
+                return "div"
+        return name
+
+    def _attributes(self, name: str, element: _Element, place: _Place) -> dict[str, str]:
+        if name in {"td", "th"}:
+            return {"colspan": str(min(20, _number(element.get("colspan"), 1)))}
+        if name == "ol":
+            return {"start": str(_number(element.get("start"), 1))}
+        if name == "li" and place.tag.name == "ol":
+            number = self._numbers.get(id(place.tag), int(str(place.tag["start"])))
+            self._numbers[id(place.tag)] = number + 1
+            return {"value": str(number)}
+        return {}
+
+    def _add_code(self, element: _Element, place: _Place) -> None:
+        code = code_text(element)
+        if len(code) > self._left:
+            self.is_cut = True
+            code = code[: self._left]
+        if not code.strip():
+            return
+        self._left -= len(code)
+        if place.in_heading:
+            self._append("code", place).append(" ".join(code.split()))
+        else:
+            self._append("pre", place, {"data-language": code_language(element)}).append(code)
+
+    def _add_signature(self, element: _Element, place: _Place) -> None:
+        """Sphinx marks up every part of a function's signature; as one piece of code it can be read."""
+        signature = " ".join("".join(map(str, element.itertext())).rstrip("¶#\uf0c1 \n").split())
+        signature = signature[: min(2000, self._left)]
+        self._left -= len(signature)
+        code = self.soup.new_tag("code")
+        code.append(signature)
+        self._append("p", place).append(code)
+
+    def _say(self, text: str, place: _Place) -> None:
+        """Add text; adjacent pieces become one, so that a converter sees whole words."""
+        text = _WHITESPACE.sub(" ", text)
+        if text == " " and place.tag.name in _NO_TEXT:
+            return
+        if self._open is not place.tag:
+            self._flush()
+            self._open = place.tag
+        if len(text) > self._left:
+            self.is_cut = True
+        self._text.append(text[: self._left])
+        self._left -= min(self._left, len(text))
+
+    def _flush(self) -> None:
+        text = _WHITESPACE.sub(" ", "".join(self._text))
+        if text and self._open is not None:
+            self._open.append(text)
+        self._text.clear()
+        self._open = None
+
+    def _append(self, name: str, place: _Place, attributes: dict[str, str] | None = None) -> Tag:
+        self._flush()
+        self._tags += 1
+        tag = self.soup.new_tag(name, attrs=dict(attributes or {}))
+        place.tag.append(tag)
+        return tag
+
+
+def absolute(base: str, address: str) -> str | None:
+    """Return the absolute form of a link's address, safe inside a Markdown link.
+
+    None for what is no web or mail address (``javascript:``, ``data:``, ``file:``).
+    """
+    try:
+        joined = urljoin(base, address.strip()[:4000])
+        parts = urlsplit(joined)
+    except ValueError:
+        return None
+    is_address = (parts.scheme in {"http", "https"} and parts.netloc) or (
+        parts.scheme == "mailto" and parts.path
+    )
+    if not is_address:
+        return None
+    return _UNSAFE_IN_LINK.sub(lambda found: quote(found[0], safe=""), joined)
+
+
+def _children(element: _Element, place: _Place) -> Iterator[tuple[_Element | str, _Place]]:
+    """What is in an element, the last part first, since the first is taken from the end."""
+    for child in reversed(element):
+        if child.tail:
+            yield str(child.tail), place
+        yield child, place
+    if element.text:
+        yield str(element.text), place
+
+
+def _mark_ancestors(element: _Element, marked: set[_Element], only: tuple[str, ...]) -> None:
+    """Add the ancestors to ``marked``, as far as they are not in it: each is added once."""
+    for parent in element.iterancestors(*only):
+        if parent in marked:
+            return
+        marked.add(parent)
+
+
+def _is_dropped(element: _Element) -> bool:
+    tag = element.tag
+    if tag in _DROPPED or element.get("role") in _DROPPED_ROLES:
+        return True
+    if "hidden" in element.attrib or element.get("aria-hidden") == "true":
+        return True
+    style = element.get("style")
+    if style and _HIDDEN_STYLE.search(style[:2000]):
+        return True
+    if not _DROPPED_CLASSES.isdisjoint(classes(element)) or is_gutter(element):
+        return True
+    if tag in {"header", "aside"}:
+        parent = element.getparent()
+        return parent is not None and parent.tag == "body"
+    return tag == "a" and _is_permalink(element)
+
+
+def _is_permalink(link: _Element) -> bool:
+    address = link.get("href") or ""
+    text = (link.text or "") + "".join((child.text or "") + (child.tail or "") for child in islice(link, 3))
+    text = text.strip()
+    return text in _PERMALINK_SIGNS or (not text and address.startswith("#"))
+
+
+def _number(text: str | None, default: int) -> int:
+    return (
+        int(text) if text and text.isascii() and text.isdigit() and len(text) < 6 and int(text) else default
+    )

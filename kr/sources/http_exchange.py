@@ -1,0 +1,219 @@
+"""One HTTP request within one deadline, to an address that was checked, read up to a number of bytes.
+
+A network backend for httpcore resolves a name once, refuses it when any of its addresses is refused, and
+connects to the very address that was checked; TLS still verifies the name. Nothing of the environment is
+used: no proxy, no netrc, no cookies.
+"""
+
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import httpcore
+import httpx
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.addresses import address_refusal
+from kr.sources.body import Body, read_body
+from kr.sources.deadline import Deadline, bounded
+from kr.sources.reasons import one_line
+
+Resolver = Callable[[str, int], Sequence[str]]
+"""Gives the addresses of a host name; raises ``OSError`` when it has none."""
+
+_USER_AGENT = "kr (+https://registry.example/project/kr/)"
+_MOST_ADDRESSES = 4
+_PER_ADDRESS = 5.0
+"""Seconds for one of several addresses."""
+
+
+class FetchRefused(SourceFailure):
+    """What was asked for is not fetched: its address, scheme, redirect or content is not allowed."""
+
+    code = "fetch_refused"
+
+
+def system_resolver(host: str, port: int) -> Sequence[str]:
+    """Ask the system's name service."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """What an exchange may reach, and how: tests put their own resolver and connector at the network's edge."""
+
+    allow_private: bool
+    resolve: Resolver = system_resolver
+    backend: httpcore.NetworkBackend = field(default_factory=httpcore.SyncBackend)
+    tls: ssl.SSLContext | None = None
+    """The certificates that are trusted; by default those that httpx trusts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """An HTTP answer. ``headers`` have lower-case names; of repeated ones the first counts."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: Body = field(repr=False)
+
+
+def exchange(
+    method: str,
+    url: httpx.URL,
+    *,
+    network: Network,
+    deadline: Deadline,
+    max_bytes: int,
+    headers: Mapping[str, str] | None = None,
+    content: bytes | None = None,
+    read_status: Callable[[int], bool] = lambda status: 200 <= status < 300,
+) -> Reply:
+    """Send one request and read the answer; redirects are answers too.
+
+    The body is read, and decoded, up to ``max_bytes``, when ``read_status`` wants it. Raises
+    ``SourceTimeout``, ``FetchRefused`` and ``SourceFailure``.
+    """
+    logging.getLogger("httpcore").setLevel(logging.WARNING)  # it logs headers, and keys stand in them
+    sent: dict[bytes | str, bytes | str] = {
+        "Host": _host(url),
+        "User-Agent": _USER_AGENT,
+        "Accept-Encoding": "gzip, deflate",
+        "Connection": "close",
+    }
+    sent.update((headers or {}).items())
+    target = httpcore.URL(
+        scheme=url.raw_scheme, host=url.raw_host.rstrip(b"."), port=url.port, target=url.raw_path
+    )
+    try:
+        with (
+            httpcore.ConnectionPool(
+                ssl_context=network.tls or _default_tls(),
+                network_backend=_Backend(network, deadline),
+                max_connections=1,
+                max_keepalive_connections=0,
+            ) as pool,
+            pool.stream(method, target, headers=sent, content=content) as response,
+        ):
+            found = _headers(response.headers)
+            body = Body(b"")
+            if read_status(response.status):
+                body = read_body(response.iter_stream(), found.get("content-encoding", ""), max_bytes)
+            return Reply(status=response.status, headers=found, body=body)
+    except SourceFailure:
+        raise
+    except (httpcore.TimeoutException, TimeoutError) as error:
+        raise SourceTimeout("no answer in time") from error
+    except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
+        deadline.remaining()  # a connection that was broken off is late, not broken
+        raise SourceFailure(_why(error)) from error
+
+
+def _host(url: httpx.URL) -> str:
+    host = url.raw_host.decode("ascii").rstrip(".")
+    host = f"[{host}]" if ":" in host else host
+    return host if url.port is None else f"{host}:{url.port}"
+
+
+def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        found.setdefault(name.decode("ascii", "replace").lower(), value.decode("utf-8", "replace").strip())
+    return found
+
+
+def _why(error: Exception) -> str:
+    text = str(error)
+    if "CERTIFICATE_VERIFY_FAILED" in text or "certificate" in text.lower():
+        return "the server's certificate is not trusted"
+    if "refused" in text:
+        return "the connection was refused"
+    if isinstance(error, httpcore.ConnectError):
+        return one_line(f"no connection ({text})", limit=120)
+    return "the connection was cut or the answer is no HTTP"
+
+
+@cache
+def _default_tls() -> ssl.SSLContext:
+    return httpx.create_ssl_context()
+
+
+class _Backend(httpcore.NetworkBackend):
+    """Connects to checked addresses alone."""
+
+    def __init__(self, network: Network, deadline: Deadline) -> None:
+        self._network = network
+        self._deadline = deadline
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ARG002  # the deadline rules
+        local_address: str | None = None,  # noqa: ARG002
+        socket_options: Iterable[Any] | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        addresses = self._checked(host, port)[:_MOST_ADDRESSES]
+        for last, address in ((address is addresses[-1], address) for address in addresses):
+            left = self._deadline.remaining()
+            try:
+                stream = self._network.backend.connect_tcp(
+                    address, port, left if last else min(left, _PER_ADDRESS)
+                )
+            except (httpcore.ConnectError, httpcore.ConnectTimeout):
+                if last:
+                    raise
+                continue
+            return _Stream(stream, self._deadline)
+        raise httpcore.ConnectError("the host name has no address")
+
+    def _checked(self, host: str, port: int) -> Sequence[str]:
+        try:
+            addresses = bounded(lambda: self._network.resolve(host, port), self._deadline)
+        except (OSError, UnicodeError) as error:
+            raise SourceFailure("the host name is not known") from error
+        for address in addresses:
+            refusal = address_refusal(address, allow_private=self._network.allow_private)
+            if refusal is not None:
+                raise FetchRefused(f"the host {refusal}")
+        return addresses
+
+
+class _Stream(httpcore.NetworkStream):
+    """A connection whose every read and write ends at the deadline, however slowly bytes trickle."""
+
+    def __init__(self, stream: httpcore.NetworkStream, deadline: Deadline) -> None:
+        self._stream = stream
+        self._deadline = deadline
+        self._socket: socket.socket = stream.get_extra_info("socket")
+        deadline.watch(self._socket)
+
+    def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ARG002
+        return self._stream.read(max_bytes, self._deadline.remaining())
+
+    def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ARG002
+        self._stream.write(buffer, self._deadline.remaining())
+
+    def close(self) -> None:
+        self._deadline.forget(self._socket)
+        self._stream.close()
+
+    def start_tls(
+        self,
+        ssl_context: ssl.SSLContext,
+        server_hostname: str | None = None,
+        timeout: float | None = None,  # noqa: ARG002
+    ) -> httpcore.NetworkStream:
+        self._deadline.forget(self._socket)
+        self._stream = self._stream.start_tls(ssl_context, server_hostname, self._deadline.remaining())
+        self._socket = self._stream.get_extra_info("socket")
+        self._deadline.watch(self._socket)
+        return self
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
