@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.contracts.fields import PHASES, read_count
+from kr.contracts.fields import read_count
 from kr.contracts.requests import LessonsInjectRequest, ResearchRequest, parse_request
 from kr.errors import InvalidRequest
+from kr.values import PHASES
 
 
 def research(**changes: Any) -> dict[str, Any]:

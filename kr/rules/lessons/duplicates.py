@@ -36,7 +36,8 @@ def _nearest(lesson: Lesson, others: Iterable[Lesson]) -> list[Lesson]:
     for other in others:
         if phase in other.tags:
             text = other.summary.casefold()
-            shared = sum([root in text for root in roots])
+            is_equal = other.summary == lesson.summary
+            shared = len(roots) + 1 if is_equal else sum([root in text for root in roots])
             if shared >= needed:
                 near.append((shared, -abs(len(text) - length), other))
     return [other for _, _, other in heapq.nlargest(_COMPARED, near)]

@@ -18,7 +18,7 @@ _LOOKED_AT = 500
 _FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
 _NUMBER = r"\(?[0-9]{1,3}\s*[.)、：:．](?![0-9])"
 _FIRST_NUMBER = re.compile(rf"^(?:(?:{_NUMBER}|[-*+•])\s+|{_NUMBER}\s*)+")
-_INNER_NUMBER = re.compile(rf"(?<=[.。;；:：!！?？])\s*{_NUMBER}\s+")
+_INNER_NUMBER = re.compile(rf"(?<=[^0-9][.。;；:：!！?？])\s*{_NUMBER}\s+")
 
 
 def of_phase(lessons: Sequence[Lesson], phase: str) -> list[Lesson]:

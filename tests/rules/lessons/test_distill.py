@@ -1,0 +1,219 @@
+"""Lessons that an engineer would keep: every failure of tests/data/failures.yaml, and what holds for any text."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kr.rules.lessons.columns import columns
+from kr.rules.lessons.distill import distill
+from kr.rules.lessons.events import phase_tag
+from kr.rules.lessons.line import Lesson, format_line, parse_line
+from kr.rules.lessons.material import Context, lesson_of
+from kr.rules.lessons.returned import read_return
+from kr.rules.lessons.scrub import relative_path, scrub
+
+FAILURES = yaml.load(
+    Path(__file__).parents[2].joinpath("data/failures.yaml").read_text(encoding="utf-8"),
+    Loader=yaml.BaseLoader,
+)
+_TRACE = re.compile(r"Traceback|^\s*at |\bat \w+[.(]|File \"|Caused by|goroutine|\.\.\. \d+ more|-->|\^\^")
+_TIMESTAMP = re.compile(r"\d\d:\d\d:\d\d|\d{4}-\d\d-\d\d")
+_MACHINE_PATH = re.compile(
+    r"(?:^|[\s(\"'`:])(?:/(?:home|Users|root|tmp|var|usr|opt|srv|builds|app|workspace)/|[A-Z]:\\)"
+)
+
+
+def told(case: dict[str, Any]) -> Lesson | None:
+    context = Context(framework=case.get("framework", ""))
+    phase = phase_tag(case["event"], case["phase"])
+    return lesson_of(case["event"], phase, read_return(case["return"]), context, date="2026-11-03")
+
+
+def test_there_are_enough_failures() -> None:
+    assert len(FAILURES) >= 50
+    assert len({case["id"] for case in FAILURES}) == len(FAILURES)
+
+
+@pytest.mark.parametrize("case", FAILURES, ids=lambda case: case["id"])
+def test_the_lesson_of_a_failure(case: dict[str, Any]) -> None:
+    lesson = told(case)
+    assert lesson is not None
+    summary = lesson.summary.casefold()
+    for text in case.get("says", []):
+        assert text.casefold() in summary
+    if "any" in case:
+        assert any(text.casefold() in summary for text in case["any"]), summary
+    for text in case.get("never", []):
+        assert text.casefold() not in summary
+    assert columns(lesson.summary) <= 160
+    for pattern in (_TRACE, _TIMESTAMP, _MACHINE_PATH):
+        assert not pattern.search(lesson.summary), lesson.summary
+    assert parse_line(format_line(lesson)) == lesson
+
+
+@pytest.mark.parametrize(
+    ("complaint", "remedy", "expected"),
+    [
+        (
+            "页面显示 undefined",
+            "defHttp 已自动拆包 ApiResponse，不要重复访问 .result 字段",
+            "defHttp 已自动拆包 ApiResponse，不要重复访问 .result 字段",
+        ),
+        (
+            "OrderDao.find builds SQL by hand",
+            "Bind the values",
+            "Bind the values (OrderDao.find builds SQL by hand)",
+        ),
+        ("UserMapper 返回 null", "先判空", "先判空（UserMapper 返回 null）"),
+        ("JSONB 字段缺少 @TableField 注解", "", "JSONB 字段需要 @TableField 注解"),
+        ("OrderService.pay 没有处理超时", "", "OrderService.pay 需要处理超时"),
+        ("Missing index on orders.user_id", "", "Add index on orders.user_id"),
+        ("CsvReader.close() is never called", "", "CsvReader.close() must be called"),
+        ("fetchUser() does not handle HTTP 404", "", "fetchUser() must handle HTTP 404"),
+        ("useSocket forgets to unsubscribe", "", "useSocket must unsubscribe"),
+        (
+            "The the PageHelper helper helper must be called first",
+            "",
+            "The PageHelper helper must be called first",
+        ),
+        ("MyBatis-Plus List 查询不支持分页参数", "", "MyBatis-Plus List 查询不支持分页参数"),
+        (
+            "The retry loop in fetchOrders hammers the API",
+            "",
+            "Avoid: The retry loop in fetchOrders hammers the API",
+        ),
+        ("循环内调用 mapper.selectById", "", "避免：循环内调用 mapper.selectById"),
+    ],
+)
+def test_wording(complaint: str, remedy: str, expected: str) -> None:
+    assert distill(complaint, remedy) == expected
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        "",
+        "   ",
+        "Error",
+        "Agent failed",
+        "Unknown error: see logs",
+        "exit code 1",
+        "执行失败",
+        "任务执行失败，请查看日志。",
+        "\u200b",
+        "...",
+    ],
+)
+def test_nothing_is_made_of_nothing(empty: str) -> None:
+    assert distill(empty) is None
+
+
+def test_the_framework_is_named_once() -> None:
+    assert (
+        distill("row-height must be set", "", "vue-easytable 2.x")
+        == "vue-easytable 2.x: row-height must be set"
+    )
+    assert (
+        distill("vue-easytable row-height must be set", "", "vue-easytable")
+        == "vue-easytable row-height must be set"
+    )
+    assert (
+        distill("VueEasytable row-height must be set", "", "vue easytable")
+        == "VueEasytable row-height must be set"
+    )
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("/home/ci/b/1/src/api/a.ts:3", "src/api/a.ts:3"),
+        ("/Users/x/shop/node_modules/vue/dist/vue.js", "vue/dist/vue.js"),
+        ("/usr/lib/python3/site-packages/pkg/mod.py", "pkg/mod.py"),
+        ("C:\\Users\\x\\shop\\src\\a.ts", "src/a.ts"),
+        ("file:///home/x/notes.md", "notes.md"),
+        ("./src/a.ts:1", "src/a.ts:1"),
+        ("src\\a.ts", "src/a.ts"),
+        ("/work/project/lib/a.rb", "deep/lib/a.rb"),
+    ],
+)
+def test_paths_lose_the_machine(path: str, expected: str) -> None:
+    root = "/elsewhere"
+    if expected.startswith("deep"):
+        root, path = "/work/project", "/work/project/deep/lib/a.rb"
+    assert relative_path(path, root) == expected
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "GET /users/42 returned 404",
+        "POST /api/v1/orders needs a body",
+        "redirect to /dev/null",
+        "see https://example.org/home/x/docs.html",
+        "use a/b and c/d",
+        "the route /tmp-files stays",
+        "MCP 2024-11-05 is the protocol version",
+        "timeout 5000ms, port 8080, TS2345",
+    ],
+)
+def test_names_that_are_no_noise_stay(kept: str) -> None:
+    assert scrub(kept) == kept
+
+
+@pytest.mark.parametrize(
+    ("text", "gone"),
+    [
+        ("Authorization: Bearer abcdefgh12345678", "abcdefgh12345678"),
+        ("key sk-proj-abcdefghijklmnop1234", "abcdefghijklmnop"),
+        ("ghp_abcdefghijklmnopqrst1234", "abcdefghijklmnop"),
+        ("postgres://app:s3cretpw@db/x", "s3cretpw"),
+        ("password=hunter2000 was refused", "hunter2000"),
+        ("eyJhbGciOiJIUzI1.eyJzdWIiOiIxMjM0.c2lnbmF0dXJl", "eyJzdWIi"),
+        ("at 2026-11-03T08:00:00.123+08:00 it broke", "08:00"),
+        ("Tue Nov  3 08:00:00 2026 it broke".replace("  ", " "), "08:00"),
+        ("object Foo@1a2b3c4d leaked", "1a2b3c4d"),
+        ("request id: req-12345678 failed", "12345678"),
+    ],
+)
+def test_noise_and_secrets_go(text: str, gone: str) -> None:
+    assert gone not in scrub(text)
+
+
+_PIECES = st.sampled_from(
+    ["Traceback (most recent call last):\n", '  File "/home/a/b.py", line 3, in f\n', "TypeError: x", "\n", "    at a.b(C.java:3)\n",
+     "Caused by: java.lang.X: ", '{"error": {"message": "', '"}}', "Fix: ", "建议：", "缺少", "Ref: a", "```", "1. ", "**", "\x1b[31m", "/tmp/x/y.z",
+     "2026-01-01T00:00:00Z", " -- ", "[LESSONS]", "Missing ", "，", "。", "E   assert 1 == 2\n", "error TS2339: "]
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(_PIECES | st.text(st.characters(codec=None), max_size=60), max_size=12).map("".join),
+    st.text(max_size=60),
+    st.text(max_size=30),
+)
+def test_any_text_gives_one_short_line_or_none(complaint: str, remedy: str, framework: str) -> None:
+    summary = distill(complaint, remedy, framework)
+    if summary is None:
+        return
+    assert summary.strip()
+    assert columns(summary) <= 160
+    lesson = Lesson(date="2026-01-01", tags=("code-review",), summary=summary)
+    assert parse_line(format_line(lesson)) == lesson
+
+
+def test_a_long_text_costs_little() -> None:
+    for text in (
+        "a" * 20_000,
+        "/a" * 10_000,
+        "Error: " * 3_000,
+        "{" * 20_000,
+        "\n".join(["x: y"] * 5_000),
+        "缺少" * 5_000,
+    ):
+        distill(text, text, text[:200])
