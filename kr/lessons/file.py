@@ -103,11 +103,10 @@ class LessonsFile:
             if not chosen:
                 return Appended((), len(present))
             self._write(len(before), _addition(before, [format_line(lesson) for lesson in chosen]))
-            after = _parsed(self.content()).lessons
-            # The position is the line's number, which is another one when somebody added lines before it.
-            known = {lesson._replace(position=-1) for lesson in after}
-            if all(lesson._replace(position=-1) in known for lesson in chosen):
-                return Appended(chosen, len(after))
+            after = self.content()
+            lines = {line.rstrip(b"\r") for line in after.split(b"\n")}
+            if all(format_line(lesson).encode() in lines for lesson in chosen):
+                return Appended(chosen, len(_parsed(after).lessons))
         raise AppendFailed("the appended lines were not found when the file was read again")
 
     def _write(self, size: int, addition: bytes) -> None:

@@ -14,7 +14,7 @@ COLUMNS = 160
 """Two lines of 80 columns for each lesson, its number and reference included."""
 
 _REF_COLUMNS = 80
-_LOOKED_AT = 500
+_LOOKED_AT = 3000
 _FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
 _NUMBER = r"\(?[0-9]{1,3}\s*[.)、：:．](?![0-9])"
 _FIRST_NUMBER = re.compile(rf"^(?:(?:{_NUMBER}|[-*+•])\s+|{_NUMBER}\s*)+")

@@ -34,7 +34,7 @@ _CLAUSE = re.compile(r"[,;，；、]\s*|\s+[-–—]+\s+|(?<=[a-z)`'\"]): ")
 _DIRECTIVE = re.compile(
     r"(?i:\b(?:must|should|shall|needs?|required?|requires|instead|ensure|make sure|have to|has to|always|avoid|prefer"
     r"|do not|don't|only|use)\b)"
-    r"|^(?i:please\s+)?(?i:never|add|align|allow|annotate|apply|assert|await|batch|bind|bound|break|bump|cache|call|cancel|cast|catch"
+    r"|^(?i:please\s+)?(?i:never|narrow|shorten|raise|add|align|allow|annotate|apply|assert|await|batch|bind|bound|break|bump|cache|call|cancel|cast|catch"
     r"|change|check|clean|clear|close|commit|compare|compute|configure|consider|convert|copy|create|debounce|declare|define"
     r"|delete|depend|disable|document|drop|enable|encode|escape|expect|export|extract|fetch|filter|fix|format|free|generate"
     r"|give|grant|guard|handle|hash|hide|implement|import|include|increase|index|initiali[sz]e|inject|insert|install|join"

@@ -1,0 +1,28 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kr.lessons.file import LessonsFile
+from kr.store.store import Store
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    return tmp_path
+
+
+@pytest.fixture
+def path(project: Path) -> Path:
+    return project / "_bmad-output" / "knowledge-base" / "lessons" / "_lessons-learned.md"
+
+
+@pytest.fixture
+def file(path: Path) -> LessonsFile:
+    return LessonsFile(path)
+
+
+@pytest.fixture
+def store(project: Path) -> Iterator[Store]:
+    with Store(None, project / "_bmad-output" / "knowledge-base", timeout=20.0) as opened:
+        yield opened

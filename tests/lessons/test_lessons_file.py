@@ -1,0 +1,289 @@
+"""The file itself: append-only, whole lines, whatever it looks like and whoever is killed."""
+
+import os
+import resource
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
+from kr.rules.lessons.line import HEADER, Lesson, format_line
+from tests.support.lessons import start
+
+
+def lesson(summary: str, ref: str | None = None) -> Lesson:
+    return Lesson(date="2026-02-07", tags=("dev-execution",), summary=summary, ref=ref)
+
+
+def append(path: Path, *summaries: str) -> int:
+    return LessonsFile(path).append(lambda _: [lesson(summary) for summary in summaries]).total
+
+
+def summaries(path: Path) -> list[str]:
+    return [found.summary for found in LessonsFile(path).read().lessons]
+
+
+def test_a_new_file_begins_with_the_header_of_the_seed(path: Path) -> None:
+    assert append(path, "one", "two") == 2
+    assert path.read_text(encoding="utf-8") == (
+        HEADER + "- [2026-02-07] [dev-execution] one\n- [2026-02-07] [dev-execution] two\n"
+    )
+
+
+def test_nothing_chosen_writes_nothing(path: Path) -> None:
+    assert append(path) == 0
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("before", "added"),
+    [
+        (b"# Mine\n\n- [2026-01-01] [x] old\n", b"- [2026-02-07] [dev-execution] new\n"),
+        (b"- [2026-01-01] [x] old", b"\n- [2026-02-07] [dev-execution] new\n"),
+        (b"# Mine\r\n- [2026-01-01] [x] old\r\n", b"- [2026-02-07] [dev-execution] new\r\n"),
+        (b"# Mine\r\n- [2026-01-01] [x] old", b"\r\n- [2026-02-07] [dev-execution] new\n"),
+        (b"\xef\xbb\xbf- [2026-01-01] [x] old\n", b"- [2026-02-07] [dev-execution] new\n"),
+        (b"\xef\xbb\xbf", HEADER.encode() + b"- [2026-02-07] [dev-execution] new\n"),
+        (b"caf\xe9\n", b"- [2026-02-07] [dev-execution] new\n"),
+        (b"", HEADER.encode() + b"- [2026-02-07] [dev-execution] new\n"),
+    ],
+)
+def test_what_is_there_stays_and_a_new_line_begins(path: Path, before: bytes, added: bytes) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(before)
+    append(path, "new")
+    assert path.read_bytes() == before + added
+
+
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=4))
+def test_any_bytes_are_kept(tmp_path_factory: pytest.TempPathFactory, contents: list[bytes]) -> None:
+    path = tmp_path_factory.mktemp("any") / "lessons.md"
+    for content in contents:
+        with path.open("ab") as stream:
+            stream.write(content)
+        before = path.read_bytes()
+        try:
+            append(path, "new lesson")
+        except AppendFailed:
+            assert path.read_bytes() == before
+        else:
+            assert path.read_bytes().startswith(before)
+            assert path.read_bytes().splitlines()[-1] == b"- [2026-02-07] [dev-execution] new lesson"
+
+
+def test_no_file_no_lessons(path: Path) -> None:
+    assert LessonsFile(path).read().lessons == ()
+    assert not path.parent.exists()
+
+
+@pytest.mark.parametrize("content", [b"caf\xe9 \xff", "- [2026-01-01] [x] y".encode("utf-16")])
+def test_not_utf8_is_unreadable(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes(content)
+    with pytest.raises(LessonsUnreadable, match="not UTF-8"):
+        LessonsFile(path).read()
+
+
+def test_other_encodings_are_not_appended_to(path: Path) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_bytes("- [2026-01-01] [x] y".encode("utf-16"))
+    before = path.read_bytes()
+    with pytest.raises(AppendFailed, match="not UTF-8"):
+        append(path, "new")
+    assert path.read_bytes() == before
+
+
+def test_a_read_only_file_stays_as_it_is(path: Path) -> None:
+    append(path, "one")
+    before = path.read_bytes()
+    path.chmod(0o444)
+    with pytest.raises(AppendFailed, match="read-only"):
+        append(path, "two")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), os.mkfifo])
+def test_what_is_no_file_is_refused_at_once(path: Path, make: object) -> None:
+    path.parent.mkdir(parents=True)
+    assert callable(make)
+    make(path)
+    with pytest.raises(AppendFailed):
+        append(path, "one")
+    with pytest.raises(LessonsUnreadable):
+        LessonsFile(path).read()
+
+
+def test_a_folder_that_is_a_file(path: Path) -> None:
+    path.parent.parent.mkdir(parents=True)
+    path.parent.write_text("in the way")
+    with pytest.raises(AppendFailed):
+        append(path, "one")
+    assert LessonsFile(path).read().lessons == ()
+
+
+_FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from kr.lessons.file import AppendFailed, LessonsFile
+from kr.rules.lessons.line import Lesson
+path, room = Path(sys.argv[1]), int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+lessons = [Lesson(date="2026-02-07", tags=("x",), summary=f"lesson {n} " + "y" * 80) for n in range(3)]
+try:
+    LessonsFile(path).append(lambda _: lessons)
+except AppendFailed as error:
+    print("failed:", error)
+"""
+
+
+@pytest.mark.parametrize("room", [0, 10, 250, 300])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_full_disk_leaves_the_file_as_it_was(path: Path, room: int, *, is_new: bool) -> None:
+    path.parent.mkdir(parents=True)
+    before = None if is_new else HEADER.encode() + b"- [2026-01-01] [x] old\n"
+    if before is not None:
+        path.write_bytes(before)
+    with start(_FULL_DISK, path, room) as process:
+        out, err = process.communicate(timeout=60)
+    assert "failed: File too large" in out, err
+    assert (path.read_bytes() if path.exists() else None) == before
+    assert append(path, "after") == (1 if is_new else 2)
+
+
+def test_a_disk_that_takes_a_part_gives_it_back(path: Path) -> None:
+    """The journal fits, the lines do not: the file is the longer one."""
+    append(path, *(f"old {number}" for number in range(40)))
+    before = path.read_bytes()
+    with start(_FULL_DISK, path, len(before) + 150) as process:
+        out, err = process.communicate(timeout=60)
+    assert "failed: File too large" in out, err
+    assert path.read_bytes() == before
+    assert append(path, "after") == 41
+
+
+_WRITER = """
+import sys
+from pathlib import Path
+from kr.lessons.file import LessonsFile
+from kr.rules.lessons.line import Lesson
+file, name, count = LessonsFile(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
+sys.stdin.readline()
+for number in range(count):
+    new = Lesson(date="2026-02-07", tags=("x",), summary=f"writer {name} number {number} " + "z" * (number % 90 + 1))
+    shared = Lesson(date="2026-02-07", tags=("x",), summary=f"shared {number}")
+    file.append(lambda present: [new] + ([] if any(p.summary == shared.summary for p in present) else [shared]))
+    print(number, flush=True)
+"""
+
+
+@pytest.mark.processes
+def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
+    writers = [start(_WRITER, path, name, 25) for name in range(8)]
+    try:
+        for writer in writers:
+            assert writer.stdin is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+        for writer in writers:
+            _, err = writer.communicate(timeout=100)
+            assert writer.returncode == 0, err
+    finally:
+        for writer in writers:
+            writer.kill()
+            writer.wait()
+    found = summaries(path)
+    assert len(found) == len(set(found)) == 8 * 25 + 25
+    assert LessonsFile(path).read().unread == 0
+
+
+@pytest.mark.processes
+def test_killed_writers_leave_whole_lines(path: Path) -> None:
+    acknowledged: set[str] = set()
+    for attempt in range(12):
+        with start(_WRITER, path, attempt, 10_000) as writer:
+            assert writer.stdin is not None
+            assert writer.stdout is not None
+            writer.stdin.write("go\n")
+            writer.stdin.flush()
+            writer.stdout.readline()
+            time.sleep(0.002 * attempt)
+            writer.send_signal(signal.SIGKILL)
+            seen = [0, *map(int, writer.stdout.read().split())]
+            writer.wait()
+        acknowledged.update(f"writer {attempt} number {number}" for number in seen)
+    total = append(path, "the end")
+    found = summaries(path)
+    assert len(found) == total
+    assert LessonsFile(path).read().unread == 0
+    assert path.read_bytes().endswith(b"the end\n")
+    assert acknowledged <= {" ".join(summary.split()[:4]) for summary in found}
+    assert len(found) == len(set(found))
+
+
+def test_a_line_that_was_torn_by_a_kill_is_finished(path: Path) -> None:
+    append(path, "one")
+    whole = format_line(lesson("two was being written")).encode() + b"\n"
+    size = path.stat().st_size
+    lock = LessonsFile(path).lock_path
+    for cut in range(1, len(whole)):
+        path.write_bytes(path.read_bytes()[:size] + whole[:cut])
+        lock.write_bytes(b"%d %d\n%b" % (size, len(whole), whole))
+        assert summaries(path) == ["one", "two was being written"]
+    append(path, "three")
+    assert summaries(path) == ["one", "two was being written", "three"]
+    assert lock.read_bytes() == b""
+
+
+@pytest.mark.parametrize(
+    "note", [b"", b"x", b"5", b"-5 3\nabc", b"9999 3\nabc", b"10 3\nab", b"\xff\xfe 1\n1"]
+)
+def test_an_odd_journal_changes_nothing(path: Path, note: bytes) -> None:
+    append(path, "one")
+    before = path.read_bytes()[:-1]
+    path.write_bytes(before)
+    LessonsFile(path).lock_path.write_bytes(note)
+    append(path, "two")
+    assert path.read_bytes() == before + b"\n- [2026-02-07] [dev-execution] two\n"
+
+
+def test_an_editor_that_replaces_the_file_costs_no_lesson(path: Path) -> None:
+    append(path, "one")
+    calls = []
+
+    def choose(present: Sequence[Lesson]) -> list[Lesson]:
+        calls.append(len(present))
+        if len(calls) == 1:
+            copy = path.with_suffix(".tmp")
+            copy.write_bytes(path.read_bytes() + b"- [2026-01-01] [x] from the editor\n")
+            copy.replace(path)
+        return [lesson("two")]
+
+    assert LessonsFile(path).append(choose).total == 3
+    assert sorted(summaries(path)) == ["from the editor", "one", "two"]
+
+
+def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
+    from kr.store.lock import exclusive
+
+    append(path, "one")
+    with exclusive(LessonsFile(path).lock_path, timeout=1.0):
+        began = time.monotonic()
+        with pytest.raises(AppendFailed, match="lock"):
+            LessonsFile(path, lock_timeout=0.2).append(lambda _: [lesson("two")])
+        assert time.monotonic() - began < 10
+        assert summaries(path) == ["one"]
+
+
+def test_no_descriptors_are_left_open(path: Path) -> None:
+    append(path, "one")
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    for number in range(20):
+        append(path, f"more {number}")
+        LessonsFile(path).read()
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] == resource.RLIM_INFINITY

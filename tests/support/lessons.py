@@ -1,0 +1,69 @@
+"""Lessons in tests: a request to record, and processes that record at the same time."""
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from kr.contracts.envelopes import Envelope
+from kr.contracts.lessons import RecordEnvelope, parse_record
+from kr.contracts.requests import LessonsInjectRequest, parse_request
+from kr.lessons.inject import inject
+from kr.lessons.record import record
+from kr.rules.lessons.events import Limits
+from kr.store.store import Store
+
+NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
+
+
+def record_data(**changes: Any) -> dict[str, Any]:
+    """Make the plain data of a record request; keys of ``agent_return`` may be given beside those of the request."""
+    top = (
+        "session_id",
+        "story_key",
+        "phase",
+        "event_type",
+        "code_paths",
+        "framework_context",
+        "additional_context",
+    )
+    returned = {"status": "failure", "errors": ["row-height must be set for vue-easytable virtual scrolling"]}
+    returned |= {key: value for key, value in changes.items() if key not in top}
+    data = {
+        "session_id": "sprint-1",
+        "story_key": "3-1",
+        "phase": "dev-execution",
+        "event_type": "general_agent_failure",
+    }
+    return {**data, "agent_return": returned, **{key: value for key, value in changes.items() if key in top}}
+
+
+def record_to(
+    path: Path, project: Path, store: Store | None = None, now: datetime = NOW, **changes: Any
+) -> RecordEnvelope:
+    """Record one request, with the default limits."""
+    request = parse_record(record_data(**changes)).request
+    return record(request, lessons_file=path, project_root=project, limits=Limits(), store=store, now=now)
+
+
+def inject_from(
+    path: Path, phase: str = "dev-execution", store: Store | None = None, **options: Any
+) -> Envelope:
+    """Answer one inject request."""
+    data = {"story_key": "3-1", "session_id": "sprint-1", "lessons_inject": {"phase": phase}}
+    request = parse_request(data, default_mode="lessons-inject").request
+    assert isinstance(request, LessonsInjectRequest)
+    return inject(request, **{"lessons_file": path, "budget": 10, "store": store, "now": NOW, **options})
+
+
+def start(code: str, *arguments: object) -> subprocess.Popen[str]:
+    """Start a process of this interpreter in the root of the source; its output is text on pipes."""
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
