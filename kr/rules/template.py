@@ -50,7 +50,8 @@ def write_shape(shape: Shape) -> str:
 def read_shape(text: str) -> Shape | None:
     """Take a report apart; ``None`` when it does not follow the template to the letter."""
     title, _, rest = text.partition("\n\n")
-    head, *bodies = re.split(r"^(?=#{1,2} )", rest, flags=re.MULTILINE)
+    # A line with one `#` may be a comment in code, which stands there unquoted.
+    head, *bodies = re.split(r"^(?=## )", rest, flags=re.MULTILINE)
     found = [_HEADER_LINE.fullmatch(line) for line in head.strip("\n").split("\n")]
     header = {line[1]: line[2] for line in found if line}
     names = [body.partition("\n")[0] for body in bodies]
