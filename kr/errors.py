@@ -11,6 +11,8 @@
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
+    ├── UnknownEntry         no entry has this id; names the nearest
+    ├── EntryConflict        an entry can't be changed as things stand; says what would go
     ├── ReportUnwritable     a report file can't be written
     ├── ExportFailed         a YAML file can't be written
     └── SourceFailure        a research source gave no answer
@@ -93,6 +95,20 @@ class StoreUnwritable(StoreError):
     """The database can't be created or written here."""
 
     code = "database_unwritable"
+
+
+class UnknownEntry(KrError):
+    """No entry, archived entry or revision answers to what was given. The message offers the nearest."""
+
+    code = "unknown_id"
+    http_status = 404
+
+
+class EntryConflict(KrError):
+    """What was asked would overwrite something, or lacks something. The message says what to do instead."""
+
+    code = "conflict"
+    http_status = 409
 
 
 class ReportUnwritable(KrError):

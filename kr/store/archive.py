@@ -10,6 +10,7 @@ from kr.store import times
 from kr.store.entries import Entries, to_entry
 from kr.store.rows import Archived, ArchiveReason
 from kr.store.schema import archived_entries, entries
+from kr.values import Entry
 
 _COPIED = [column.name for column in entries.columns if column.name != "status"]
 
@@ -22,7 +23,7 @@ class Guarded(NamedTuple):
 
 
 class Archive:
-    """Reads and fills the archive in the caller's transaction. Nothing ever leaves it here."""
+    """Reads and fills the archive in the caller's transaction. Only a restored row leaves it (``take``)."""
 
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
@@ -31,8 +32,7 @@ class Archive:
         """Return every archived row, sorted by id, earlier archived first."""
         order = (archived_entries.c.id, archived_entries.c.archive_id)
         return [
-            _to_archived(row)
-            for row in self._connection.execute(sa.select(archived_entries).order_by(*order))
+            to_archived(row) for row in self._connection.execute(sa.select(archived_entries).order_by(*order))
         ]
 
     def of_pair(self, framework: str, topic: str) -> Archived | None:
@@ -46,7 +46,21 @@ class Archive:
             .order_by(archived_entries.c.archive_id.desc())
             .limit(1)
         ).one_or_none()
-        return None if row is None else _to_archived(row)
+        return None if row is None else to_archived(row)
+
+    def of_id(self, entry_id: str) -> list[Archived]:
+        """Return the archived rows of an id, the last archived first."""
+        return self._newest(archived_entries.c.id == entry_id)
+
+    def last_at(self, path: str) -> Entry | None:
+        """Return the entry that was archived last of those whose report stands at a path."""
+        found = self._newest(archived_entries.c.path == path)
+        return found[0].entry if found else None
+
+    def take(self, archive_id: int) -> bool:
+        """Delete one row: its entry goes back to the index. False when there is none."""
+        gone = sa.delete(archived_entries).where(archived_entries.c.archive_id == archive_id)
+        return bool(self._connection.execute(gone).rowcount)
 
     def move(self, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
         """Move one live entry to the archive. False when there is none."""
@@ -83,6 +97,11 @@ class Archive:
         )
         return Guarded(aged, self._move(entries.c.id.in_(oldest), "lru", now))
 
+    def _newest(self, which: sa.ColumnElement[bool]) -> list[Archived]:
+        order = archived_entries.c.archive_id.desc()
+        rows = self._connection.execute(sa.select(archived_entries).where(which).order_by(order))
+        return [to_archived(row) for row in rows]
+
     def _move(self, which: sa.ColumnElement[bool], reason: ArchiveReason, now: datetime) -> int:
         rows = sa.select(
             *(entries.c[name] for name in _COPIED),
@@ -97,7 +116,8 @@ class Archive:
         return self._connection.execute(sa.delete(entries).where(which)).rowcount
 
 
-def _to_archived(row: sa.Row[tuple[object, ...]]) -> Archived:
+def to_archived(row: sa.Row[tuple[object, ...]]) -> Archived:
+    """Read an archived row, which anybody may have written."""
     return Archived(
         archive_id=row.archive_id,
         entry=to_entry(row, status=row.prior_status),

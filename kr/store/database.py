@@ -171,8 +171,15 @@ class Database:
                 old.close()
 
     def _bring_up(self, connection: sa.Connection) -> None:
-        if not self._file.require_current(connection.exec_driver_sql("PRAGMA user_version").scalar_one()):
-            upgrade.run(connection)
+        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
+        if self._file.require_current(version):
+            return
+        if version:
+            from kr.store.copies import keep_before_upgrade
+
+            kept = keep_before_upgrade(self.path, version)
+            log.info("%s: backed up to %s before the upgrade", self.path, kept.name)
+        upgrade.run(connection)
 
     @contextmanager
     def _migration(self) -> Iterator[sa.Connection]:

@@ -92,6 +92,10 @@ class Entries:
         )
         return bool(marked.rowcount)
 
+    def set_text(self, entry_id: str, sha256: str) -> None:
+        """Note which text an entry shows now."""
+        self._connection.execute(sa.update(entries).where(entries.c.id == entry_id).values(sha256=sha256))
+
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""
         return bool(self._connection.execute(sa.delete(entries).where(entries.c.id == entry_id)).rowcount)

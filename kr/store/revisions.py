@@ -21,7 +21,7 @@ class Revisions:
     def keep(self, content: bytes) -> str:
         """Store a text unless it is there already; return its hash."""
         sha256 = digest(content)
-        if not self._has(sha256):
+        if not self.has(sha256):
             self._connection.execute(sa.insert(report_texts).values(sha256=sha256, content=content))
         return sha256
 
@@ -30,6 +30,19 @@ class Revisions:
         return self._connection.execute(
             sa.select(report_texts.c.content).where(report_texts.c.sha256 == sha256)
         ).scalar_one_or_none()
+
+    def has(self, sha256: str) -> bool:
+        """Return whether a text is stored."""
+        return (
+            self._connection.execute(
+                sa.select(report_texts.c.sha256).where(report_texts.c.sha256 == sha256)
+            ).one_or_none()
+            is not None
+        )
+
+    def get(self, entry_id: str, number: int) -> Revision | None:
+        """Return one revision of an entry."""
+        return next((kept for kept in self.of_entry(entry_id) if kept.revision == number), None)
 
     def of_entry(self, entry_id: str) -> list[Revision]:
         """Return an entry's revisions, oldest first; those of an entry that is gone too."""
@@ -46,7 +59,7 @@ class Revisions:
         changed them since, or another program wrote them.
         """
         replaced = []
-        if old is not None and old.sha256 is not None and self._has(old.sha256):
+        if old is not None and old.sha256 is not None and self.has(old.sha256):
             replaced.append(old.sha256)
         if on_disk:
             replaced.append(self.keep(on_disk))
@@ -76,12 +89,4 @@ class Revisions:
                 researched_at=(old.researched_at or old.created) if old else None,
                 replaced_at=times.to_text(now),
             )
-        )
-
-    def _has(self, sha256: str) -> bool:
-        return (
-            self._connection.execute(
-                sa.select(report_texts.c.sha256).where(report_texts.c.sha256 == sha256)
-            ).one_or_none()
-            is not None
         )

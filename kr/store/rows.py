@@ -44,6 +44,18 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Restored:
+    """What became of a restoration (SPEC 6.3). ``replaced`` are the live entries that were archived for it.
+
+    ``stale_reason`` says why the entry came back stale; None: it is fresh.
+    """
+
+    saved: Saved
+    replaced: tuple[Archived, ...] = ()
+    stale_reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Revision:
     """An earlier text at an entry's path. What a person's own file was made for is not known: None."""
 

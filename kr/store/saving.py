@@ -58,11 +58,29 @@ def save(
             place = _place(transaction.connection, unit, files, draft)
             target = opened.enter_context(files.replacement(place.name.path))
             entry = _write(unit, target, place, draft, content, now=now)
-            saved = _guard(transaction, unit, entry, limits, now)
-            transaction.compensations.append(lambda: _undo(transaction.connection, target, entry))
-            transaction.afterwards.append(target.finish)
-            target.run(staged, digest(content))
+            saved = swap(transaction, unit, target, staged, entry, limits=limits, now=now)
         target.sync()
+    return saved
+
+
+def swap(
+    transaction: Transaction,
+    unit: Unit,
+    target: Replacement,
+    staged: str,
+    entry: Entry,
+    *,
+    limits: Limits,
+    now: datetime,
+) -> Saved:
+    """Run the guard, then put the staged text of ``entry``, whose row is written, in its place.
+
+    The last step of a transaction: if that fails to commit, the old file comes back.
+    """
+    saved = _guard(transaction, unit, entry, limits, now)
+    transaction.compensations.append(lambda: _undo(transaction.connection, target, entry))
+    transaction.afterwards.append(target.finish)
+    target.run(staged, entry.sha256 or "")
     return saved
 
 
@@ -150,33 +168,44 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
-    def is_free(name: naming.Name) -> bool:
-        return not files.is_blocked(name.path) and not _is_taken(connection, name, draft)
-
     live = unit.entries.of_pair(draft.framework, draft.topic)
     archived = unit.archive.of_pair(draft.framework, draft.topic)
     former = live or (archived.entry if archived is not None else None)
-    if former is not None and is_free(naming.Name(former.id, former.path)):
+    pair = (draft.framework, draft.topic)
+    if former is not None and is_free(connection, files, naming.Name(former.id, former.path), *pair):
         return _Place(naming.Name(former.id, former.path), live, former)
-    name = next((name for name in _names(draft) if is_free(name)), None)
-    if name is None:
-        raise StoreError(f"{draft.framework} - {draft.topic}: every name for its report is taken")
+    name = free_name(connection, files, *pair)
     # Only the path of a live entry can be in the way: its id is its own.
     return _Place(name if live is None else name._replace(id=live.id), live, live)
 
 
-def _names(draft: Draft) -> Iterator[naming.Name]:
-    yield naming.base_name(draft.framework, draft.topic)
-    suffixed = naming.suffixed_name(draft.framework, draft.topic)
+def free_name(connection: sa.Connection, files: ReportFiles, framework: str, topic: str) -> naming.Name:
+    """Return the first name that nothing stands in the way of. Raises ``StoreError`` when there is none."""
+    for name in _names(framework, topic):
+        if is_free(connection, files, name, framework, topic):
+            return name
+    raise StoreError(f"{framework} - {topic}: every name for its report is taken")
+
+
+def is_free(
+    connection: sa.Connection, files: ReportFiles, name: naming.Name, framework: str, topic: str
+) -> bool:
+    """Return whether a report of this framework and topic can stand under a name."""
+    return not files.is_blocked(name.path) and not _is_taken(connection, name, framework, topic)
+
+
+def _names(framework: str, topic: str) -> Iterator[naming.Name]:
+    yield naming.base_name(framework, topic)
+    suffixed = naming.suffixed_name(framework, topic)
     yield suffixed
     stem = suffixed.path.removesuffix(".md")
     for number in range(2, 100):
         yield naming.Name(id=f"{suffixed.id}-{number}", path=f"{stem}-{number}.md")
 
 
-def _is_taken(connection: sa.Connection, name: naming.Name, draft: Draft) -> bool:
+def _is_taken(connection: sa.Connection, name: naming.Name, framework: str, topic: str) -> bool:
     """Return whether another framework or topic has this id or path: live, archived or in the history."""
-    pair = (naming.fold(draft.framework), naming.fold(draft.topic))
+    pair = (naming.fold(framework), naming.fold(topic))
     for table, key in (
         (entries, entries.c.id),
         (archived_entries, archived_entries.c.id),

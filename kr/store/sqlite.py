@@ -4,7 +4,7 @@ import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -103,6 +103,29 @@ class SqliteFile:
             connection.is_transient = True
             return connection
 
+    @contextmanager
+    def inspecting(self, *, is_locked: bool = False) -> Iterator[Connection]:
+        """Open an existing database of any version to read it.
+
+        Closed under the lock, which the caller has already when ``is_locked``: the last connection to close
+        makes a checkpoint. Where no lock can be had, nothing is lost by closing.
+        """
+        connection = self._open_to_inspect()
+        try:
+            with self.translated():
+                yield connection
+        finally:
+            with ExitStack() as held:
+                if not is_locked:
+                    with suppress(StoreError):
+                        held.enter_context(self.exclusive(min(self.timeout, 5.0)))
+                connection.close()
+
+    def open_for_overwriting(self) -> Connection:
+        """Open an existing database of any version, to write another over it. Call with the lock held."""
+        with self.translated():
+            return self._connect("rw")
+
     def make_folder(self) -> None:
         """Create the folder that the database and its lock stand in."""
         try:
@@ -164,6 +187,23 @@ class SqliteFile:
         assert isinstance(connection, Connection)  # noqa: S101 - for the type checker: the factory's class
         return connection
 
+    def _open_to_inspect(self) -> Connection:
+        for mode in ("rw", "ro"):
+            with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
+                return self._probed(mode)
+        with self.translated():
+            return self._probed("ro&immutable=1")
+
+    def _probed(self, mode: str) -> Connection:
+        connection = self._connect(mode)
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            self.version(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
     def _opened_for_reading(self, mode: str) -> Connection:
         connection = self._connect(mode)
         self._checked(connection)
@@ -188,8 +228,8 @@ class SqliteFile:
                 )
 
     def _warn_of_network(self) -> None:
-        kind = _file_system(self.path.parent.resolve())
-        if kind in _NETWORK_FILE_SYSTEMS:
+        kind = network_file_system(self.path.parent)
+        if kind is not None:
             log.warning("%s: on a network file system (%s) SQLite may corrupt the database", self.path, kind)
 
 
@@ -211,18 +251,19 @@ def _until(deadline: float, step: Callable[[], None]) -> None:
             return
 
 
-def _file_system(folder: Path) -> str | None:
-    """Return the type of the file system a folder is on, where the system tells (Linux)."""
+def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
+    """Return the type of the network file system a folder is on; None for a local one, or where none tells."""
     try:
-        mounts = Path("/proc/self/mounts").read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         return None
     best = ("", "")
-    for line in mounts:
+    for line in lines:
         _, point, kind, *_ = [*line.split(" "), "", ""]
-        if folder.is_relative_to(point.replace("\\040", " ")):
-            best = max(best, (point, kind), key=lambda found: len(found[0]))
-    return best[1] or None
+        if folder.resolve().is_relative_to(point.replace("\\040", " ")):
+            # Of several mounts on one point the last one counts.
+            best = max((point, kind), best, key=lambda found: len(found[0]))
+    return best[1] if best[1] in _NETWORK_FILE_SYSTEMS else None
 
 
 def _code(exc: sqlite3.Error) -> int:

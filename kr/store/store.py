@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Self
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.store.location import database_path
-from kr.store.rows import Draft, Saved
+from kr.store.rows import Archived, Draft, Restored, Saved
 from kr.values import Entry
 
 if TYPE_CHECKING:
     from kr.store.database import Database
     from kr.store.reports import ReportFiles
+    from kr.store.restoring import Restorer
+    from kr.store.saving import Limits
     from kr.store.unit import Unit
 
 log = logging.getLogger(__name__)
@@ -81,10 +83,9 @@ class Store:
 
     def save_report(self, draft: Draft, text: str, now: datetime) -> Saved:
         """Write a report, its row and its revision in one step, then run the capacity guard (SPEC 3.8)."""
-        from kr.store.saving import Limits, save
+        from kr.store.saving import save
 
-        limits = Limits(max_entries=self._max_entries, archive_after_days=self._archive_after_days)
-        return save(self._database(), self._files(), draft, text, limits=limits, now=now)
+        return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now)
 
     def read_report(self, entry: Entry) -> str | None:
         """Return a report's text; None when it is missing, empty, no regular file, or outside the base.
@@ -108,6 +109,20 @@ class Store:
                 return False
             return unit.entries.remove(entry.id)
 
+    def remove(self, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
+        """Move live entries to the archive by hand, all or none; None when one is not there (SPEC 6.3)."""
+        return self._restorer().remove(entry_ids, now)
+
+    def restore_archived(
+        self, archived: Archived, now: datetime, *, replace: bool = False
+    ) -> Restored | None:
+        """Make an archived entry live again; see ``kr.store.restoring.Restorer.restore_archived``."""
+        return self._restorer().restore_archived(archived, now, replace_live=replace)
+
+    def restore_revision(self, entry_id: str, number: int, now: datetime) -> Restored | None:
+        """Bring an earlier text back; None when there is no such entry or revision (SPEC 3.8)."""
+        return self._restorer().restore_revision(entry_id, number, now)
+
     def close(self) -> None:
         """Close the database; it opens again when used again."""
         if self._opened is not None:
@@ -124,6 +139,16 @@ class Store:
                         target.heal(row.sha256)
         except (StoreError, ReportUnwritable) as exc:
             log.warning("%s: an interrupted write could not be put right: %s", entry.path, exc)
+
+    def _limits(self) -> "Limits":
+        from kr.store.saving import Limits
+
+        return Limits(max_entries=self._max_entries, archive_after_days=self._archive_after_days)
+
+    def _restorer(self) -> "Restorer":
+        from kr.store.restoring import Restorer
+
+        return Restorer(database=self._database(), files=self._files(), limits=self._limits())
 
     def _database(self) -> "Database":
         with self._mutex:

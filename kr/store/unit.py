@@ -1,11 +1,14 @@
 """One transaction's view of all tables."""
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
 from kr.store.archive import Archive
+from kr.store.browsing import Browsing
 from kr.store.circuits import Circuits
+from kr.store.counts import Counts
 from kr.store.entries import Entries
 from kr.store.leases import Leases
 from kr.store.ledger import Ledger
@@ -14,6 +17,9 @@ from kr.store.libraries import Libraries
 from kr.store.meta import Meta
 from kr.store.requests import Requests
 from kr.store.revisions import Revisions
+
+if TYPE_CHECKING:
+    from kr.store.upkeep import Upkeep
 
 
 class Unit:
@@ -36,6 +42,11 @@ class Unit:
     def revisions(self) -> Revisions:
         """Earlier texts."""
         return Revisions(self._connection)
+
+    @cached_property
+    def browsing(self) -> Browsing:
+        """Index and archive as people look through them."""
+        return Browsing(self._connection)
 
     @cached_property
     def ledger(self) -> Ledger:
@@ -66,6 +77,18 @@ class Unit:
     def libraries(self) -> Libraries:
         """What was learned about frameworks."""
         return Libraries(self._connection)
+
+    @cached_property
+    def counts(self) -> Counts:
+        """The numbers for people."""
+        return Counts(self._connection)
+
+    @cached_property
+    def upkeep(self) -> "Upkeep":
+        """What keeps the tables in order."""
+        from kr.store.upkeep import Upkeep
+
+        return Upkeep(self._connection)
 
     @cached_property
     def meta(self) -> Meta:

@@ -1,0 +1,141 @@
+"""What a database file is, and whether it is sound: read, never changed (SPEC 6.5)."""
+
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
+from kr.store.hashing import digest
+from kr.store.schema import SCHEMA_VERSION, metadata
+from kr.store.sqlite import SqliteFile
+
+State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
+
+VIEWS = (
+    "hit_rate_by_day",
+    "hit_rate_by_framework",
+    "lessons_by_phase",
+    "next_evictions",
+    "source_reliability",
+    "spending_by_story",
+)
+"""The public views (SPEC 5)."""
+
+_TIMEOUT = 10.0
+_MOST_PROBLEMS = 20
+_INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What stands at the database's path.
+
+    ``absent`` is also an empty file. ``version`` is the number of its newest migration, where one can be
+    read. ``message`` says what is wrong, and is None for ``absent``, ``current`` and ``older``.
+    """
+
+    state: State
+    version: int | None = None
+    message: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What an examination found. ``only_indexes``: every problem is one that REINDEX repairs."""
+
+    problems: tuple[str, ...] = ()
+    only_indexes: bool = False
+
+
+def sqlite_file(path: Path, *, timeout: float = _TIMEOUT) -> SqliteFile:
+    """Name a database file of this kr's schema."""
+    return SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
+
+
+def look(path: Path, *, is_locked: bool = False) -> Look:
+    """Tell what stands at ``path``; ``is_locked``: the caller holds the lock.
+
+    Raises ``StoreBusy`` when another program keeps the database locked.
+    """
+    file = sqlite_file(path)
+    try:
+        if file.identity() is None:
+            return Look(state="absent")
+        with file.inspecting(is_locked=is_locked) as connection:
+            return _judged(file, connection)
+    except StoreCorrupt as error:
+        return Look(state="corrupt", message=str(error))
+    except StoreBusy:
+        raise
+    except StoreError as error:
+        return Look(state="unreadable", message=str(error))
+
+
+def _judged(file: SqliteFile, connection: sqlite3.Connection) -> Look:
+    version = file.version(connection)
+    names = _names(connection, "table")
+    if version == 0 and not names:
+        return Look(state="absent")
+    if version == 0 or not {"entries", "archived_entries", "alembic_version"} <= names:
+        listed = ", ".join(sorted(names)[:3])
+        return Look(
+            state="foreign", message=f"{file.path}: is another program's database (its tables: {listed})"
+        )
+    try:
+        is_current = file.require_current(version)
+    except StoreTooNew as error:
+        return Look(state="newer", version=version, message=str(error))
+    return Look(state="current" if is_current else "older", version=version)
+
+
+def examine(path: Path) -> Health:
+    """Examine a database of ours: its pages, references, tables and texts. Raises ``StoreError``."""
+    with sqlite_file(path).inspecting() as connection:
+        try:
+            problems = list(_problems(connection))
+        except sqlite3.DatabaseError as error:
+            problems = [str(error)]
+    return Health(
+        problems=tuple(dict.fromkeys(problems[:_MOST_PROBLEMS])),
+        only_indexes=all(any(sign in problem for sign in _INDEX_PROBLEMS) for problem in problems),
+    )
+
+
+def _problems(connection: sqlite3.Connection) -> Iterator[str]:
+    """Say what is wrong; a damaged page may end this early with ``sqlite3.DatabaseError``."""
+    for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST_PROBLEMS})"):
+        if line != "ok":
+            yield str(line)
+    for table, row, parent, _ in connection.execute("PRAGMA foreign_key_check"):
+        yield f"{table}: row {row} refers to a row of {parent} that is not there"
+    if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
+        yield from _missing(connection)
+        yield from _miscounted(connection)
+    for sha256, content in connection.execute("SELECT sha256, content FROM report_texts"):
+        if digest(content if isinstance(content, bytes) else str(content).encode()) != sha256:
+            yield f"report_texts: the text {str(sha256)[:12]} is not the one that was written"
+
+
+def _missing(connection: sqlite3.Connection) -> Iterator[str]:
+    wanted = {"table": set(metadata.tables), "view": set(VIEWS)}
+    for kind, names in wanted.items():
+        for name in sorted(names - _names(connection, kind)):
+            yield f"{kind} {name} is missing"
+    for name, table in metadata.tables.items():
+        present = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}
+        if present:
+            for column in sorted({column.name for column in table.columns} - present):
+                yield f"table {name} has no column {column}"
+
+
+def _miscounted(connection: sqlite3.Connection) -> Iterator[str]:
+    counted = connection.execute("SELECT value FROM counters WHERE name = 'entries'").fetchone()
+    number = connection.execute("SELECT count(*) FROM entries NOT INDEXED").fetchone()[0]
+    if counted is None or counted[0] != number:
+        yield f"counters: {counted[0] if counted else 'no'} entries are counted, {number} are there"
+
+
+def _names(connection: sqlite3.Connection, kind: str) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,))}

@@ -1,0 +1,188 @@
+"""Taking entries out of the index by hand, and bringing them and earlier texts back (SPEC 3.8 and 6.3).
+
+As when a report is saved, file and row change in one step under the write lock, what is written over becomes
+a revision, and the capacity guard runs in the same transaction.
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from kr.errors import EntryConflict
+from kr.rules import naming
+from kr.rules.restoring import fresh_until, origin_of, why_stale
+from kr.rules.template import read_confidence
+from kr.store import times
+from kr.store.database import Database, Transaction
+from kr.store.hashing import digest
+from kr.store.reports import ReportFiles
+from kr.store.rows import Archived, Restored, Revision
+from kr.store.saving import Limits, free_name, is_free, swap
+from kr.store.unit import Unit
+from kr.values import Confidence, Entry
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Restorer:
+    """The operations over one knowledge base. Each is one transaction and raises a ``StoreError``."""
+
+    database: Database
+    files: ReportFiles
+    limits: Limits
+
+    def remove(self, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
+        """Move live entries to the archive, each with the text that it last showed. None: one is not there."""
+        with self.database.write() as transaction:
+            unit = Unit(transaction.connection)
+            unit.entries.fill_keys()
+            found = [unit.entries.get(entry_id) for entry_id in dict.fromkeys(entry_ids)]
+            live = [entry for entry in found if entry is not None]
+            return [self._archive(unit, entry, now) for entry in live] if len(live) == len(found) else None
+
+    def restore_archived(self, archived: Archived, now: datetime, *, replace_live: bool) -> Restored | None:
+        """Make an archived entry live again, with its own text at its path. None: it left the archive meanwhile.
+
+        Raises ``EntryConflict`` when its id, or its framework and topic, is live (unless ``replace_live``: the
+        live one is archived first), and when its text is lost; ``ReportUnwritable`` as for a save.
+        """
+        with ExitStack() as opened, self.database.write() as transaction:
+            unit = Unit(transaction.connection)
+            unit.entries.fill_keys()
+            if not unit.archive.take(archived.archive_id):
+                return None
+            live = _live_again(unit, archived.entry)
+            if live and not replace_live:
+                raise EntryConflict(
+                    f"{archived.entry.id}: {_named(live[0], archived.entry)} is live; "
+                    "--replace archives it first and then restores this one"
+                )
+            moved = [self._archive(unit, entry, now) for entry in live]
+            entry = replace(archived.entry, path=self._path(transaction.connection, archived.entry))
+            owner = unit.archive.last_at(entry.path)
+            back = _Return(entry, owner, archived.entry.sha256, archived.entry.path)
+            return self._put_back(transaction, unit, opened, back=back, now=now, moved=tuple(moved))
+
+    def restore_revision(self, entry_id: str, number: int, now: datetime) -> Restored | None:
+        """Bring an earlier text of a live entry back. None: there is no such entry or revision.
+
+        The text's own version, confidence and time of research come back with it.
+        """
+        with ExitStack() as opened, self.database.write() as transaction:
+            unit = Unit(transaction.connection)
+            unit.entries.fill_keys()
+            current = unit.entries.get(entry_id)
+            revision = unit.revisions.get(entry_id, number)
+            text = unit.revisions.text(revision.sha256) if revision is not None else None
+            if current is None or revision is None or text is None:
+                return None
+            entry = _as_it_was(current, revision, text.decode(errors="replace"))
+            entry = replace(entry, path=self._path(transaction.connection, current))
+            back = _Return(entry, current, revision.sha256, current.path)
+            return self._put_back(transaction, unit, opened, back=back, now=now)
+
+    def _put_back(
+        self,
+        transaction: Transaction,
+        unit: Unit,
+        opened: ExitStack,
+        *,
+        back: "_Return",
+        now: datetime,
+        moved: tuple[Archived, ...] = (),
+    ) -> Restored:
+        owner = back.owner if back.owner is not None and back.owner.path == back.entry.path else None
+        target = opened.enter_context(self.files.replacement(back.entry.path))
+        opened.callback(target.sync)
+        target.heal(owner.sha256 if owner is not None else None)
+        content = self._text(unit, back)
+        staged = opened.enter_context(self.files.staged(content))
+        stale_reason = why_stale(back.entry, now)
+        entry = replace(
+            back.entry,
+            sha256=unit.revisions.keep(content),
+            last_accessed=unit.entries.next_access(now),
+            status="fresh" if stale_reason is None else "stale",
+        )
+        on_disk = target.current()
+        unit.revisions.replace(entry, back.owner, on_disk, now)
+        if on_disk:
+            unit.archive.keep_text(entry.id, entry.path, digest(on_disk))
+        unit.entries.put(replace(entry, status="fresh"))
+        if stale_reason is not None:
+            unit.entries.mark_stale(entry.id, stale_reason)
+        saved = swap(transaction, unit, target, staged, entry, limits=self.limits, now=now)
+        return Restored(saved=saved, replaced=moved, stale_reason=stale_reason)
+
+    def _archive(self, unit: Unit, entry: Entry, now: datetime) -> Archived:
+        """Move an entry to the archive; a text that a person changed goes with it, kr's own is a revision."""
+        if self.files.may_be_torn(entry.path):
+            with self.files.replacement(entry.path) as target:
+                target.heal(entry.sha256)
+        content = self.files.read(entry.path) or b""
+        if content.strip():
+            shown = replace(entry, sha256=unit.revisions.keep(content))
+            unit.revisions.replace(shown, entry, None, now)
+            unit.entries.set_text(entry.id, digest(content))
+        unit.archive.move(entry.id, "manual", now)
+        return unit.archive.of_id(entry.id)[0]
+
+    def _path(self, connection: sa.Connection, entry: Entry) -> str:
+        """Return where the text goes: its own path, unless a folder or another entry's report is there."""
+        name = naming.Name(entry.id, entry.path)
+        pair = (entry.framework, entry.topic)
+        if is_free(connection, self.files, name, *pair):
+            return entry.path
+        return free_name(connection, self.files, *pair).path
+
+    def _text(self, unit: Unit, back: "_Return") -> bytes:
+        """Return the text by its hash, or what still stands at its path if that is no other entry's text."""
+        own = unit.revisions.text(back.sha256) if back.sha256 is not None else None
+        if own is not None:
+            return own
+        on_disk = self.files.read(back.former_path) or b""
+        if on_disk.strip() and (
+            back.sha256 in {None, digest(on_disk)} or not unit.revisions.has(digest(on_disk))
+        ):
+            return on_disk
+        raise EntryConflict(
+            f"{back.entry.id}: its text is lost, it is neither in the database nor at {back.former_path}; "
+            "nothing was changed, ask kr research about it again"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Return:
+    """An entry on its way back: whose report its path holds now, and where its own text is."""
+
+    entry: Entry
+    owner: Entry | None
+    sha256: str | None
+    former_path: str
+
+
+def _live_again(unit: Unit, entry: Entry) -> list[Entry]:
+    """Return the live entries that stand in the way: of the same id, or the same framework and topic."""
+    found = (unit.entries.get(entry.id), unit.entries.of_pair(entry.framework, entry.topic))
+    return list({live.id: live for live in found if live is not None}.values())
+
+
+def _named(live: Entry, entry: Entry) -> str:
+    return "this id" if live.id == entry.id else f"its framework and topic, as {live.id},"
+
+
+def _as_it_was(current: Entry, revision: Revision, text: str) -> Entry:
+    origin = origin_of(text)
+    end = fresh_until(origin, revision.researched_at)
+    levels: tuple[Confidence, ...] = ("high", "medium", "low")
+    known = next((level for level in levels if level == revision.confidence), None)
+    return replace(
+        current,
+        framework_version=revision.framework_version or current.framework_version,
+        confidence=known or read_confidence(text) or "low",
+        researched_at=revision.researched_at,
+        origin=origin,
+        fresh_until=times.to_text(end) if end is not None else None,
+    )

@@ -1,0 +1,97 @@
+"""What ``kr doctor`` asks of the tables, and changes in them (SPEC 6.5). Nothing is lost here."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import NamedTuple
+
+import sqlalchemy as sa
+
+from kr.rules import naming
+from kr.store import times
+from kr.store.entries import Entries
+from kr.store.reports import ReportFiles
+from kr.store.revisions import Revisions
+from kr.store.rows import Circuit
+from kr.store.saving import free_name, is_free
+from kr.store.schema import archived_entries, circuits, counters, entries, leases, reservations, revisions
+from kr.values import Entry
+
+
+class Expired(NamedTuple):
+    """How many leases and reservations have outlived their time."""
+
+    leases: int
+    reservations: int
+
+
+class Upkeep:
+    """Looks after the tables in the caller's transaction."""
+
+    def __init__(self, connection: sa.Connection) -> None:
+        self._connection = connection
+
+    def expired(self, now: datetime) -> Expired:
+        """Count what a killed process may have left, and others have not yet swept away."""
+        return Expired(*(self._count(table, now) for table in (leases, reservations)))
+
+    def drop_expired(self, now: datetime) -> Expired:
+        """Remove those: they hold nothing any more."""
+        moment = times.to_text(now)
+        return Expired(
+            *(
+                self._connection.execute(sa.delete(table).where(table.c.expires_at <= moment)).rowcount
+                for table in (leases, reservations)
+            )
+        )
+
+    def circuits(self) -> list[Circuit]:
+        """Return the breakers of all sources that failed lately, by name."""
+        columns = (circuits.c[name] for name in Circuit.__dataclass_fields__)
+        rows = self._connection.execute(sa.select(*columns).order_by(circuits.c.source))
+        return [Circuit(**row._mapping) for row in rows]  # noqa: SLF001 - the documented name
+
+    def known_paths(self) -> set[str]:
+        """Return every path that a live, archived or earlier report has."""
+        tables = (entries, archived_entries, revisions)
+        return {
+            path for table in tables for path in self._connection.execute(sa.select(table.c.path)).scalars()
+        }
+
+    def adopt(self, files: ReportFiles, entry: Entry, content: bytes) -> Entry | None:
+        """Index a report that no row speaks of, under an id that is free; ``entry.id`` is not looked at.
+
+        None, and no change, when its framework and topic have a live entry already.
+        """
+        if Entries(self._connection).of_pair(entry.framework, entry.topic) is not None:
+            return None
+        pair = (entry.framework, entry.topic)
+        names = (naming.base_name(*pair), naming.suffixed_name(*pair))
+        wanted = (naming.Name(name.id, entry.path) for name in names)
+        name = next((name for name in wanted if is_free(self._connection, files, name, *pair)), None)
+        adopted = Entry(
+            **asdict(entry)
+            | {
+                "id": (name or free_name(self._connection, files, *pair)).id,
+                "sha256": Revisions(self._connection).keep(content),
+            }
+        )
+        Entries(self._connection).put(adopted)
+        return adopted
+
+    def recount(self) -> None:
+        """Set the counter of live entries to what is there."""
+        number = sa.select(sa.func.count()).select_from(entries).scalar_subquery()
+        changed = self._connection.execute(
+            sa.update(counters).where(counters.c.name == "entries").values(value=number)
+        )
+        if not changed.rowcount:
+            self._connection.execute(sa.insert(counters).values(name="entries", value=number))
+
+    def reindex(self) -> None:
+        """Build every index of the database anew from its table."""
+        self._connection.exec_driver_sql("REINDEX")
+
+    def _count(self, table: sa.Table, now: datetime) -> int:
+        return self._connection.execute(
+            sa.select(sa.func.count()).select_from(table).where(table.c.expires_at <= times.to_text(now))
+        ).scalar_one()
