@@ -6,13 +6,14 @@
 import logging
 import os
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
-from kr.contracts.requests import Parsed, ResearchRequest, parse_request
+from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import ConfigError, InvalidRequest, StoreError
 from kr.settings import Settings, load_settings
@@ -21,6 +22,7 @@ from kr.store.store import Store
 from kr.store.times import to_text
 
 if TYPE_CHECKING:
+    from kr.lessons.book import LessonBook
     from kr.research.chain import Progress
     from kr.research.pipeline import Researcher
 
@@ -28,6 +30,9 @@ logger = logging.getLogger(__name__)
 
 DISABLED = "Knowledge research disabled in config"
 """The error of seed 000, "State Preconditions"."""
+
+_LESSONS_PATIENCE = 2.0
+"""Seconds that lessons wait for a busy database, which only counts them."""
 
 Clock = Callable[[], datetime]
 
@@ -122,7 +127,78 @@ class App:
         }
         return self._handle(data, include_report=include_report)
 
-    def _handle(self, data: Mapping[str, Any], *, include_report: bool) -> Envelope:
+    def inject_document(self, data: bytes, *, query: str = "", framework: str = "") -> Envelope:
+        """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1)."""
+        try:
+            document = read_document(data)
+        except InvalidRequest as error:
+            return self._refuse({"mode": "lessons-inject"}, *validation_problems(error.fields))
+        for warning in document.warnings:
+            logger.warning("%s", warning)
+        return self.inject_lessons(document.data, query=query, framework=framework)
+
+    def inject_lessons(self, data: Mapping[str, Any], *, query: str = "", framework: str = "") -> Envelope:
+        """Answer plain data of mode lessons-inject; ``query`` and ``framework`` rank by relevance."""
+        if data.get("mode") == "research":
+            wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
+            return self._refuse(data, Problem(type="validation_error", field="mode", message=wrong))
+        data = {"mode": "lessons-inject", **data}
+        return self._handle(data, include_report=False, query=query, framework=framework)
+
+    @contextmanager
+    def lessons(self) -> "Iterator[LessonBook]":
+        """Open the project's lessons. They wait only a moment for a busy database: the file is the authority."""
+        from kr.lessons.book import LessonBook
+        from kr.rules.lessons.events import Limits
+
+        defaults = self.settings.defaults
+        limits = Limits(
+            max_review_rounds=defaults.max_review_rounds,
+            max_story_review_rounds=defaults.max_story_review_rounds,
+            is_e2e_enabled=self.settings.e2e_inspection.enabled,
+        )
+        with self._brief_store() as store:
+            yield LessonBook(
+                self.lessons_file,
+                project_root=self.settings.project_root,
+                limits=limits,
+                store=store,
+                clock=self._clock,
+            )
+
+    @property
+    def lessons_file(self) -> Path:
+        """The append-only file of lessons (SPEC 2)."""
+        return self.settings.knowledge_base / "lessons" / "_lessons-learned.md"
+
+    @contextmanager
+    def _brief_store(self) -> Iterator[Store]:
+        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=_LESSONS_PATIENCE)
+        try:
+            yield store
+        finally:
+            try:
+                store.close()
+            except StoreError as error:
+                logger.warning("%s", error)
+
+    def _inject(self, request: LessonsInjectRequest, query: str, framework: str) -> Envelope:
+        from kr.lessons.inject import inject
+
+        with self._brief_store() as store:
+            return inject(
+                request,
+                lessons_file=self.lessons_file,
+                budget=self.settings.knowledge_research.lessons_injection_budget,
+                store=store,
+                now=self._clock(),
+                query=query,
+                framework=framework,
+            )
+
+    def _handle(
+        self, data: Mapping[str, Any], *, include_report: bool, query: str = "", framework: str = ""
+    ) -> Envelope:
         try:
             parsed: Parsed = parse_request(data)
         except InvalidRequest as error:
@@ -133,7 +209,7 @@ class App:
             return self._refuse(data, Problem(type="disabled", message=DISABLED))
         if isinstance(parsed.request, ResearchRequest):
             return self._researcher().research(parsed.request, include_report=include_report)
-        return self._refuse(data, Problem(type="not_available", message="lessons-inject is not built yet"))
+        return self._inject(parsed.request, query, framework)
 
     def _refuse(self, data: Mapping[str, Any], *problems: Problem) -> Envelope:
         """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""

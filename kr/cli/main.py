@@ -28,6 +28,8 @@ class Listed(NamedTuple):
 
 COMMANDS = (
     Listed("research", "Ask", "Answer a question from the cache, or research it once."),
+    Listed("lessons", "Learn", "Inject lessons, record failures, list, search and import lessons."),
+    Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
 )
 

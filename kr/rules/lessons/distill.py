@@ -54,6 +54,13 @@ def distill(complaint: str, remedy: str = "", framework: str = "", limit: int = 
     return clean_summary(fit(named, limit)) or None
 
 
+def is_worth_keeping(complaint: str) -> bool:
+    """Tell whether an error that nobody reported by hand says what to do, by itself or by a rule."""
+    wrong = essence(complaint)
+    what = plain(wrong.complaint)
+    return bool(_told(wrong.remedy)) or advice(what) is not None
+
+
 def is_informative(text: str) -> bool:
     """Tell whether a text says anything about a cause at all."""
     if _CHINESE.search(text):

@@ -34,12 +34,18 @@ def detect(declared: EventType, phase: str, returned: AgentReturn, limits: Limit
 
     What the caller declared counts, unless the agent returned a clean success (SPEC 4.2).
     """
-    seen = {event for event in EVENT_TYPES[:-1] if _shows(event, phase, returned, limits)}
-    if not seen and returned.status in {"failure", "needs-intervention"}:
-        seen.add("general_agent_failure")
+    seen = set(shown(phase, returned, limits))
     if not is_clean_success(returned):
         seen.add(declared)
     return tuple(event for event in EVENT_TYPES if event in seen)
+
+
+def shown(phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType, ...]:
+    """Return the rows of the trigger table that hold, whatever anybody declares."""
+    seen = tuple(event for event in EVENT_TYPES[:-1] if _shows(event, phase, returned, limits))
+    if not seen and returned.status in {"failure", "needs-intervention"}:
+        return ("general_agent_failure",)
+    return seen
 
 
 def is_clean_success(returned: AgentReturn) -> bool:

@@ -47,6 +47,13 @@ def most_relevant(lessons: Sequence[Lesson], budget: int, *, query: str, framewo
     return _ranked(near, budget, query, framework, lambda lesson: frozenset(keywords(_told(lesson))))
 
 
+def matching(lessons: Sequence[Lesson], count: int, *, query: str) -> list[Lesson]:
+    """Take the ``count`` most relevant of the lessons that share a word with the query."""
+    wanted = frozenset(keywords(query))
+    ranked = most_relevant(lessons, max(count, _LOOKED_AT), query=query, framework="")
+    return [lesson for lesson in ranked if wanted & {*keywords(_told(lesson))}][:count]
+
+
 def _ranked(
     lessons: Sequence[Lesson],
     count: int,

@@ -1,0 +1,184 @@
+"""``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+from kr.documents import LIMIT
+from kr.errors import KrError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_EPILOG = """\b
+Examples:
+  kr lessons inject --phase dev-execution
+  kr lessons inject --phase code-review --framework mybatis-plus --query "paging"
+  kr lessons record --request return.yaml
+  kr lessons search "row height"
+"""
+_REQUEST = click.option(
+    "--request",
+    "document",
+    type=click.File("rb"),
+    metavar="FILE|-",
+    help="Read a request (YAML or JSON) from a file, or from standard input.",
+)
+_PHASE = click.option(
+    "--phase", help="story-creation, story-review, dev-execution, code-review, e2e-inspection."
+)
+
+
+@click.group("lessons", epilog=_EPILOG)
+def command() -> None:
+    """Lessons that agents learned from failures, in an append-only Markdown file."""
+
+
+@command.command("inject")
+@_REQUEST
+@_PHASE
+@click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
+@click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
+@click.option("--query", default="", help="Rank by relevance to these words instead of by date.")
+@click.option("--framework", default="", help="Put lessons about this framework first.")
+@common_options
+@click.pass_context
+def inject(
+    ctx: click.Context,
+    /,
+    *,
+    document: IO[bytes] | None,
+    phase: str | None,
+    story_key: str | None,
+    session_id: str | None,
+    query: str,
+    framework: str,
+) -> int:
+    """Give the lessons of a phase, for an agent that is about to start."""
+    identity = {"phase": phase, "story-key": story_key, "session-id": session_id}
+    given = [name for name, value in identity.items() if value is not None]
+    if document is None and phase is None:
+        raise click.UsageError("Say --phase PHASE, or --request FILE.")
+    if document is not None and given:
+        raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
+    with open_app(ctx) as app:
+        if document is not None:
+            envelope = app.inject_document(document.read(LIMIT + 1), query=query, framework=framework)
+        else:
+            data = {
+                "story_key": story_key or "0-0",
+                "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+                "lessons_inject": {"phase": phase},
+            }
+            envelope = app.inject_lessons(data, query=query, framework=framework)
+    value = envelope.plain()
+    emit(value, common(ctx), _injection)
+    return 1 if value["status"] == "failure" else 0
+
+
+@command.command("record")
+@_REQUEST
+@common_options
+@click.pass_context
+def record(ctx: click.Context, /, document: IO[bytes] | None) -> int:
+    """Record what an agent's return teaches. The exit status is 0 whatever the answer: nobody is stopped by it."""
+    from kr.lessons.record import confirmation
+
+    if document is None:
+        raise click.UsageError("Say --request FILE, or --request - for standard input.")
+    with open_app(ctx) as app, app.lessons() as book:
+        envelope = book.record_document(document.read(LIMIT + 1))
+    told = confirmation(envelope)
+    if told is not None:
+        click.echo(told, err=True)
+    emit(envelope.plain(), common(ctx), _recording)
+    return 0
+
+
+def _listing(function: F) -> F:
+    for option in (
+        click.option(
+            "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
+        ),
+        _PHASE,
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("list")
+@_listing
+@common_options
+@click.pass_context
+def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
+    """List lessons, the newest first, with how often they were injected and recurred."""
+    with open_app(ctx) as app, app.lessons() as book:
+        found = book.lessons(phase=phase, limit=limit)
+    emit(found, common(ctx), _table)
+    return 0
+
+
+@command.command("search")
+@click.argument("query")
+@_listing
+@common_options
+@click.pass_context
+def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> int:
+    """Find lessons by words, the most relevant first."""
+    with open_app(ctx) as app, app.lessons() as book:
+        found = book.lessons(phase=phase, query=query, limit=limit) if query.strip() else []
+    emit(found, common(ctx), _table)
+    return 0
+
+
+@command.command("import")
+@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@common_options
+@click.pass_context
+def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
+    """Take in the lessons of other lessons files; what is told already is not told twice."""
+    with open_app(ctx) as app, app.lessons() as book:
+        done = book.take_in(files)
+    if done.unread:
+        raise KrError(f"can't be read: {', '.join(done.unread)}")
+    value = {
+        "imported": done.imported,
+        "duplicates": done.duplicates,
+        "refused": done.refused,
+        "total": done.total,
+    }
+    emit(value, common(ctx), lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    return 0
+
+
+def _injection(value: dict[str, Any]) -> str:
+    problems = [f"{click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
+    if value["results"] is None:
+        return "\n".join([click.style(value["status"], bold=True), *problems])
+    results = value["results"]
+    if not results["injected_count"]:
+        return f"No lessons for {results['phase']} (of {results['total_lessons_found']} in all)."
+    return str(results["injection_block"])
+
+
+def _recording(value: dict[str, Any]) -> str:
+    results = value["results"]
+    lines = [f"{click.style(value['status'], bold=True)}  {results.get('message', results['file_path'])}"]
+    lines += [f"  [{entry['phase']}] {entry['summary']}" for entry in results["recorded_entries"]]
+    lines += [f"  {click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
+    return "\n".join(lines)
+
+
+def _table(lessons: list[dict[str, Any]]) -> str:
+    lines = []
+    for lesson in lessons:
+        ref = f"  {click.style(lesson['ref'], fg='cyan')}" if lesson["ref"] else ""
+        counts = (
+            f"  (injected {lesson['injected']}, recurred {lesson['recurred']})" if lesson["injected"] else ""
+        )
+        lines.append(f"{lesson['date']} [{', '.join(lesson['tags'])}] {lesson['summary']}{ref}{counts}")
+    return "\n".join(lines) or "No lessons."

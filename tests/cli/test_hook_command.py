@@ -1,0 +1,147 @@
+"""``kr hook`` as Claude Code runs it: JSON in, JSON out, exit status 0 whatever happens."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import Project
+
+LESSONS = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def hook(
+    project: Project, event: str, *, phase: str | None = None, **data: Any
+) -> "subprocess.CompletedProcess[bytes]":
+    more = {"KR_PHASE": phase} if phase else {}
+    done = project.run(
+        "hook", stdin=json.dumps({"hook_event_name": event, "session_id": "s-9", **data}), more=more
+    )
+    assert done.returncode == 0
+    assert b"Traceback" not in done.stderr
+    return done
+
+
+def lessons(project: Project) -> list[str]:
+    path = project.root / LESSONS
+    return (
+        [line for line in path.read_text(encoding="utf-8").splitlines() if line.startswith("- ")]
+        if path.exists()
+        else []
+    )
+
+
+def write(project: Project) -> None:
+    path = project.root / LESSONS
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "- [2026-01-01] [code-review] 需要校验 userId. Ref: a.java:1\n- [2026-01-01] [dev-execution] other\n",
+        encoding="utf-8",
+    )
+
+
+def test_who_starts_gets_the_lessons_of_the_phase(project: Project) -> None:
+    write(project)
+    started = hook(project, "SubagentStart", agent_type="code-reviewer")
+    assert json.loads(started.stdout) == {
+        "hookSpecificOutput": {
+            "hookEventName": "SubagentStart",
+            "additionalContext": "[LESSONS] code-review phase warnings:\n1. 需要校验 userId -- a.java:1",
+        }
+    }
+    session = json.loads(hook(project, "SessionStart", phase="dev-execution").stdout)
+    assert session["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert "other" in session["hookSpecificOutput"]["additionalContext"]
+
+
+def test_nothing_is_said_where_nothing_is_known(project: Project) -> None:
+    assert hook(project, "SubagentStart", agent_type="code-reviewer").stdout == b""
+    write(project)
+    assert hook(project, "SubagentStart", agent_type="e2e").stdout == b""
+    assert hook(project, "SessionStart").stdout == b""
+    assert hook(project, "SessionStart", phase="no-such-phase").stdout == b""
+
+
+def test_a_tools_failure_is_recorded_when_it_teaches(project: Project) -> None:
+    common: dict[str, Any] = {"agent_type": "dev", "tool_name": "Bash", "tool_input": {"command": "x"}}
+    hook(
+        project,
+        "PostToolUseFailure",
+        error="Exit code 1\nModuleNotFoundError: No module named 'orjson'",
+        **common,
+    )
+    hook(project, "PostToolUseFailure", error="Exit code 1\ngrep found nothing", **common)
+    assert [line.partition("] ")[2] for line in lessons(project)] == [
+        "[dev-execution] Install orjson and declare it as a dependency (no such module)"
+    ]
+    assert project.sql("SELECT event_type, session_id, story_key FROM lessons") == [
+        ("general_agent_failure", "s-9", "0-0")
+    ]
+
+
+def test_a_subagents_return_is_recorded(project: Project) -> None:
+    returned = {
+        "status": "needs-fix",
+        "results": {"issues": [{"severity": "HIGH", "fix": "Bind :id in UserDao.find"}]},
+    }
+    message = f"Done.\n```json\n{json.dumps(returned)}\n```"
+    hook(project, "SubagentStop", agent_type="code-reviewer", last_assistant_message=message)
+    assert [line.partition("] ")[2] for line in lessons(project)] == [
+        "[code-review] Bind :id in UserDao.find"
+    ]
+    transcript = project.root / "t.jsonl"
+    entry = {
+        "message": {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "status: failure\nerrors: [Set KR_TOKEN for kr serve]"}],
+        }
+    }
+    transcript.write_text(json.dumps(entry) + "\n", encoding="utf-8")
+    hook(project, "SubagentStop", agent_type="dev", agent_transcript_path=str(transcript))
+    hook(project, "SubagentStop", agent_type="dev", last_assistant_message="status: success")
+    hook(project, "SubagentStop", agent_type="dev", last_assistant_message="All is well.")
+    hook(project, "SubagentStop", agent_type="dev", agent_transcript_path="/no/such/file")
+    assert len(lessons(project)) == 2
+
+
+@pytest.mark.parametrize(
+    "stdin", [b"", b"[]", b"{", b"\xff\xfe", b"null", b'{"hook_event_name": 3}', b"x" * 100_000]
+)
+def test_it_fails_open(project: Project, stdin: bytes) -> None:
+    done = project.run("hook", "session-start", "--unknown", stdin=stdin, more={"KR_PHASE": "code-review"})
+    assert (done.returncode, done.stdout) == (0, b"")
+
+
+def test_a_wrong_configuration_stops_no_agent(project: Project) -> None:
+    write(project)
+    (project.root / "kr.yaml").write_text("knowledge_research: {max_entries: none}\n")
+    done = hook(project, "SubagentStart", agent_type="code-reviewer")
+    assert done.stdout == b""
+    assert b"max_entries" in done.stderr
+
+
+_HEAVY = {"sqlalchemy", "pydantic", "yaml", "mcp", "httpx", "alembic", "rapidfuzz", "kr.app"}
+
+
+def test_with_nothing_to_do_nothing_heavy_is_imported(project: Project) -> None:
+    code = "import sys; from kr.cli.main import main; main(['hook']); print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=json.dumps(
+            {"hook_event_name": "PostToolUseFailure", "error": "e", "is_interrupt": True}
+        ).encode(),
+        capture_output=True,
+        cwd=project.root,
+        env=project.environ(KR_PHASE="code-review"),
+        timeout=60,
+        check=True,
+    )
+    assert not _HEAVY & {*done.stdout.decode().split()}

@@ -1,0 +1,176 @@
+"""``kr lessons`` as a process: forms, streams, exit statuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.lessons import record_data
+from tests.support.program import Project
+
+FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def write(project: Project, *lines: str) -> Path:
+    path = project.root / FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("# Lessons Learned\n\n" + "".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_record_then_inject(project: Project) -> None:
+    done = project.run("lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data()))
+    assert done.returncode == 0
+    assert yaml.safe_load(done.stdout)["status"] == "recorded"
+    assert done.stderr.decode() == "[LESSONS] 1 entries appended to _lessons-learned.md (total: 1 entries)\n"
+    again = project.run(
+        "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data())
+    )
+    assert (again.returncode, again.stderr) == (0, b"")
+    assert json.loads(again.stdout)["status"] == "skipped"
+    asked = project.run("lessons", "inject", "--phase", "dev-execution")
+    answer = yaml.safe_load(asked.stdout)
+    assert (asked.returncode, asked.stderr) == (0, b"")
+    assert (answer["story_key"], answer["mode"], answer["results"]["injected_count"]) == (
+        "0-0",
+        "lessons-inject",
+        1,
+    )
+    assert "row-height" in answer["results"]["injection_block"]
+    assert project.sql("SELECT mode, status FROM requests") == [("lessons-inject", "success")]
+    assert project.sql("SELECT injected FROM lessons") == [(1,)]
+
+
+@pytest.mark.parametrize(
+    "document", ["", "[]", "{", "status: x", "a: *b", '{"agent_return": {"status": "failure"}}']
+)
+def test_recording_never_stops_its_caller(project: Project, document: str) -> None:
+    done = project.run("lessons", "record", "--request", "-", "--format", "json", stdin=document)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], answer["errors"]) == (0, "skipped", [])
+    assert answer["results"]["recorded_entries"] == []
+    assert b"nothing is recorded" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_a_failed_write_exits_0_too(project: Project) -> None:
+    write(project, "- [2026-01-01] [x] y").chmod(0o444)
+    done = project.run(
+        "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data())
+    )
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "failure")
+
+
+def test_a_disabled_cache_records_and_does_not_inject(project: Project) -> None:
+    off = {"KR_ENABLED": "false"}
+    done = project.run(
+        "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data()), more=off
+    )
+    assert json.loads(done.stdout)["status"] == "recorded"
+    asked = project.run("lessons", "inject", "--phase", "dev-execution", "--format", "json", more=off)
+    assert asked.returncode == 1
+    assert json.loads(asked.stdout)["errors"][0]["message"] == "Knowledge research disabled in config"
+
+
+@pytest.mark.parametrize(
+    ("document", "field", "message"),
+    [
+        ({"lessons_inject": {"phase": "coding"}}, "lessons_inject.phase", "Invalid phase tag"),
+        ({"mode": "research", "lessons_inject": {"phase": "dev-execution"}}, "mode", "Invalid mode"),
+        ({"mode": "other", "lessons_inject": {"phase": "dev-execution"}}, "mode", "Invalid mode"),
+    ],
+)
+def test_bad_injections_fail(project: Project, document: dict[str, object], field: str, message: str) -> None:
+    text = json.dumps({"story_key": "3-1", "session_id": "s", **document})
+    done = project.run("lessons", "inject", "--request", "-", "--format", "json", stdin=text)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], answer["results"]) == (1, "failure", None)
+    assert answer["errors"][0]["field"] == field
+    assert answer["errors"][0]["message"].startswith(message)
+
+
+def test_a_wrong_phase_at_the_terminal_is_a_failure(project: Project) -> None:
+    done = project.run("lessons", "inject", "--phase", "coding", "--format", "json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "failure")
+
+
+def test_research_takes_the_mode_too(project: Project) -> None:
+    write(project, "- [2026-01-01] [code-review] look twice")
+    answer = project.ask(
+        {
+            "story_key": "3-1",
+            "session_id": "s",
+            "mode": "lessons-inject",
+            "lessons_inject": {"phase": "code-review"},
+        }
+    )
+    assert (answer["status"], answer["mode"]) == ("success", "lessons-inject")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("inject",),
+        ("record",),
+        ("inject", "--request", "-", "--phase", "code-review"),
+        ("import",),
+        ("search",),
+        ("nothing",),
+    ],
+)
+def test_wrong_command_lines(project: Project, arguments: tuple[str, ...]) -> None:
+    assert project.run("lessons", *arguments, stdin="{}").returncode == 2
+
+
+def test_unreadable_lines_are_told_on_standard_error(project: Project) -> None:
+    write(project, "- [2026-01-01] [code-review] a", "prose")
+    done = project.run("lessons", "inject", "--phase", "code-review", "--format", "text")
+    assert done.stdout.decode() == "[LESSONS] code-review phase warnings:\n1. a\n"
+    assert b"1 lines" in done.stderr or b"1 line" in done.stderr
+
+
+def test_list_and_search(project: Project) -> None:
+    write(
+        project,
+        "- [2026-01-01] [code-review] 分页查询必须使用 Page 对象. Ref: a.java:3",
+        "- [2026-01-02] [dev-execution, vue] Set row-height",
+    )
+    listed = yaml.safe_load(project.run("lessons", "list").stdout)
+    assert [(item["date"], item["line"], item["tags"]) for item in listed] == [
+        ("2026-01-02", 4, ["dev-execution", "vue"]),
+        ("2026-01-01", 3, ["code-review"]),
+    ]
+    assert [
+        item["summary"]
+        for item in yaml.safe_load(project.run("lessons", "list", "--phase", "code-review").stdout)
+    ] == ["分页查询必须使用 Page 对象"]
+    found = yaml.safe_load(project.run("lessons", "search", "分页 Page").stdout)
+    assert [item["ref"] for item in found] == ["a.java:3"]
+    assert yaml.safe_load(project.run("lessons", "search", "kubernetes").stdout) == []
+    assert not project.database.exists()
+
+
+def test_import(project: Project) -> None:
+    write(project, "- [2026-01-01] [code-review] Set row-height for virtual scrolling")
+    other = project.root / "other.md"
+    other.write_text(
+        "# Mine\n- [2025-01-01] [code-review] row-height must be set for virtual scrolling\n- [2025-02-01] [vue] Await nextTick\nprose\n"
+        "- [2025-02-01] [vue] Await nextTick\n",
+        encoding="utf-8",
+    )
+    for imported in (1, 0):
+        done = project.run("lessons", "import", "other.md", "--format", "json")
+        assert json.loads(done.stdout) == {
+            "imported": imported,
+            "duplicates": 3 - imported,
+            "refused": 1,
+            "total": 2,
+        }
+        assert b"other.md:4: no lesson" in done.stderr
+    assert project.run("lessons", "import", "missing.md").returncode == 1

@@ -1,0 +1,130 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.rules.lessons.hooks import (
+    AgentStop,
+    Start,
+    ToolFailure,
+    answer,
+    last_words,
+    phase_of,
+    read_hook,
+    returned_document,
+)
+
+
+@pytest.mark.parametrize(
+    ("agent", "phase"),
+    [
+        ("bso-dev-runner", "dev-execution"),
+        ("developer", "dev-execution"),
+        ("backendEngineer", "dev-execution"),
+        ("code-reviewer", "code-review"),
+        ("bso-story-reviewer", "story-review"),
+        ("bso-story-creator", "story-creation"),
+        ("bso-e2e-inspection", "e2e-inspection"),
+        ("e2e-dev", "e2e-inspection"),
+        ("general-purpose", None),
+        ("Explore", None),
+        ("", None),
+    ],
+)
+def test_the_phase_of_an_agent(agent: str, phase: str | None) -> None:
+    assert phase_of(agent) == phase
+
+
+def read(event: str, default: str | None = "code-review", **more: Any) -> object:
+    return read_hook({"hook_event_name": event, "session_id": "s", **more}, default)
+
+
+def test_what_is_to_do() -> None:
+    assert read("SessionStart") == Start(event="SessionStart", phase="code-review", session_id="s")
+    assert read("SubagentStart", agent_type="dev") == Start(
+        event="SubagentStart", phase="dev-execution", session_id="s"
+    )
+    assert read("PostToolUseFailure", error="e", tool_name="Bash") == ToolFailure(
+        phase="code-review", session_id="s", error="e"
+    )
+    assert read("SubagentStop", last_assistant_message="m") == AgentStop(
+        phase="code-review", session_id="s", message="m", transcript=None
+    )
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        read("SessionStart", None),
+        read("PreToolUse"),
+        read("PostToolUseFailure", error=" "),
+        read("PostToolUseFailure", error="e", is_interrupt=True),
+        read("PostToolUseFailure", error="e", tool_name="Read"),
+        read("SubagentStop"),
+        read("SubagentStop", last_assistant_message="m", stop_hook_active=True),
+        read_hook([], "code-review"),
+        read_hook({}, "code-review"),
+    ],
+)
+def test_nothing_to_do(nothing: object) -> None:
+    assert nothing is None
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["hook_event_name", "agent_type", "error", "session_id", "tool_name"]),
+        st.none() | st.integers() | st.text() | st.lists(st.text()),
+    )
+)
+def test_any_input_is_read(data: dict[str, Any]) -> None:
+    read_hook(data, "code-review")
+
+
+def test_the_answer_is_whole_lines_within_the_limit() -> None:
+    told = answer("SubagentStart", "\n".join(["title", *("x" * 999 for _ in range(20))]))
+    context = told["hookSpecificOutput"]["additionalContext"]
+    assert told["hookSpecificOutput"]["hookEventName"] == "SubagentStart"
+    assert len(context) <= 10_000
+    assert {len(line) for line in context.splitlines()[1:]} == {999}
+
+
+@pytest.mark.parametrize(
+    ("message", "found"),
+    [
+        ("I am done.", None),
+        ("The status: was good", None),
+        ("Done.\n```yaml\nstatus: failure\nerrors: []\n```\nBye", "status: failure\nerrors: []\n"),
+        ('```json\n{"status": "ok"}\n```', '{"status": "ok"}\n'),
+        ("```\nls\n```\n```\nreturn:\n  status: ok\n```", "return:\n  status: ok\n"),
+        ('{"status": "failure"}', '{"status": "failure"}'),
+    ],
+)
+def test_the_structured_return_is_found(message: str, found: str | None) -> None:
+    assert returned_document(message) == found
+
+
+def test_the_last_words_of_a_transcript() -> None:
+    lines = [
+        '{"half a line',
+        json.dumps(
+            {
+                "type": "assistant",
+                "message": {"role": "assistant", "content": [{"type": "text", "text": "first"}]},
+            }
+        ),
+        json.dumps(
+            {
+                "type": "assistant",
+                "message": {
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": "last"}, {"type": "tool_use"}],
+                },
+            }
+        ),
+        json.dumps({"type": "user", "message": {"role": "user", "content": "thanks"}}),
+        "[]",
+    ]
+    assert last_words("\n".join(lines)) == "last"
+    assert last_words("") == ""
