@@ -42,10 +42,17 @@ class Context7:
         """
         from kr.sources.mcp_client import converse
 
-        async def dialogue(session: "McpSession") -> Answer:
-            return await _Research(session, ask).answer()
+        chosen: list[str] = []
 
-        return converse(self.server, dialogue, timeout=timeout)
+        async def dialogue(session: "McpSession") -> Answer:
+            return await _Research(session, ask, chosen).answer()
+
+        try:
+            return converse(self.server, dialogue, timeout=timeout)
+        except SourceFailure as failure:
+            # The library is known now, though it did not answer: DeepWiki can ask about its repository.
+            failure.repository = repository_of(chosen[-1]) if chosen else None
+            raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +68,12 @@ class _UnknownLibrary(SourceFailure):
 
 
 class _Research:
-    """One question in one session."""
+    """One question in one session; ``chosen`` takes the ids that a search chose."""
 
-    def __init__(self, session: "McpSession", ask: Ask) -> None:
+    def __init__(self, session: "McpSession", ask: Ask, chosen: list[str]) -> None:
         self._session = session
         self._ask = ask
+        self._chosen = chosen
 
     async def answer(self) -> Answer:
         docs = await self._remembered() or await self._searched()
@@ -104,12 +112,8 @@ class _Research:
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
         library_id, _ = split_version(library.id)
-        try:
-            docs = await self._fetch(library_id, choose_version(query.framework_version, library.versions))
-        except SourceFailure as failure:
-            # The library is known now, though it did not answer: DeepWiki can ask about its repository.
-            failure.repository = repository_of(library_id)
-            raise
+        self._chosen.append(library_id)
+        docs = await self._fetch(library_id, choose_version(query.framework_version, library.versions))
         return replace(docs, listed=tuple(library.versions))
 
     async def _fetch(self, library_id: str, version: str | None) -> _Docs:
