@@ -41,4 +41,4 @@ class DuckDuckGo:
             raise SourceFailure("duckduckgo: the search failed") from error
         except Exception as error:  # of a package that speaks with strangers
             raise SourceFailure(f"duckduckgo: the search failed ({type(error).__name__})") from error
-        return usable([{**item, "url": item.get("href")} for item in found], "duckduckgo")
+        return usable(found, "duckduckgo", address="href")

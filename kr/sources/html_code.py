@@ -5,59 +5,22 @@ from collections.abc import Iterator
 
 from lxml.etree import _Element
 
-_GUTTERS = frozenset(
-    [
-        "linenos",
-        "lineno",
-        "linenodiv",
-        "gutter",
-        "gl",
-        "hljs-ln-numbers",
-        "line-numbers-rows",
-        "line-numbers-wrapper",
-        "rouge-gutter",
-        "ec-line-numbers",
-        "ln",
-        "code-lineno",
-        "line-number",
-        "linenumber",
-        "react-syntax-highlighter-line-number",
-    ]
-)
+_GUTTERS = frozenset({
+    "linenos", "lineno", "linenodiv", "gutter", "gl", "hljs-ln-numbers", "line-numbers-rows",
+    "line-numbers-wrapper", "rouge-gutter", "ec-line-numbers", "ln", "code-lineno", "line-number",
+    "linenumber", "react-syntax-highlighter-line-number",
+})  # fmt: skip
 _NOT_CODE = frozenset({"button", "script", "style", "template", "svg", "select", "input"})
 _LINES = frozenset({"div", "li", "p", "tr", "table", "ol", "ul", "pre", "figure"})
 _WRAPPERS = frozenset({"div", "figure", "td", "tr", "tbody", "table", "section", "span"})
 _PREFIX = re.compile(
     r"(?:highlight-source-|highlight-text-|highlight-|language-|lang-|source-|src-|brush:)(.+)"
 )
-_NO_LANGUAGE = frozenset(
-    [
-        "default",
-        "none",
-        "plain",
-        "plaintext",
-        "text",
-        "txt",
-        "notranslate",
-        "hljs",
-        "highlight",
-        "code",
-        "container",
-        "wrapper",
-        "block",
-        "copy",
-        "group",
-        "example",
-        "unknown",
-        "auto",
-        "numbers",
-        "line-numbers",
-        "sourcecode",
-        "toolbar",
-        "nohighlight",
-        "no-highlight",
-    ]
-)
+_NO_LANGUAGE = frozenset({
+    "default", "none", "plain", "plaintext", "text", "txt", "notranslate", "hljs", "highlight",
+    "code", "container", "wrapper", "block", "copy", "group", "example", "unknown", "auto",
+    "numbers", "line-numbers", "sourcecode", "toolbar", "nohighlight", "no-highlight",
+})  # fmt: skip
 _SAME = {"python3": "python", "ipython3": "python", "ipython": "python", "source-shell": "shell"}
 _LANGUAGE = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,29}")
 

@@ -20,7 +20,9 @@ _LANGUAGE_OF_TYPE = re.compile(r"text/(?:x-)?([a-z0-9+#-]{1,20})")
 _MAX_CODE = 1_000_000
 
 # Signs that mean something in Markdown wherever they stand.
-_INLINE_SIGNS = re.compile(r"[\\`*\[]|<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)|(?<!\w)_|_(?!\w)|~(?=~)|\](?=[(\[:])")
+_INLINE_SIGNS = re.compile(
+    r"[\\`*\[]|<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)|(?<![^\W_])_|_(?![^\W_])|~(?=~)|\](?=[(\[:])"
+)
 # Signs that mean something at the start of a line.
 _LINE_START = re.compile(r"(?:#{1,6}|[-+>])(?=\s|$)|[>]|(?:-{3,}|={2,}|~{3,})(?=\s*$)")
 _NUMBERED_START = re.compile(r"([0-9]{1,9})([.)])(?=\s|$)")

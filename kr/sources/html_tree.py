@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from urllib.parse import quote, urljoin, urlsplit
 
 from bs4 import BeautifulSoup
 from bs4.element import Tag
 from lxml import etree
 from lxml.etree import _Element
 
-from kr.sources.html_code import classes, code_language, code_text, is_gutter
+from kr.sources.html_code import classes, code_language, code_text
+from kr.sources.html_content import absolute, is_dropped
 from kr.sources.html_main import MAX_ELEMENTS
 
 MAX_TEXT = 1_000_000
@@ -25,144 +25,24 @@ _MAX_TAGS = 40_000
 _MAX_DEPTH = 60
 _MAX_NESTED_LISTS = 8
 
-_DROPPED = frozenset(
-    [
-        "script",
-        "style",
-        "noscript",
-        "template",
-        "nav",
-        "footer",
-        "form",
-        "button",
-        "input",
-        "select",
-        "textarea",
-        "option",
-        "svg",
-        "iframe",
-        "object",
-        "embed",
-        "applet",
-        "canvas",
-        "audio",
-        "video",
-        "map",
-        "dialog",
-        "menu",
-        "head",
-        "title",
-        "link",
-        "meta",
-        "base",
-    ]
-)
-_DROPPED_ROLES = frozenset(
-    [
-        "navigation",
-        "search",
-        "banner",
-        "contentinfo",
-        "complementary",
-        "dialog",
-        "menu",
-        "menubar",
-        "toolbar",
-        "doc-toc",
-    ]
-)
-_DROPPED_CLASSES = frozenset(
-    [
-        "headerlink",
-        "anchor-link",
-        "hash-link",
-        "permalink",
-        "anchorjs-link",
-        "header-anchor",
-        "heading-anchor-link",
-        "breadcrumb",
-        "breadcrumbs",
-        "wy-breadcrumbs",
-        "theme-doc-breadcrumbs",
-        "theme-doc-toc-mobile",
-        "theme-doc-footer",
-        "pagination-nav",
-        "prev-next-area",
-        "related",
-        "toctree-mobile",
-        "table-of-contents",
-        "toc-drawer",
-        "md-sidebar",
-        "md-source-file",
-        "sphinxsidebar",
-        "bd-sidebar",
-        "copybtn",
-        "copy-button",
-        "clipboard-copy",
-        "zeroclipboard-container",
-        "edit-this-page",
-        "mw-editsection",
-        "noprint",
-        "visually-hidden-focusable",
-    ]
-)
-_HIDDEN_STYLE = re.compile(r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden)")
-_PERMALINK_SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b"})
-
 _SAME = {
     "strong": "b", "em": "i", "tt": "code", "kbd": "code", "samp": "code", "strike": "del", "s": "del",
     "summary": "p", "figcaption": "p", "address": "p", "legend": "p", "caption": "p", "dir": "ul",
 }  # fmt: skip
-_INLINE = frozenset(["a", "b", "i", "code", "del", "q"])
-_BLOCK = frozenset(
-    [
-        "p",
-        "h1",
-        "h2",
-        "h3",
-        "h4",
-        "h5",
-        "h6",
-        "ul",
-        "ol",
-        "li",
-        "dl",
-        "dt",
-        "dd",
-        "blockquote",
-        "table",
-        "tr",
-        "td",
-        "th",
-        "hr",
-        "br",
-        "pre",
-    ]
-)
-_CONTAINERS = frozenset(
-    [
-        "div",
-        "section",
-        "article",
-        "main",
-        "aside",
-        "header",
-        "figure",
-        "details",
-        "center",
-        "fieldset",
-        "hgroup",
-        "body",
-        "html",
-        "menu",
-    ]
-)
-_LISTS = frozenset(["ul", "ol", "blockquote"])
-_HEADINGS = frozenset(["h1", "h2", "h3", "h4", "h5", "h6"])
-_NO_TEXT = frozenset(["table", "tr", "ul", "ol", "dl"])
+_INLINE = frozenset({"a", "b", "i", "code", "del", "q"})
+_BLOCK = frozenset({
+    "p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd", "blockquote",
+    "table", "tr", "td", "th", "hr", "br", "pre",
+})  # fmt: skip
+_CONTAINERS = frozenset({
+    "div", "section", "article", "main", "aside", "header", "figure", "details", "center",
+    "fieldset", "hgroup", "body", "html", "menu",
+})  # fmt: skip
+_LISTS = frozenset({"ul", "ol", "blockquote"})
+_HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_NO_TEXT = frozenset({"table", "tr", "ul", "ol", "dl"})
 _WHITESPACE = re.compile(r"\s+")
-_UNSAFE_IN_LINK = re.compile(r"""[\s"'<>()\[\]\\`|\x00-\x1f\x7f]""")
-_HOLDS_BLOCKS = _BLOCK | _CONTAINERS - {"br"}
+_HOLDS_BLOCKS = (_BLOCK | _CONTAINERS) - {"br"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +85,7 @@ class TreeCopy:
             if seen > MAX_ELEMENTS or self._tags >= _MAX_TAGS or self._left <= 0:
                 self.is_cut = True
                 break
-            if item is not main and _is_dropped(item):
+            if item is not main and is_dropped(item):
                 continue
             inner = self._enter(item, place)
             if inner is not None:
@@ -256,7 +136,7 @@ class TreeCopy:
         if element in self._with_blocks or place.depth >= _MAX_DEPTH:
             return place
         if name == "a":
-            address = None if place.in_heading else absolute(self.url, element.get("href") or "")
+            address = None if place.in_heading else absolute(self.url, element.get("href"))
             if address is None:
                 return place
             attributes["href"] = address
@@ -264,8 +144,8 @@ class TreeCopy:
 
     def _enter_block(self, name: str, element: _Element, place: _Place) -> _Place:
         name = self._block_name(name, element, place)
-        if name == "div" and len(element) == 1 and not (element.text or "").strip():
-            return place  # nothing but a wrapper
+        if name == "div" and _is_wrapper(element):
+            return place
         if place.depth >= _MAX_DEPTH:
             self._say("\n", place)
             return place
@@ -359,24 +239,6 @@ class TreeCopy:
         return tag
 
 
-def absolute(base: str, address: str) -> str | None:
-    """Return the absolute form of a link's address, safe inside a Markdown link.
-
-    None for what is no web or mail address (``javascript:``, ``data:``, ``file:``).
-    """
-    try:
-        joined = urljoin(base, address.strip()[:4000])
-        parts = urlsplit(joined)
-    except ValueError:
-        return None
-    is_address = (parts.scheme in {"http", "https"} and parts.netloc) or (
-        parts.scheme == "mailto" and parts.path
-    )
-    if not is_address:
-        return None
-    return _UNSAFE_IN_LINK.sub(lambda found: quote(found[0], safe=""), joined)
-
-
 def _children(element: _Element, place: _Place) -> Iterator[tuple[_Element | str, _Place]]:
     """What is in an element, the last part first, since the first is taken from the end."""
     for child in reversed(element):
@@ -395,28 +257,12 @@ def _mark_ancestors(element: _Element, marked: set[_Element], only: tuple[str, .
         marked.add(parent)
 
 
-def _is_dropped(element: _Element) -> bool:
-    tag = element.tag
-    if tag in _DROPPED or element.get("role") in _DROPPED_ROLES:
-        return True
-    if "hidden" in element.attrib or element.get("aria-hidden") == "true":
-        return True
-    style = element.get("style")
-    if style and _HIDDEN_STYLE.search(style[:2000]):
-        return True
-    if not _DROPPED_CLASSES.isdisjoint(classes(element)) or is_gutter(element):
-        return True
-    if tag in {"header", "aside"}:
-        parent = element.getparent()
-        return parent is not None and parent.tag == "body"
-    return tag == "a" and _is_permalink(element)
-
-
-def _is_permalink(link: _Element) -> bool:
-    address = link.get("href") or ""
-    text = (link.text or "") + "".join((child.text or "") + (child.tail or "") for child in islice(link, 3))
-    text = text.strip()
-    return text in _PERMALINK_SIGNS or (not text and address.startswith("#"))
+def _is_wrapper(element: _Element) -> bool:
+    """Whether an element holds one block and nothing else; ten thousand of them may be around a text."""
+    if len(element) != 1 or (element.text and not element.text.isspace()):
+        return False
+    child = element[0]
+    return child.tag in _HOLDS_BLOCKS and (not child.tail or child.tail.isspace())
 
 
 def _number(text: str | None, default: int) -> int:

@@ -90,7 +90,8 @@ class HttpProvider:
         from kr.sources.http_exchange import Network, exchange
 
         request = _APIS[self.name].request(query, self._key())
-        url, credentials = _split_credentials(self._base_url())
+        base_url, credentials = _split_credentials(self._base_url())
+        target = _target(base_url, request)
         headers = {"Accept": "application/json", **(credentials or {}), **(request.headers or {})}
         content = None
         if request.body is not None:
@@ -99,7 +100,7 @@ class HttpProvider:
         try:
             reply = exchange(
                 request.method,
-                _target(url, request),
+                target,
                 network=Network(allow_private=True),
                 deadline=deadline,
                 max_bytes=MAX_ANSWER,
@@ -149,8 +150,9 @@ class HttpProvider:
         for key in _APIS[self.name].results:
             if not isinstance(found, dict):
                 raise SourceFailure(f"{self.name}: the answer is not of the documented shape")
-            # Brave leaves "web" out when it found nothing.
-            found = found.get(key, {} if key == "web" else [] if self.name == "brave" else None)
+            if key == "web" and key not in found and found.get("type") == "search":
+                found = {"web": {"results": []}}  # Brave leaves it out when it found nothing
+            found = found.get(key)
         if not isinstance(found, list):
             raise SourceFailure(f"{self.name}: the answer is not of the documented shape")
         return usable(found, self.name)
@@ -179,14 +181,14 @@ def provider_for(
     return HttpProvider(name=provider, url=url, api_key=api_key)
 
 
-def usable(items: Sequence[object], name: str) -> Sequence[Result]:
+def usable(items: Sequence[object], name: str, *, address: str = "url") -> Sequence[Result]:
     """Keep the results that lead to different pages of the web. Raises ``SourceFailure`` when none does."""
     kept: dict[str, Result] = {}
     objects = [item for item in items if isinstance(item, dict)]
     if items and not objects:
         raise SourceFailure(f"{name}: the answer is not of the documented shape")
     for item in objects:
-        url, title = item.get("url"), item.get("title")
+        url, title = item.get(address), item.get("title")
         if not isinstance(url, str) or not url.lower().startswith(("http://", "https://")):
             continue
         clean = " ".join(title[:1000].split()) if isinstance(title, str) else ""

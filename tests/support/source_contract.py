@@ -13,7 +13,9 @@ from functools import partial
 from kr.sources.base import Ask, Source
 from kr.sources.context7 import Context7
 from kr.sources.deepwiki import DeepWiki
+from kr.sources.web_search import WebSearch
 from kr.values import Query, ServerConfig
+from tests.support import web_servers
 from tests.support.mcp_servers import Raw, Scenario, context7_server, deepwiki_server, refused_url
 
 SECRET = "sk-never-shown-0123456789"
@@ -122,6 +124,34 @@ def _mcp_behaviours(
     return served
 
 
+def _web_behaviours() -> dict[Behaviour, Callable[[], AbstractContextManager[str]]]:
+    replies = {behaviour: _as_reply(raw) for behaviour, raw in _RAW.items()}
+    replies[Behaviour.EMPTY] = web_servers.page("", "application/json")
+    replies[Behaviour.ERROR_AS_TEXT] = web_servers.as_json({"error": SECRET})
+    replies[Behaviour.UNKNOWN] = web_servers.as_json({"web": {"results": []}})
+    replies[Behaviour.OVERSIZE] = web_servers.page(" " * 65536, "application/json", repeat=40)
+    served: dict[Behaviour, Callable[[], AbstractContextManager[str]]] = {
+        behaviour: partial(_search, reply) for behaviour, reply in replies.items()
+    }
+    served[Behaviour.SUCCESS] = _search
+    served[Behaviour.REFUSED] = _nobody
+    served[Behaviour.NO_SUCH_HOST] = partial(_nobody, "http://kr-test.invalid")
+    return served
+
+
+def _as_reply(raw: Raw) -> web_servers.Reply:
+    return web_servers.Reply(
+        status=raw.status, headers=raw.headers, body=raw.body.encode(), delay=raw.delay, cut=raw.cut
+    )
+
+
+@contextmanager
+def _search(reply: web_servers.Reply | None = None) -> Iterator[str]:
+    pages = {"/options": web_servers.page("<main><h1>Options</h1><p>Give multiple=True.</p></main>")}
+    with web_servers.search_server(pages, search=reply) as server:
+        yield server.url
+
+
 def _server(url: str) -> ServerConfig:
     return ServerConfig(url=url, headers={"Authorization": f"Bearer {SECRET}"})
 
@@ -162,5 +192,10 @@ SUBJECTS: list[Subject] = [
                 ),
             },
         ),
+    ),
+    Subject(
+        name="web_search",
+        source=lambda url: WebSearch(provider="brave", url=url, api_key=SECRET, allow_private_addresses=True),
+        serve=_web_behaviours(),
     ),
 ]

@@ -1,0 +1,466 @@
+"""The source ``web_search`` against stand-ins for its providers and for pages."""
+
+import importlib
+import json
+import logging
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.base import Ask
+from kr.sources.web_search import WebSearch, search_query
+from kr.values import Answer, Query
+from tests.support.web_servers import (
+    Reply,
+    Request,
+    WebServer,
+    as_json,
+    page,
+    redirect,
+    refused_url,
+    search_server,
+    web_server,
+)
+
+KEY = "key-0123456789-never-shown"
+
+ASK = Ask(
+    query=Query(
+        framework="vue",
+        framework_version="3.4",
+        topic="virtual scroll",
+        tags=("scroll",),
+        question="How do I turn\non virtual scroll?",
+    )
+)
+
+ARTICLE = "<title>{0}</title><main><h1>{0}</h1><p>Virtual scroll, page {0}.</p><pre><code class=language-js>on()</code></pre></main>"
+
+
+def article(name: str) -> Reply:
+    return page(ARTICLE.format(name))
+
+
+def searxng(server: WebServer | str, **more: Any) -> WebSearch:
+    url = server if isinstance(server, str) else server.url
+    return WebSearch(provider="searxng", url=url, allow_private_addresses=True, **more)
+
+
+def ask(source: WebSearch, timeout: float = 15.0) -> Answer:
+    return source.ask(ASK, timeout=timeout)
+
+
+def failure(source: WebSearch, timeout: float = 15.0) -> SourceFailure:
+    with pytest.raises(SourceFailure) as caught:
+        source.ask(ASK, timeout=timeout)
+    assert caught.value.reason.isprintable()
+    assert 0 < len(caught.value.reason) <= 200
+    return caught.value
+
+
+# --- asking ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("version", "question", "query"),
+    [
+        ("3.4", "How?", "vue 3.4 How?"),
+        ("unknown", "How?", "vue How?"),
+        ("Unknown ", "How?", "vue How?"),
+        ("latest", " two\n lines ", "vue latest two lines"),
+    ],
+)
+def test_the_query_is_framework_version_and_question(version: str, question: str, query: str) -> None:
+    asked = Query(framework="vue", framework_version=version, topic="t", tags=(), question=question)
+    assert search_query(asked) == query
+
+
+def test_searxng_is_asked_for_json() -> None:
+    with search_server({"/a": article("A")}) as server:
+        answer = ask(searxng(server.url + "/"))
+        first = server.requests()[0]
+    assert (first.method, first.path) == ("GET", "/search")
+    assert parse_qs(urlsplit(first.target).query) == {
+        "q": ["vue 3.4 How do I turn on virtual scroll?"],
+        "format": ["json"],
+    }
+    assert answer.source == "web_search"
+    assert [passage.url for passage in answer.passages] == [server.url + "/a"]
+    assert answer.url == server.url + "/a"
+    assert answer.passages[0].title == "A"
+    assert answer.passages[0].text == "# A\n\nVirtual scroll, page A.\n\n```js\non()\n```"
+
+
+def test_credentials_in_the_address_become_a_header() -> None:
+    with search_server({"/a": article("A")}) as server:
+        ask(searxng(server.url.replace("http://", "http://us%3Aer:pa%40ss@") + "/search?token=t"))
+        first, second = server.requests()
+    assert first.headers["authorization"] == "Basic dXM6ZXI6cGFAc3M="
+    assert parse_qs(urlsplit(first.target).query)["token"] == ["t"]
+    assert "authorization" not in second.headers
+
+
+def test_brave_is_asked_with_its_token() -> None:
+    with search_server({"/a": article("A")}) as server:
+        ask(WebSearch(provider="brave", url=server.url, api_key=KEY, allow_private_addresses=True))
+        first, second = server.requests()
+    assert (first.method, first.path) == ("GET", "/res/v1/web/search")
+    assert first.headers["x-subscription-token"] == KEY
+    assert parse_qs(urlsplit(first.target).query)["q"] == ["vue 3.4 How do I turn on virtual scroll?"]
+    assert KEY not in str(second)
+
+
+def test_tavily_is_asked_with_a_bearer_token() -> None:
+    with search_server({"/a": article("A")}) as server:
+        ask(WebSearch(provider="tavily", url=server.url, api_key=KEY, allow_private_addresses=True))
+        first, second = server.requests()
+    assert (first.method, first.path) == ("POST", "/search")
+    assert first.headers["authorization"] == f"Bearer {KEY}"
+    assert first.headers["content-type"] == "application/json"
+    assert json.loads(first.body)["query"] == "vue 3.4 How do I turn on virtual scroll?"
+    assert KEY not in str(second)
+
+
+@pytest.mark.parametrize(
+    ("options", "path"),
+    [
+        ({"url": True}, "/search"),
+        ({"url": True, "api_key": KEY, "api_key_env": "SOME_KEY"}, "/search"),
+    ],
+)
+def test_auto_takes_the_url_for_searxng(options: dict[str, Any], path: str) -> None:
+    with search_server({"/a": article("A")}) as server:
+        ask(WebSearch(**{**options, "url": server.url}, provider="auto", allow_private_addresses=True))
+        first = server.requests()[0]
+    assert (first.method, first.path) == ("GET", path)
+    assert KEY not in str(first)
+
+
+@pytest.mark.parametrize(
+    ("variable", "name"), [("MY_TAVILY_KEY", "tavily"), ("BRAVE_API_KEY", "brave"), ("SEARCH_KEY", "brave")]
+)
+def test_auto_tells_by_the_variable_whose_the_key_is(variable: str, name: str) -> None:
+    from kr.sources.providers import HttpProvider, provider_for
+
+    chosen = provider_for("auto", url=None, api_key=KEY, api_key_env=variable)
+    assert isinstance(chosen, HttpProvider)
+    assert (chosen.name, chosen.url, chosen.api_key) == (name, None, KEY)
+    assert KEY not in repr(chosen)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"provider": "searxng"}, "searxng needs its address: set web_search.url"),
+        ({"provider": "brave"}, "brave needs an API key: set web_search.api_key_env"),
+        ({"provider": "tavily", "api_key": "  "}, "tavily needs an API key: set web_search.api_key_env"),
+        ({"provider": "brave", "api_key": "a\nb"}, "brave: the API key has characters that no key has"),
+        ({"provider": "searxng", "url": "ftp://a"}, "web_search.url: the address is neither http nor https"),
+        ({"provider": "searxng", "url": "nonsense"}, "web_search.url: the address is neither http nor https"),
+    ],
+)
+def test_what_was_never_configured_is_no_fault(options: dict[str, Any], reason: str) -> None:
+    found = failure(WebSearch(**options))
+    assert (found.reason, found.is_fault) == (reason, False)
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fd00:ec2::254]", "[fe80::1]", "100.100.100.200"])
+def test_a_provider_on_a_metadata_address_is_refused(host: str) -> None:
+    assert "metadata address" in failure(searxng(f"http://{host}")).reason
+
+
+# --- pages ----------------------------------------------------------------------------------------------
+
+
+def test_the_first_three_results_are_read_in_their_order_and_at_the_same_time() -> None:
+    together = threading.Barrier(3, timeout=10)
+
+    def respond(request: Request) -> Reply:
+        if request.path == "/search":
+            found = [{"url": f"{server.url}/{name}", "title": name} for name in "abcd"]
+            return as_json({"results": found})
+        together.wait()
+        return article(request.path[1:])
+
+    with web_server(respond) as server:
+        answer = ask(searxng(server))
+        assert [passage.title for passage in answer.passages] == ["a", "b", "c"]
+        assert not [request for request in server.requests() if request.path == "/d"]
+
+
+def test_results_that_are_no_pages_or_the_same_page_do_not_count() -> None:
+    results = [
+        ("ftp://docs.example/a", "ftp"),
+        ("/a#one", "A"),
+        ("/a#two", "A again"),
+        ("javascript:alert(1)", "no"),
+        ("/b", "B"),
+        ("/c", "C"),
+    ]
+    with search_server({f"/{name}": article(name) for name in "abc"}, results=results) as server:
+        assert [passage.title for passage in ask(searxng(server)).passages] == ["a", "b", "c"]
+
+
+def test_a_page_without_a_title_has_the_results() -> None:
+    with search_server({"/a": page("just words", "text/plain")}) as server:
+        assert ask(searxng(server)).passages[0].title == "Title of /a"
+
+
+def test_a_page_that_cannot_be_read_is_no_answer() -> None:
+    pages = {"/a": Reply(status=404), "/b": article("b"), "/c": page(b"%PDF", "application/pdf")}
+    with search_server(pages) as server:
+        assert [passage.title for passage in ask(searxng(server)).passages] == ["b"]
+
+
+UNREADABLE: dict[str, tuple[Reply, str]] = {
+    "not found": (Reply(status=404), "HTTP 404"),
+    "not text": (page(b"x", "image/png"), "the content is no text"),
+    "empty": (page("<main></main>"), "the page has no text"),
+    "scripts alone": (page("<body><script>a()</script></body>"), "the page has no text"),
+    "cut": (page("half", cut=True), "the connection was cut or the answer is no HTTP"),
+    "to a refused address": (
+        redirect("http://169.254.169.254/"),
+        "the host is a link-local or metadata address",
+    ),
+    "to a file": (redirect("file:///etc/passwd"), "the address is neither http nor https"),
+    "in a circle": (redirect("/page"), "more than 5 redirects"),
+}
+
+
+@pytest.mark.parametrize(("reply", "reason"), UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_no_readable_page_is_a_failure_that_says_why(reply: Reply, reason: str) -> None:
+    with search_server({"/page": reply}) as server:
+        found = failure(searxng(server))
+    assert found.reason == f"could not read the page found: {reason}"
+    assert not found.is_fault
+
+
+def test_the_number_of_pages_and_the_first_reason_are_named() -> None:
+    with search_server({"/a": Reply(status=404), "/b": Reply(status=500), "/c": Reply(status=410)}) as server:
+        assert failure(searxng(server)).reason == "could not read any of the 3 pages found: HTTP 404"
+
+
+def test_private_pages_are_refused_unless_allowed() -> None:
+    with search_server({"/a": article("A")}) as server:
+        source = WebSearch(provider="searxng", url=server.url)
+        assert failure(source).reason == "could not read the page found: the host is a private address"
+        assert [request.path for request in server.requests()] == ["/search"]
+
+
+def test_a_slow_page_does_not_hold_up_the_others() -> None:
+    with search_server({"/a": article("A"), "/b": Reply(delay=30)}) as server:
+        started = time.monotonic()
+        answer = ask(searxng(server), timeout=1.5)
+        assert time.monotonic() - started < 4
+    assert [passage.title for passage in answer.passages] == ["A"]
+
+
+def test_pages_that_are_all_slow_are_a_timeout() -> None:
+    with search_server({"/a": Reply(delay=30), "/b": page("x" * 500, pause=0.2)}) as server:
+        found = failure(searxng(server), timeout=1.0)
+    assert isinstance(found, SourceTimeout)
+    assert found.reason == "could not read any of the 2 pages found in time"
+
+
+def test_hostile_pages_become_markdown_in_time() -> None:
+    deep = "<div>" * 10_000 + "deep words" + "</div>" * 10_000
+    with search_server({"/a": page(deep), "/b": page("<p>line " + "x" * 5_000_000)}) as server:
+        started = time.monotonic()
+        answer = ask(searxng(server))
+        assert time.monotonic() - started < 10
+    assert answer.passages[0].text == "deep words"
+
+
+# --- providers that fail ----------------------------------------------------------------------------------
+
+FAILURES: dict[str, tuple[Reply, str]] = {
+    "unauthorized": (Reply(status=401, body=KEY.encode()), "searxng: HTTP 401 Unauthorized"),
+    "forbidden": (
+        Reply(status=403),
+        "searxng: HTTP 403 Forbidden (does the instance allow the format json?)",
+    ),
+    "server error": (Reply(status=500, body=KEY.encode()), "searxng: HTTP 500 Internal Server Error"),
+    "strange status": (Reply(status=599), "searxng: HTTP 599"),
+    "redirect": (
+        redirect(f"http://localhost/?key={KEY}"),
+        "searxng: HTTP 302, a redirect that is not followed",
+    ),
+    "wrong type": (page("<p>hello"), "searxng: the answer is no JSON"),
+    "garbage": (page('{"results": [', "application/json"), "searxng: the answer is broken JSON"),
+    "nested": (page("[" * 100_000, "application/json"), "searxng: the answer is broken JSON"),
+    "binary": (page(b"\xff\xfe\x00", "application/json"), "searxng: the answer is broken JSON"),
+    "a list": (as_json([1]), "searxng: the answer is not of the documented shape"),
+    "no results": (as_json({"error": KEY}), "searxng: the answer is not of the documented shape"),
+    "results of the wrong kind": (
+        as_json({"results": {}}),
+        "searxng: the answer is not of the documented shape",
+    ),
+    "results that are none": (
+        as_json({"results": ["a"]}),
+        "searxng: the answer is not of the documented shape",
+    ),
+    "results without an address": (
+        as_json({"results": [{"url": 7}, {"title": "x"}]}),
+        "searxng: the answer has no result with a web address",
+    ),
+    "huge": (
+        page(" " * 65536, "application/json", repeat=40),
+        "searxng: the answer is larger than 2 MiB",
+    ),
+    "cut": (
+        page('{"results": []}', "application/json", cut=True),
+        "searxng: the connection was cut or the answer is no HTTP",
+    ),
+    "no HTTP": (Reply(raw=b"SSH-2.0\r\n\r\n"), "searxng: the connection was cut or the answer is no HTTP"),
+}
+
+
+@pytest.mark.parametrize(("reply", "reason"), FAILURES.values(), ids=FAILURES.keys())
+def test_a_provider_that_fails_is_named_with_its_reason(reply: Reply, reason: str) -> None:
+    with search_server(search=reply) as server:
+        found = failure(searxng(server))
+    assert (found.reason, found.is_fault, found.retry_after) == (reason, True, None)
+    assert not isinstance(found, SourceTimeout)
+
+
+@pytest.mark.parametrize(
+    ("status", "value", "check"),
+    [
+        (429, "7", lambda after: after == 7.0),
+        (503, "Wed, 21 Oct 2015 07:28:00 GMT", lambda after: after == 0.0),
+        (429, "Fri, 31 Dec 2999 23:59:59 GMT", lambda after: after > 1e9),
+        (429, "soon", lambda after: after is None),
+        (429, "nan", lambda after: after is None),
+        (500, "7", lambda after: after is None),
+    ],
+)
+def test_retry_after_is_kept(status: int, value: str, check: Callable[[float | None], bool]) -> None:
+    reply = Reply(status=status, headers={"retry-after": value})
+    with search_server(search=reply) as server:
+        source = WebSearch(provider="brave", url=server.url, api_key=KEY)
+        assert check(failure(source).retry_after)
+
+
+@pytest.mark.parametrize(
+    ("provider", "answer"),
+    [
+        ("searxng", {"results": []}),
+        ("brave", {"web": {"results": []}}),
+        ("brave", {"type": "search", "query": {}}),
+        ("tavily", {"results": []}),
+    ],
+)
+def test_a_provider_that_finds_nothing_is_no_fault(provider: Any, answer: object) -> None:
+    with search_server(search=as_json(answer)) as server:
+        found = failure(WebSearch(provider=provider, url=server.url, api_key=KEY))
+    assert (found.reason, found.is_fault) == (f"{provider} found nothing", False)
+
+
+def test_a_refused_connection_is_a_failure() -> None:
+    assert failure(searxng(refused_url())).reason == "searxng: the connection was refused"
+
+
+@pytest.mark.parametrize("reply", [Reply(delay=30), page('{"results": [', "application/json", pause=0.2)])
+def test_a_slow_provider_is_a_timeout(reply: Reply) -> None:
+    with search_server(search=reply) as server:
+        started = time.monotonic()
+        found = failure(searxng(server), timeout=0.7)
+        assert time.monotonic() - started < 3
+    assert isinstance(found, SourceTimeout)
+    assert found.reason == "searxng gave no answer in time"
+
+
+@pytest.mark.parametrize("provider", ["brave", "tavily", "searxng"])
+@pytest.mark.parametrize("name", ["unauthorized", "redirect", "no results", "server error"])
+def test_no_message_shows_a_secret(
+    provider: Any, name: str, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    with search_server(search=FAILURES[name][0]) as server:
+        url = server.url.replace("http://", f"http://user:{KEY}@") + f"/?token={KEY}"
+        source = WebSearch(provider=provider, url=url, api_key=KEY)
+        found = failure(source)
+    shown = found.reason + repr(source) + repr(found) + caplog.text + "".join(capfd.readouterr())
+    assert KEY not in shown
+
+
+# --- DuckDuckGo -----------------------------------------------------------------------------------------
+
+
+def test_without_the_extra_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ddgs", None)
+    found = failure(WebSearch(provider="auto"))
+    assert "install kr[duckduckgo]" in found.reason
+    assert not found.is_fault
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """Puts a package named ``ddgs`` in front of the real one; its search runs the given body."""
+
+    def install(body: str) -> None:
+        for name in [name for name in sys.modules if name.split(".")[0] == "ddgs"]:
+            monkeypatch.delitem(sys.modules, name)
+        package = tmp_path / "ddgs"
+        package.mkdir()
+        (package / "exceptions.py").write_text(
+            "class DDGSException(Exception): ...\n"
+            "class RatelimitException(DDGSException): ...\n"
+            "class TimeoutException(DDGSException): ...\n"
+        )
+        (package / "__init__.py").write_text(
+            "import time\nfrom ddgs.exceptions import *\n"
+            "class DDGS:\n"
+            "    def __init__(self, timeout=5): pass\n"
+            "    def __enter__(self): return self\n"
+            "    def __exit__(self, *_): pass\n"
+            "    def text(self, query, max_results=10, backend='auto'):\n"
+            + textwrap.indent(body, " " * 8)
+            + "\n"
+        )
+        monkeypatch.syspath_prepend(str(tmp_path))
+        importlib.invalidate_caches()
+
+    yield install
+    for name in [name for name in sys.modules if name.split(".")[0] == "ddgs"]:
+        del sys.modules[name]
+
+
+def test_duckduckgo_serves_those_who_configured_nothing(stand_in: Callable[[str], None]) -> None:
+    with web_server({"/a": article("A")}) as server:
+        stand_in(f"assert backend == 'duckduckgo'\nreturn [{{'href': '{server.url}/a', 'title': query}}]")
+        answer = ask(WebSearch(provider="auto", allow_private_addresses=True))
+    assert answer.passages[0].title == "A"
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "is_fault"),
+    [
+        ("raise DDGSException('No results found.')", "duckduckgo found nothing", False),
+        ("return []", "duckduckgo found nothing", False),
+        ("raise RatelimitException('x')", "duckduckgo: too many requests", True),
+        ("raise DDGSException('secret\\n')", "duckduckgo: the search failed", True),
+        ("raise ZeroDivisionError('secret')", "duckduckgo: the search failed (ZeroDivisionError)", True),
+        ("return [7]", "duckduckgo: the answer is not of the documented shape", True),
+    ],
+)
+def test_duckduckgo_that_fails_says_why(
+    stand_in: Callable[[str], None], body: str, reason: str, is_fault: bool
+) -> None:
+    stand_in(body)
+    found = failure(WebSearch(provider="duckduckgo"))
+    assert (found.reason, found.is_fault) == (reason, is_fault)
+
+
+@pytest.mark.parametrize("body", ["raise TimeoutException('x')", "time.sleep(3)"])
+def test_duckduckgo_that_is_slow_is_a_timeout(stand_in: Callable[[str], None], body: str) -> None:
+    stand_in(body)
+    assert isinstance(failure(WebSearch(provider="duckduckgo"), timeout=0.5), SourceTimeout)
