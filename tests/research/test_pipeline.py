@@ -605,3 +605,23 @@ def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> Non
     assert project.research(ask)["status"] == "cache-hit"
     project.clock.pass_days(1.01)
     assert project.research(ask)["status"] == "degraded"
+
+
+def test_the_entry_point_of_f1_takes_lessons_inject_too(project: Project) -> None:
+    lessons = project.base / "lessons" / "_lessons-learned.md"
+    lessons.parent.mkdir(parents=True)
+    lessons.write_text("- [2026-02-07] [dev-execution] Set row-height on virtual tables. Ref: src/Grid.vue\n")
+    ask = {
+        "story_key": "3-1",
+        "mode": "lessons-inject",
+        "session_id": "s",
+        "lessons_inject": {"phase": "dev-execution"},
+    }
+    answer = project.research(ask)
+    assert (answer["status"], answer["mode"]) == ("success", "lessons-inject")
+    assert answer["results"]["injection_block"].splitlines() == [
+        "[LESSONS] dev-execution phase warnings:",
+        "1. Set row-height on virtual tables -- src/Grid.vue",
+    ]
+    project.env["KR_ENABLED"] = "false"
+    assert project.research(ask)["errors"][0]["message"] == "Knowledge research disabled in config"
