@@ -111,7 +111,7 @@ def _of_classes(names: list[str]) -> str:
         prefixed = _PREFIX.fullmatch(name)
         if prefixed and (found := _clean(prefixed[1])):
             return found
-    if {"hljs", "sourcecode"}.isdisjoint(names):
+    if {"hljs", "sourcecode", "rust-example-rendered"}.isdisjoint(names):
         return ""
     return next((found for name in names if "-" not in name and (found := _clean(name))), "")
 

@@ -25,7 +25,7 @@ from kr.sources.reasons import one_line
 Resolver = Callable[[str, int], Sequence[str]]
 """Gives the addresses of a host name; raises ``OSError`` when it has none."""
 
-_USER_AGENT = "kr (+https://registry.example/project/kr/)"
+_USER_AGENT = "kr (knowledge cache for coding agents)"
 _MOST_ADDRESSES = 4
 _PER_ADDRESS = 5.0
 """Seconds for one of several addresses."""

@@ -81,6 +81,7 @@ BLOCKS = {
     ),
     "SyntaxHighlighter": ('<pre class="brush: php; gutter: false">echo 1;</pre>', "```php\necho 1;\n```"),
     "pandoc": ('<pre class="sourceCode haskell"><code>main</code></pre>', "```haskell\nmain\n```"),
+    "rustdoc": ('<pre class="rust rust-example-rendered"><code>let x;</code></pre>', "```rust\nlet x;\n```"),
     "data-lang": ('<pre data-lang="toml"><code>a = 1</code></pre>', "```toml\na = 1\n```"),
     "prettify": ('<pre class="prettyprint lang-sql">SELECT 1</pre>', "```sql\nSELECT 1\n```"),
     "lines in elements": (

@@ -3,6 +3,7 @@
 import importlib
 import json
 import logging
+import subprocess
 import sys
 import textwrap
 import threading
@@ -64,6 +65,16 @@ def failure(source: WebSearch, timeout: float = 15.0) -> SourceFailure:
     assert caught.value.reason.isprintable()
     assert 0 < len(caught.value.reason) <= 200
     return caught.value
+
+
+def test_building_the_source_loads_no_network_library() -> None:
+    program = (
+        "import sys; from kr.sources.web_search import WebSearch; WebSearch()\n"
+        "print(sorted({name.split('.')[0] for name in sys.modules} & "
+        "{'httpx', 'httpcore', 'lxml', 'bs4', 'markdownify', 'ddgs', 'ssl', 'json'}))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 # --- asking ---------------------------------------------------------------------------------------------
