@@ -22,6 +22,7 @@ from kr.store.store import Store
 from kr.store.times import to_text
 
 if TYPE_CHECKING:
+    from kr.catalog.catalog import Catalog
     from kr.lessons.book import LessonBook
     from kr.research.chain import Progress
     from kr.research.pipeline import Researcher
@@ -195,6 +196,51 @@ class App:
                 query=query,
                 framework=framework,
             )
+
+    @property
+    def catalog(self) -> "Catalog":
+        """Index, archive and history, to look through and to change by hand (SPEC 6.3)."""
+        from kr.composition import build_catalog
+
+        return build_catalog(self.settings, self.store, clock=self._clock)
+
+    def versions(
+        self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
+    ) -> list[dict[str, Any]]:
+        """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
+        folder = self._cwd / (project or ".")
+        return self.catalog.versions(folder, everything=everything, mark_stale=mark_stale)
+
+    def warm(self, project: Path | None = None) -> list[dict[str, Any]]:
+        """List what a project depends on, and what the cache holds and lacks of it."""
+        return [need.plain() for need in self.catalog.needs(self._cwd / (project or "."))]
+
+    def warm_up(
+        self,
+        project: Path | None = None,
+        *,
+        max_calls: int | None = None,
+        limit: int | None = None,
+        tell: Callable[[str], None],
+    ) -> list[dict[str, Any]]:
+        """Research what the cache lacks of a project's frameworks, within one budget; ``tell`` hears of each."""
+        from kr.catalog.warming import QUESTION, TAGS, TOPIC, Need, research_needs
+
+        session_id = f"warm-{uuid.uuid4().hex}"
+
+        def ask(need: Need, *, max_calls: int | None) -> Envelope:
+            return self.research_question(
+                need.framework,
+                QUESTION.format(framework=need.framework),
+                framework_version=need.version,
+                topic=TOPIC,
+                tag=TAGS,
+                session_id=session_id,
+                max_calls=max_calls,
+            )
+
+        found = self.catalog.needs(self._cwd / (project or "."))
+        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
 
     def _handle(
         self, data: Mapping[str, Any], *, include_report: bool, query: str = "", framework: str = ""

@@ -18,6 +18,7 @@ from kr.store.store import Store
 from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
+    from kr.catalog.catalog import Catalog
     from kr.rules.persona import Persona
     from kr.rules.report import Synthesis
     from kr.settings.servers import Server
@@ -57,17 +58,29 @@ def build_researcher(
 def _policy(settings: Settings) -> Policy:
     config = settings.knowledge_research
     return Policy(
-        limits=Limits(
-            ttl_days=config.cache_ttl_days,
-            archive_after_days=config.archive_after_days,
-            max_age_days=config.max_age_days,
-        ),
+        limits=_limits(settings),
         fuzzy=config.cache_fuzzy_match,
         floor=config.cache_match_floor,
         per_story=config.max_calls_per_story,
         timeout=config.timeout_seconds,
         overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
     )
+
+
+def _limits(settings: Settings) -> Limits:
+    config = settings.knowledge_research
+    return Limits(
+        ttl_days=config.cache_ttl_days,
+        archive_after_days=config.archive_after_days,
+        max_age_days=config.max_age_days,
+    )
+
+
+def build_catalog(settings: Settings, store: Store, *, clock: Callable[[], datetime]) -> "Catalog":
+    """Build what looks through the knowledge base, and changes it by hand (SPEC 6.3)."""
+    from kr.catalog.catalog import Catalog
+
+    return Catalog(store=store, limits=_limits(settings), clock=clock, export=build_export(settings, store))
 
 
 def _services(
@@ -106,7 +119,7 @@ def _services(
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
         writer=_writer(settings, environ),
-        export=_export(settings, store),
+        export=build_export(settings, store),
         progress=progress,
         clock=clock,
     )
@@ -208,7 +221,8 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
     return write
 
 
-def _export(settings: Settings, store: Store) -> Callable[[], None] | None:
+def build_export(settings: Settings, store: Store) -> Callable[[], None] | None:
+    """Build what writes the YAML files after a change; None where ``auto_export`` is off (SPEC 3.8)."""
     if not settings.knowledge_research.auto_export:
         return None
     from kr.transfer.export import export_yaml

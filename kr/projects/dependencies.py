@@ -2,13 +2,14 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from kr.projects.folder import Folder
 from kr.projects.model import UNKNOWN, Dependency, Found, Inventory
 
-__all__ = ["Dependency", "Found", "find_dependencies", "version_of"]
+__all__ = ["Dependency", "Found", "find_dependencies", "fitting", "version_of"]
 
 logger = logging.getLogger(__name__)
 
@@ -64,12 +65,21 @@ def version_of(project_dir: Path, framework: str, environ: Mapping[str, str] | N
     found = find_dependencies(project_dir)
     for warning in found.warnings:
         logger.warning("%s", warning)
-    rows = [(_fit(d, framework), _certainty(d), not d.direct, d) for d in found.dependencies]
-    fitting = [row for row in rows if row[0] is not None and row[3].version != UNKNOWN]
-    if fitting:
-        return min(fitting, key=lambda row: (row[0], row[2], row[1]))[3].version
+    known = fitting(found.dependencies, framework)
+    if known:
+        return known[0].version
     installed = find_installed(framework, project_dir, os.environ if environ is None else environ)
     return installed[0].version if installed else None
+
+
+def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependency]:
+    """Return the dependencies of known version that go by the name ``framework``, the best first.
+
+    The better name before the lesser one, direct before indirect, exact before a range; see ``version_of``.
+    """
+    rows = [(_fit(d, framework), not d.direct, _certainty(d), d) for d in dependencies]
+    known = [row for row in rows if row[0] is not None and row[3].version != UNKNOWN]
+    return [row[3] for row in sorted(known, key=lambda row: row[:3])]
 
 
 def _fit(dependency: Dependency, framework: str) -> int | None:
@@ -92,6 +102,7 @@ def _is_starter(package: str, wanted: str) -> bool:
     return re.fullmatch(r"-(?:spring-)?boot\d?-starter", artifact.removeprefix(wanted)) is not None
 
 
+@lru_cache(maxsize=8192)
 def _folded(name: str) -> str:
     import unicodedata
 

@@ -1,0 +1,260 @@
+"""Looking through index and archive, and changing them by hand (SPEC 6.3).
+
+Every operation returns nested plain data. An id that nothing has is an ``UnknownEntry``.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kr.catalog.nearest import unknown_archived, unknown_entry
+from kr.catalog.plain import archived_item, entry_item, revision_item
+from kr.errors import KrError, UnknownEntry
+from kr.rules.freshness import UNKNOWN_VERSION, Limits, judge
+from kr.store.rows import Archived, ArchiveReason, Restored
+from kr.store.store import Store
+from kr.store.unit import Unit
+from kr.values import Entry, EntryStatus
+
+if TYPE_CHECKING:
+    from kr.catalog.warming import Need
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """The operations over one knowledge base. ``export`` writes the YAML files, where they are wanted.
+
+    A status is told as it stands today: an entry that is past its time is ``stale`` before a request marks it.
+    """
+
+    store: Store
+    limits: Limits
+    clock: Callable[[], datetime]
+    export: Callable[[], None] | None
+
+    def entries(
+        self, *, framework: str | None = None, status: EntryStatus | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """List live entries, the last accessed first."""
+        now = self.clock()
+        with self.store.read() as unit:
+            judged = (self._judged(entry, now)[0] for entry in unit.browsing.entries(_valid(framework)))
+            wanted = (entry for entry in judged if status in {None, entry.status})
+            return [entry_item(entry) for entry in islice(wanted, limit)]
+
+    def search(self, words: str, *, limit: int | None = None) -> list[dict[str, Any]]:
+        """List live entries by how much of ``words`` stands in framework, topic and tags, best first.
+
+        ``score`` is 0.0 to 1.0, ``found`` are the words that were found.
+        """
+        from kr.rules.search import search
+
+        now = self.clock()
+        with self.store.read() as unit:
+            judged = [self._judged(entry, now)[0] for entry in unit.browsing.entries()]
+        hits = search(words, judged)[:limit]
+        return [{**entry_item(hit.entry), "score": hit.score, "found": list(hit.found)} for hit in hits]
+
+    def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
+        """Tell all about one entry; with its report's text when it is asked for (null when it is lost)."""
+        entry_id = _key(entry_id)
+        with self.store.read() as unit:
+            stored = unit.entries.get(entry_id)
+            if stored is None:
+                raise unknown_entry(unit, entry_id)
+            marked = unit.browsing.stale_reason(entry_id)
+            revisions = len(unit.revisions.of_entry(entry_id))
+            archived = len(unit.archive.of_id(entry_id))
+        entry, reasons = self._judged(stored, self.clock())
+        item = {
+            **entry_item(entry),
+            "stale_because": _because(marked, reasons),
+            "origin": entry.origin,
+            "researched_at": entry.researched_at,
+            "fresh_until": entry.fresh_until,
+            "sha256": entry.sha256,
+            "revisions": revisions,
+            "archived": archived,
+        }
+        return {**item, "report": self.store.read_report(stored)} if report else item
+
+    def history(self, entry_id: str) -> list[dict[str, Any]]:
+        """List the earlier texts of an entry, oldest first; of one that is archived or gone, too."""
+        entry_id = _key(entry_id)
+        with self.store.read() as unit:
+            revisions = unit.revisions.of_entry(entry_id)
+            if not revisions and unit.entries.get(entry_id) is None and not unit.archive.of_id(entry_id):
+                raise unknown_entry(unit, entry_id)
+        return [revision_item(revision) for revision in revisions]
+
+    def revision(self, entry_id: str, number: int) -> dict[str, Any]:
+        """Tell about one earlier text, with the text."""
+        entry_id = _key(entry_id)
+        with self.store.read() as unit:
+            revision = unit.revisions.get(entry_id, number)
+            if revision is None:
+                raise _unknown_revision(unit, entry_id, number)
+            text = unit.revisions.text(revision.sha256)
+        return {**revision_item(revision), "text": (text or b"").decode(errors="replace")}
+
+    def archive(
+        self,
+        *,
+        framework: str | None = None,
+        reason: ArchiveReason | None = None,
+        limit: int | None = None,
+    ) -> list[dict[str, Any]]:
+        """List the archive, the last archived first."""
+        with self.store.read() as unit:
+            found = unit.browsing.archived(_valid(framework), reason)
+            return [archived_item(archived) for archived in islice(found, limit)]
+
+    def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """Give the live entries of these ids, each once; what ``remove`` would take."""
+        with self.store.read() as unit:
+            return [entry_item(_live(unit, _key(entry_id))) for entry_id in dict.fromkeys(entry_ids)]
+
+    def remove(self, entry_ids: Sequence[str]) -> dict[str, Any]:
+        """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
+        keys = [_key(entry_id) for entry_id in entry_ids]
+        self.check(keys)
+        removed = self.store.remove(keys, self.clock())
+        if removed is None:  # one went meanwhile
+            self.check(keys)
+            raise UnknownEntry("the entries changed meanwhile; nothing was removed, try again")
+        return {
+            "removed": [archived_item(archived) for archived in removed],
+            "index_count": self._count(),
+            "warnings": self._exported(),
+        }
+
+    def restore(
+        self,
+        entry_id: str,
+        *,
+        archive_id: int | None = None,
+        archived_at: str | None = None,
+        replace_live: bool = False,
+    ) -> dict[str, Any]:
+        """Make an archived entry live, fresh and accessed now, with its own text at its path.
+
+        Of several rows of the id the last archived is taken, unless ``archive_id`` or ``archived_at`` (a time,
+        or its beginning, such as a date) chooses another. Raises ``EntryConflict`` when it is live again.
+        """
+        entry_id = _key(entry_id)
+        with self.store.read() as unit:
+            chosen = _chosen(unit, entry_id, archive_id, archived_at)
+        restored = self.store.restore_archived(chosen, self.clock(), replace=replace_live)
+        if restored is None:
+            raise UnknownEntry(
+                f"{entry_id}: it left the archive meanwhile; kr archive list shows what is there"
+            )
+        return self._restored(restored)
+
+    def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
+        """Bring an earlier text of a live entry back; the text that it replaces becomes a revision."""
+        entry_id = _key(entry_id)
+        restored = self.store.restore_revision(entry_id, number, self.clock())
+        if restored is None:
+            with self.store.read() as unit:
+                _live(unit, entry_id)
+                raise _unknown_revision(unit, entry_id, number)
+        return self._restored(restored)
+
+    def versions(self, project: Path, *, everything: bool, mark_stale: bool) -> list[dict[str, Any]]:
+        """List a project's dependencies, and mark entries of another major version where that is wanted."""
+        from kr.catalog.versions import list_versions, mark_versions
+
+        if not mark_stale:
+            return list_versions(project, everything=everything, warn=_warn)
+        rows = mark_versions(project, self.store, everything=everything, warn=_warn)
+        if any(row["marked_stale"] for row in rows):
+            self._exported()
+        return rows
+
+    def needs(self, project: Path) -> "list[Need]":
+        """List a project's frameworks with what the cache holds of each; what it lacks comes first."""
+        from kr.catalog.warming import needs
+
+        return needs(project, self.store, self.limits, self.clock(), _warn)
+
+    def _restored(self, restored: Restored) -> dict[str, Any]:
+        saved = restored.saved
+        stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
+        return {
+            "entry": entry_item(saved.entry),
+            "replaced": [archived_item(archived) for archived in restored.replaced],
+            "index_count": saved.index_count,
+            "lru_evicted": saved.lru_evicted,
+            "auto_archived": saved.auto_archived,
+            "warnings": [*stale, *saved.warnings, *self._exported()],
+        }
+
+    def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
+        verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
+        return replace(entry, status="fresh" if verdict.status == "fresh" else "stale"), verdict.reasons
+
+    def _count(self) -> int:
+        with self.store.read() as unit:
+            return unit.entries.count()
+
+    def _exported(self) -> list[str]:
+        """Export as after a research write (SPEC 3.8): a failure is told, and changes nothing else."""
+        try:
+            if self.export is not None:
+                self.export()
+        except KrError as error:
+            logger.warning("%s", error)
+            return [f"export_failed: {error}"]
+        return []
+
+
+def _warn(message: str) -> None:
+    logger.warning("%s", message)
+
+
+def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
+    if marked is None:
+        return list(reasons)
+    return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != "marked stale")]))
+
+
+def _live(unit: Unit, entry_id: str) -> Entry:
+    entry = unit.entries.get(entry_id)
+    if entry is None:
+        raise unknown_entry(unit, entry_id)
+    return entry
+
+
+def _chosen(unit: Unit, entry_id: str, archive_id: int | None, archived_at: str | None) -> Archived:
+    rows = unit.archive.of_id(entry_id)
+    if not rows:
+        raise unknown_archived(unit, entry_id)
+    for row in rows:
+        if archive_id in {None, row.archive_id} and row.archived_at.startswith(archived_at or ""):
+            return row
+    times = ", ".join(f"{row.archived_at} (archive id {row.archive_id})" for row in rows[:5])
+    raise UnknownEntry(f"{entry_id}: it was not archived so; it was at {times}")
+
+
+def _unknown_revision(unit: Unit, entry_id: str, number: int) -> UnknownEntry:
+    numbers = [str(revision.revision) for revision in unit.revisions.of_entry(entry_id)]
+    if not numbers and unit.entries.get(entry_id) is None:
+        return unknown_entry(unit, entry_id)
+    there_are = f"it has {', '.join(numbers[-10:])}" if numbers else "nothing has replaced its text yet"
+    return UnknownEntry(f"{entry_id}: there is no revision {number}; {there_are}")
+
+
+def _key(entry_id: str) -> str:
+    """Take any text as an id: what no database holds (lone surrogates) is no id of anything."""
+    return entry_id.encode(errors="replace").decode()
+
+
+def _valid(framework: str | None) -> str | None:
+    return None if framework is None else _key(framework)

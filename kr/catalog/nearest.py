@@ -1,0 +1,52 @@
+"""What to say of an id that nothing has (SPEC 6.3: the message offers the nearest)."""
+
+from collections.abc import Iterable
+
+from kr.errors import UnknownEntry
+from kr.rules.characters import one_line
+from kr.rules.naming import fold
+from kr.store.unit import Unit
+
+_LONGEST = 200
+_MOST = 3
+_LEAST_ALIKE = 60.0
+
+
+def nearest(wanted: str, ids: Iterable[str]) -> list[str]:
+    """Return the ids most like ``wanted``, at most three, the most alike first."""
+    from rapidfuzz import fuzz, process
+
+    found = process.extract(
+        fold(wanted[:_LONGEST]),
+        sorted(ids),
+        scorer=fuzz.WRatio,
+        processor=fold,
+        limit=_MOST,
+        score_cutoff=_LEAST_ALIKE,
+    )
+    return [choice for choice, _, _ in found]
+
+
+def unknown_entry(unit: Unit, entry_id: str) -> UnknownEntry:
+    """Say that no live entry has this id, and where it is instead or which ids are like it."""
+    if unit.archive.of_id(entry_id):
+        how = f"kr archive restore {entry_id}"
+        return UnknownEntry(f"{_shown(entry_id)} is in the archive, not in the index; {how} brings it back")
+    return _unknown("no entry has the id", entry_id, unit.browsing.ids(), "kr entries list")
+
+
+def unknown_archived(unit: Unit, entry_id: str) -> UnknownEntry:
+    """Say that no archived entry has this id, and where it is instead or which ids are like it."""
+    if unit.entries.get(entry_id) is not None:
+        return UnknownEntry(f"{_shown(entry_id)} is not in the archive: it is live; see kr entries show")
+    return _unknown("no archived entry has the id", entry_id, unit.browsing.archived_ids(), "kr archive list")
+
+
+def _unknown(what: str, entry_id: str, ids: Iterable[str], command: str) -> UnknownEntry:
+    alike = ", ".join(one_line(found, _LONGEST) for found in nearest(entry_id, ids))
+    hint = f"nearest: {alike}" if alike else f"{command} shows them"
+    return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")
+
+
+def _shown(entry_id: str) -> str:
+    return f'"{one_line(entry_id, _LONGEST)}"'

@@ -1,0 +1,154 @@
+"""What the cache lacks of the frameworks that a project depends on, and asking for it (SPEC 6)."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from kr.catalog.versions import Warn, dependencies_of
+from kr.contracts.envelopes import Envelope
+from kr.projects.dependencies import Dependency, fitting
+from kr.rules.freshness import Limits, judge
+from kr.rules.naming import fold
+from kr.store.store import Store
+
+TOPIC = "overview and key APIs"
+TAGS = ("overview", "getting-started")
+QUESTION = "What is {framework} for, how does one get started with it, and which are its key APIs?"
+
+_GIVE_UP_AFTER = 3
+
+State = Literal["fresh", "stale", "missing"]
+
+
+class Ask(Protocol):
+    """The research operation; ``max_calls`` None: the configured budget of the story."""
+
+    def __call__(self, need: "Need", *, max_calls: int | None) -> Envelope:
+        """Answer the general question about a framework."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Need:
+    """One framework that the project depends on. ``fresh`` and ``stale`` count its entries."""
+
+    framework: str
+    version: str
+    fresh: int = 0
+    stale: int = 0
+
+    @property
+    def state(self) -> State:
+        """``missing``: the cache has nothing about it."""
+        return "fresh" if self.fresh else "stale" if self.stale else "missing"
+
+    def plain(self) -> dict[str, Any]:
+        """Give it as plain data."""
+        return {
+            "framework": self.framework,
+            "version": self.version,
+            "fresh": self.fresh,
+            "stale": self.stale,
+            "state": self.state,
+        }
+
+
+def needs(project: Path, store: Store, limits: Limits, now: datetime, warn: Warn) -> list[Need]:
+    """List the project's direct dependencies, each framework once, with what the cache holds for its version.
+
+    What the cache lacks comes first, then what is stale there.
+    """
+    used = dependencies_of(project, everything=False, warn=warn)
+    found = {fold(need.framework): need for need in map(_need, _once(used))}
+    with store.read() as unit:
+        entries = unit.entries.all()
+    names = {name: _names(used, name) for name in {entry.framework for entry in entries}}
+    for entry in entries:
+        need = next((found[name] for name in names[entry.framework] if name in found), None)
+        if need is None or entry.origin == "skeleton":
+            continue
+        if judge(entry, need.version, limits, now).status == "fresh":
+            need.fresh += 1
+        else:
+            need.stale += 1
+    order: tuple[State, ...] = ("missing", "stale", "fresh")
+    return sorted(found.values(), key=lambda need: order.index(need.state))
+
+
+def research_needs(
+    found: Sequence[Need],
+    ask: Ask,
+    *,
+    max_calls: int | None,
+    limit: int | None,
+    tell: Callable[[str], None],
+) -> list[dict[str, Any]]:
+    """Ask about each framework without a fresh entry, while the budget of the whole run lasts.
+
+    Returns a row for each framework of the project. ``status`` is the answer's; ``fresh`` where there was
+    nothing to ask; ``skipped`` with a ``note`` where the limit or the budget was reached, or where no source
+    had answered three times in a row: every further question would leave an empty report behind.
+    """
+    lacking = [need for need in found if need.state != "fresh"]
+    asked = len(lacking) if limit is None else min(limit, len(lacking))
+    left = max_calls
+    in_vain = 0
+    rows = []
+    for number, need in enumerate(lacking, 1):
+        why = _why_not(number > asked, left == 0, in_vain >= _GIVE_UP_AFTER)
+        if why is not None:
+            rows.append(_row(need, "skipped", note=why))
+            continue
+        tell(f"[{number}/{asked}] {need.framework} {need.version}")
+        envelope = ask(need, max_calls=left)
+        results = envelope.results
+        left = results.budget_remaining if results is not None else left
+        in_vain = 0 if _is_answered(envelope) else in_vain + 1
+        notes = [problem.message for problem in envelope.errors]
+        notes += results.degradation_notes if results is not None else []
+        row = _row(need, envelope.status, note="; ".join(notes) or None)
+        if results is not None:
+            row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
+        rows.append(row)
+    return rows + [_row(need, "fresh", note=None) for need in found if need.state == "fresh"]
+
+
+def _why_not(*causes: bool) -> str | None:
+    reasons = ("beyond the limit of this run", "the budget of this run is spent", "no source answers")
+    return next((reason for reason, holds in zip(reasons, causes, strict=True) if holds), None)
+
+
+def _is_answered(envelope: Envelope) -> bool:
+    results = envelope.results
+    return results is not None and (
+        results.cache_hit or any(row.status == "success" for row in results.sources_consulted)
+    )
+
+
+def _names(used: Sequence[Dependency], framework: str) -> list[str]:
+    """Return the folded names of the dependencies that a framework of the index stands for, the best first."""
+    return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
+
+
+def _once(used: Sequence[Dependency]) -> list[Dependency]:
+    chosen: dict[str, Dependency] = {}
+    for dependency in used:
+        known = fitting(used, dependency.package) or [dependency]
+        best = next((one for one in known if one.package == dependency.package), dependency)
+        chosen.setdefault(fold(dependency.framework), best)
+    return list(chosen.values())
+
+
+def _need(dependency: Dependency) -> Need:
+    return Need(framework=dependency.framework, version=dependency.version)
+
+
+def _row(need: Need, status: str, *, note: str | None) -> dict[str, Any]:
+    return {
+        **need.plain(),
+        "status": status,
+        "entry_id": None,
+        "report_path": None,
+        "note": note,
+    }
