@@ -42,10 +42,16 @@ _NOT_GLOBAL = tuple(
         ("64:ff9b:1::/48", "192.88.99.0/24", "2001::/23", "3fff::/20", "5f00::/16", "fec0::/10"),
     )
 )
+_NEVER_REASON = "is a link-local or metadata address"
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
 _TRANSLATED = ipaddress.ip_network("::ffff:0:0:0/96")
 _ISATAP = re.compile(r":0?[02]00:5efe:")
+
+
+def is_metadata_address(text: str) -> bool:
+    """Whether ``text`` is a link-local or metadata address, in whatever form: never connected to (SPEC 3.7)."""
+    return address_refusal(text, allow_private=True) == _NEVER_REASON
 
 
 def address_refusal(text: str, *, allow_private: bool) -> str | None:
@@ -62,7 +68,7 @@ def address_refusal(text: str, *, allow_private: bool) -> str | None:
     inner = tuple(_embedded(address)) if isinstance(address, ipaddress.IPv6Address) else ()
     for candidate in (address, *inner):
         if any(candidate in network for network in _NEVER if network.version == candidate.version):
-            return "is a link-local or metadata address"
+            return _NEVER_REASON
         if candidate.is_unspecified or candidate.is_multicast:
             return "is no single host's address"
     if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:

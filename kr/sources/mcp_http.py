@@ -5,7 +5,6 @@ of the HTTP client see every response first. They note the status, end the sessi
 attempt would be no use (rate limits, refused credentials, gateways), and bound the body.
 """
 
-import ipaddress
 import socket
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
 from kr.errors import SourceFailure
+from kr.sources.addresses import is_metadata_address
 from kr.sources.reasons import retry_after_seconds
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _LOOKUP = 2.0
 
 # 404, 405 and 400 are what older servers say to the newer handshake; the SDK then tries the older one.
 _FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
-_METADATA = frozenset(map(ipaddress.ip_address, ("fd00:ec2::254", "100.100.100.200")))
 
 
 @dataclass
@@ -162,11 +161,4 @@ async def _is_metadata_host(host: str) -> bool:
             found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError):
         return False
-    return any(_is_metadata(str(row[4][0])) for row in found)
-
-
-def _is_metadata(text: str) -> bool:
-    address = ipaddress.ip_address(text.partition("%")[0])
-    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
-        address = address.ipv4_mapped
-    return address.is_link_local or address in _METADATA
+    return any(is_metadata_address(str(row[4][0])) for row in found)
