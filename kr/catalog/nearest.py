@@ -10,6 +10,7 @@ from kr.store.unit import Unit
 _LONGEST = 200
 _MOST = 3
 _LEAST_ALIKE = 60.0
+_MUCH_LESS = 15.0
 
 
 def nearest(wanted: str, ids: Iterable[str]) -> list[str]:
@@ -24,7 +25,7 @@ def nearest(wanted: str, ids: Iterable[str]) -> list[str]:
         limit=_MOST,
         score_cutoff=_LEAST_ALIKE,
     )
-    return [choice for choice, _, _ in found]
+    return [choice for choice, score, _ in found if score > found[0][1] - _MUCH_LESS]
 
 
 def unknown_entry(unit: Unit, entry_id: str) -> UnknownEntry:

@@ -30,7 +30,16 @@ COMMANDS = (
     Listed("research", "Ask", "Answer a question from the cache, or research it once."),
     Listed("lessons", "Learn", "Inject lessons, record failures, list, search and import lessons."),
     Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
+    Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
+    Listed("archive", "Look after the knowledge", "List what left the index, and bring it back."),
+    Listed("versions", "Look after the knowledge", "List the frameworks and versions that a project uses."),
+    Listed("warm", "Look after the knowledge", "List, and research, what the cache lacks for a project."),
+    Listed("explain", "Ask", "Tell which entries a question was held against, and why one answers or none."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
+    Listed("stats", "Set up and look after", "Count what the cache spares, costs and holds."),
+    Listed("doctor", "Set up and look after", "Find what is wrong with the knowledge base, and repair it."),
+    Listed("db", "Set up and look after", "Find, check, upgrade, back up and restore the database."),
+    Listed("completion", "Set up and look after", "Print the script that completes kr in a shell."),
 )
 
 

@@ -1,0 +1,70 @@
+"""``kr archive``: what left the index, and how it comes back (SPEC 6.3)."""
+
+from typing import Any
+
+import click
+
+from kr.cli.entries_view import archive_view, restored_view
+from kr.cli.examples import examples
+from kr.cli.options import TEXT, common, common_options, open_app
+from kr.cli.render import emit
+
+_MOST = 1_000_000
+
+
+@click.group(
+    "archive",
+    epilog=examples(
+        "kr archive list --reason manual",
+        "kr archive restore vue-slots",
+        "kr archive restore vue-slots --archived-at 2026-10-01 --replace",
+    ),
+)
+@common_options
+def command() -> None:
+    """Look through the archive, and bring entries back."""
+
+
+@command.command(
+    "list",
+    short_help="List the archived entries.",
+    epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"),
+)
+@click.option("--framework", type=TEXT, help="Entries of this framework alone.")
+@click.option(
+    "--reason",
+    type=click.Choice(["lru", "age", "manual"]),
+    help="Evicted for room, not accessed for too long, or removed by hand.",
+)
+@click.option("--limit", type=click.IntRange(1, _MOST), metavar="N", help="At most N entries.")
+@common_options
+@click.pass_context
+def list_archive(ctx: click.Context, /, **wanted: Any) -> int:
+    """List the archived entries, the last archived first."""
+    with open_app(ctx) as app:
+        emit(app.catalog.archive(**wanted), common(ctx), archive_view)
+    return 0
+
+
+@command.command(
+    "restore",
+    short_help="Make an archived entry live again.",
+    epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
+)
+@click.argument("entry_id", metavar="ID", type=TEXT)
+@click.option(
+    "--archived-at", type=TEXT, metavar="TIME", help="Which one, by its time or the beginning of it."
+)
+@click.option("--archive-id", type=int, metavar="N", help="Which one, by its number in kr archive list.")
+@click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
+@common_options
+@click.pass_context
+def restore(ctx: click.Context, /, entry_id: str, **wanted: Any) -> int:
+    """Make an archived entry live and fresh again, with its own text at its path.
+
+    Of several of one id the last archived comes back. What nothing was found for comes back stale. The
+    index stays within its capacity: the entry accessed longest ago may leave it.
+    """
+    with open_app(ctx) as app:
+        emit(app.catalog.restore(entry_id, **wanted), common(ctx), restored_view)
+    return 0

@@ -1,0 +1,95 @@
+"""Readable views of entries, of the archive, and of what was done to them."""
+
+from typing import Any
+
+import click
+
+from kr.cli.table import cell, table
+from kr.rules.characters import strip_invisible
+
+Row = dict[str, Any]
+
+_NONE = "none"
+
+
+def entries_view(rows: list[Row]) -> str:
+    """Make a table of entries."""
+    lines = [
+        (row["id"], row["framework_version"], row["status"], row["confidence"], row["last_accessed"][:10])
+        for row in rows
+    ]
+    return table(("id", "version", "status", "confidence", "accessed"), lines, wide="id") if rows else _NONE
+
+
+def search_view(rows: list[Row]) -> str:
+    """Make a table of what a search found."""
+    lines = [(f"{row['score']:.2f}", row["id"], row["tags"], row["status"]) for row in rows]
+    return table(("score", "id", "tags", "status"), lines, wide="id") if rows else _NONE
+
+
+def archive_view(rows: list[Row]) -> str:
+    """Make a table of archived entries."""
+    lines = [
+        (row["archive_id"], row["id"], row["framework_version"], row["reason"], row["archived_at"][:19])
+        for row in rows
+    ]
+    return table(("no", "id", "version", "reason", "archived at"), lines, wide="id") if rows else _NONE
+
+
+def history_view(rows: list[Row]) -> str:
+    """Make a table of revisions."""
+    lines = [
+        (
+            row["revision"],
+            row["framework_version"],
+            row["confidence"],
+            (row["researched_at"] or "")[:19] or None,
+            row["replaced_at"][:19],
+        )
+        for row in rows
+    ]
+    columns = ("no", "version", "confidence", "researched at", "replaced at")
+    return table(columns, lines, wide="version") if rows else "no earlier text"
+
+
+def revision_view(row: Row) -> str:
+    """Show a revision's text under a line that says which it is."""
+    return f"{history_view([row])}\n\n{strip_invisible(row['text'])}"
+
+
+def entry_view(row: Row) -> str:
+    """Show one entry, a line for each of its facts, then the report."""
+    facts = {name: value for name, value in row.items() if name != "report"}
+    width = max(map(len, facts))
+    lines = [f"{name.replace('_', ' '):<{width}}  {cell(value)}" for name, value in facts.items()]
+    if "report" in row:
+        lines += ["", strip_invisible(row["report"]) if row["report"] else "The report's file is missing."]
+    return "\n".join(lines)
+
+
+def removed_view(value: Row) -> str:
+    """Say what was removed, and how it comes back."""
+    lines = [
+        f"{click.style('archived', bold=True)}  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
+        for row in value["removed"]
+    ]
+    return "\n".join([*lines, *_notes(value), f"{value['index_count']} entries are live"])
+
+
+def restored_view(value: Row) -> str:
+    """Say what came back, and what left the index for it."""
+    entry = value["entry"]
+    lines = [
+        f"{click.style('restored', bold=True)}  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}"
+    ]
+    lines += [
+        f"archived  {cell(row['id'])}, which was live (archive id {row['archive_id']})"
+        for row in value["replaced"]
+    ]
+    moved = max(value["lru_evicted"], 0) + value["auto_archived"]
+    lines += [f"{moved} other entries went to the archive, to keep within capacity"] if moved else []
+    return "\n".join([*lines, *_notes(value), f"{value['index_count']} entries are live"])
+
+
+def _notes(value: Row) -> list[str]:
+    return [f"{click.style('note', fg='yellow')}  {cell(note)}" for note in value["warnings"]]

@@ -1,0 +1,49 @@
+"""``kr versions``: what a project depends on, read from its dependency files (SPEC 6.4)."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kr.cli.examples import examples
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+from kr.cli.table import cell, table
+
+
+@click.command(
+    "versions",
+    epilog=examples("kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale"),
+)
+@click.argument(
+    "project", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
+@click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
+@common_options
+@click.pass_context
+def command(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> int:
+    """List the frameworks and versions that a project's dependency files name.
+
+    Read are package.json, pom.xml, pyproject.toml, requirements*.txt, build.gradle, go.mod, Cargo.toml and
+    composer.json, and the lock files beside them: a lock file's exact version wins over a range. Files that
+    can't be used are told on standard error.
+    """
+    with open_app(ctx) as app:
+        rows = app.versions(project, everything=everything, mark_stale=mark_stale)
+    emit(rows, common(ctx), view)
+    return 0
+
+
+def view(rows: list[dict[str, Any]]) -> str:
+    """Make a table, and say which entries were marked."""
+    lines = [(row["framework"], row["version"], row["file"]) for row in rows]
+    shown = table(("framework", "version", "told by"), lines, wide="framework") if rows else "none"
+    marked = [
+        f"{cell(entry_id)}: the project uses {cell(row['version'])}"
+        for row in rows
+        for entry_id in row.get("marked_stale", ())
+    ]
+    if not rows or "marked_stale" not in rows[0]:
+        return shown
+    return "\n".join([shown, "", "marked stale:" if marked else "no entry had to be marked stale", *marked])
