@@ -156,6 +156,21 @@ def test_a_database_that_cannot_serve_hinders_nothing(
     assert broken.read_bytes() == b"no database at all" * 100
 
 
+def test_a_busy_database_is_not_waited_for(
+    path: Path, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(path, "- [2026-02-06] [dev-execution] a")
+    with Store(None, project) as holder, Store(None, project, timeout=0.2) as store:
+        with holder.write():
+            began = time.monotonic()
+            assert inject_from(path, store=store).status == "success"
+            assert time.monotonic() - began < 10
+        assert "not counted" in caplog.text
+        caplog.clear()
+        assert inject_from(path, store=store).status == "success"
+        assert caplog.text == ""
+
+
 def test_the_request_and_the_lessons_are_kept(path: Path, store: Store) -> None:
     write(path, "- [2026-02-06] [dev-execution, vue] a. Ref: b.py", "- [2026-02-05] [code-review] c")
     for _ in range(2):

@@ -19,7 +19,7 @@ _BODY_MESSAGES = (
     "error",
 )
 _BODY_REMEDIES = (*REMEDY_KEYS, "hint", "help", "action", "solution")
-_BODY_CODES = ("code", "error_code", "errorCode", "type", "status", "__type")
+_BODY_CODES = ("code", "error_code", "errorCode", "type", "status", "__type", "error")
 _NESTED = ("error", "errors", "detail", "details", "fault", "issues", "violations")
 _GENERIC_CODE = re.compile(
     r"(?:invalid_request_error|error|api_error|about:blank|bad request|failure|fail|[0-9]{1,3}|-[0-9]+)$",
@@ -60,12 +60,13 @@ def told_by(body: Any, depth: int = 0) -> Essence:
         return Essence()
     message = _scalar(body, _BODY_MESSAGES)
     inner = next((told for told in _inner(body, depth) if told.complaint), Essence())
-    code = next(
-        (code for code in (_scalar(body, (key,)) for key in _BODY_CODES) if code and code != message), ""
-    )
+    codes = (_scalar(body, (key,)) for key in _BODY_CODES)
+    code = next((code for code in codes if code and code != message and "://" not in code), "")
     where = _where(body)
     if inner.complaint and (not message or len(inner.complaint) > len(message)):
         return Essence(inner.complaint, inner.remedy or _scalar(body, _BODY_REMEDIES))
+    if not message and where and code:
+        message, code = code.replace("_", " "), ""
     head = where or ("" if not code or _GENERIC_CODE.match(code) or code in message else code)
     return Essence(
         ": ".join(part for part in (head, message) if part), _scalar(body, _BODY_REMEDIES) or inner.remedy

@@ -58,7 +58,7 @@ def is_worth_keeping(complaint: str) -> bool:
     """Tell whether an error that nobody reported by hand says what to do, by itself or by a rule."""
     wrong = essence(complaint)
     what = plain(wrong.complaint)
-    return bool(_told(wrong.remedy)) or advice(what) is not None
+    return bool(_told(wrong.remedy)) or advice(what) is not None or advice(what, broad=True) is not None
 
 
 def is_informative(text: str) -> bool:
@@ -89,6 +89,8 @@ def _worked_out(what: str) -> str:
     if known:
         return known
     parts = [part for part in sentences(what) if is_informative(part)]
+    # A reviewer's question says less than what follows it.
+    parts = [part for part in parts if part[-1] not in "?？"] or parts
     for part in parts:
         known = advice(part)
         if known:
@@ -99,6 +101,9 @@ def _worked_out(what: str) -> str:
     telling = next((at for at in order if is_telling(worded[at])), None)
     if telling is not None:
         return _with_subject(worded[telling], ". ".join(worded[:telling]))
+    known = advice(what, broad=True)
+    if known:
+        return known
     if any(is_fact(part) for part in parts):
         return next(part for part in parts if is_fact(part))
     first = ended(parts[0]) if parts else what

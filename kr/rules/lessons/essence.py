@@ -21,7 +21,7 @@ _EXCEPTION = re.compile(
 _ITEM = re.compile(r"^(?:[-*•]|\(?[0-9]{1,2}[.)、])\s+")
 _CAUSE = re.compile(r"^\s*(?:Caused by|\[cause\]):\s*(.+)$")
 _FRAME = re.compile(
-    r"^\s*(?:at\s+\S.*|at async .*|File \"[^\"]*\", line \d+.*|\.\.\. \d+ (?:more|common frames omitted)|~*\^[~^]*|\d+\s*\|.*|>\s*\d+\s*\|.*"
+    r"^\s*(?:at\s+\S.*|at async .*|File \"[^\"]*\", line \d+.*|\.\.\. \d+ (?:more|common frames omitted)|~*\^[~^]*|\d+\s*[|│].*|>\s*\d+\s*[|│].*|\S+:\d+:\d+:?$"
     r"|\|.*|from \S+:\d+:in .*|goroutine \d+ .*|\S+\.go:\d+ \+0x.*|stack backtrace:|note: run with .*|\d+: .*::.*|Require stack:|- /.*|Traceback .*)$"
 )
 _BOILERPLATE = re.compile(
@@ -37,6 +37,7 @@ _ERRORISH = re.compile(
 )
 _STRONG = (
     re.compile(r"error TS\d+: .*"),
+    re.compile(r"\S+ is not in (?:this|the npm) registry"),
     re.compile(r"^\s*(?:npm (?:ERR!|error)\s+)?peer \S+ from \S+.*"),
     re.compile(r"error\[E\d+\]: .*"),
     re.compile(r"thread '[^']*' (?:\(\d+\) )?panicked at .*"),
@@ -49,6 +50,10 @@ _STRONG = (
 )  # fmt: skip
 
 
+_LONG_LINE = 1000
+"""Characters of a line that are looked at: what an expression over it costs must stay bounded."""
+
+
 def essence(text: str) -> Essence:
     """Read a text of any of the forms that agents send; what comes out is scrubbed."""
     text = strip_invisible(text)
@@ -59,8 +64,10 @@ def essence(text: str) -> Essence:
         told = told_by(found)
         lead = before.strip(" :\n\t-")
         complaint = ": ".join(part for part in (lead if len(lead) < 80 else "", told.complaint) if part)
-        return Essence(scrub(complaint), scrub(told.remedy))
-    text = scrub(text)
+        return Essence(scrub(complaint[:_LONG_LINE]), scrub(told.remedy[:_LONG_LINE]))
+    if "\n" not in text and text.count(r"\n") > 1:
+        text = text.replace(r"\n", "\n").replace(r"\t", "\t")
+    text = scrub("\n".join(line[:_LONG_LINE] for line in text.split("\n")))
     hint = _ACTION.search(text) or _HINT.search(text)
     rest = text
     if hint is not None:
@@ -71,7 +78,7 @@ def essence(text: str) -> Essence:
 def _complaint(text: str) -> str:
     lines = text.split("\n")
     if len(lines) == 1:
-        return _without_package(text.strip())
+        return _of_pytest(lines) or _without_package(text.strip())
     for find in (
         _of_pytest,
         _of_expectation,
@@ -185,6 +192,8 @@ def _strong(lines: Sequence[str]) -> str:
 
 def _without_package(text: str) -> str:
     """Name an exception by its class alone, and by the innermost where they are nested in one line."""
+    wrapped = re.fullmatch(r"(?:Error: )?Uncaught \[(.+)\]", text)
+    text = wrapped[1] if wrapped else text
     text = re.sub(r"^Exception in thread \"[^\"]*\" |^Uncaught (?:\(in promise\) )?", "", text)
     nested = text.rpartition("; nested exception is ")[2]
     text = nested or text

@@ -7,7 +7,7 @@ or not.
 import re
 from functools import cache
 
-_N = r"['\"`‘“<]?([\w$@.:/#*+\[\]()-]*[\w$)\]*])['\"`’”>]?"
+_N = r"['\"`‘“<]?([\w$@.:/#*+^~%\[\]()-]*[\w$)\]*])['\"`’”>]?"
 
 _ROWS: tuple[tuple[str, str], ...] = (
     # Whatever says so itself
@@ -68,6 +68,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*Could not resolve placeholder N in value.*", r"Define the property \1 (application.yml or environment)"),
     (r".*cannot find symbol\W+symbol: *(?:\w+) (\S+)\W+location: *(?:variable \w+ of type|class|interface) (?:[a-z]\w*\.)*(\w+).*", r"Declare or import \1: \2 has no such symbol"),
     (r"UnnecessaryStubbingException.*", r"Remove stubbings that the test does not use, or use lenient() (Mockito strict stubs)"),
+    (r"IllegalStateException: Duplicate key (.+)", r"Give Collectors.toMap a merge function: duplicate key \1"),
     (r"NumberFormatException: For input string: (.+)", r"Validate the number before parsing: \1 is none"),
     (r"OutOfMemoryError: (.+)", r"Stream or page the data, or raise -Xmx: \1"),
     # TypeScript and JavaScript
@@ -111,6 +112,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"(?:.*: )?N: [Pp]ermission denied", r"Give the right to use \1 (chmod +x or owner): permission denied"),
     (r"(?:.*(?:ENOENT|FileNotFoundError).*?|.*: )?(?:no such file or directory|No such file or directory)(?:, \w+| *:)? N", r"Create \1 first or correct its path: no such file"),
     (r"(?:.*: )?N: No such file or directory", r"Create \1 first or correct its path: no such file"),
+    (r".*?([\w.-]+:\d+).*[Cc]onnection refused.*", r"Start the service on \1 and wait until it listens (connection refused)"),
     (r".*EADDRINUSE.*?:{1,3}(\d+).*|.*[Aa]ddress already in use.*?:(\d+).*", r"Free port \1\2 or configure another one (EADDRINUSE)"),
     (r".*(?:ECONNREFUSED|[Cc]onnection refused).*?([\w.-]+:\d+).*", r"Start the service on \1 and wait until it listens (ECONNREFUSED)"),
     (r".*(?:ENOTFOUND|Name or service not known|getaddrinfo)\s*N?.*", r"Check the host name \1: it does not resolve (use the service's name)"),
@@ -118,6 +120,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*EMFILE.*|.*[Tt]oo many open files.*", r"Close files or raise ulimit -n (EMFILE)"),
     (r".*[Bb]ind for \S*:(\d+) failed: port is already allocated.*", r"Free port \1 or map another one: it is already allocated"),
     (r".*(?:Could not find a version that satisfies the requirement|No matching distribution found for) (\S+).*", r"Pin \1 to a version that exists for this Python"),
+    (r".*pull access denied for (\S+?),.*", r"Log in (docker login) or correct the image name \1: access denied"),
+    (r"(?:.*\s)?N is not in (?:this|the npm) registry.*", r"Correct the name \1 or configure its registry (.npmrc)"),
     (r"fatal: not a git repository.*", r"Run git inside the checkout, or git init first"),
     (r".*(?:CERTIFICATE_VERIFY_FAILED|self[- ]signed certificate).*", r"Trust the CA (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS); keep verification on"),
     (r".*blocked by CORS policy.*", r"Allow the origin on the server (Access-Control-Allow-Origin) or use the dev proxy: CORS"),
@@ -133,6 +137,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*(?:Lock wait timeout exceeded|[Dd]eadlock found|deadlock detected).*", r"Lock rows in one order, keep transactions short and retry: deadlock"),
     # Go, Rust
     (r".*panic: runtime error: invalid memory address or nil pointer dereference.*", r"Check for nil before dereferencing: nil pointer"),
+    (r"panic: interface conversion: (.+)", r"Check the type first (v, ok := x.(T)): \1"),
     (r".*panic: runtime error: (.+)", r"Check bounds first: \1"),
     (r"(?:\S+\.go:\d+:\d+: )?undefined: N", r"Import or define \1"),
     (r"error\[E0382\]: (?:borrow|use) of moved value: N.*", r"Clone or borrow \1 before it moves (E0382)"),
@@ -146,6 +151,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*Exceeded timeout of (\d+) ms for a (test|hook).*", r"Await every promise or call done(): the \2 exceeded \1 ms"),
     (r".*NoSuchElementException: .*?\"selector\":\"(.+?)\".*", r"Wait for \1 (WebDriverWait) before finding it"),
     (r"(.+): expected (.+), (?:received|got) (.+)", r"Satisfy \1: expected \2, got \3"),
+    (r".*No N export is defined on the N mock.*", r"Return \1 from the vi.mock factory of \2 (importOriginal)"),
+    (r"fixture N not found", r"Define the fixture \1 in conftest.py, or install the plugin that has it"),
     (r".*Expected to find (?:element|content): (.+?),? but never (?:found|did).*", r"Make the page render \1, or wait for it, before asserting"),
     (r"\S+_test\.go:\d+: (.+?)(?: =|:)? got (.+?), want (.+)", r"Make \1 give \3, not \2"),
     (r"(?:AssertionError: )?assert (.+?) == (.+)", r"Expected \2, got \1: correct the code or the expectation"),
@@ -153,31 +160,41 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"AssertionFailedError: (?:(.+?) ==> )?expected: ?<(.+?)> but was: ?<(.+?)>", r"Expect \2, not \3: \1"),
     (r"Wanted but not invoked: (.+?)(?: -> .*|$)", r"Call \1 on the tested path (Mockito: wanted but not invoked)"),
     # HTTP and APIs
-    (r"(.*?)(?:\b|_)(?:[Ii]nvalid.?[Aa][Pp][Ii].?[Kk]ey|[Ii]ncorrect API key|invalid_grant|invalid_token)\b(.*)", r"Set valid credentials: \1invalid API key\2"),
-    (r"(.*\b429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
-    (r"(.*\b401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
+    (r"(.*?)(?:\b|_)(?:[Ii]nvalid.?[Aa][Pp][Ii].?[Kk]ey|[Ii]ncorrect API key|invalid_grant|invalid_token)\b(?:.*)", r"Set valid credentials: \g<0>"),
     (r".*User \"(.+?)\" cannot (\w+) resource \"(\w+)\"(?: in API group \"\w*\")?(?: in the namespace \"([\w-]+)\")?.*", r"Grant \1 the right to \2 \3 in \4 (RBAC Role)"),
-    (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*)", r"Grant the missing permission: \1"),
-    (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
-    (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
-    (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
     (r"(.*?): (?:[Ff]ield required|is required|must not be (?:null|blank|empty)|may not be null|cannot be blank)", r"Send \1: the field is required"),
     (r"(/\S+): Not Found", r"Call a route that exists: \1 answers 404"),
+    (r".*注入.*\$\{(\w+)\}.*", r"使用 #{\1} 代替 ${\1} 绑定参数，避免 SQL 注入"),
     (r"Cannot query field N on type N", r"Query a field that \2 has: \1 is not in the schema"),
     (r"'?([\w./-]+)'? is required(.*)", r"Provide \1: it is required\2"),
     (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? N(.*)", r"Provide \1\2"),
     (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? N(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
 )  # fmt: skip
 
+_BROAD_ROWS: tuple[tuple[str, str], ...] = (
+    (r"(.*\b429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
+    (r"(.*\b401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
+    (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*)", r"Grant the missing permission: \1"),
+    (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
+    (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
+    (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
+    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |the )?N.*", r"Install or declare \2, or correct its name (could not \1 it)"),
+    (r"(.*\b(?:timed out|[Tt]imeout)\b.*)", r"Raise the timeout or make it answer sooner: \1"),
+)  # fmt: skip
+
 
 @cache
-def _rules() -> tuple[tuple[re.Pattern[str], str], ...]:
-    return tuple((re.compile(re.sub(r"\bN\b", lambda _: _N, pattern)), advice) for pattern, advice in _ROWS)
+def _rules(*, broad: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
+    rows = _BROAD_ROWS if broad else _ROWS
+    return tuple((re.compile(re.sub(r"\bN\b", lambda _: _N, pattern)), advice) for pattern, advice in rows)
 
 
-def advice(complaint: str) -> str | None:
-    """Return what to do about a complaint of fixed wording; ``None`` when no rule knows it."""
-    for pattern, told in _rules():
+def advice(complaint: str, *, broad: bool = False) -> str | None:
+    """Return what to do about a complaint of fixed wording; ``None`` when no rule knows it.
+
+    ``broad`` rules know but the general shape of a complaint: for one that does not say itself what to do.
+    """
+    for pattern, told in _rules(broad=broad):
         found = pattern.fullmatch(complaint.strip())
         if found is not None:
             return " ".join(found.expand(told).split()).rstrip(": ")

@@ -38,8 +38,11 @@ _SECRETS = (
 
 _MACHINE_ROOTS = re.findall(
     r"\w+",
-    "home Users root tmp var usr opt etc mnt srv private builds build workspace workspaces runner github __w Volumes nix data"
-    " app code repo repos project projects work go snap Library Applications media export",
+    "home Users root tmp var usr opt etc mnt srv private builds build workspace workspaces runner github __w Volumes nix snap",
+)
+# These begin routes as well.
+_MAYBE_ROOTS = re.findall(
+    r"\w+", "app code repo repos project projects work go data media export Library Applications"
 )
 _SEGMENT = r"[^\s/\\:*?\"'<>|()\[\]{},;，。；：（）]+"
 _UNIX = re.compile(rf"(?<![\w.~/:}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})*/?")
@@ -81,7 +84,9 @@ def _shortened(path: str, before: str) -> str:
     first = bare.strip("/").partition("/")[0]
     is_file = _FILE.search(bare) is not None and "/" in bare.strip("/")
     is_route = _KEPT.match(bare) is not None or _ROUTE_BEFORE.search(before) is not None
-    is_machine = "/" in bare.strip("/") and (first in _MACHINE_ROOTS or is_file)
+    parts = bare.strip("/").split("/")
+    is_deep = first in _MAYBE_ROOTS and (len(parts) > 3 or (len(parts) > 1 and parts[1] in _LANDMARKS))
+    is_machine = len(parts) > 1 and (first in _MACHINE_ROOTS or is_file or is_deep)
     return relative_path(path) if is_machine and not is_route else path
 
 

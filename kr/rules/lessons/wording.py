@@ -34,7 +34,7 @@ _CLAUSE = re.compile(r"[,;，；、]\s*|\s+[-–—]+\s+|(?<=[a-z)`'\"]): ")
 _DIRECTIVE = re.compile(
     r"(?i:\b(?:must|should|shall|needs?|required?|requires|instead|ensure|make sure|have to|has to|always|avoid|prefer"
     r"|do not|don't|only|use)\b)"
-    r"|^(?i:please\s+)?(?i:never|narrow|shorten|raise|add|align|allow|annotate|apply|assert|await|batch|bind|bound|break|bump|cache|call|cancel|cast|catch"
+    r"|(?:^|; )(?i:please\s+)?(?i:never|narrow|shorten|raise|add|align|allow|annotate|apply|assert|await|batch|bind|bound|break|bump|cache|call|cancel|cast|catch"
     r"|change|check|clean|clear|close|commit|compare|compute|configure|consider|convert|copy|create|debounce|declare|define"
     r"|delete|depend|disable|document|drop|enable|encode|escape|expect|export|extract|fetch|filter|fix|format|free|generate"
     r"|give|grant|guard|handle|hash|hide|implement|import|include|increase|index|initiali[sz]e|inject|insert|install|join"
@@ -45,6 +45,7 @@ _DIRECTIVE = re.compile(
     r"|treat|trim|truncate|turn|type|unsubscribe|unwrap|update|upgrade|validate|verify|wait|wrap|write)\b"
     r"|需|须|必须|应[该当]?|请|改[用为成]|使用(?!了)|避免|不要|禁止|确保|建议|统一|务必|[切请]勿|采用|[加补][上充]|先.+再|替换|移[到至除]"
 )
+_ZH_RISK = re.compile(r"^(?!.*(?:须|需|应|请|改)).*存在.{0,12}(?:风险|问题|漏洞|隐患)")
 _FACT = re.compile(
     r"(?i:\b(?:not support|only supports?|by default|automatically|deprecated|no longer|replaced by|renamed)\b)"
     r"|不支持|不能|无法|只能|自动|默认|已废弃|不再"
@@ -66,7 +67,7 @@ _PARTICIPLES = re.findall(
 )
 _ZH_VERBS = (
     "处理|校验|验证|关闭|释放|设置|配置|添加|增加|加锁|加|使用|调用|检查|判断|判空|捕获|覆盖|注册|声明|定义|引入|导入|转义|过滤|初始化|指定|传入|传递|传"
-    "|返回|更新|清理|清除|取消|销毁|解绑|考虑|实现|提供|同步|脱敏|加密|做|进行|写|补充|限制|分页|启用|开启|注入|标注|继承|重置|提交|回滚|等待|使用到|暴露|导出"
+    "|返回|更新|清理|清除|取消|销毁|解绑|考虑|实现|提供|同步|脱敏|加密|做|进行|写|补充|限制|分页|启用|开启|注入|标注|继承|重置|提交|回滚|等待|绑定|防抖|节流|去重|排序|鉴权|授权|认证|明确|说明|缓存|使用到|暴露|导出"
 )
 _A = r"(?:a |an |the |any )?"
 _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
@@ -135,6 +136,8 @@ def _once(text: str) -> str:
 
 def is_telling(sentence: str) -> bool:
     """Tell whether a sentence says what to do."""
+    if _ZH_RISK.search(sentence):
+        return False
     return _DIRECTIVE.search(sentence) is not None
 
 

@@ -1,6 +1,7 @@
 """Lessons that an engineer would keep: every failure of tests/data/failures.yaml, and what holds for any text."""
 
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +89,32 @@ def test_the_lesson_of_a_failure(case: dict[str, Any]) -> None:
             "Avoid: The retry loop in fetchOrders hammers the API",
         ),
         ("循环内调用 mapper.selectById", "", "避免：循环内调用 mapper.selectById"),
+        (
+            "UserMapper.xml 的 SQL 拼接存在注入风险：${name}",
+            "",
+            "使用 #{name} 代替 ${name} 绑定参数，避免 SQL 注入",
+        ),
+        ("v-for 没有绑定 key", "", "v-for 需要绑定 key"),
+        (
+            "Loop opens a transaction; batch the inserts with saveAll()",
+            "",
+            "Loop opens a transaction; batch the inserts with saveAll()",
+        ),
+        (
+            r"Traceback (most recent call last):\n  File \"/a/b.py\", line 3\nKeyError: 'URL'\n",
+            "",
+            "Provide the key URL, or read it with .get()",
+        ),
+        (
+            "FAILED tests/test_api.py::test_login - assert 401 == 200",
+            "",
+            "Satisfy test_login: expected 200, got 401",
+        ),
+        (
+            '{"errors":[{"resource":"Issue","field":"title","code":"missing_field"}]}',
+            "",
+            "Avoid: title: missing field",
+        ),
     ],
 )
 def test_wording(complaint: str, remedy: str, expected: str) -> None:
@@ -157,6 +184,7 @@ def test_paths_lose_the_machine(path: str, expected: str) -> None:
         "see https://example.org/home/x/docs.html",
         "use a/b and c/d",
         "the route /tmp-files stays",
+        "/project/list renders the table",
         "MCP 2024-11-05 is the protocol version",
         "timeout 5000ms, port 8080, TS2345",
     ],
@@ -216,4 +244,6 @@ def test_a_long_text_costs_little() -> None:
         "\n".join(["x: y"] * 5_000),
         "缺少" * 5_000,
     ):
+        began = time.process_time()
         distill(text, text, text[:200])
+        assert time.process_time() - began < 1.0
