@@ -24,6 +24,8 @@ from kr.store.times import to_text
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
     from kr.lessons.book import LessonBook
+    from kr.maintenance.databases import Databases
+    from kr.maintenance.findings import Patient
     from kr.research.chain import Progress
     from kr.research.pipeline import Researcher
 
@@ -111,12 +113,32 @@ class App:
         timeout: int | None = None,
     ) -> Envelope:
         """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
+        data = self.question_data(
+            framework, question, framework_version=framework_version, topic=topic, tag=tag
+        )
+        data |= {
+            "story_key": story_key,
+            "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
+        }
+        return self._handle(data, include_report=include_report)
+
+    def question_data(
+        self,
+        framework: str,
+        question: str,
+        *,
+        framework_version: str | None = None,
+        topic: str | None = None,
+        tag: tuple[str, ...] = (),
+    ) -> dict[str, Any]:
+        """Make the request that a person's question stands for."""
         from kr.rules.question import derive_tags, derive_topic
 
-        data = {
-            "story_key": story_key,
+        return {
+            "story_key": "0-0",
             "mode": "research",
-            "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+            "session_id": "terminal",
             "research_query": {
                 "framework": framework,
                 "framework_version": framework_version or self._detect_version(framework),
@@ -124,9 +146,41 @@ class App:
                 "tags": list(tag) or derive_tags(framework, question),
                 "question": question,
             },
-            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
         }
-        return self._handle(data, include_report=include_report)
+
+    def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
+        """Tell what the cache would say to a research request, and why (SPEC 3.2). Changes nothing.
+
+        Raises ``InvalidRequest``.
+        """
+        from kr.composition import matching_rules
+        from kr.research.explain import explain, read_query
+
+        query = read_query(request, warn=logger.warning)
+        return explain(self.store, query, matching_rules(self.settings), now=self._clock())
+
+    def stats(self) -> dict[str, Any]:
+        """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
+        from kr.analytics import collect_stats
+
+        return collect_stats(self.store, self.settings, now=self._clock())
+
+    def patient(self) -> "Patient":
+        """Give what ``kr.maintenance.doctor`` examines and repairs."""
+        from kr.maintenance.findings import Patient
+
+        return Patient(
+            store=self.store,
+            knowledge_base=self.settings.knowledge_base,
+            auto_export=self.settings.knowledge_research.auto_export,
+            clock=self._clock,
+        )
+
+    def databases(self) -> "Databases":
+        """Give the operations of ``kr db``."""
+        from kr.maintenance.databases import Databases
+
+        return Databases(store=self.store, clock=self._clock)
 
     def inject_document(self, data: bytes, *, query: str = "", framework: str = "") -> Envelope:
         """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1)."""

@@ -19,6 +19,7 @@ from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
+    from kr.research.explain import Rules
     from kr.rules.persona import Persona
     from kr.rules.report import Synthesis
     from kr.settings.servers import Server
@@ -81,6 +82,14 @@ def build_catalog(settings: Settings, store: Store, *, clock: Callable[[], datet
     from kr.catalog.catalog import Catalog
 
     return Catalog(store=store, limits=_limits(settings), clock=clock, export=build_export(settings, store))
+
+
+def matching_rules(settings: Settings) -> "Rules":
+    """Read the settings that decide which entry answers (SPEC 3.2, 3.3)."""
+    from kr.research.explain import Rules
+
+    policy = _policy(settings)
+    return Rules(limits=policy.limits, fuzzy=policy.fuzzy, floor=policy.floor)
 
 
 def _services(

@@ -5,6 +5,7 @@ from typing import IO, Any
 
 import click
 
+from kr.cli.forms import check_form, question_parameters
 from kr.cli.options import TEXT, common, common_options, open_app
 from kr.cli.render import emit, wants_text
 from kr.documents import LIMIT
@@ -19,22 +20,7 @@ Examples:
 
 
 @click.command("research", epilog=_EPILOG)
-@click.argument("framework", type=TEXT, required=False)
-@click.argument("question", type=TEXT, required=False)
-@click.option(
-    "--request",
-    "document",
-    type=click.File("rb"),
-    metavar="FILE|-",
-    help="Read a request (YAML or JSON) from a file, or from standard input.",
-)
-@click.option(
-    "--framework-version", help="Version in use. Default: read from the project's dependency files."
-)
-@click.option("--topic", type=TEXT, help="What it is about, in a few words. Default: from the question.")
-@click.option(
-    "--tag", type=TEXT, multiple=True, help="A tag to match other requests by; may be given several times."
-)
+@question_parameters
 @click.option("--story-key", type=TEXT, help="The story that pays for it, such as 3-1.")
 @click.option("--session-id", type=TEXT, help="The session that the story belongs to. Default: a new one.")
 @click.option(
@@ -65,7 +51,7 @@ def command(
     report in the knowledge base.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
-    _check_form(framework, question, document, options)
+    check_form(framework, question, document, options, command="research")
     shown = wants_text(common(ctx))
     with open_app(ctx) as app:
         if document is not None:
@@ -78,22 +64,6 @@ def command(
         value = envelope.plain()
         emit(value, common(ctx), lambda it: view(it, app.settings.knowledge_base))
     return 1 if value["status"] == "failure" else 0
-
-
-def _check_form(
-    framework: str | None, question: str | None, document: object, options: dict[str, object]
-) -> None:
-    if document is None:
-        if framework is None or question is None:
-            raise click.UsageError(
-                'Say FRAMEWORK and QUESTION (kr research click "How do I …?"), or --request FILE.'
-            )
-        return
-    if framework is not None:
-        raise click.UsageError("--request holds the whole question: leave FRAMEWORK and QUESTION out.")
-    if options:
-        names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
-        raise click.UsageError(f"{names} cannot be combined with --request: say it in the document.")
 
 
 def view(value: dict[str, Any], knowledge_base: Path) -> str:

@@ -40,6 +40,11 @@ def keep_before_upgrade(path: Path, version: int) -> Path:
     return _numbered(path, f"schema-{version}.bak", lambda target: backup(path, target, is_locked=True))
 
 
+def keep_before_repair(path: Path) -> Path:
+    """Back a database up before it is repaired. Returns the backup's path."""
+    return _numbered(path, "repair.bak", lambda target: backup(path, target))
+
+
 def restore(path: Path, source: Path, *, name: str) -> Path | None:
     """Put the backup ``source`` in the database's place, and return where the present one is kept.
 
@@ -193,7 +198,9 @@ def _numbered(path: Path, name: str, make: Callable[[Path], Path]) -> Path:
         target = path.with_name(f"{path.name}.{name}" + (f".{number}" if number else ""))
         if not target.exists():
             return make(target)
-    raise StoreUnwritable(f"{path.parent}: a thousand copies named {path.name}.{name} are enough; remove some")
+    raise StoreUnwritable(
+        f"{path.parent}: a thousand copies named {path.name}.{name} are enough; remove some"
+    )
 
 
 def _write_over(file: SqliteFile, copy: Path) -> None:

@@ -14,7 +14,11 @@ from kr.store.rows import Archived, Draft, Restored, Saved
 from kr.values import Entry
 
 if TYPE_CHECKING:
+    from sqlalchemy import Connection
+
+    from kr.store.archive import Guarded
     from kr.store.database import Database
+    from kr.store.incoming import Incoming, Outcome
     from kr.store.reports import ReportFiles
     from kr.store.restoring import Restorer
     from kr.store.saving import Limits
@@ -62,6 +66,12 @@ class Store:
         """The database file."""
         return database_path(self._database_url, self._knowledge_base)
 
+    def exists(self) -> bool:
+        """Tell whether there is a database, without making one: reading or writing would."""
+        from kr.store.inspection import sqlite_file
+
+        return sqlite_file(self.path).identity() is not None
+
     @contextmanager
     def read(self) -> "Iterator[Unit]":
         """Open a unit on one snapshot. Takes no lock; changes nothing."""
@@ -81,11 +91,42 @@ class Store:
         with self._database().write() as transaction:
             yield Unit(transaction.connection)
 
+    @contextmanager
+    def rescuing(self) -> "Iterator[Connection]":
+        """Open a transaction for ``kr.store.salvage``, as ``write`` does."""
+        with self._database().write() as transaction:
+            yield transaction.connection
+
     def save_report(self, draft: Draft, text: str, now: datetime) -> Saved:
         """Write a report, its row and its revision in one step, then run the capacity guard (SPEC 3.8)."""
         from kr.store.saving import save
 
         return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now)
+
+    def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
+        """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""
+        from kr.store.bulk import take_in
+
+        return take_in(self._database(), self._files(), batch, now=now)
+
+    def run_guard(self, now: datetime) -> "Guarded":
+        """Run the capacity guard by itself (SPEC 3.8): the last step of an import."""
+        with self.write() as unit:
+            return unit.archive.guard(
+                keep="",
+                now=now,
+                max_entries=self._max_entries,
+                archive_after_days=self._archive_after_days,
+            )
+
+    def read_file(self, path: str, *, folder: Path | None = None) -> bytes | None:
+        """Return a report's bytes from the knowledge base, or from another such folder.
+
+        None when it is missing, no regular file, or outside the folder.
+        """
+        from kr.store.reports import ReportFiles
+
+        return ReportFiles(folder or self._knowledge_base).read(path)
 
     def read_report(self, entry: Entry) -> str | None:
         """Return a report's text; None when it is missing, empty, no regular file, or outside the base.

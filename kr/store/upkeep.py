@@ -13,7 +13,7 @@ from kr.store.reports import ReportFiles
 from kr.store.revisions import Revisions
 from kr.store.rows import Circuit
 from kr.store.saving import free_name, is_free
-from kr.store.schema import archived_entries, circuits, counters, entries, leases, reservations, revisions
+from kr.store.schema import archived_entries, circuits, counters, entries, leases, reservations
 from kr.values import Entry
 
 
@@ -51,10 +51,14 @@ class Upkeep:
         return [Circuit(**row._mapping) for row in rows]  # noqa: SLF001 - the documented name
 
     def known_paths(self) -> set[str]:
-        """Return every path that a live, archived or earlier report has."""
-        tables = (entries, archived_entries, revisions)
+        """Return every path that a live or archived report has.
+
+        An earlier text alone is no reason for a file: one that came back after its entry went is an orphan.
+        """
         return {
-            path for table in tables for path in self._connection.execute(sa.select(table.c.path)).scalars()
+            path
+            for table in (entries, archived_entries)
+            for path in self._connection.execute(sa.select(table.c.path)).scalars()
         }
 
     def adopt(self, files: ReportFiles, entry: Entry, content: bytes) -> Entry | None:

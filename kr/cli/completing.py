@@ -1,0 +1,74 @@
+"""What the shell completes from the database: framework names and entry ids (SPEC 6.5).
+
+A key press: it creates nothing, waits for nobody, and says nothing when there is nothing to say.
+"""
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import click
+from click.shell_completion import CompletionItem
+
+from kr.cli.options import common
+from kr.errors import KrError
+
+
+def complete_framework(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Offer the frameworks of the index, one for each that is equal when folded."""
+    from kr.rules.naming import fold
+    from kr.store.glance import frameworks
+
+    found = {fold(name): name for name in _glance(ctx, frameworks)}
+    return _offered(found.values(), incomplete)
+
+
+def complete_entry_id(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Offer the ids of live entries, the last used first."""
+    from kr.store.glance import entry_ids
+
+    return _offered(_glance(ctx, entry_ids), incomplete)
+
+
+def complete_archived_id(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Offer the ids in the archive, the last archived first."""
+    from kr.store.glance import archived_ids
+
+    return _offered(_glance(ctx, archived_ids), incomplete)
+
+
+def _glance(ctx: click.Context, look: Callable[[Path], list[str]]) -> list[str]:
+    import os
+
+    from kr.settings import load_settings
+    from kr.store.location import database_path
+
+    said = common(ctx)
+    try:
+        settings = load_settings(
+            config=said.config, knowledge_base=said.kb, environ=dict(os.environ), cwd=Path.cwd()
+        )
+        return look(database_path(settings.database_url, settings.knowledge_base))
+    except (KrError, OSError):
+        # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
+        return []
+
+
+def _offered(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+    """Keep what begins as typed, in any case; names that a shell would break at a line end are left out."""
+    return [
+        CompletionItem(name)
+        for name in names
+        if name.casefold().startswith(incomplete.casefold()) and name.isprintable()
+    ]

@@ -1,0 +1,31 @@
+"""``kr completion``: the script that makes a shell complete kr."""
+
+import click
+
+from kr.cli.options import common_options
+
+_EPILOG = """\b
+Examples:
+  kr completion bash > ~/.local/share/bash-completion/completions/kr
+  kr completion zsh > "${fpath[1]}/_kr"
+  kr completion fish > ~/.config/fish/completions/kr.fish
+"""
+SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion", epilog=_EPILOG)
+@click.argument("shell", type=click.Choice(SHELLS))
+@common_options
+@click.pass_context
+def command(ctx: click.Context, /, shell: str) -> int:
+    """Print the script that completes commands, options, framework names and entry ids in SHELL.
+
+    Names and ids come from the knowledge base of the folder that you are in.
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"{shell}: no completion is known for this shell.")
+    click.echo(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())
+    return 0

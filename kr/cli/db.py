@@ -1,0 +1,121 @@
+"""``kr db``: where the database is, its upgrade, its soundness, its backups."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kr.cli.options import Common, common, common_options, open_app
+from kr.cli.render import View, emit
+
+_EPILOG = """\b
+Examples:
+  sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"
+  kr db check
+  kr db backup
+  kr db restore kr-20261121T120000Z.db
+"""
+_FILE = click.Path(path_type=Path, dir_okay=True)
+
+
+@click.group("db", epilog=_EPILOG)
+@common_options
+def command() -> None:
+    """Find, check, upgrade, back up and restore the database."""
+
+
+@command.command("path")
+@common_options
+@click.pass_context
+def path(ctx: click.Context) -> int:
+    """Print where the database is: one line for the shell, unless --format asks for more."""
+    with open_app(ctx) as app:
+        _show(app.databases().path(), ctx, lambda value: str(value["path"]), plain=True)
+    return 0
+
+
+@command.command("upgrade")
+@common_options
+@click.pass_context
+def upgrade(ctx: click.Context) -> int:
+    """Bring the database to this kr's schema; an older one is backed up beside it first."""
+    with open_app(ctx) as app:
+        _show(app.databases().upgrade(), ctx, _upgraded)
+    return 0
+
+
+@command.command("check")
+@common_options
+@click.pass_context
+def check(ctx: click.Context) -> int:
+    """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
+    with open_app(ctx) as app:
+        value = app.databases().check()
+        _show(value, ctx, _checked)
+    return 0 if value["sound"] else 1
+
+
+@command.command("backup")
+@click.argument("file", type=_FILE, required=False)
+@common_options
+@click.pass_context
+def backup(ctx: click.Context, /, file: Path | None) -> int:
+    """Copy the database to FILE while others write.
+
+    Without FILE the copy stands beside the database, with the time in its name. A file that exists is never
+    overwritten; a folder gets a copy with the time in its name. Reports are files of their own: copy the
+    knowledge base's folder for them.
+    """
+    with open_app(ctx) as app:
+        value = app.databases().backup(file)
+        _show(value, ctx, lambda it: f"backed up to {it['backup']} ({it['bytes']} bytes)")
+    return 0
+
+
+@command.command("restore")
+@click.argument("file", type=_FILE)
+@common_options
+@click.pass_context
+def restore(ctx: click.Context, /, file: Path) -> int:
+    """Put the backup FILE in the database's place.
+
+    FILE is checked first. The present database is kept beside it, and agents may go on working.
+    """
+    with open_app(ctx) as app:
+        _show(app.databases().restore(file), ctx, _restored)
+    return 0
+
+
+def _show(value: dict[str, Any], ctx: click.Context, view: View, *, plain: bool = False) -> None:
+    said = common(ctx)
+    if plain and said.format is None:
+        said = Common(config=said.config, kb=said.kb, format="text", verbose=said.verbose)
+    emit(value, said, view)
+
+
+def _upgraded(value: dict[str, Any]) -> str:
+    if not value["upgraded"]:
+        return f"{value['path']} is up to date (schema {value['to_version']})"
+    if value["from_version"] is None:
+        return f"{value['path']} was made (schema {value['to_version']})"
+    kept = f"; it was backed up to {value['backup']}" if value["backup"] else ""
+    return f"{value['path']} was upgraded from schema {value['from_version']} to {value['to_version']}{kept}"
+
+
+def _checked(value: dict[str, Any]) -> str:
+    word = click.style("sound", fg="green") if value["sound"] else click.style("not sound", fg="red")
+    lines = [f"{value['path']}: {word}"]
+    lines += [f"  {problem}" for problem in value["problems"]]
+    if value["state"] == "older":
+        lines.append(f"  of an older kr (schema {value['schema_version']}); `kr db upgrade` upgrades it")
+    if not value["sound"] and value["state"] in {"corrupt", "current", "older"}:
+        lines.append("  `kr doctor --repair` keeps it and rescues what can be read")
+    return "\n".join(lines)
+
+
+def _restored(value: dict[str, Any]) -> str:
+    lines = [f"{value['path']} is {value['restored']} now ({value['entries']} entries)"]
+    if value["kept"]:
+        lines.append(f"what was there before is {value['kept']}")
+    lines.append("`kr doctor` tells whether its reports are all there")
+    return "\n".join(lines)

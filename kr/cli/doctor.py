@@ -1,0 +1,62 @@
+"""``kr doctor``: what is wrong with the knowledge base, and its repair."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+
+if TYPE_CHECKING:
+    from kr.maintenance.findings import Finding
+
+_EPILOG = """\b
+Examples:
+  kr doctor
+  kr doctor --repair
+  kr doctor --format json
+"""
+_COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
+
+
+@click.command("doctor", epilog=_EPILOG)
+@click.option(
+    "--repair", is_flag=True, help="Do what the findings announce; nothing is ever deleted for good."
+)
+@common_options
+@click.pass_context
+def command(ctx: click.Context, /, *, repair: bool) -> int:
+    """Find what is wrong: database, indexes, reports, exports, leases, permissions, file system.
+
+    Each finding says what --repair would do. A repair loses nothing: rows go to the archive, a damaged
+    database is kept beside the new one. Exit status 1 while a problem remains.
+    """
+    from kr.maintenance import doctor
+
+    with open_app(ctx) as app:
+        patient = app.patient()
+        value = doctor.repair(patient, _announce) if repair else doctor.report(patient)
+        emit(value, common(ctx), view)
+    return 1 if value["problems"] else 0
+
+
+def _announce(finding: "Finding") -> None:
+    """Say what is about to be done, before it is done."""
+    click.echo(f"{finding.check}: {finding.subject}: {finding.message}. Now: {finding.repair}", err=True)
+
+
+def view(value: dict[str, Any]) -> str:
+    """Make the readable view: what was done, what is left, how many problems."""
+    lines = [
+        f"{click.style('repaired', fg='green')} {row['check']}: {row['subject']}\n  {row['done']}"
+        for row in value["repaired"]
+    ]
+    for row in value["findings"]:
+        severity = click.style(row["severity"], fg=_COLOURS[row["severity"]])
+        lines.append(f"{severity} {row['check']}: {row['subject']}\n  {row['message']}")
+        if row["repair"]:
+            lines.append(f"  --repair would: {row['repair']}")
+    number = value["problems"]
+    told = "no problem" if not number else f"{number} problem{'s' if number > 1 else ''}"
+    lines.append(click.style(f"{told} in {value['knowledge_base']}", bold=True))
+    return "\n".join(lines)

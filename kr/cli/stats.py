@@ -1,0 +1,149 @@
+"""``kr stats``: what the cache spares, costs and holds."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+
+_EPILOG = """\b
+Examples:
+  kr stats
+  kr stats --format json
+"""
+_BAR = 30
+_NAME = 30
+_MOST_ROWS = 12
+
+
+@click.command("stats", epilog=_EPILOG)
+@common_options
+@click.pass_context
+def command(ctx: click.Context) -> int:
+    """Count hits, saved calls and seconds, spending, source reliability, and what the index holds.
+
+    Saved seconds are the hits times the difference between the mean duration of a research that a source
+    answered and that of a hit; saved calls are the hits times the calls charged to such a research on average.
+    """
+    with open_app(ctx) as app:
+        emit(app.stats(), common(ctx), view)
+    return 0
+
+
+def view(value: dict[str, Any]) -> str:
+    """Make the readable view, 80 columns wide, with a bar beside what can be compared."""
+    requests, saved, index = value["requests"], value["saved"], value["index"]
+    archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
+    spared = f"{saved['calls']:g} calls, {_duration(saved['seconds'])}"
+    lines = [
+        _title("Requests"),
+        f"  {requests['research']} research, {requests['hits']} hits, {requests['misses']} misses",
+        _bar_line("hit rate", requests["hit_rate"] or 0.0, _percent(requests["hit_rate"])),
+        f"  saved: {spared} (measured on {saved['measured_researches']} researches)",
+    ]
+    lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
+    lines += _section("Hit rate by day", _rates(value["hit_rate_by_day"][-_MOST_ROWS:], "day"))
+    lines += _section(
+        f"Spending: {spending['charged']} calls for {spending['stories']} stories",
+        _spending(spending["by_story"], spending["max_calls_per_story"]),
+    )
+    lines += _section("Sources", _sources(value["sources"]))
+    lines += _section(
+        f"Index: {index['entries']} of {index['max_entries']} entries"
+        f"{''.join(f', {number} {name}' for name, number in index['by_status'].items())}"
+        f"; {archive['entries']} archived",
+        [],
+        always=True,
+    )
+    lines += _section("Entries by last access", _shares(index["by_age"])) if index["entries"] else []
+    lines += _section("Entries by framework", _shares(index["by_framework"]))
+    lines += _section(f"Lessons: {lessons['total']}", _lessons(lessons["by_phase"]), always=True)
+    return "\n".join(lines)
+
+
+def bar(share: float, width: int = _BAR) -> str:
+    """Draw a share of 0.0 to 1.0; anything above nothing shows."""
+    share = min(max(share, 0.0), 1.0)
+    filled = max(round(share * width), 1) if share > 0 else 0
+    return "█" * filled + "░" * (width - filled)
+
+
+def _title(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _section(title: str, rows: Iterable[str], *, always: bool = False) -> list[str]:
+    listed = list(rows)
+    if not listed and not always:
+        return []
+    shown = listed[:_MOST_ROWS]
+    more = len(listed) - len(shown)
+    return ["", _title(title), *shown, *([f"  … and {more} more: --format json lists them"] if more else [])]
+
+
+def _bar_line(name: str, share: float, told: str) -> str:
+    return f"  {_cut(name):<{_NAME}} {bar(share)} {told}"
+
+
+def _cut(name: str) -> str:
+    name = " ".join(name.split())
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+
+
+def _rates(rows: list[dict[str, Any]], key: str) -> list[str]:
+    return [
+        _bar_line(row[key], row["hit_rate"], f"{_percent(row['hit_rate'])} of {row['requests']}")
+        for row in rows
+    ]
+
+
+def _spending(rows: list[dict[str, Any]], limit: int) -> list[str]:
+    most = max([limit, *(row["charged"] for row in rows)], default=1) or 1
+    return [
+        _bar_line(
+            f"{row['story_key']} {row['session_id']}",
+            row["charged"] / most,
+            f"{row['charged']} of {limit}" + (f", {row['uncharged']} free" if row["uncharged"] else ""),
+        )
+        for row in rows
+    ]
+
+
+def _sources(rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for row in rows:
+        told = f"{_percent(row['success_rate'])} of {row['asked']}"
+        if row["mean_ms"] is not None:
+            told += f", {_duration(row['mean_ms'] / 1000)}"
+        lines.append(_bar_line(row["source"], row["success_rate"] or 0.0, told))
+        if row["circuit"] == "open":
+            paused = f"paused until {row['open_until']}: {row['last_error'] or 'it kept failing'}"
+            lines.append(f"    {click.style(paused, fg='yellow')}")
+    return lines
+
+
+def _shares(counted: dict[str, int]) -> list[str]:
+    most = max(counted.values(), default=0) or 1
+    return [_bar_line(name, number / most, str(number)) for name, number in counted.items()]
+
+
+def _lessons(rows: list[dict[str, Any]]) -> list[str]:
+    return [
+        f"  {row['phase']:<16} {row['lessons']:>4} lessons, given {row['injected']} times, "
+        f"recurred {row['recurred']}"
+        for row in rows
+    ]
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.0%}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"

@@ -1,0 +1,166 @@
+"""Checks of the database file itself: there, ours, sound, writable, on a local file system (SPEC 6.5)."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from kr.errors import StoreError
+from kr.maintenance.findings import Finding, Patient
+from kr.maintenance.rebuild import rebuild, remains, replace_damaged
+from kr.store.copies import keep_before_repair
+from kr.store.inspection import examine
+from kr.store.sqlite import network_file_system
+
+_MOST_SHOWN = 5
+
+
+def check_database(patient: Patient) -> Iterator[Finding]:
+    """A database that is deleted, damaged, of another version, or none of ours."""
+    found = patient.look
+    path = str(patient.database) if found.state != "unreadable" else "database"
+    if found.state == "absent":
+        yield from _absent(patient)
+    elif found.state == "corrupt":
+        yield Finding(
+            check="database",
+            severity="error",
+            subject=path,
+            message=f"is damaged: {found.message}. `kr db restore FILE` brings a backup back, if there is one",
+            repair="move it aside, and build a new one from its readable rows, the exports and the reports",
+            fix=lambda: replace_damaged(patient),
+        )
+    elif found.state == "older":
+        yield Finding(
+            check="database",
+            severity="information",
+            subject=path,
+            message=f"is of an older kr (schema {found.version}); the next use upgrades it",
+            repair="back it up and upgrade it",
+            fix=lambda: _upgrade(patient),
+        )
+    elif found.state == "newer":
+        yield _beyond_repair(path, f"{found.message}. Install that kr, or `kr db restore` an older backup")
+    elif found.state == "foreign":
+        yield _beyond_repair(path, f"{found.message}. Set KR_DATABASE_URL or --kb to another place")
+    elif found.state == "unreadable":
+        yield _beyond_repair(path, str(found.message))
+
+
+def _beyond_repair(path: str, message: str) -> Finding:
+    return Finding(check="database", severity="error", subject=path, message=message)
+
+
+def _absent(patient: Patient) -> Iterator[Finding]:
+    left = remains(patient)
+    if not left:
+        yield Finding(
+            check="database",
+            severity="information",
+            subject=str(patient.database),
+            message="there is no knowledge base yet; `kr init` or the first research makes it",
+        )
+        return
+    yield Finding(
+        check="database",
+        severity="error",
+        subject=str(patient.database),
+        message=f"there is no database, but there are {left}",
+        repair="make a new database from them",
+        fix=lambda: rebuild(patient),
+    )
+
+
+def _upgrade(patient: Patient) -> str:
+    with patient.store.write() as unit:
+        return f"upgraded, {unit.entries.count()} entries"
+
+
+def check_integrity(patient: Patient) -> Iterator[Finding]:
+    """Broken indexes, pages, references, tables or views."""
+    if patient.look.state not in {"current", "older"}:
+        return
+    health = examine(patient.database)
+    if not health.problems:
+        return
+    shown = "; ".join(health.problems[:_MOST_SHOWN])
+    more = len(health.problems) - _MOST_SHOWN
+    only_counters = all(problem.startswith("counters:") for problem in health.problems)
+    if only_counters:
+        repair, fix = "count the entries anew", lambda: _recount(patient)
+    elif health.only_indexes:
+        repair, fix = "back it up and build its indexes anew", lambda: _reindex(patient)
+    else:
+        repair = "move it aside, and build a new one from its readable rows, the exports and the reports"
+        fix = lambda: replace_damaged(patient)  # noqa: E731 - beside its text
+    yield Finding(
+        check="integrity",
+        severity="error",
+        subject=str(patient.database),
+        message=f"is not sound: {shown}{f'; and {more} more' if more > 0 else ''}",
+        repair=repair,
+        fix=fix,
+    )
+
+
+def _recount(patient: Patient) -> str:
+    with patient.store.write() as unit:
+        unit.upkeep.recount()
+        return f"{unit.entries.count()} entries"
+
+
+def _reindex(patient: Patient) -> str:
+    kept = keep_before_repair(patient.database)
+    with patient.store.write() as unit:
+        unit.upkeep.reindex()
+    return f"indexes built anew; the database as it was is {kept}"
+
+
+def check_network(patient: Patient) -> Iterator[Finding]:
+    """SQLite's locks don't hold on network file systems."""
+    if patient.look.state == "unreadable":
+        return
+    kind = network_file_system(patient.database.parent, patient.mounts)
+    if kind is not None:
+        yield Finding(
+            check="network_file_system",
+            severity="warning",
+            subject=str(patient.database),
+            message=f"is on a network file system ({kind}), where SQLite may corrupt it. Set "
+            "KR_DATABASE_URL=sqlite:////local/path/kr.db; reports may stay where they are",
+        )
+
+
+def check_permissions(patient: Patient) -> Iterator[Finding]:
+    """What kr must write and may not."""
+    for path in dict.fromkeys(_to_be_written(patient)):
+        if not os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0)):
+            yield Finding(
+                check="permissions",
+                severity="error",
+                subject=str(path),
+                message=f"may not be written by this user; `chmod u+w {path}`, or let its owner run kr",
+            )
+
+
+def _to_be_written(patient: Patient) -> Iterator[Path]:
+    base = patient.knowledge_base
+    yield _nearest(base)
+    try:
+        database = patient.database
+    except StoreError:
+        return
+    yield _nearest(database.parent)
+    beside = (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", ".lock")))
+    exports = (base / "index.yaml", base / "_archived-index.yaml", base / ".export.lock")
+    lessons = (base / "lessons", base / "lessons" / "_lessons-learned.md")
+    yield from (path for path in (*beside, *exports, *lessons) if path.exists())
+    frameworks = base / "frameworks"
+    if frameworks.is_dir():
+        yield frameworks
+        if os.access(frameworks, os.R_OK):
+            yield from sorted(path for path in frameworks.iterdir() if path.is_dir())
+
+
+def _nearest(folder: Path) -> Path:
+    """A folder, or the first one above it that is there: it would be made in that."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())

@@ -1,0 +1,88 @@
+"""``kr doctor``: every check, then what they announced, one by one (SPEC 6.5)."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kr.errors import KrError
+from kr.maintenance import content_checks, database_checks
+from kr.maintenance.findings import Finding, Patient
+
+Check = Callable[[Patient], Iterator[Finding]]
+
+CHECKS: tuple[Check, ...] = (
+    database_checks.check_network,
+    database_checks.check_permissions,
+    database_checks.check_database,
+    database_checks.check_integrity,
+    content_checks.check_expired,
+    content_checks.check_dangling,
+    content_checks.check_orphans,
+    content_checks.check_export,
+    content_checks.check_circuits,
+)
+"""In the order in which they repair: a row must be right before it is exported."""
+
+_MOST_ROUNDS = 6
+
+
+def examine(patient: Patient) -> list[Finding]:
+    """Run every check; nothing is changed. A check that the database stops is a finding itself."""
+    patient.forget()
+    findings: list[Finding] = []
+    for check in CHECKS:
+        try:
+            findings += check(patient)
+        except KrError as error:
+            name = check.__name__.removeprefix("check_")
+            findings.append(Finding(check=name, severity="error", subject=name, message=str(error)))
+    return findings
+
+
+def report(patient: Patient) -> dict[str, Any]:
+    """Say what is wrong: ``{knowledge_base, problems, findings, repaired}``."""
+    return _result(patient, examine(patient), [])
+
+
+def repair(patient: Patient, announce: Callable[[Finding], None]) -> dict[str, Any]:
+    """Do what the findings announce, each once, and look again until nothing more can be done.
+
+    ``announce`` hears of each before it is done. Returns as ``report``, with ``repaired``: the findings that
+    were acted on, with ``done``.
+    """
+    repaired: list[dict[str, Any]] = []
+    tried: set[tuple[str, str]] = set()
+    findings = examine(patient)
+    for _ in range(_MOST_ROUNDS):
+        finding = next((it for it in findings if it.fix and (it.check, it.subject) not in tried), None)
+        if finding is None:
+            break
+        for due in _of_one_check(findings, finding, tried):
+            tried.add((due.check, due.subject))
+            announce(due)
+            repaired.append(due.plain() | {"done": _do(due)})
+        findings = examine(patient)
+    return _result(patient, findings, repaired)
+
+
+def _of_one_check(findings: list[Finding], first: Finding, tried: set[tuple[str, str]]) -> list[Finding]:
+    """Take what one check found together; what other checks found may be another thing afterwards."""
+    same = [it for it in findings if it.fix and it.check == first.check]
+    return [it for it in same if (it.check, it.subject) not in tried]
+
+
+def _do(finding: Finding) -> str:
+    if finding.fix is None:
+        raise AssertionError("only findings with a fix are repaired")
+    try:
+        return finding.fix()
+    except KrError as error:
+        return f"failed: {error}"
+
+
+def _result(patient: Patient, findings: list[Finding], repaired: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "knowledge_base": str(patient.knowledge_base),
+        "problems": sum(finding.is_problem for finding in findings),
+        "findings": [finding.plain() for finding in findings],
+        "repaired": repaired,
+    }
