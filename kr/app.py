@@ -6,7 +6,7 @@
 import logging
 import os
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
 from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
-from kr.errors import ConfigError, InvalidRequest, StoreError
+from kr.errors import ConfigError, InvalidRequest, KrError, StoreError
 from kr.settings import Settings, load_settings
 from kr.store.rows import RequestRow
 from kr.store.store import Store
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from kr.maintenance.findings import Patient
     from kr.research.chain import Progress
     from kr.research.pipeline import Researcher
+    from kr.transfer.import_yaml import Imported
+    from kr.transfer.import_yaml import Progress as ImportProgress
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +70,7 @@ class App:
         self._cwd = cwd
         self._progress = progress
         self._clock = clock
+        self._is_index_taken = False
 
     def __enter__(self) -> Self:
         return self
@@ -256,6 +259,7 @@ class App:
         """Index, archive and history, to look through and to change by hand (SPEC 6.3)."""
         from kr.composition import build_catalog
 
+        self.import_on_first_use()
         return build_catalog(self.settings, self.store, clock=self._clock)
 
     def versions(
@@ -296,6 +300,45 @@ class App:
         found = self.catalog.needs(self._cwd / (project or "."))
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
 
+    def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
+        """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""
+        from kr.transfer.export import export_yaml
+
+        self.import_on_first_use()
+        folder = self.settings.knowledge_base if output is None else self._cwd / output
+        return export_yaml(self.store, folder).plain()
+
+    def import_yaml(self, sources: Sequence[Path], *, progress: "ImportProgress | None" = None) -> "Imported":
+        """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
+        from kr.transfer.export import export_yaml
+        from kr.transfer.import_yaml import import_yaml
+
+        self.import_on_first_use()
+        base = self.settings.knowledge_base
+        paths = [self._cwd / source for source in sources]
+        result = import_yaml(self.store, base, paths, now=self._clock(), progress=progress)
+        if result.has_changed and self.settings.knowledge_research.auto_export:
+            try:
+                export_yaml(self.store, base)
+            except KrError as error:
+                result.warnings.append(f"export failed: {error}")
+        return result
+
+    def import_on_first_use(self) -> None:
+        """Take in an ``index.yaml`` that stands beside an empty database, before its first use (SPEC 6.2).
+
+        Looked for until it went well once; a database that can't serve is told by whoever needs it.
+        """
+        if self._is_index_taken:
+            return
+        from kr.transfer.first_use import import_on_first_use
+
+        try:
+            import_on_first_use(self.store, self.settings.knowledge_base, now=self._clock())
+            self._is_index_taken = True
+        except StoreError as error:
+            logger.debug("%s", error)
+
     def _handle(
         self, data: Mapping[str, Any], *, include_report: bool, query: str = "", framework: str = ""
     ) -> Envelope:
@@ -308,6 +351,7 @@ class App:
         if not self.settings.knowledge_research.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED))
         if isinstance(parsed.request, ResearchRequest):
+            self.import_on_first_use()
             return self._researcher().research(parsed.request, include_report=include_report)
         return self._inject(parsed.request, query, framework)
 

@@ -52,7 +52,7 @@ def read_document(data: bytes, *, limit: int = LIMIT, depth: int = DEPTH) -> Doc
     if len(data) > limit:
         _refuse(f"the request is larger than {limit} bytes")
     text = _decode(data)
-    doubles = _Doubles()
+    doubles = Doubles()
     tree, json_problem = _read_json(text, depth, doubles)
     if tree is None:
         tree = _read_yaml(text, depth, doubles, json_problem)
@@ -98,7 +98,7 @@ def _at(line: int, column: int) -> str:
 
 
 @dataclass(slots=True)
-class _Doubles:
+class Doubles:
     """The keys that were given more than once."""
 
     paths: dict[str, None] = field(default_factory=dict)
@@ -120,7 +120,7 @@ class _Pairs(list[tuple[str, object]]):
     """A JSON object as it was written, double keys included."""
 
 
-def _read_json(text: str, depth: int, doubles: _Doubles) -> tuple[Tree, str | None]:
+def _read_json(text: str, depth: int, doubles: Doubles) -> tuple[Tree, str | None]:
     """Return the tree, or None and what the JSON reader minded (None when the text does not look like JSON)."""
     body = text.lstrip(" \t\r\n")
     if not body.startswith("{") or _is_deeper(body, depth):
@@ -147,7 +147,7 @@ def _is_deeper(body: str, depth: int) -> bool:
     return False
 
 
-def _from_json(value: object, path: KeyPath, doubles: _Doubles) -> Tree:
+def _from_json(value: object, path: KeyPath, doubles: Doubles) -> Tree:
     if isinstance(value, _Pairs):
         mapping: dict[str, Tree] = {}
         for key, item in value:
@@ -169,7 +169,7 @@ def _checked(text: str, path: KeyPath) -> str:
     return text
 
 
-def _read_yaml(text: str, depth: int, doubles: _Doubles, json_problem: str | None) -> Tree:
+def _read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
     import yaml
 
     if bad := _UNPRINTABLE.search(text):
@@ -213,41 +213,52 @@ class _Frame:
         self.step = len(self.container) if isinstance(self.container, list) else None
 
 
-def _build(events: "Iterable[yaml.Event]", depth: int, doubles: _Doubles) -> Tree:
+def _build(events: "Iterable[yaml.Event]", depth: int, doubles: Doubles) -> Tree:
     """One document's tree from its events: no recursion, so that depth is refused before it can hurt."""
     import yaml
 
-    builder = _Builder(depth, doubles)
+    builder = TreeBuilder(depth, doubles)
     documents = 0
     for event in events:
-        mark = event.start_mark
-        place = _at(mark.line, mark.column) if mark else "somewhere"
-        match event:
-            case yaml.DocumentStartEvent():
-                documents += 1
-                if documents > 1:
-                    _refuse(f"{place}: a request is one document, and a second one begins here")
-            case yaml.AliasEvent():
-                _refuse(
-                    f"{place}: aliases (*{_show_key(event.anchor or '')}) are not allowed", builder.path()
-                )
-            case yaml.ScalarEvent():
-                builder.scalar(event, place)
-            case yaml.MappingStartEvent():
-                builder.open({}, event.tag, place)
-            case yaml.SequenceStartEvent():
-                builder.open([], event.tag, place)
-            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
-                builder.close()
+        if isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                _refuse(f"{_place(event)}: a request is one document, and a second one begins here")
+        else:
+            builder.feed(event)
     return builder.root
 
 
+def _place(event: "yaml.Event") -> str:
+    mark = event.start_mark
+    return _at(mark.line, mark.column) if mark else "somewhere"
+
+
 @dataclass(slots=True)
-class _Builder:
+class TreeBuilder:
+    """Makes nested text of YAML events, fed one by one. Raises ``InvalidRequest`` for what is not allowed."""
+
     depth: int
-    doubles: _Doubles
+    doubles: Doubles
     frames: list[_Frame] = field(default_factory=list)
     root: Tree = None
+
+    def feed(self, event: "yaml.Event") -> None:
+        """Take the next event; those of streams and documents say nothing here."""
+        import yaml
+
+        match event:
+            case yaml.ScalarEvent():
+                self.scalar(event, _place(event))
+            case yaml.AliasEvent():
+                message = f"{_place(event)}: aliases (*{_show_key(event.anchor or '')}) are not allowed"
+                _refuse(message, self.path())
+            case yaml.MappingStartEvent():
+                self.open({}, event.tag, _place(event))
+            case yaml.SequenceStartEvent():
+                self.open([], event.tag, _place(event))
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self.close()
 
     def path(self) -> KeyPath:
         return tuple(frame.step for frame in self.frames if frame.step is not None)

@@ -15,6 +15,7 @@
     ├── EntryConflict        an entry can't be changed as things stand; says what would go
     ├── ReportUnwritable     a report file can't be written
     ├── ExportFailed         a YAML file can't be written
+    ├── IndexUnreadable      a file that is to be imported is no index at all
     └── SourceFailure        a research source gave no answer
         └── SourceTimeout    it gave none in time
 
@@ -121,6 +122,13 @@ class ExportFailed(KrError):
     """A YAML file can't be written. The message names the path and the system's reason."""
 
     code = "export_failed"
+
+
+class IndexUnreadable(KrError):
+    """A file that is to be imported can't be read, or is no index at all. The message says why."""
+
+    code = "index_unreadable"
+    http_status = 422
 
 
 class SourceFailure(KrError):

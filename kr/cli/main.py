@@ -35,6 +35,8 @@ COMMANDS = (
     Listed("versions", "Look after the knowledge", "List the frameworks and versions that a project uses."),
     Listed("warm", "Look after the knowledge", "List, and research, what the cache lacks for a project."),
     Listed("explain", "Ask", "Tell which entries a question was held against, and why one answers or none."),
+    Listed("export-yaml", "Look after the knowledge", "Write index and archive as YAML files."),
+    Listed("import-yaml", "Look after the knowledge", "Take an existing file-based knowledge base in."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
     Listed("stats", "Set up and look after", "Count what the cache spares, costs and holds."),
     Listed("doctor", "Set up and look after", "Find what is wrong with the knowledge base, and repair it."),

@@ -161,6 +161,31 @@ class Replacement:
         except OSError as exc:
             raise _unwritable(self._shown, exc) from exc
 
+    def create(self, content: bytes) -> bool:
+        """Put a file where none stands, whole or not at all; False where one does. It is not synced.
+
+        Raises ``ReportUnwritable``.
+        """
+        staged = _STAGED + uuid.uuid4().hex
+        new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        try:
+            with os.fdopen(os.open(staged, new, 0o666, dir_fd=self._base), "wb") as file:
+                file.write(content)
+            try:
+                self._link(staged, content)
+            finally:
+                os.unlink(staged, dir_fd=self._base)
+        except FileExistsError:
+            return False
+        except OSError as exc:
+            raise _unwritable(self._shown, exc) from exc
+        return True
+
+    def remove(self) -> None:
+        """Take away what ``create`` put there."""
+        with suppress(OSError):
+            os.unlink(self._name, dir_fd=self._folder)
+
     def roll_back(self) -> None:
         """Bring the old file back, or none where none was. Raises ``ReportUnwritable``."""
         folder = self._folder
@@ -185,6 +210,16 @@ class Replacement:
         for folder in (*self._made_in, self._folder):
             with suppress(OSError):
                 os.fsync(folder)
+
+    def _link(self, staged: str, content: bytes) -> None:
+        try:
+            os.link(staged, self._name, src_dir_fd=self._base, dst_dir_fd=self._folder, follow_symlinks=False)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            with os.fdopen(os.open(self._name, new, 0o666, dir_fd=self._folder), "wb") as file:
+                file.write(content)
 
     def _keep_old(self, undo: str) -> None:
         try:

@@ -1,15 +1,20 @@
 """Writes ``index.yaml`` and ``_archived-index.yaml`` beside the reports (SPEC 3.8 and 6.1)."""
 
 import hashlib
+import logging
 import os
 import uuid
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from kr.errors import ExportFailed
+from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.transfer.index_yaml import render_archive, render_index
+
+log = logging.getLogger(__name__)
 
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
@@ -19,8 +24,25 @@ _WAIT_SECONDS = 60.0
 _KEPT_HASHES = 2
 
 
-def export_yaml(store: Store, folder: Path) -> tuple[Path, Path]:
-    """Write both files into ``folder`` and return their paths.
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """How many entries and archived rows were written, and to which files."""
+
+    entries: int
+    archived: int
+    files: tuple[Path, Path]
+
+    def plain(self) -> dict[str, Any]:
+        """Return the answer of the command."""
+        return {
+            "entries": self.entries,
+            "archived": self.archived,
+            "files": [str(file) for file in self.files],
+        }
+
+
+def export_yaml(store: Store, folder: Path) -> Exported:
+    """Write both files into ``folder``, which is made if absent.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
     the one that stays. A file that kr did not write is kept as a copy beside it first. Raises
@@ -32,9 +54,11 @@ def export_yaml(store: Store, folder: Path) -> tuple[Path, Path]:
         raise ExportFailed(f"{folder}: {error.strerror}") from error
     with exclusive(folder / _LOCK, timeout=_WAIT_SECONDS):
         with store.read() as unit:
-            index = render_index(unit.entries.all())
-            archive = render_archive((a.entry, a.archived_at, a.reason) for a in unit.archive.all())
-        return _put(store, folder / INDEX, index), _put(store, folder / ARCHIVE, archive)
+            entries, archived = unit.entries.all(), unit.archive.all()
+        index = _put(store, folder / INDEX, render_index(entries))
+        rows = ((row.entry, row.archived_at, row.reason) for row in archived)
+        archive = _put(store, folder / ARCHIVE, render_archive(rows))
+    return Exported(len(entries), len(archived), (index, archive))
 
 
 def _put(store: Store, path: Path, text: str) -> Path:
@@ -68,8 +92,12 @@ def _known(store: Store, path: Path) -> list[str]:
 
 
 def _remember(store: Store, path: Path, hashes: list[str]) -> None:
-    with store.write() as unit:
-        unit.meta.put(_key(path), " ".join(hashes[:_KEPT_HASHES]))
+    try:
+        with store.write() as unit:
+            unit.meta.put(_key(path), " ".join(hashes[:_KEPT_HASHES]))
+    except StoreUnwritable as error:
+        # A database that can only be read is exported all the same; next time this file gets a copy.
+        log.debug("%s", error)
 
 
 def _keep_copy(path: Path, content: bytes) -> None:

@@ -1,0 +1,41 @@
+"""``kr export-yaml``: index and archive as YAML, for people and older tools."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+
+_EPILOG = """\b
+Examples:
+  kr export-yaml
+  kr export-yaml --output backup/
+"""
+
+
+@click.command("export-yaml", epilog=_EPILOG)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder to write to. Default: the knowledge base.",
+)
+@common_options
+@click.pass_context
+def command(ctx: click.Context, output: Path | None) -> int:
+    """Write index.yaml and _archived-index.yaml.
+
+    The same state gives the same bytes. A file that kr did not write is kept beside it as .bak first. The reports
+    are not copied: they are Markdown files in the knowledge base already.
+    """
+    with open_app(ctx) as app:
+        emit(app.export_yaml(output), common(ctx), view)
+    return 0
+
+
+def view(value: dict[str, Any]) -> str:
+    """Make the readable view: how much was written, and where."""
+    index, archive = value["files"]
+    return f"{value['entries']} entries   {index}\n{value['archived']} archived  {archive}"

@@ -1,0 +1,76 @@
+"""``kr import-yaml``: an existing file-based knowledge base is taken in."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kr.cli.options import common, common_options, open_app
+from kr.cli.render import emit
+
+if TYPE_CHECKING:
+    from kr.transfer.import_yaml import Progress
+
+_EPILOG = """\b
+Examples:
+  kr import-yaml ../old-project/_bmad-output/knowledge-base
+  kr import-yaml index.yaml _archived-index.yaml
+"""
+
+
+@click.command("import-yaml", epilog=_EPILOG)
+@click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@common_options
+@click.pass_context
+def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
+    """Take index.yaml and _archived-index.yaml in, from folders or as single files.
+
+    Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
+    already is updated when the imported one was accessed later; importing twice changes nothing. Bad items are
+    named on standard error with file and line, and skipped. Archived items go to the archive, with the reason
+    `manual` where none is told. The exit status is 1 only when a file can't be read at all.
+    """
+    with open_app(ctx) as app:
+        with _progress() as progress:
+            result = app.import_yaml(sources, progress=progress)
+        for line in result.warnings:
+            click.echo(f"{click.style('warning:', fg='yellow')} {_plain(line)}", err=True)
+        for item in result.refused:
+            click.echo(f"{click.style('refused:', fg='yellow')} {_plain(str(item))}", err=True)
+        for file in result.unreadable:
+            click.echo(f"{click.style('error:', fg='red')} {_plain(str(file))}", err=True)
+        if result.missing_reports:
+            note = f"{result.missing_reports} entries name a report that is missing; a look-up removes them"
+            click.echo(f"{click.style('warning:', fg='yellow')} {note}", err=True)
+        emit(result.plain(), common(ctx), view)
+    return 1 if result.unreadable else 0
+
+
+@contextmanager
+def _progress() -> "Iterator[Progress | None]":
+    """Give what draws a bar on standard error; nothing when nobody watches."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    with click.progressbar(length=1000, label="importing", file=sys.stderr, show_pos=False) as bar:
+
+        def show(done: int, total: int) -> None:
+            bar.update(max(0, 1000 * done // max(total, 1) - bar.pos))
+
+        yield show
+        bar.update(1000 - bar.pos)
+
+
+def _plain(line: str) -> str:
+    return "".join(char if char.isprintable() else "\ufffd" for char in line)
+
+
+def view(value: dict[str, Any]) -> str:
+    """Make the readable view: the counts in a line each, zeros left out."""
+    names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
+    lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
+    lines.append(f"{value['index_count']:>7}  entries now")
+    return "\n".join(lines)

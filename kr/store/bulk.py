@@ -1,0 +1,293 @@
+"""Taking in many entries that others wrote: each finds its place, and nothing that is here is lost (SPEC 6.2).
+
+One batch is one transaction. An entry is known again by its id; the newer ``last_accessed`` wins, also
+against the archive, so that what the guard archived doesn't come back with every import.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from kr.errors import ReportUnwritable
+from kr.rules import naming
+from kr.store import times
+from kr.store.claims import Claim, Claims, Pair, pair_of
+from kr.store.database import Database, Transaction
+from kr.store.entries import to_entry, to_values
+from kr.store.hashing import digest
+from kr.store.incoming import Incoming, Outcome
+from kr.store.reports import ReportFiles
+from kr.store.schema import archived_entries, entries, report_texts
+from kr.store.unit import Unit
+from kr.values import Entry
+
+_MAX_SUFFIX = 9
+
+
+def take_in(
+    database: Database, files: ReportFiles, batch: Sequence[Incoming], *, now: datetime
+) -> list[Outcome]:
+    """Place a batch, of some hundreds at most; one outcome for each, in order.
+
+    Raises a ``StoreError``; rows and files are then as they were.
+    """
+    with database.write() as transaction:
+        files.sweep()
+        unit = Unit(transaction.connection)
+        unit.entries.fill_keys()
+        intake = _Intake(transaction, unit, files, now)
+        intake.prepare(batch)
+        outcomes = [intake.take(incoming) for incoming in batch]
+        intake.flush()
+    return outcomes
+
+
+class _NoPlace(Exception):
+    """No path is left for an entry; the message is a clause that says why."""
+
+
+class _Intake:
+    """One batch in its transaction. Rows are collected, and written at the end."""
+
+    def __init__(self, transaction: Transaction, unit: Unit, files: ReportFiles, now: datetime) -> None:
+        self._transaction = transaction
+        self._connection = transaction.connection
+        self._unit = unit
+        self._files = files
+        self._now = now
+        self._claims = Claims(self._connection)
+        self._stored: dict[str, Entry] = {}
+        self._put: dict[str, Entry] = {}
+        self._pairs: dict[Pair, str] = {}
+        self._archived: list[dict[str, object]] = []
+        self._texts: dict[str, bytes] = {}
+
+    def prepare(self, batch: Sequence[Incoming]) -> None:
+        """Look everything up at once that the batch will ask for."""
+        names = [naming.base_name(item.framework, item.topic) for item in batch if item.id is None]
+        ids = [item.id for item in batch if item.id is not None] + [name.id for name in names]
+        self._claims.load(ids, [item.path for item in batch])
+        rows = self._connection.execute(sa.select(entries).where(entries.c.id.in_(ids)))
+        self._stored = {row.id: to_entry(row) for row in rows}
+
+    def take(self, item: Incoming) -> Outcome:
+        """Place one entry."""
+        pair = pair_of(item.framework, item.topic)
+        try:
+            if item.departure is not None:
+                return self._archive(item, pair)
+            return self._enter(item, pair)
+        except _NoPlace as problem:
+            return Outcome("refused", str(problem))
+
+    def flush(self) -> None:
+        """Write the rows."""
+        self._write_texts()
+        new = [entry for entry in self._put.values() if entry.id not in self._stored]
+        if new:
+            self._connection.execute(
+                sa.insert(entries), [{"id": entry.id, **to_values(entry)} for entry in new]
+            )
+        for entry in self._put.values():
+            if entry.id in self._stored:
+                self._unit.entries.put(entry)
+        if self._archived:
+            self._connection.execute(sa.insert(archived_entries), self._archived)
+
+    def _enter(self, item: Incoming, pair: Pair) -> Outcome:
+        entry_id = self._identify(item, pair)
+        live = self._live(entry_id)
+        if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
+            return Outcome("unchanged")
+        path = self._place(item, pair, live)
+        entry = self._entry(item, entry_id, path, live)
+        if live is not None and live.sha256 != entry.sha256:
+            on_disk = self._files.read(live.path) if path != live.path else None
+            self._write_texts()
+            self._unit.revisions.replace(entry, live, on_disk, self._now)
+        self._put[entry_id] = entry
+        self._pairs[pair] = entry_id
+        self._claims.add(Claim(entry_id, path, pair, is_live=True, last_accessed=entry.last_accessed))
+        return Outcome("imported" if live is None else "updated")
+
+    def _archive(self, item: Incoming, pair: Pair) -> Outcome:
+        if item.departure is None:
+            raise AssertionError("only an archived entry comes here")
+        entry_id = self._identify(item, pair)
+        if any(_is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
+            return Outcome("unchanged")
+        entry = self._entry(item, entry_id, self._place(item, pair, None), None)
+        at = _stored(item.departure.at) or times.to_text(self._now)
+        self._archived.append(
+            {
+                "id": entry.id,
+                **to_values(entry),
+                "status": "archived",
+                "prior_status": entry.status,
+                "archived_at": at,
+                "reason": item.departure.reason,
+            }
+        )
+        claim = Claim(
+            entry_id,
+            entry.path,
+            pair,
+            last_accessed=entry.last_accessed,
+            archived_at=at,
+            framework_version=entry.framework_version,
+        )
+        self._claims.add(claim)
+        return Outcome("archived")
+
+    def _identify(self, item: Incoming, pair: Pair) -> str:
+        """Return the id that the entry has here, or may take: no other framework or topic holds it."""
+        if item.id is None:
+            same = self._of_pair(pair)
+            if same is not None:
+                return same
+        for entry_id in self._ids(item):
+            if all(claim.pair == pair for claim in self._claims.of_id(entry_id)):
+                return entry_id
+        raise _NoPlace("id: every id for it is held by other entries")
+
+    def _ids(self, item: Incoming) -> Iterator[str]:
+        yield item.id or naming.base_name(item.framework, item.topic).id
+        suffixed = naming.suffixed_name(item.framework, item.topic).id
+        yield suffixed
+        yield from (f"{suffixed}-{number}" for number in range(2, _MAX_SUFFIX + 1))
+
+    def _of_pair(self, pair: Pair) -> str | None:
+        """Return the id of the live entry of a pair, placed in this batch or earlier."""
+        if pair in self._pairs:
+            return self._pairs[pair]
+        found = self._connection.execute(
+            sa.select(entries.c.id)
+            .where(entries.c.framework_key == pair[0], entries.c.topic_key == pair[1])
+            .order_by(entries.c.last_accessed.desc(), entries.c.id.desc())
+            .limit(1)
+        )
+        return found.scalar_one_or_none()
+
+    def _live(self, entry_id: str) -> Entry | None:
+        if entry_id in self._put:
+            return self._put[entry_id]
+        if entry_id not in self._stored and any(claim.is_live for claim in self._claims.of_id(entry_id)):
+            entry = self._unit.entries.get(entry_id)
+            if entry is not None:
+                self._stored[entry_id] = entry
+        return self._stored.get(entry_id)
+
+    def _accesses(self, entry_id: str) -> list[str]:
+        claims = self._claims.of_id(entry_id)
+        live = [claim.last_accessed for claim in claims if claim.is_live]
+        return live or [claim.last_accessed for claim in claims if claim.archived_at]
+
+    def _place(self, item: Incoming, pair: Pair, live: Entry | None) -> str:
+        """Return the path of the entry's report, copied there where it isn't yet."""
+        holder = next((claim for claim in self._claims.of_path(item.path) if claim.pair != pair), None)
+        if item.text is None:
+            if live is not None and live.path != item.path:
+                raise _NoPlace(f"path: there is no report at it, and {live.id} has one here")
+            self._require_free(holder)
+            return item.path
+        if item.text.is_here and holder is None:
+            return item.path
+        if not item.text.is_theirs:
+            self._require_free(holder)
+        problem = "path: every name for its report is taken"
+        for path in self._paths(item, live):
+            if any(claim.pair != pair for claim in self._claims.of_path(path)):
+                continue
+            try:
+                if self._copy(path, item.text.content):
+                    return path
+            except ReportUnwritable as error:
+                problem = str(error)
+        raise _NoPlace(problem)
+
+    @staticmethod
+    def _require_free(holder: Claim | None) -> None:
+        if holder is not None:
+            raise _NoPlace(f"path: it is that of {holder.id}, and there is no report to copy")
+
+    def _paths(self, item: Incoming, live: Entry | None) -> Iterator[str]:
+        yield item.path
+        if live is not None and live.path != item.path:
+            yield live.path
+        suffixed = naming.suffixed_name(item.framework, item.topic).path
+        yield suffixed
+        stem = suffixed.removesuffix(".md")
+        yield from (f"{stem}-{number}.md" for number in range(2, _MAX_SUFFIX + 1))
+
+    def _copy(self, path: str, content: bytes) -> bool:
+        """Make sure that this very text stands at a path; False when something else does."""
+        with self._files.replacement(path) as target:
+            if target.create(content):
+                self._transaction.compensations.append(lambda: self._take_back(path))
+                return True
+            return target.current() == content
+
+    def _take_back(self, path: str) -> None:
+        """Remove a copy, unless what went wrong (a signal, say) struck after the commit."""
+        for table in (entries, archived_entries):
+            if self._connection.execute(sa.select(table.c.id).where(table.c.path == path).limit(1)).first():
+                return
+        self._connection.rollback()
+        with self._files.replacement(path) as target:
+            target.remove()
+
+    def _entry(self, item: Incoming, entry_id: str, path: str, live: Entry | None) -> Entry:
+        now = times.to_text(self._now)
+        text = item.text
+        sha256 = None
+        if text is not None:
+            sha256 = digest(text.content)
+            self._texts[sha256] = text.content
+        kept = live if live is not None and (text is None or sha256 == live.sha256) else None
+        origin = kept.origin if kept else text.origin if text else "researched"
+        return Entry(
+            id=entry_id,
+            framework=item.framework,
+            framework_version=item.framework_version or (live.framework_version if live else "unknown"),
+            topic=item.topic,
+            tags=item.tags if item.tags is not None else live.tags if live else (),
+            path=path,
+            created=_stored(item.created) or (live.created if live else now),
+            last_accessed=_stored(item.last_accessed) or now,
+            status=item.status if origin in {"researched", "installed"} else "stale",
+            confidence=kept.confidence if kept else text.confidence if text else "low",
+            sha256=sha256 or (live.sha256 if live else None),
+            researched_at=kept.researched_at if kept else text.researched_at if text else None,
+            fresh_until=kept.fresh_until if kept else text.fresh_until if text else None,
+            origin=origin,
+        )
+
+    def _write_texts(self) -> None:
+        if not self._texts:
+            return
+        known = sa.select(report_texts.c.sha256).where(report_texts.c.sha256.in_(self._texts))
+        for sha256 in self._connection.execute(known).scalars().all():
+            del self._texts[sha256]
+        if self._texts:
+            rows = [{"sha256": sha256, "content": content} for sha256, content in self._texts.items()]
+            self._connection.execute(sa.insert(report_texts), rows)
+            self._texts.clear()
+
+
+def _stored(time: str | None) -> str | None:
+    """Return a time in stored form; a bare date is its midnight."""
+    return None if time is None else times.to_text(times.from_text(time))
+
+
+def _is_newer(told: str | None, known: str) -> bool:
+    """Tell whether an access is later than the known one. A date alone compares as a date; none tells nothing."""
+    return told is not None and told > known[: len(told)]
+
+
+def _is_same(item: Incoming, claim: Claim) -> bool:
+    """Tell whether an archived row is the item: by when it was archived, else by all that it tells."""
+    if item.departure is not None and item.departure.at is not None:
+        return claim.archived_at == _stored(item.departure.at)
+    is_accessed_then = item.last_accessed is None or claim.last_accessed.startswith(item.last_accessed)
+    return is_accessed_then and claim.framework_version == (item.framework_version or "unknown")

@@ -1,0 +1,49 @@
+"""An ``index.yaml`` that stands beside an empty database is imported by itself, once (SPEC 6.2)."""
+
+import logging
+from datetime import datetime
+from pathlib import Path
+
+from kr.store.lock import exclusive
+from kr.store.store import Store
+from kr.store.times import to_text
+from kr.transfer.export import INDEX
+
+log = logging.getLogger(__name__)
+
+_DONE = "first_import"
+_LOCK = ".import.lock"
+_WAIT_SECONDS = 60.0
+_SHOWN = 20
+
+
+def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) -> bool:
+    """Import the index that is there already, and tell whether that was done now.
+
+    Parallel first users queue at a lock, and one of them imports. A broken index is a warning (seed 000, error
+    row 4), and is tried again until there are entries. Raises a ``StoreError``.
+    """
+    if not (knowledge_base / INDEX).is_file() or not _is_first_use(store):
+        return False
+    from kr.transfer.import_yaml import import_yaml
+
+    with exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+        if not _is_first_use(store):
+            return False
+        result = import_yaml(store, knowledge_base, [knowledge_base], now=now)
+        told = [*map(str, result.unreadable), *map(str, result.refused), *result.warnings]
+        for line in told[:_SHOWN]:
+            log.warning("%s", line)
+        if len(told) > _SHOWN:
+            log.warning("%s: %d more warnings", knowledge_base / INDEX, len(told) - _SHOWN)
+        if result.unreadable and not result.has_changed:
+            return False
+        with store.write() as unit:
+            unit.meta.put(_DONE, to_text(now))
+        log.info("%s: imported %d entries", knowledge_base / INDEX, result.counts["imported"])
+    return True
+
+
+def _is_first_use(store: Store) -> bool:
+    with store.read() as unit:
+        return unit.entries.count() == 0 and unit.meta.get(_DONE) is None

@@ -1,0 +1,269 @@
+"""Takes an existing file-based knowledge base in (SPEC 6.2).
+
+Item by item: a bad one is named and skipped. What an index doesn't tell is taken from the report's own header.
+A report that is missing is no reason to refuse its entry: a look-up removes such entries (seed 000, row 5).
+"""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from kr.errors import IndexUnreadable
+from kr.rules.freshness import parse_time
+from kr.rules.restoring import fresh_until, origin_of
+from kr.rules.template import read_confidence, read_date
+from kr.store.incoming import Incoming, ReportText
+from kr.store.store import Store
+from kr.store.times import to_text
+from kr.transfer.export import ARCHIVE, INDEX
+from kr.transfer.items import BadItem, Told, check_item
+from kr.transfer.read_index import LIMIT, Bad, Item, read_items
+
+Progress = Callable[[int, int], None]
+"""Called now and then with the number of lines that are done, and of all lines."""
+
+_BATCH = 500
+_BATCH_BYTES = 32 * 1024 * 1024
+_MAX_REPORT_BYTES = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """An item that was not taken in. ``line`` counts from 1."""
+
+    file: str
+    line: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}: {self.reason}"
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A file that could not be read at all."""
+
+    file: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.message}"
+
+
+@dataclass(slots=True)
+class Imported:
+    """What became of all items. ``warnings`` are sentences for a person."""
+
+    counts: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys(("imported", "updated", "unchanged", "archived"), 0)
+    )
+    refused: list[Refused] = field(default_factory=list)
+    unreadable: list[Unreadable] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    missing_reports: int = 0
+    auto_archived: int = 0
+    lru_evicted: int = 0
+    index_count: int = 0
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the index or the archive is another than before."""
+        taken = sum(self.counts[name] for name in ("imported", "updated", "archived"))
+        return bool(taken or self.auto_archived or self.lru_evicted)
+
+    def plain(self) -> dict[str, Any]:
+        """Return the answer of the command: counts, then what was refused and why."""
+        return {
+            **self.counts,
+            "refused": len(self.refused),
+            "missing_reports": self.missing_reports,
+            "auto_archived": self.auto_archived,
+            "lru_evicted": self.lru_evicted,
+            "index_count": self.index_count,
+            "refused_items": [asdict(item) for item in self.refused],
+            "errors": [asdict(file) for file in self.unreadable],
+        }
+
+
+def import_yaml(
+    store: Store,
+    knowledge_base: Path,
+    sources: Sequence[Path],
+    *,
+    now: datetime,
+    progress: Progress | None = None,
+) -> Imported:
+    """Import folders (both files of each) and single index files; the guard runs at the end.
+
+    Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
+    """
+    result = Imported()
+    files = list(_files(sources, result))
+    # Live entries first: what is live and archived at once must not be taken for archived alone.
+    for file in sorted(files, key=lambda file: file.name == ARCHIVE):
+        try:
+            _Import(store, knowledge_base, file, result, now).run(progress)
+        except IndexUnreadable as error:
+            result.unreadable.append(Unreadable(str(file), str(error)))
+    if result.has_changed:
+        guarded = store.run_guard(now)
+        result.auto_archived, result.lru_evicted = guarded
+    if result.has_changed or files:
+        with store.read() as unit:
+            result.index_count = unit.entries.count()
+    return result
+
+
+def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
+    seen: set[Path] = set()
+    for source in sources:
+        found = [source / name for name in (INDEX, ARCHIVE)] if source.is_dir() else [source]
+        there = [file for file in found if file.exists() or not source.is_dir()]
+        if not there:
+            result.unreadable.append(Unreadable(str(source), f"holds neither {INDEX} nor {ARCHIVE}"))
+        for file in there:
+            if file.absolute() not in seen:
+                seen.add(file.absolute())
+                yield file
+
+
+class _Import:
+    """One file on its way in."""
+
+    def __init__(
+        self, store: Store, knowledge_base: Path, file: Path, result: Imported, now: datetime
+    ) -> None:
+        self._store = store
+        self._file = file
+        self._folder = file.absolute().parent
+        self._result = result
+        self._now = now
+        self._is_archive = file.name == ARCHIVE
+        self._is_in_place = _is_same(self._folder, knowledge_base)
+        self._batch: list[tuple[int, Incoming]] = []
+        self._bytes = 0
+
+    def run(self, progress: Progress | None) -> None:
+        data = _read(self._file)
+        total = data.count(b"\n") + 1
+        try:
+            for found in read_items(data):
+                self._add(found)
+                if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
+                    self._flush()
+                    if progress is not None:
+                        progress(found.line, total)
+        except IndexUnreadable:
+            self._flush()
+            raise
+        self._flush()
+
+    def _add(self, found: Item | Bad) -> None:
+        if isinstance(found, Bad):
+            self._refuse(found.line, found.reason)
+            return
+        try:
+            told = check_item(found.fields, now=self._now, archived=self._is_archive)
+            text = self._text(told)
+        except BadItem as error:
+            self._refuse(found.line, str(error))
+            return
+        self._result.warnings += [f"{self._file}:{found.line}: {warning}" for warning in found.warnings]
+        self._batch.append((found.line, _incoming(told, text)))
+        self._bytes += len(text.content) if text else 0
+
+    def _text(self, told: Told) -> ReportText | None:
+        """Read the report that an item names; where its folder has none, the one that is here already."""
+        content = self._content(self._folder, told.path)
+        if content is not None or self._is_in_place:
+            return _read_header(content, self._now, is_here=self._is_in_place, is_theirs=True)
+        return _read_header(self._store.read_file(told.path), self._now, is_here=True, is_theirs=False)
+
+    def _content(self, folder: Path, path: str) -> bytes | None:
+        file = folder / path
+        try:
+            size = file.stat().st_size if os.path.lexists(file) else None
+        except (OSError, RuntimeError, ValueError):
+            size = 0
+        if size is None:
+            return None
+        if size > _MAX_REPORT_BYTES:
+            raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
+        content = self._store.read_file(path, folder=folder)
+        if content is None:
+            raise BadItem(f"path: {path} is no file within {folder} that can be read")
+        return content
+
+    def _flush(self) -> None:
+        if not self._batch:
+            return
+        batch, self._batch, self._bytes = self._batch, [], 0
+        outcomes = self._store.take_in([incoming for _, incoming in batch], self._now)
+        for (line, incoming), outcome in zip(batch, outcomes, strict=True):
+            if outcome.reason is not None:
+                self._refuse(line, outcome.reason)
+                continue
+            self._result.counts[outcome.taken] += 1
+            if incoming.text is None and outcome.taken != "unchanged":
+                self._result.missing_reports += 1
+
+    def _refuse(self, line: int, reason: str) -> None:
+        self._result.refused.append(Refused(str(self._file), line, reason))
+
+
+def _incoming(told: Told, text: ReportText | None) -> Incoming:
+    return Incoming(
+        id=told.id,
+        framework=told.framework,
+        framework_version=told.framework_version,
+        topic=told.topic,
+        tags=told.tags,
+        path=told.path,
+        created=told.created,
+        last_accessed=told.last_accessed,
+        status=told.status,
+        departure=told.departure,
+        text=text,
+    )
+
+
+def _read_header(
+    content: bytes | None, now: datetime, *, is_here: bool, is_theirs: bool
+) -> ReportText | None:
+    text = (content or b"").decode(errors="replace")
+    if content is None or not text.strip():
+        return None
+    origin = origin_of(text)
+    researched = parse_time(read_date(text) or "")
+    researched_at = to_text(researched) if researched is not None and researched <= now else None
+    end = fresh_until(origin, researched_at)
+    return ReportText(
+        content=content,
+        is_here=is_here,
+        is_theirs=is_theirs,
+        confidence=read_confidence(text) or "low",
+        origin=origin,
+        researched_at=researched_at,
+        fresh_until=to_text(end) if end is not None else None,
+    )
+
+
+def _read(file: Path) -> bytes:
+    try:
+        if file.exists() and not file.is_file():
+            raise IndexUnreadable("is no regular file")
+        with file.open("rb") as opened:
+            return opened.read(LIMIT + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise IndexUnreadable(f"can't be read: {reason}") from error
+
+
+def _is_same(folder: Path, other: Path) -> bool:
+    try:
+        return folder.samefile(other)
+    except OSError:
+        return False
