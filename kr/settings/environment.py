@@ -15,7 +15,18 @@ from kr.errors import InvalidRequest
 from kr.settings.tree import UnreadableError
 
 PREFIX = "KR_"
-OWN_NAMES = frozenset({"KR_CONFIG", "KR_DATABASE_URL", "KR_TOKEN", "KR_VENV", "KR_PYTHON"})
+OWN_NAMES = frozenset(
+    {
+        "KR_CONFIG",
+        "KR_DATABASE_URL",
+        "KR_PHASE",
+        "KR_PYTHON",
+        "KR_QUICKSTART_TIMEOUT",
+        "KR_STORY_KEY",
+        "KR_TOKEN",
+        "KR_VENV",
+    }
+)
 """Variables that are no keys: kr's own, and those of the scripts in the repository."""
 
 MAPPINGS = frozenset({"circuit_breaker", "repositories", "servers", "web_search", "llm"})
