@@ -1,0 +1,139 @@
+"""``kr warm``: what the cache lacks of a project's frameworks, and asking for it within one budget."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kr.app import App
+from kr.catalog.warming import TOPIC
+from tests.support.mcp_servers import StandIn, context7_server
+from tests.support.program import Project
+from tests.support.stores import draft
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    depend(project, vue="^3.5", next="15.1.8", **{"vue-easytable": "2"})
+    return project
+
+
+@pytest.fixture
+def context7(project: Project) -> Iterator[StandIn]:
+    with context7_server() as server:
+        project.use_context7(server.url)
+        yield server
+
+
+def depend(project: Project, **dependencies: str) -> None:
+    (project.root / "package.json").write_text(json.dumps({"dependencies": dependencies}))
+
+
+def save(app: App, project: Project, framework: str, **changes: Any) -> None:
+    app.store.save_report(draft(framework, "a topic", **changes), "# text\n", project.clock())
+
+
+def states(rows: list[dict[str, Any]], key: str = "state") -> dict[str, str]:
+    return {row["framework"]: row[key] for row in rows}
+
+
+def warm_up(app: App, **wanted: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    told: list[str] = []
+    return app.warm_up(tell=told.append, **wanted), told
+
+
+def test_what_is_lacking_comes_first(project: Project) -> None:
+    with project.app() as app:
+        save(app, project, "Vue", framework_version="3")
+        save(app, project, "next", framework_version="14")
+        assert app.warm() == [
+            {"framework": "vue-easytable", "version": "2", "fresh": 0, "stale": 0, "state": "missing"},
+            {"framework": "next", "version": "15.1.8", "fresh": 0, "stale": 1, "state": "stale"},
+            {"framework": "vue", "version": "^3.5", "fresh": 1, "stale": 0, "state": "fresh"},
+        ]
+        project.clock.pass_days(31)
+        assert states(app.warm())["vue"] == "stale"
+
+
+def test_a_skeleton_is_nothing(project: Project) -> None:
+    with project.app() as app:
+        save(app, project, "vue", framework_version="3", origin="skeleton", status="stale")
+        assert states(app.warm())["vue"] == "missing"
+
+
+def test_a_framework_counts_once(project: Project) -> None:
+    (project.root / "package.json").write_text(
+        '{"workspaces": ["a"], "dependencies": {"vue": "^3"}, "devDependencies": {"vue": "3.5.1"}}'
+    )
+    (project.root / "a").mkdir()
+    (project.root / "a" / "package.json").write_text('{"name": "a", "dependencies": {"vue": "^2"}}')
+    with project.app() as app:
+        assert len(app.warm()) == 1
+
+
+def test_entries_of_a_kindred_name_count(project: Project) -> None:
+    depend(project, **{"@angular/core": "17.1.3"})
+    with project.app() as app:
+        save(app, project, "angular", framework_version="17")
+        assert states(app.warm()) == {"@angular/core": "fresh"}
+
+
+def test_what_is_lacking_is_researched_once(project: Project, context7: StandIn) -> None:
+    with project.app() as app:
+        save(app, project, "next", framework_version="15")
+        rows, told = warm_up(app, max_calls=5)
+        assert states(rows, "status") == {"vue": "success", "vue-easytable": "success", "next": "fresh"}
+        assert told == ["[1/2] vue ^3.5", "[2/2] vue-easytable 2"]
+        assert all(row["report_path"] for row in rows if row["status"] == "success")
+        assert states(app.warm()) == dict.fromkeys(("vue", "vue-easytable", "next"), "fresh")
+        asked = len(context7.calls())
+        assert states(warm_up(app)[0], "status") == dict.fromkeys(("vue", "vue-easytable", "next"), "fresh")
+        assert len(context7.calls()) == asked
+    assert project.sql("SELECT DISTINCT topic FROM requests") == [(TOPIC,)]
+    assert project.sql("SELECT count(DISTINCT session_id), min(story_key), max(story_key) FROM requests") == [
+        (1, "0-0", "0-0")
+    ]
+    assert project.sql("SELECT framework_version FROM entries WHERE framework = 'vue'") == [("^3.5",)]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "researched"), [({"max_calls": 1}, 1), ({"max_calls": 0}, 0), ({"limit": 2}, 2)]
+)
+def test_the_budget_and_the_limit_are_of_the_whole_run(
+    project: Project, context7: StandIn, wanted: dict[str, int], researched: int
+) -> None:
+    with project.app() as app:
+        rows, told = warm_up(app, **wanted)
+        statuses = list(states(rows, "status").values())
+        assert (statuses.count("success"), statuses.count("skipped")) == (researched, 3 - researched)
+        assert all(row["note"] for row in rows if row["status"] == "skipped")
+        assert len(told) == researched
+        assert len(app.catalog.entries()) == researched
+    assert len([call for call in context7.calls() if call.tool == "query-docs"]) == researched
+
+
+def test_without_a_budget_the_stories_holds(project: Project, context7: StandIn) -> None:
+    project.env["KR_MAX_CALLS_PER_STORY"] = "2"
+    with project.app() as app:
+        statuses = list(states(warm_up(app)[0], "status").values())
+    assert (statuses.count("success"), statuses.count("skipped")) == (2, 1)
+    assert context7.calls()
+
+
+def test_where_no_source_answers_it_gives_up(project: Project) -> None:
+    depend(project, **{f"package-{number}": "1" for number in range(6)})
+    with project.app() as app:
+        rows, _ = warm_up(app)
+        assert [row["status"] for row in rows] == ["degraded"] * 3 + ["skipped"] * 3
+        assert rows[-1]["note"] == "no source answers"
+        assert len(app.catalog.entries()) == 3
+
+
+def test_a_project_without_dependencies(project: Project) -> None:
+    (project.root / "package.json").unlink()
+    with project.app() as app:
+        assert app.warm() == []
+        assert warm_up(app) == ([], [])

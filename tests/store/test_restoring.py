@@ -1,0 +1,347 @@
+"""Entries that are removed by hand, and archived entries and earlier texts that come back."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kr.errors import EntryConflict, ReportUnwritable, StoreError
+from kr.rules.baseline import SKELETON_MARK
+from kr.store.hashing import digest
+from kr.store.reports import ReportFiles
+from kr.store.rows import Archived
+from kr.store.store import Store
+from kr.values import Entry
+from tests.support.stores import NOW, draft, insert_entry, sql
+
+LATER = NOW + timedelta(days=1)
+MUCH_LATER = NOW + timedelta(days=40)
+
+
+def archived(store: Store, entry_id: str, place: int = 0) -> Archived:
+    with store.read() as unit:
+        return unit.archive.of_id(entry_id)[place]
+
+
+def live(store: Store, entry_id: str) -> Entry | None:
+    with store.read() as unit:
+        return unit.entries.get(entry_id)
+
+
+def texts(store: Store, entry_id: str) -> list[str]:
+    with store.read() as unit:
+        kept = [unit.revisions.text(revision.sha256) or b"" for revision in unit.revisions.of_entry(entry_id)]
+    return [text.decode() for text in kept]
+
+
+def hidden(base: Path) -> list[str]:
+    return [path.name for path in base.rglob(".kr-*")]
+
+
+@pytest.fixture
+def entry(store: Store) -> Entry:
+    return store.save_report(draft(tags=("a", "b")), "# one\n", NOW).entry
+
+
+def test_a_removed_entry_comes_back_whole(store: Store, base: Path, entry: Entry) -> None:
+    moved = store.remove([entry.id], LATER)
+    assert moved == [archived(store, entry.id)]
+    assert (archived(store, entry.id).reason, archived(store, entry.id).entry) == ("manual", entry)
+    assert live(store, entry.id) is None
+    (base / entry.path).unlink()
+    back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+    assert back is not None
+    assert back.stale_reason is None
+    assert (
+        back.saved.entry
+        == replace(entry, last_accessed="2026-11-10T12:00:00.000000Z")
+        == live(store, entry.id)
+    )
+    assert store.read_report(back.saved.entry) == "# one\n"
+    assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
+    assert texts(store, entry.id) == []
+    assert hidden(base) == []
+
+
+def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
+    with store.write() as unit:
+        unit.entries.mark_stale(entry.id, "version")
+    store.remove([entry.id], NOW)
+    assert archived(store, entry.id).entry.status == "stale"
+    store.restore_archived(archived(store, entry.id), NOW)
+    assert sql(store.path, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"origin": "skeleton", "status": "stale"}, "stale"),
+        ({"origin": "baseline", "status": "stale"}, "stale"),
+        ({"origin": "installed", "fresh_until": "2026-10-02T12:00:00.000000Z"}, "stale"),
+        ({"origin": "installed", "fresh_until": "2026-12-01T12:00:00.000000Z"}, "fresh"),
+    ],
+)
+def test_what_was_not_researched_never_comes_back_fresh(
+    store: Store, changes: dict[str, str], status: str
+) -> None:
+    entry = store.save_report(draft(**changes), "# text\n", NOW).entry
+    store.remove([entry.id], NOW)
+    back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+    assert back is not None
+    assert (back.saved.entry.status, back.stale_reason is None) == (status, status == "fresh")
+    assert sql(store.path, "SELECT status, stale_reason FROM entries") == [(status, back.stale_reason)]
+    assert back.saved.entry.origin == changes["origin"]
+
+
+def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    store.save_report(draft(), "# two\n", LATER)
+    store.remove([entry.id], LATER)
+    first = archived(store, entry.id, 1)
+    assert store.restore_archived(first, MUCH_LATER) is not None
+    assert (base / entry.path).read_text() == "# one\n"
+    assert texts(store, entry.id)[-1] == "# two\n"
+    assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
+
+
+def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    store.save_report(draft(framework_version="9"), "# two\n", LATER)
+    (base / entry.path).write_text("# two, edited\n")
+    old = archived(store, entry.id)
+    with pytest.raises(EntryConflict, match="--replace"):
+        store.restore_archived(old, LATER)
+    assert (base / entry.path).read_text() == "# two, edited\n"
+    assert archived(store, entry.id) == old
+    back = store.restore_archived(old, MUCH_LATER, replace=True)
+    assert back is not None
+    assert store.read_report(back.saved.entry) == "# one\n"
+    [replaced] = back.replaced
+    assert (replaced.reason, replaced.entry.framework_version) == ("manual", "9")
+    with store.read() as unit:
+        assert unit.revisions.text(replaced.entry.sha256 or "") == b"# two, edited\n"
+    assert {"# two\n", "# two, edited\n"} <= set(texts(store, entry.id))
+    again = store.restore_archived(replaced, MUCH_LATER, replace=True)
+    assert again is not None
+    assert store.read_report(again.saved.entry) == "# two, edited\n"
+
+
+def test_the_same_topic_under_another_id_is_in_the_way_too(store: Store, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    insert_entry(store.path, "imported-7", topic="Repeatable OPTIONS", path="notes/old.md")
+    with pytest.raises(EntryConflict, match="imported-7"):
+        store.restore_archived(archived(store, entry.id), LATER)
+    back = store.restore_archived(archived(store, entry.id), LATER, replace=True)
+    assert back is not None
+    assert [row.entry.id for row in back.replaced] == ["imported-7"]
+
+
+def test_the_capacity_holds_after_a_restoration(base: Path) -> None:
+    with Store(None, base, max_entries=2) as store:
+        first = store.save_report(draft(topic="first"), "# first\n", NOW).entry
+        store.save_report(draft(topic="second"), "# second\n", NOW)
+        store.save_report(draft(topic="third"), "# third\n", LATER)
+        assert archived(store, first.id).reason == "lru"
+        back = store.restore_archived(archived(store, first.id), LATER)
+        assert back is not None
+        assert (back.saved.index_count, back.saved.lru_evicted) == (2, 1)
+        assert live(store, first.id) is not None
+        assert archived(store, "click-second").reason == "lru"
+
+
+def test_a_text_that_stands_on_disk_alone_comes_back(store: Store, base: Path, entry: Entry) -> None:
+    insert_entry(store.path, "mine", path="notes/mine.md")
+    (base / "notes").mkdir()
+    (base / "notes" / "mine.md").write_text("# mine\n")
+    sql(
+        store.path,
+        "INSERT INTO archived_entries (id, framework, framework_version, topic, tags, path, created, last_accessed,"
+        " status, confidence, sha256, archived_at, reason) SELECT id, framework, framework_version, topic, tags, path,"
+        " created, last_accessed, status, confidence, sha256, '2026-09-30', 'lru' FROM entries WHERE id = 'mine'",
+    )
+    sql(store.path, "DELETE FROM entries WHERE id = 'mine'")
+    back = store.restore_archived(archived(store, "mine"), LATER)
+    assert back is not None
+    assert store.read_report(back.saved.entry) == "# mine\n"
+    assert back.saved.entry.path == "notes/mine.md"
+    assert entry.id != "mine"
+
+
+def test_a_lost_text_is_an_error_that_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    sql(store.path, "DELETE FROM report_texts")
+    (base / entry.path).unlink()
+    with pytest.raises(EntryConflict, match=r"neither in the database nor at frameworks/click"):
+        store.restore_archived(archived(store, entry.id), LATER)
+    assert live(store, entry.id) is None
+    assert archived(store, entry.id).entry == entry
+
+
+def test_a_folder_at_its_path_moves_the_report(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    (base / entry.path).unlink()
+    (base / entry.path).mkdir()
+    back = store.restore_archived(archived(store, entry.id), LATER)
+    assert back is not None
+    assert back.saved.entry.path != entry.path
+    assert back.saved.entry.id == entry.id
+    assert store.read_report(back.saved.entry) == "# one\n"
+
+
+def test_another_entrys_report_at_its_path_is_left_alone(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    insert_entry(store.path, "other", path=entry.path)
+    (base / entry.path).write_text("# other\n")
+    back = store.restore_archived(archived(store, entry.id), LATER)
+    assert back is not None
+    assert (base / entry.path).read_text() == "# other\n"
+    assert store.read_report(back.saved.entry) == "# one\n"
+
+
+@pytest.mark.parametrize("path", ["../outside.md", "/etc/kr.md", "a\\b.md"])
+def test_a_path_that_leaves_the_base_is_not_written(
+    store: Store, base: Path, entry: Entry, path: str
+) -> None:
+    store.remove([entry.id], NOW)
+    sql(store.path, "UPDATE archived_entries SET path = ?", path)
+    back = store.restore_archived(archived(store, entry.id), LATER)
+    assert back is not None
+    assert (base / back.saved.entry.path).read_text() == "# one\n"
+    assert not (base.parent / "outside.md").exists()
+
+
+def test_a_row_that_left_the_archive_meanwhile_is_none(store: Store, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    row = archived(store, entry.id)
+    assert store.restore_archived(row, LATER) is not None
+    store.remove([entry.id], LATER)
+    assert store.restore_archived(row, LATER) is None
+
+
+def test_remove_takes_all_or_nothing(store: Store, entry: Entry) -> None:
+    assert store.remove([entry.id, "unknown"], NOW) is None
+    assert live(store, entry.id) == entry
+    assert len(store.remove([entry.id, entry.id], NOW) or []) == 1
+
+
+def test_a_removed_entry_keeps_what_a_person_wrote(store: Store, base: Path, entry: Entry) -> None:
+    (base / entry.path).write_text("# edited\n")
+    store.remove([entry.id], NOW)
+    assert texts(store, entry.id) == ["# one\n"]
+    (base / entry.path).unlink()
+    back = store.restore_archived(archived(store, entry.id), LATER)
+    assert back is not None
+    assert store.read_report(back.saved.entry) == "# edited\n"
+
+
+def test_an_entry_without_its_file_can_be_removed_and_restored(
+    store: Store, base: Path, entry: Entry
+) -> None:
+    (base / entry.path).unlink()
+    store.remove([entry.id], NOW)
+    back = store.restore_archived(archived(store, entry.id), LATER)
+    assert back is not None
+    assert store.read_report(back.saved.entry) == "# one\n"
+
+
+def test_what_a_killed_writer_left_is_put_right_before_it_is_removed(
+    store: Store, base: Path, entry: Entry
+) -> None:
+    files = ReportFiles(base)
+    with files.staged(b"# torn\n") as staged, files.replacement(entry.path) as target:
+        target.run(staged, digest(b"# torn\n"))
+    assert (base / entry.path).read_text() == "# torn\n"
+    store.remove([entry.id], NOW)
+    assert (base / entry.path).read_text() == "# one\n"
+    assert archived(store, entry.id).entry == entry
+    assert hidden(base) == []
+
+
+def test_a_revision_brings_its_text_version_and_confidence_back(
+    store: Store, base: Path, entry: Entry
+) -> None:
+    store.save_report(draft(framework_version="9", confidence="low", tags=("c",)), "# two\n", LATER)
+    back = store.restore_revision(entry.id, 1, MUCH_LATER)
+    assert back is not None
+    restored = back.saved.entry
+    assert (restored.framework_version, restored.confidence, restored.researched_at) == (
+        "8.2",
+        "high",
+        entry.researched_at,
+    )
+    assert (restored.id, restored.tags, restored.status) == (entry.id, ("a", "b", "c"), "fresh")
+    assert (base / entry.path).read_text() == "# one\n"
+    assert texts(store, entry.id) == ["# one\n", "# two\n"]
+    assert store.restore_revision(entry.id, 2, MUCH_LATER) is not None
+    assert (base / entry.path).read_text() == "# two\n"
+    assert hidden(base) == []
+
+
+def test_an_edited_text_becomes_a_revision_too(store: Store, base: Path, entry: Entry) -> None:
+    store.save_report(draft(), "# two\n", LATER)
+    (base / entry.path).write_text("# edited\n")
+    store.restore_revision(entry.id, 1, MUCH_LATER)
+    assert texts(store, entry.id) == ["# one\n", "# two\n", "# edited\n"]
+
+
+def test_a_skeleton_that_is_brought_back_stays_stale(store: Store) -> None:
+    skeleton = draft(status="stale", origin="skeleton", confidence="low")
+    entry = store.save_report(skeleton, f"# a - b\n\n{SKELETON_MARK}\n", NOW).entry
+    store.save_report(draft(), "# two\n", LATER)
+    back = store.restore_revision(entry.id, 1, MUCH_LATER)
+    assert back is not None
+    assert (back.saved.entry.status, back.saved.entry.origin) == ("stale", "skeleton")
+    assert "skeleton" in (back.stale_reason or "")
+
+
+@pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])
+def test_an_unknown_revision_is_none(store: Store, entry: Entry, entry_id: str, number: int) -> None:
+    assert entry.id == "click-repeatable-options"
+    assert store.restore_revision(entry_id, number, LATER) is None
+    assert store.restore_revision("click-repeatable-options", 2**70, LATER) is None
+
+
+@pytest.mark.parametrize("what", ["archived", "revision"])
+def test_a_commit_that_fails_brings_the_old_file_back(
+    store: Store, base: Path, entry: Entry, what: str
+) -> None:
+    store.save_report(draft(), "# two\n", NOW)
+    if what == "archived":
+        store.remove([entry.id], NOW)
+        store.save_report(draft(), "# three\n", LATER)
+    bring_back: dict[str, Callable[[], object]] = {
+        "archived": lambda: store.restore_archived(archived(store, entry.id), LATER, replace=True),
+        "revision": lambda: store.restore_revision(entry.id, 1, LATER),
+    }
+    before = (base / entry.path).read_bytes()
+    rows = sql(store.path, "SELECT * FROM entries"), sql(store.path, "SELECT * FROM archived_entries")
+    sql(
+        store.path,
+        "CREATE TABLE picky (sha256 TEXT REFERENCES report_texts (sha256) DEFERRABLE INITIALLY DEFERRED)",
+    )
+    for event in ("INSERT", "UPDATE"):
+        sql(
+            store.path,
+            f"CREATE TRIGGER pick_{event} AFTER {event} ON entries BEGIN INSERT INTO picky VALUES ('absent'); END",
+        )
+    with pytest.raises(StoreError, match="FOREIGN KEY"):
+        bring_back[what]()
+    assert (base / entry.path).read_bytes() == before
+    assert (
+        sql(store.path, "SELECT * FROM entries"),
+        sql(store.path, "SELECT * FROM archived_entries"),
+    ) == rows
+    assert hidden(base) == []
+
+
+def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    (base / entry.path).unlink()
+    (base / entry.path).parent.rmdir()
+    (base / entry.path).parent.write_text("a file where a folder belongs")
+    with pytest.raises(ReportUnwritable, match=r"repeatable-options\.md"):
+        store.restore_archived(archived(store, entry.id), LATER)
+    assert archived(store, entry.id).entry == entry
+    assert live(store, entry.id) is None
