@@ -257,7 +257,7 @@ class App:
     @property
     def catalog(self) -> "Catalog":
         """Index, archive and history, to look through and to change by hand (SPEC 6.3)."""
-        from kr.composition import build_catalog
+        from kr.upkeep import build_catalog
 
         self.import_on_first_use()
         return build_catalog(self.settings, self.store, clock=self._clock)

@@ -11,14 +11,13 @@ from kr.research.chain import Breaker, Progress
 from kr.research.pipeline import Researcher
 from kr.research.run import Policy, Services, SourceSet, Writer
 from kr.research.shelf import Shelf
-from kr.rules.freshness import Limits
 from kr.settings import Settings
 from kr.sources.base import Ask, Source
 from kr.store.store import Store
+from kr.upkeep import build_export, freshness_limits
 from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
-    from kr.catalog.catalog import Catalog
     from kr.research.explain import Rules
     from kr.rules.persona import Persona
     from kr.rules.report import Synthesis
@@ -59,29 +58,13 @@ def build_researcher(
 def _policy(settings: Settings) -> Policy:
     config = settings.knowledge_research
     return Policy(
-        limits=_limits(settings),
+        limits=freshness_limits(settings),
         fuzzy=config.cache_fuzzy_match,
         floor=config.cache_match_floor,
         per_story=config.max_calls_per_story,
         timeout=config.timeout_seconds,
         overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
     )
-
-
-def _limits(settings: Settings) -> Limits:
-    config = settings.knowledge_research
-    return Limits(
-        ttl_days=config.cache_ttl_days,
-        archive_after_days=config.archive_after_days,
-        max_age_days=config.max_age_days,
-    )
-
-
-def build_catalog(settings: Settings, store: Store, *, clock: Callable[[], datetime]) -> "Catalog":
-    """Build what looks through the knowledge base, and changes it by hand (SPEC 6.3)."""
-    from kr.catalog.catalog import Catalog
-
-    return Catalog(store=store, limits=_limits(settings), clock=clock, export=build_export(settings, store))
 
 
 def matching_rules(settings: Settings) -> "Rules":
@@ -228,15 +211,3 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
         return written
 
     return write
-
-
-def build_export(settings: Settings, store: Store) -> Callable[[], None] | None:
-    """Build what writes the YAML files after a change; None where ``auto_export`` is off (SPEC 3.8)."""
-    if not settings.knowledge_research.auto_export:
-        return None
-    from kr.transfer.export import export_yaml
-
-    def export() -> None:
-        export_yaml(store, settings.knowledge_base)
-
-    return export
