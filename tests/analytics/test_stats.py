@@ -1,0 +1,171 @@
+"""Counts of a knowledge base with a known history."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.analytics import by_age
+from kr.cli.stats import bar, view
+from tests.support.program import Project
+from tests.support.samples import add_request, fill
+from tests.support.stores import sql
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project", env={"KR_ARCHIVE_AFTER_DAYS": "1000"})
+
+
+@pytest.fixture
+def filled(project: Project) -> Project:
+    with project.app() as app:
+        fill(app.store, project.clock.now)
+    return project
+
+
+def test_an_absent_knowledge_base_counts_nothing_and_is_not_made(project: Project) -> None:
+    with project.app() as app:
+        value = app.stats()
+    assert value["requests"]["total"] == value["index"]["entries"] == value["spending"]["charged"] == 0
+    assert value["requests"]["hit_rate"] is None
+    assert not project.base.exists()
+    assert "0 research" in view(value)
+
+
+def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Project) -> None:
+    with project.app() as app:
+        absent = app.stats()
+        with app.store.write() as unit:
+            assert unit.entries.count() == 0
+        assert app.stats() == absent
+
+
+def test_hits_and_what_they_saved(filled: Project) -> None:
+    with filled.app() as app:
+        value = app.stats()
+    assert value["requests"] == {
+        "total": 11,
+        "research": 10,
+        "hits": 5,
+        "misses": 5,
+        "hit_rate": 0.5,
+        "by_mode": {"research": 11},
+        "by_status": {"cache-hit": 5, "degraded": 3, "failure": 1, "partial": 1, "success": 1},
+    }
+    # 5 hits x (4000 - 20) ms, 5 hits x (1 + 2) calls / 2 researches
+    assert value["saved"] == {"calls": 7.5, "seconds": 19.9, "measured_researches": 2}
+
+
+def test_nothing_is_saved_where_a_hit_takes_longer(filled: Project) -> None:
+    sql(filled.database, "UPDATE requests SET duration_ms = 9000 WHERE status = 'cache-hit'")
+    with filled.app() as app:
+        assert app.stats()["saved"]["seconds"] == 0.0
+
+
+def test_nothing_counts_as_saved_before_a_research_was_measured(project: Project) -> None:
+    with project.app() as app:
+        with app.store.write() as unit:
+            unit.meta.put("key", "value")
+        add_request(app.store, "h", "2026-11-21T00:00:00.000000Z", "cache-hit", duration_ms=20)
+        assert app.stats()["saved"] == {"calls": 0.0, "seconds": 0.0, "measured_researches": 0}
+
+
+def test_spending_and_sources(filled: Project) -> None:
+    with filled.app() as app:
+        value = app.stats()
+    (story,) = value["spending"]["by_story"]
+    assert (value["spending"]["charged"], value["spending"]["stories"]) == (3, 1)
+    assert (story["story_key"], story["charged"], story["uncharged"]) == ("3-1", 3, 3)
+    sources = {row["source"]: row for row in value["sources"]}
+    assert [*sources] == ["context7", "deepwiki", "web_search"]
+    assert (sources["context7"]["asked"], sources["context7"]["success_rate"]) == (2, 0.5)
+    assert (sources["deepwiki"]["timeout"], sources["deepwiki"]["circuit"]) == (1, "closed")
+    assert (sources["web_search"]["asked"], sources["web_search"]["mean_ms"]) == (2, 1500.0)
+
+
+def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
+    with filled.app() as app:
+        with app.store.write() as unit:
+            circuit = unit.circuits.record_failure(
+                "context7", "HTTP 503", now=filled.clock.now, failures=1, pause_seconds=60
+            )
+        row = app.stats()["sources"][0]
+        assert (row["circuit"], row["open_until"], row["last_error"]) == (
+            "open",
+            circuit.open_until,
+            "HTTP 503",
+        )
+        assert f"paused until {circuit.open_until}: HTTP 503" in view(app.stats())
+        filled.clock.now += timedelta(minutes=2)
+        assert app.stats()["sources"][0]["circuit"] == "closed"
+
+
+def test_entries_by_age_framework_and_status(filled: Project) -> None:
+    with filled.app() as app:
+        index = app.stats()["index"]
+        archive = app.stats()["archive"]
+    assert (index["entries"], index["by_status"]) == (3, {"fresh": 2, "stale": 1})
+    assert index["by_framework"] == {"Vue": 2, "click": 1}
+    assert index["by_age"] == {
+        "today": 2,
+        "1-7 days": 0,
+        "8-30 days": 0,
+        "31-60 days": 1,
+        "over 60 days": 0,
+    }
+    assert archive == {"entries": 1, "by_reason": {"lru": 1}}
+
+
+@pytest.mark.parametrize(
+    ("days", "age"),
+    [
+        (-3, "today"),
+        (0, "today"),
+        (1, "1-7 days"),
+        (7, "1-7 days"),
+        (8, "8-30 days"),
+        (30, "8-30 days"),
+        (31, "31-60 days"),
+        (60, "31-60 days"),
+        (61, "over 60 days"),
+    ],
+)
+def test_the_edges_of_the_ages_are_those_of_freshness(days: int, age: str) -> None:
+    today = date(2026, 11, 21)
+    counted = by_age([(today - timedelta(days=days)).isoformat()], today)
+    assert {name for name, number in counted.items() if number} == {age}
+
+
+def test_an_unreadable_date_has_an_age_of_its_own() -> None:
+    assert by_age(["last week"], date(2026, 11, 21))["unreadable date"] == 1
+
+
+@given(st.lists(st.datetimes(timezones=st.just(UTC)) | st.text(max_size=12), max_size=30))
+def test_every_entry_has_one_age(accesses: list[datetime | str]) -> None:
+    texts = [access if isinstance(access, str) else access.isoformat() for access in accesses]
+    assert sum(by_age(texts, date(2026, 11, 21)).values()) == len(texts)
+
+
+@given(st.floats(0, 1), st.integers(1, 60))
+def test_a_bar_has_its_width_and_hides_nothing(share: float, width: int) -> None:
+    drawn = bar(share, width)
+    assert len(drawn) == width
+    assert ("█" in drawn) == (share > 0)
+
+
+def test_the_view_fits_80_columns(filled: Project) -> None:
+    sql(filled.database, "UPDATE entries SET framework = ?, framework_key = NULL", "a\nvery " * 30)
+    with filled.app() as app:
+        lines = view(app.stats()).splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("50% of 10" in line or "50%" in line for line in lines)
+
+
+def test_the_command_gives_the_same_as_json(filled: Project) -> None:
+    done = filled.run("stats", "--format", "json")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)["saved"]["seconds"] == 19.9

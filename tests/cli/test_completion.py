@@ -1,0 +1,116 @@
+"""Shell completion: the scripts, and what Tab offers from the database, without making one."""
+
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from kr.cli.completion import SHELLS
+from kr.store import glance
+from tests.support.program import Project
+from tests.support.stores import draft
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def keep(project: Project, framework: str, topic: str) -> None:
+    with project.app() as app:
+        app.store.save_report(draft(framework, topic), f"# {topic}\n", project.clock())
+
+
+def offered(project: Project, *words: str) -> list[str]:
+    """What the completion script would be told for the last of the words."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kr"],
+        cwd=project.root,
+        env=project.environ(
+            _KR_COMPLETE="bash_complete", COMP_WORDS=" ".join(("kr", *words)), COMP_CWORD=str(len(words))
+        ),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.stderr == ""
+    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_each_shell_gets_a_script(project: Project, shell: str) -> None:
+    done = project.run("completion", shell)
+    assert done.returncode == 0
+    assert f"_KR_COMPLETE={shell}_complete" in done.stdout.decode()
+    program = shutil.which(shell)
+    if program is not None:
+        checked = subprocess.run(
+            [program, "-n"], input=done.stdout, capture_output=True, timeout=30, check=False
+        )
+        assert (checked.returncode, checked.stderr) == (0, b"")
+
+
+def test_another_shell_is_a_wrong_command_line(project: Project) -> None:
+    assert project.run("completion", "cmd.exe").returncode == 2
+
+
+def test_frameworks_are_completed_in_any_case(project: Project) -> None:
+    keep(project, "Vue", "slots")
+    keep(project, "vue", "plugins")
+    keep(project, "Vite", "plugins")
+    keep(project, "click", "options")
+    assert sorted(map(str.casefold, offered(project, "research", "v"))) == ["vite", "vue"]
+    assert offered(project, "explain", "CL") == ["click"]
+
+
+def test_a_folder_named_before_the_command_counts(project: Project, tmp_path: Path) -> None:
+    other = Project(tmp_path / "other")
+    keep(other, "react", "hooks")
+    assert offered(project, "research", "r") == []
+    assert offered(project, "--kb", str(other.base), "research", "r") == ["react"]
+
+
+def test_nothing_is_made_and_nothing_said_where_no_database_is(project: Project) -> None:
+    assert offered(project, "research", "v") == []
+    assert not project.base.exists()
+
+
+def test_a_broken_database_or_configuration_offers_nothing(project: Project) -> None:
+    project.base.mkdir(parents=True)
+    project.database.write_text("no database\n" * 500)
+    assert offered(project, "research", "v") == []
+    (project.root / "kr.yaml").write_text("knowledge_research: {max_entries: many}\n")
+    assert offered(project, "research", "v") == []
+
+
+def test_commands_are_completed(project: Project) -> None:
+    assert "doctor" in offered(project, "do")
+    assert offered(project, "db", "ba") == ["backup"]
+
+
+def test_ids_come_last_used_first(project: Project) -> None:
+    keep(project, "vue", "slots")
+    keep(project, "vue", "plugins")
+    with project.app() as app:
+        with app.store.write() as unit:
+            unit.entries.touch("vue-slots", project.clock())
+        assert glance.entry_ids(project.database) == ["vue-slots", "vue-plugins"]
+        with app.store.write() as unit:
+            unit.archive.move("vue-slots", "manual", project.clock())
+        assert glance.archived_ids(project.database) == ["vue-slots"]
+    assert glance.entry_ids(project.database) == ["vue-plugins"]
+
+
+def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
+    keep(project, "vue", "slots")
+    before = sorted(project.base.iterdir())
+    assert glance.frameworks(project.database) == ["vue"]
+    assert sorted(project.base.iterdir()) == before
+    with project.app() as app, app.store.write():
+        began = time.monotonic()
+        assert glance.frameworks(project.database) == ["vue"]
+        assert time.monotonic() - began < 1

@@ -1,0 +1,115 @@
+"""docs/sql.md against a live database: every table, view and column, and every recipe in two programs."""
+
+import re
+import shutil
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from kr.store.store import Store
+from tests.support.samples import fill
+from tests.support.stores import ROOT
+
+PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
+RECIPES = re.findall(r"^### ([^\n]+)\n(?:(?!^#)[^\n]*\n)*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
+PUBLIC = {
+    "entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence, sha256",
+    "archived_entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, "
+    "confidence, sha256, archived_at, reason",
+    "lessons": "id, date, phase, tags, summary, ref, event_type, story_key, session_id, recorded_at, injected, recurred",
+    "requests": "id, at, mode, story_key, session_id, framework, framework_version, topic, status, tier, entry_id, "
+    "persona, duration_ms, budget_remaining",
+    "source_calls": "id, request_id, at, source, outcome, charged, duration_ms, url, reason",
+}
+VIEWS = {
+    "hit_rate_by_day",
+    "hit_rate_by_framework",
+    "spending_by_story",
+    "source_reliability",
+    "next_evictions",
+    "lessons_by_phase",
+}
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with Store(None, tmp_path_factory.mktemp("recipes"), archive_after_days=1000) as store:
+        fill(store, datetime.now(UTC))
+        yield store.path
+
+
+def documented() -> dict[str, list[str]]:
+    """The columns under each heading that has a table of them."""
+    found = {}
+    for name, body in re.findall(r"^### (\w+)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL):
+        columns = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        if columns:
+            found[name] = columns
+    return found
+
+
+def columns_of(database: Path, name: str) -> list[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        return [row[1] for row in connection.execute(f"PRAGMA table_info({name})")]
+
+
+def names_of(database: Path, kind: str) -> set[str]:
+    with closing(sqlite3.connect(database)) as connection:
+        query = "SELECT name FROM sqlite_master WHERE type = ? AND name NOT LIKE 'sqlite_%'"
+        return {row[0] for row in connection.execute(query, (kind,))}
+
+
+def test_every_public_table_and_view_is_documented_with_its_columns(database: Path) -> None:
+    page = documented()
+    assert page.keys() == PUBLIC.keys() | VIEWS
+    for name, columns in page.items():
+        assert sorted(columns) == sorted(columns_of(database, name)), name
+
+
+def test_every_public_column_is_there(database: Path) -> None:
+    for name, columns in PUBLIC.items():
+        assert set(columns.split(", ")) <= set(columns_of(database, name)), name
+    assert names_of(database, "view") == VIEWS
+
+
+def test_every_other_table_is_named_as_kr_s_own(database: Path) -> None:
+    section = PAGE.partition("### Other tables")[2].partition("## ")[0]
+    assert set(re.findall(r"`(\w+)`", section)) == names_of(database, "table") - PUBLIC.keys()
+
+
+def test_there_are_enough_recipes_and_all_have_a_name() -> None:
+    assert len(RECIPES) >= 10
+    assert len(RECIPES) == PAGE.count("```sql")
+    assert len({title for title, _ in RECIPES}) == len(RECIPES)
+
+
+@pytest.mark.parametrize("recipe", [recipe for _, recipe in RECIPES], ids=[title for title, _ in RECIPES])
+def test_a_recipe_runs_in_python_and_finds_something(database: Path, recipe: str) -> None:
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        assert connection.execute(recipe).fetchall()
+
+
+@pytest.mark.skipif(shutil.which("sqlite3") is None, reason="the sqlite3 program is not installed")
+@pytest.mark.parametrize("recipe", [recipe for _, recipe in RECIPES], ids=[title for title, _ in RECIPES])
+def test_a_recipe_runs_in_the_plain_program(database: Path, recipe: str) -> None:
+    done = subprocess.run(
+        ["sqlite3", "-readonly", "-bail", str(database)],
+        input=recipe,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip()
+
+
+def test_the_recipe_for_savings_says_what_stats_says(database: Path) -> None:
+    (recipe,) = [recipe for title, recipe in RECIPES if title.startswith("What did it save")]
+    with closing(sqlite3.connect(database)) as connection:
+        assert connection.execute(recipe).fetchall() == [(5, 7.5, 19.9)]

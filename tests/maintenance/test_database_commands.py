@@ -1,0 +1,432 @@
+"""``kr db``: backups while others write, restoring, upgrading, checking, on real files."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.maintenance.databases import Databases
+from kr.store import copies
+from kr.store.inspection import VIEWS, examine, look
+from kr.store.schema import SCHEMA_VERSION
+from kr.store.store import Store
+from tests.support.older import make_older
+from tests.support.program import Clock, Project
+from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Path:
+    return tmp_path / "base"
+
+
+@pytest.fixture
+def store(base: Path) -> Iterator[Store]:
+    with Store(None, base, timeout=20.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def databases(store: Store) -> Databases:
+    return Databases(store=store, clock=Clock())
+
+
+def save(store: Store, topic: str) -> None:
+    store.save_report(draft(topic=topic), f"# click - {topic}\n", NOW)
+
+
+def older(store: Store) -> None:
+    store.close()
+    make_older(store.path)
+
+
+def topics(path: Path) -> list[str]:
+    return [topic for (topic,) in sql(path, "SELECT topic FROM entries ORDER BY topic")]
+
+
+def test_a_backup_is_a_sound_database_in_one_file(store: Store, databases: Databases, tmp_path: Path) -> None:
+    save(store, "one")
+    value = databases.backup(tmp_path / "copy.db")
+    assert value["backup"] == str(tmp_path / "copy.db")
+    assert look(tmp_path / "copy.db").state == "current"
+    assert examine(tmp_path / "copy.db").problems == ()
+    assert topics(tmp_path / "copy.db") == ["one"]
+    assert sql(tmp_path / "copy.db", "PRAGMA journal_mode") == [("delete",)]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith((".kr", "copy.db-"))]
+
+
+def test_backups_have_the_time_in_their_name_and_never_overwrite(store: Store, databases: Databases) -> None:
+    save(store, "one")
+    made = [Path(databases.backup(None)["backup"]) for _ in range(3)]
+    assert [path.name for path in made] == [
+        "kr-20261121T120000Z.db",
+        "kr-20261121T120000Z-2.db",
+        "kr-20261121T120000Z-3.db",
+    ]
+    assert {path.parent for path in made} == {store.path.parent}
+
+
+def test_a_file_that_exists_is_left_alone(store: Store, databases: Databases, tmp_path: Path) -> None:
+    save(store, "one")
+    (tmp_path / "mine").write_text("precious")
+    with pytest.raises(StoreUnwritable, match="never overwrites"):
+        databases.backup(tmp_path / "mine")
+    assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_folder_gets_a_named_copy(store: Store, databases: Databases, tmp_path: Path) -> None:
+    save(store, "one")
+    (tmp_path / "backups").mkdir()
+    assert Path(databases.backup(tmp_path / "backups")["backup"]).parent == tmp_path / "backups"
+
+
+def test_there_is_nothing_to_back_up_without_a_database(databases: Databases, base: Path) -> None:
+    with pytest.raises(StoreError, match="no database"):
+        databases.backup(None)
+    assert not base.exists()
+
+
+def test_a_damaged_database_makes_no_backup(store: Store, databases: Databases, tmp_path: Path) -> None:
+    for number in range(30):
+        save(store, f"topic {number}")
+    store.close()
+    damage(store.path)
+    with pytest.raises(StoreCorrupt):
+        databases.backup(tmp_path / "copy.db")
+    assert not (tmp_path / "copy.db").exists()
+
+
+def damage(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[4096 : len(content) // 2] = b"\xa5" * (len(content) // 2 - 4096)
+    path.write_bytes(content)
+
+
+@pytest.mark.processes
+def test_backups_made_while_others_write_are_whole(databases: Databases, base: Path) -> None:
+    writer = start("save-on", base, "w")
+    try:
+        assert writer.stdout is not None
+        writer.stdout.readline()
+        made = [Path(databases.backup(None)["backup"]) for _ in range(8)]
+    finally:
+        writer.kill()
+        writer.communicate()
+    for path in made:
+        assert examine(path).problems == ()
+        ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
+        assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
+
+
+def test_a_restore_brings_the_backup_and_keeps_the_present(
+    store: Store, databases: Databases, tmp_path: Path
+) -> None:
+    save(store, "one")
+    databases.backup(tmp_path / "copy.db")
+    save(store, "two")
+    value = databases.restore(tmp_path / "copy.db")
+    assert (value["entries"], topics(store.path)) == (1, ["one"])
+    assert topics(Path(value["kept"])) == ["one", "two"]
+    assert examine(store.path).problems == ()
+    save(store, "three")
+    assert topics(store.path) == ["one", "three"]
+    assert topics(tmp_path / "copy.db") == ["one"]
+
+
+def test_whoever_has_it_open_sees_the_restored_rows(
+    store: Store, databases: Databases, base: Path, tmp_path: Path
+) -> None:
+    save(store, "one")
+    databases.backup(tmp_path / "copy.db")
+    save(store, "two")
+    with Store(None, base) as other:
+        with other.read() as snapshot:
+            assert snapshot.entries.count() == 2
+            databases.restore(tmp_path / "copy.db")
+            assert snapshot.entries.count() == 2
+        with other.read() as unit:
+            assert unit.entries.count() == 1
+        other.save_report(draft(topic="three"), "# three\n", NOW)
+        with store.read() as unit:
+            assert [entry.topic for entry in unit.entries.all()] == ["one", "three"]
+    assert examine(store.path).problems == ()
+
+
+def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp_path: Path) -> None:
+    save(store, "one")
+    databases.backup(tmp_path / "copy.db")
+    errors: list[Exception] = []
+    stop = threading.Event()
+
+    def write() -> None:
+        with Store(None, store.path.parent, timeout=20.0) as own:
+            while not stop.is_set():
+                try:
+                    own.save_report(draft(topic="busy"), f"# {datetime.now(UTC)}\n", NOW)
+                except StoreError as error:
+                    errors.append(error)
+
+    threads = [threading.Thread(target=write) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        kept = [Path(databases.restore(tmp_path / "copy.db")["kept"]) for _ in range(5)]
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert not errors
+    assert len(set(kept)) == 5
+    assert all(not examine(path).problems for path in (store.path, *kept))
+
+
+def test_a_restore_makes_a_database_where_none_is(store: Store, databases: Databases, tmp_path: Path) -> None:
+    save(store, "one")
+    databases.backup(tmp_path / "copy.db")
+    store.close()
+    for path in store.path.parent.glob("kr.db*"):
+        path.unlink()
+    assert databases.restore(tmp_path / "copy.db")["kept"] is None
+    assert topics(store.path) == ["one"]
+
+
+@pytest.mark.parametrize("content", [b"no database at all\n" * 300, None])
+def test_a_damaged_database_is_moved_aside(
+    store: Store, databases: Databases, tmp_path: Path, content: bytes | None
+) -> None:
+    for number in range(30):
+        save(store, f"topic {number:02}")
+    databases.backup(tmp_path / "copy.db")
+    store.close()
+    if content is None:
+        damage(store.path)
+    else:
+        store.path.write_bytes(content)
+    broken = store.path.read_bytes()
+    value = databases.restore(tmp_path / "copy.db")
+    assert value["entries"] == 30
+    assert Path(value["kept"]).read_bytes() == broken
+    assert examine(store.path).problems == ()
+
+
+def test_an_older_backup_is_upgraded_on_its_way(store: Store, databases: Databases, tmp_path: Path) -> None:
+    older(store)
+    copy = tmp_path / "old.db"
+    copy.write_bytes(store.path.read_bytes())
+    databases.upgrade()
+    before = copy.read_bytes()
+    databases.restore(copy)
+    assert look(store.path).state == "current"
+    assert copy.read_bytes() == before
+
+
+def bad_backups(folder: Path) -> dict[str, Path]:
+    other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
+    sql(other, "CREATE TABLE songs (name TEXT)")
+    with Store(f"sqlite:///{newer}", folder) as store, store.write() as unit:
+        unit.meta.put("key", "value")
+    sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    empty.touch()
+    (folder / "text.db").write_text("text\n" * 1000)
+    return {
+        "other": other,
+        "newer": newer,
+        "empty": empty,
+        "text": folder / "text.db",
+        "absent": folder / "absent.db",
+        "folder": folder,
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "told"),
+    [
+        ("other", StoreCorrupt, "no database of kr"),
+        ("newer", StoreTooNew, "newer kr"),
+        ("empty", StoreCorrupt, "no database of kr"),
+        ("text", StoreCorrupt, "not a database"),
+        ("absent", StoreError, "no such backup"),
+        ("folder", StoreError, "no such backup"),
+    ],
+)
+def test_a_bad_backup_changes_nothing(
+    databases: Databases, tmp_path: Path, name: str, error: type[StoreError], told: str
+) -> None:
+    store = databases.store
+    save(store, "one")
+    source = bad_backups(tmp_path)[name]
+    with pytest.raises(error, match=told) as caught:
+        databases.restore(source)
+    assert str(source) in str(caught.value)
+    assert topics(store.path) == ["one"]
+    assert not list(store.path.parent.glob("*.bak*"))
+    assert not list(store.path.parent.glob(".kr-copy-*"))
+
+
+def test_a_damaged_backup_changes_nothing(store: Store, databases: Databases, tmp_path: Path) -> None:
+    for number in range(30):
+        save(store, f"topic {number}")
+    databases.backup(tmp_path / "copy.db")
+    damage(tmp_path / "copy.db")
+    with pytest.raises(StoreCorrupt, match=r"copy\.db"):
+        databases.restore(tmp_path / "copy.db")
+    assert len(topics(store.path)) == 30
+
+
+def test_the_database_is_no_backup_of_itself(store: Store, databases: Databases) -> None:
+    save(store, "one")
+    with pytest.raises(StoreError, match="itself"):
+        databases.restore(store.path)
+
+
+def test_another_programs_database_is_not_written_over(
+    store: Store, databases: Databases, tmp_path: Path
+) -> None:
+    save(store, "one")
+    databases.backup(tmp_path / "copy.db")
+    store.close()
+    for path in store.path.parent.glob("kr.db*"):
+        path.unlink()
+    sql(store.path, "CREATE TABLE songs (name TEXT)")
+    with pytest.raises(StoreError, match="another program"):
+        databases.restore(tmp_path / "copy.db")
+    assert sql(store.path, "SELECT name FROM sqlite_master") == [("songs",)]
+
+
+def test_an_upgrade_backs_up_first(store: Store, databases: Databases) -> None:
+    older(store)
+    value = databases.upgrade()
+    assert (value["upgraded"], value["from_version"], value["to_version"]) == (True, 1, SCHEMA_VERSION)
+    kept = Path(value["backup"])
+    assert kept.name == "kr.db.schema-1.bak"
+    assert sql(kept, "PRAGMA user_version") == [(1,)]
+    assert topics(kept) == topics(store.path) == ["one"]
+    assert databases.upgrade() == value | {"upgraded": False, "from_version": SCHEMA_VERSION, "backup": None}
+
+
+def test_any_first_use_of_an_older_database_backs_it_up_too(store: Store) -> None:
+    older(store)
+    with store.read() as unit:
+        assert unit.entries.count() == 1
+    assert topics(store.path.with_name("kr.db.schema-1.bak")) == ["one"]
+    older(store)
+    save(store, "two")
+    assert topics(store.path.with_name("kr.db.schema-1.bak.1")) == ["one"]
+    assert topics(store.path) == ["one", "two"]
+
+
+def test_an_upgrade_without_a_database_makes_one(databases: Databases) -> None:
+    value = databases.upgrade()
+    assert (value["upgraded"], value["from_version"], value["backup"]) == (True, None, None)
+    assert databases.check()["sound"]
+
+
+def test_a_newer_database_is_not_touched_by_an_upgrade(store: Store, databases: Databases) -> None:
+    save(store, "one")
+    store.close()
+    sql(store.path, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    with pytest.raises(StoreTooNew):
+        databases.upgrade()
+    value = databases.check()
+    assert (value["sound"], value["state"], value["schema_version"]) == (False, "newer", SCHEMA_VERSION + 1)
+
+
+def check(store: Store, databases: Databases, *statements: str) -> dict[str, Any]:
+    save(store, "one")
+    store.close()
+    for statement in statements:
+        sql(store.path, statement)
+    return databases.check()
+
+
+def test_a_sound_database(store: Store, databases: Databases) -> None:
+    assert check(store, databases) == {
+        "path": str(store.path),
+        "sound": True,
+        "state": "current",
+        "schema_version": SCHEMA_VERSION,
+        "expected_version": SCHEMA_VERSION,
+        "problems": [],
+    }
+
+
+@pytest.mark.parametrize(
+    ("statement", "told"),
+    [
+        ("DROP VIEW next_evictions", "view next_evictions is missing"),
+        ("DROP TABLE circuits", "table circuits is missing"),
+        ("ALTER TABLE lessons DROP COLUMN recurred", "table lessons has no column recurred"),
+        ("UPDATE counters SET value = 7 WHERE name = 'entries'", "7 entries are counted, 1 are there"),
+        ("UPDATE report_texts SET content = 'other'", "not the one that was written"),
+        (
+            "INSERT INTO revisions (entry_id, revision, sha256, path, replaced_at) VALUES ('a', 1, 'x', 'p', 't')",
+            "refers to a row of report_texts",
+        ),
+    ],
+)
+def test_what_is_not_sound_is_named(store: Store, databases: Databases, statement: str, told: str) -> None:
+    first = ["DROP VIEW lessons_by_phase"] if "DROP COLUMN" in statement else []
+    value = check(store, databases, *first, statement)
+    assert not value["sound"]
+    assert any(told in problem for problem in value["problems"]), value["problems"]
+
+
+def test_the_views_are_those_of_a_new_database(store: Store, databases: Databases) -> None:
+    databases.upgrade()
+    names = {name for (name,) in sql(store.path, "SELECT name FROM sqlite_master WHERE type = 'view'")}
+    assert names == set(VIEWS)
+
+
+def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:
+    save(store, "one")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreUnwritable):
+        copies.backup(store.path, tmp_path / "file" / "copy.db")
+    assert [path.name for path in store.path.parent.iterdir() if "copy" in path.name] == []
+
+
+def test_the_commands(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    missing = project.run("db", "check", "--format", "json")
+    assert (missing.returncode, json.loads(missing.stdout)["state"]) == (1, "absent")
+    assert not project.base.exists()
+    assert project.run("db", "upgrade").returncode == 0
+    assert project.run("db", "path").stdout.decode() == f"{project.database}\n"
+    told = json.loads(project.run("db", "path", "--format", "json").stdout)
+    assert told == {"path": str(project.database), "exists": True}
+    backup = json.loads(project.run("db", "backup", "mine.db", "--format", "json").stdout)
+    assert backup["backup"] == "mine.db"
+    again = project.run("db", "backup", "mine.db")
+    assert (again.returncode, b"never overwrites" in again.stderr) == (1, True)
+    restored = project.run("db", "restore", "mine.db", "--format", "text")
+    assert restored.returncode == 0
+    assert b"what was there before is" in restored.stdout
+    assert project.run("db", "check").returncode == 0
+    assert project.run("db", "restore").returncode == 2
+
+
+def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    with project.app() as app:
+        save(app.store, "one")
+    with protected(project.base, *project.base.glob("kr.db*")):
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", "db", "backup", str(tmp_path / "copy.db")],
+            cwd=project.root,
+            env=project.environ(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            preexec_fn=obey_permissions,
+        )
+    assert done.returncode == 0, done.stderr
+    assert look(tmp_path / "copy.db").state == "current"
+    assert os.access(tmp_path / "copy.db", os.R_OK)

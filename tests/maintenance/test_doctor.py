@@ -1,0 +1,490 @@
+"""``kr doctor`` on knowledge bases that something is wrong with: found, said, repaired, nothing lost."""
+
+import json
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kr.maintenance import doctor
+from kr.maintenance.findings import Finding, Patient
+from kr.store.inspection import examine
+from kr.store.schema import SCHEMA_VERSION
+from kr.store.times import to_text
+from kr.transfer.export import export_yaml
+from tests.support.older import make_older
+from tests.support.program import Project
+from tests.support.samples import add_request
+from tests.support.stores import draft, insert_entry, obey_permissions, protected, sql
+
+REPORT = """# {framework} - {topic}
+
+**Framework:** {framework}
+**Version:** 3.5
+**Research Date:** 2026-11-20
+**Confidence:** high
+**Sources:** https://example.org/
+
+## Summary
+
+Text.
+
+## Details
+
+## Code Examples
+
+## Caveats & Version-Specific Notes
+
+## Source Attribution
+
+- Source 1: https://example.org/ (via context7)
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def report(project: Project) -> dict[str, Any]:
+    with project.app() as app:
+        return doctor.report(app.patient())
+
+
+def repair(project: Project) -> dict[str, Any]:
+    with project.app() as app:
+        return doctor.repair(app.patient(), lambda _: None)
+
+
+def found(value: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(row["check"], row["severity"]) for row in value["findings"]]
+
+
+def keep(project: Project, *topics: str, framework: str = "vue") -> None:
+    with project.app() as app:
+        for topic in topics:
+            text = REPORT.format(framework=framework, topic=topic)
+            app.store.save_report(draft(framework, topic, framework_version="3.5"), text, project.clock())
+    export(project)
+
+
+def export(project: Project) -> None:
+    with project.app() as app:
+        export_yaml(app.store, project.base)
+
+
+def remove_database(project: Project) -> None:
+    for path in project.base.glob("kr.db*"):
+        path.unlink()
+
+
+def put(project: Project, path: str, text: str) -> Path:
+    target = project.base / path
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+def ids(project: Project) -> list[str]:
+    return [entry for (entry,) in project.sql("SELECT id FROM entries ORDER BY id")]
+
+
+def state(base: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(base)): path.read_bytes() for path in base.rglob("*") if path.is_file()}
+
+
+def test_nothing_there_is_no_problem_and_stays_so(project: Project) -> None:
+    assert found(report(project)) == [("database", "information")]
+    assert repair(project)["repaired"] == []
+    assert not project.base.exists()
+
+
+def test_a_sound_knowledge_base_has_no_findings(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    before = state(project.base)
+    assert report(project)["findings"] == []
+    assert repair(project)["repaired"] == []
+    assert state(project.base) == before
+
+
+def test_a_dangling_row_moves_to_the_archive_with_its_text(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"], finding["subject"]) == ("dangling", "error", "vue-slots")
+    assert "archive" in finding["repair"]
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    value = repair(project)
+    assert (value["problems"], value["findings"]) == (0, [])
+    assert ids(project) == ["vue-plugins"]
+    ((archived, reason, sha256),) = project.sql("SELECT id, reason, sha256 FROM archived_entries")
+    assert (archived, reason) == ("vue-slots", "manual")
+    assert project.sql("SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
+    exported = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
+    assert [item["id"] for item in exported] == ["vue-slots"]
+
+
+def test_an_empty_report_and_a_path_that_leaves_are_dangling(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "frameworks/vue/slots.md", " \n")
+    (project.root / "secret.md").write_text("# secret\n")
+    insert_entry(project.database, "away", path="../../secret.md")
+    dangling = [row["subject"] for row in report(project)["findings"] if row["check"] == "dangling"]
+    assert dangling == ["away", "vue-slots"]
+    assert repair(project)["problems"] == 0
+    assert (project.root / "secret.md").read_text() == "# secret\n"
+
+
+def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "frameworks/c/c.md", REPORT.format(framework="C++", topic="move semantics"))
+    assert found(report(project)) == [("orphan", "warning")]
+    value = repair(project)
+    assert value["problems"] == 0
+    row = project.sql(
+        "SELECT framework, topic, framework_version, confidence, status, created, last_accessed, tags FROM entries "
+        "WHERE path = 'frameworks/c/c.md'"
+    )
+    day = "2026-11-20T00:00:00.000000Z"
+    assert row == [("C++", "move semantics", "3.5", "high", "fresh", day, day, "[]")]
+    assert "c-move-semantics" in ids(project)
+    assert report(project)["findings"] == []
+    with project.app() as app, app.store.read() as unit:
+        entry = unit.entries.get("c-move-semantics")
+        assert entry is not None
+        assert app.store.read_report(entry) == REPORT.format(framework="C++", topic="move semantics")
+
+
+def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
+    put(project, "frameworks/c/one.md", REPORT.format(framework="C++", topic="threads"))
+    put(project, "frameworks/c/two.md", REPORT.format(framework="C#", topic="threads"))
+    repair(project)
+    assert len(set(ids(project))) == 2
+    assert report(project)["findings"] == []
+
+
+def test_a_skeleton_comes_back_stale(project: Project) -> None:
+    text = REPORT.replace("Text.", "[No research results available, manual research required]")
+    put(project, "frameworks/vue/x.md", text.format(framework="vue", topic="x"))
+    repair(project)
+    assert project.sql("SELECT status, origin FROM entries") == [("stale", "skeleton")]
+
+
+def test_what_is_no_report_is_told_and_left_alone(project: Project) -> None:
+    keep(project, "slots")
+    text = "Notes of a person.\n"
+    put(project, "frameworks/vue/notes.md", text)
+    (project.base / "frameworks/vue/binary.md").write_bytes(b"\xff\xfe\x00")
+    put(project, "frameworks/vue/again.md", REPORT.format(framework="Vue", topic="Slots"))
+    value = repair(project)
+    assert found(value) == [("orphan", "information")] * 3
+    assert value["problems"] == 0
+    assert ids(project) == ["vue-slots"]
+    assert (project.base / "frameworks/vue/notes.md").read_text() == text
+
+
+def test_reports_of_archived_entries_are_no_orphans(project: Project) -> None:
+    keep(project, "slots")
+    with project.app() as app, app.store.write() as unit:
+        unit.archive.move("vue-slots", "manual", project.clock())
+    export(project)
+    assert report(project)["findings"] == []
+
+
+def test_a_report_that_came_back_after_its_row_went_is_indexed(project: Project) -> None:
+    keep(project, "slots")
+    with project.app() as app, app.store.write() as unit:
+        unit.entries.remove("vue-slots")
+    repair(project)
+    assert ids(project) == ["vue-slots"]
+
+
+def test_a_stale_export_is_written_anew(project: Project) -> None:
+    keep(project, "slots")
+    index = project.base / "index.yaml"
+    old = index.read_bytes()
+    with project.app() as app:
+        text = REPORT.format(framework="vue", topic="plugins")
+        app.store.save_report(draft("vue", "plugins"), text, project.clock())
+    assert index.read_bytes() == old
+    assert found(report(project)) == [("export", "warning")]
+    assert repair(project)["problems"] == 0
+    assert [item["id"] for item in yaml.safe_load(index.read_text())] == ["vue-plugins", "vue-slots"]
+    assert not (project.base / "index.yaml.bak").exists()
+
+
+def test_an_export_that_a_person_changed_is_kept_as_a_copy(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "index.yaml", "- {id: mine}\n")
+    assert repair(project)["problems"] == 0
+    assert (project.base / "index.yaml.bak").read_text() == "- {id: mine}\n"
+
+
+def test_a_hit_alone_makes_no_problem_of_the_export(project: Project) -> None:
+    keep(project, "slots")
+    project.clock.pass_days(3)
+    with project.app() as app, app.store.write() as unit:
+        unit.entries.touch("vue-slots", project.clock())
+    assert found(report(project)) == [("export", "information")]
+    assert report(project)["problems"] == 0
+
+
+def test_without_auto_export_a_missing_file_is_no_problem(project: Project) -> None:
+    keep(project, "slots")
+    (project.base / "index.yaml").unlink()
+    assert found(report(project)) == [("export", "warning")]
+    project.env["KR_AUTO_EXPORT"] = "false"
+    assert report(project)["findings"] == []
+
+
+def test_expired_leases_and_reservations_go_and_held_ones_stay(project: Project) -> None:
+    keep(project, "slots")
+    now = project.clock.now
+    with project.app() as app, app.store.write() as unit:
+        unit.leases.acquire("old", "dead", now=now - timedelta(hours=1), ttl=15)
+        unit.ledger.reserve("s", "1-1", limit=3, owner="dead", now=now - timedelta(hours=1))
+        sql_now = to_text(now + timedelta(hours=1))
+    project.sql("INSERT INTO leases VALUES ('held', 'alive', ?)", sql_now)
+    assert found(report(project)) == [("expired", "warning")]
+    assert repair(project)["problems"] == 0
+    assert project.sql("SELECT key FROM leases") == [("held",)]
+    assert project.sql("SELECT count(*) FROM reservations") == [(0,)]
+
+
+def test_an_open_circuit_is_information(project: Project) -> None:
+    keep(project, "slots")
+    with project.app() as app, app.store.write() as unit:
+        unit.circuits.record_failure(
+            "context7", "HTTP 503", now=project.clock.now, failures=1, pause_seconds=60
+        )
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"], finding["subject"]) == (
+        "circuit",
+        "information",
+        "context7",
+    )
+    assert "HTTP 503" in finding["message"]
+    project.clock.now += timedelta(minutes=2)
+    assert report(project)["findings"] == []
+
+
+def test_wrong_counts_are_counted_anew(project: Project) -> None:
+    keep(project, "slots")
+    project.sql("UPDATE counters SET value = 12 WHERE name = 'entries'")
+    assert found(report(project)) == [("integrity", "error")]
+    assert repair(project)["problems"] == 0
+    assert project.sql("SELECT value FROM counters WHERE name = 'entries'") == [(1,)]
+
+
+def break_index(database: Path) -> None:
+    """Make an index lie: its rows are those of another expression than its definition says."""
+    sql(database, "PRAGMA wal_checkpoint(TRUNCATE)")
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        changed = "CREATE INDEX entries_path ON entries (topic)"
+        connection.execute("UPDATE sqlite_master SET sql = ? WHERE name = 'entries_path'", (changed,))
+        connection.commit()
+
+
+def test_a_broken_index_is_built_anew(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    break_index(project.database)
+    (finding,) = [row for row in report(project)["findings"] if row["check"] == "integrity"]
+    assert "indexes anew" in finding["repair"]
+    assert repair(project)["problems"] == 0
+    assert examine(project.database).problems == ()
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert (project.base / "kr.db.repair.bak").is_file()
+
+
+def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        add_request(app.store, "r1", "2026-11-21T00:00:00.000000Z", "success", framework="vue")
+    requests = project.sql("SELECT * FROM requests")
+    project.sql("DROP TABLE circuits")
+    project.sql("DROP VIEW next_evictions")
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert examine(project.database).problems == ()
+    assert project.sql("SELECT * FROM requests") == requests
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
+
+
+def damage(database: Path) -> bytes:
+    content = bytearray(database.read_bytes())
+    content[8 * 4096 : 20 * 4096] = b"\xa5" * (12 * 4096)
+    database.write_bytes(content)
+    return bytes(content)
+
+
+def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project) -> None:
+    keep(project, *(f"topic {number:02}" for number in range(30)))
+    before = ids(project)
+    broken = damage(project.database)
+    first = report(project)
+    assert first["problems"]
+    assert project.database.read_bytes() == broken
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert ids(project) == before
+    assert examine(project.database).problems == ()
+    (kept,) = project.base.glob("kr.db.*.damaged")
+    assert kept.read_bytes() == broken
+    assert all(len(path.read_bytes()) > 100 for path in (project.base / "frameworks/vue").glob("*.md"))
+
+
+def test_what_is_no_database_is_replaced_and_kept(project: Project) -> None:
+    keep(project, "slots")
+    remove_database(project)
+    project.database.write_text("not a database\n" * 500)
+    assert ("database", "error") in found(report(project))
+    assert repair(project)["problems"] == 0
+    assert ids(project) == ["vue-slots"]
+    (kept,) = project.base.glob("kr.db.*.damaged")
+    assert kept.read_text() == "not a database\n" * 500
+
+
+def test_a_deleted_database_is_rebuilt_from_exports_and_reports(project: Project) -> None:
+    keep(project, "slots", "plugins", "old things")
+    with project.app() as app, app.store.write() as unit:
+        unit.archive.move("vue-old-things", "lru", project.clock())
+    export(project)
+    put(project, "frameworks/react/hooks.md", REPORT.format(framework="react", topic="hooks"))
+    remove_database(project)
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"]) == ("database", "error")
+    assert "index.yaml and _archived-index.yaml and 4 reports" in finding["message"]
+    assert not project.database.exists()
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert ids(project) == ["react-hooks", "vue-plugins", "vue-slots"]
+    assert project.sql("SELECT id, reason FROM archived_entries") == [("vue-old-things", "lru")]
+    assert project.sql("SELECT tags FROM entries WHERE id = 'vue-slots'") == [('["options"]',)]
+
+
+def test_a_deleted_database_is_rebuilt_from_reports_alone(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    remove_database(project)
+    (project.base / "index.yaml").write_text("{{ broken")
+    (project.base / "_archived-index.yaml").unlink()
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert (project.base / "index.yaml.bak").read_text() == "{{ broken"
+
+
+def test_a_newer_database_is_a_problem_that_nobody_repairs(project: Project) -> None:
+    keep(project, "slots")
+    project.sql(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
+    before = state(project.base)
+    value = repair(project)
+    assert found(value) == [("database", "error")]
+    assert (value["problems"], value["repaired"]) == (1, [])
+    assert "newer kr" in value["findings"][0]["message"]
+    assert state(project.base) == before
+
+
+def test_an_older_database_is_upgraded_after_a_backup(project: Project) -> None:
+    project.base.mkdir(parents=True)
+    make_older(project.database)
+    put(project, "frameworks/click/click-one.md", REPORT.format(framework="click", topic="one"))
+    assert report(project)["findings"][0]["severity"] == "information"
+    assert sql(project.database, "PRAGMA user_version") == [(1,)]
+    assert repair(project)["problems"] == 0
+    assert sql(project.database, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
+    assert (project.base / "kr.db.schema-1.bak").is_file()
+
+
+def test_another_programs_database_is_left_alone(project: Project) -> None:
+    project.base.mkdir(parents=True)
+    sql(project.database, "CREATE TABLE songs (name TEXT)")
+    value = repair(project)
+    assert found(value) == [("database", "error")]
+    assert sql(project.database, "SELECT name FROM sqlite_master") == [("songs",)]
+
+
+def test_a_wrong_database_url_is_a_finding(project: Project) -> None:
+    project.env["KR_DATABASE_URL"] = "sqlite:///:memory:"
+    value = report(project)
+    assert found(value) == [("database", "error")]
+    assert "KR_DATABASE_URL" in value["findings"][0]["message"]
+
+
+@pytest.mark.parametrize(("kind", "problems"), [("nfs4", 1), ("cifs", 1), ("ext4", 0)])
+def test_a_network_file_system_is_told(project: Project, tmp_path: Path, kind: str, problems: int) -> None:
+    keep(project, "slots")
+    mounts = tmp_path / "mounts"
+    point = str(project.base.resolve()).replace(" ", "\\040")
+    mounts.write_text(f"/dev/root / ext4 rw 0 0\nserver:/export {point} {kind} rw 0 0\n")
+    with project.app() as app:
+        given = app.patient()
+        patient = Patient(
+            store=given.store,
+            knowledge_base=given.knowledge_base,
+            auto_export=True,
+            clock=project.clock,
+            mounts=mounts,
+        )
+        value = doctor.report(patient)
+    assert value["problems"] == problems
+    assert [row["check"] for row in value["findings"]] == ["network_file_system"] * problems
+
+
+@pytest.mark.parametrize("option", [[], ["--repair"]])
+def test_what_may_not_be_written_is_told(project: Project, option: list[str]) -> None:
+    keep(project, "slots")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    with protected(project.base, *project.base.glob("kr.db*")):
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", "doctor", *option, "--format", "json"],
+            cwd=project.root,
+            env=project.environ(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            preexec_fn=obey_permissions,
+        )
+    value = json.loads(done.stdout)
+    assert done.returncode == 1
+    told = {row["subject"] for row in value["findings"] if row["check"] == "permissions"}
+    assert {str(project.base), str(project.database)} <= told
+    assert all(row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "dangling")
+    assert b"Traceback" not in done.stderr
+    assert ids(project) == ["vue-slots"]
+
+
+def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    for path in (project.base / "frameworks/vue").iterdir():
+        path.unlink()
+    heard: list[tuple[str, list[str]]] = []
+
+    def announce(finding: Finding) -> None:
+        heard.append((finding.subject, ids(project)))
+
+    with project.app() as app:
+        doctor.repair(app.patient(), announce)
+    assert heard[:2] == [("vue-plugins", ["vue-plugins", "vue-slots"]), ("vue-slots", ["vue-slots"])]
+
+
+def test_the_command(project: Project) -> None:
+    assert project.run("doctor").returncode == 0
+    keep(project, "slots")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    told = project.run("doctor", "--format", "text")
+    assert told.returncode == 1
+    assert b"--repair would: move it to the archive" in told.stdout
+    assert b"1 problem in" in told.stdout
+    done = project.run("doctor", "--repair", "--format", "json")
+    assert done.returncode == 0
+    assert b"dangling: vue-slots" in done.stderr
+    value = json.loads(done.stdout)
+    assert (value["problems"], value["repaired"][0]["done"]) == (0, "archived")
