@@ -1,5 +1,9 @@
 """Entries that are removed by hand, and archived entries and earlier texts that come back."""
 
+import os
+import random
+import signal
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -14,10 +18,12 @@ from kr.store.reports import ReportFiles
 from kr.store.rows import Archived
 from kr.store.store import Store
 from kr.values import Entry
-from tests.support.stores import NOW, draft, insert_entry, sql
+from tests.support.stores import NOW, draft, finish, insert_entry, sql, start
 
 LATER = NOW + timedelta(days=1)
 MUCH_LATER = NOW + timedelta(days=40)
+KILLS = 5
+"""Raise it to try longer by hand."""
 
 
 def archived(store: Store, entry_id: str, place: int = 0) -> Archived:
@@ -345,3 +351,59 @@ def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Pat
         store.restore_archived(archived(store, entry.id), LATER)
     assert archived(store, entry.id).entry == entry
     assert live(store, entry.id) is None
+
+
+def test_a_restoration_that_was_killed_before_its_commit_is_put_right(
+    store: Store, base: Path, entry: Entry
+) -> None:
+    store.remove([entry.id], NOW)
+    store.save_report(draft(), "# two\n", LATER)
+    store.remove([entry.id], LATER)
+    files = ReportFiles(base)
+    with files.staged(b"# one\n") as staged, files.replacement(entry.path) as target:
+        target.run(staged, digest(b"# one\n"))
+    assert (base / entry.path).read_text() == "# one\n"
+    back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+    assert back is not None
+    assert store.read_report(back.saved.entry) == "# two\n"
+    assert texts(store, entry.id) == ["# one\n"]
+    assert hidden(base) == []
+
+
+@pytest.mark.processes
+def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entry) -> None:
+    store.remove([entry.id], NOW)
+    finish([start("restore", base, entry.id) for _ in range(4)])
+    assert sql(store.path, "SELECT id FROM entries") == [(entry.id,)]
+    assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
+    back = live(store, entry.id)
+    assert back is not None
+    assert store.read_report(back) == "# one\n"
+
+
+@pytest.mark.processes
+def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry) -> None:
+    chance = random.Random(11)
+    known = ["# one\n" + "x" * 4096, "# two\n" + "y" * 4096]
+    for text in known:
+        store.save_report(draft(), text, NOW)
+    store.close()
+    for _ in range(KILLS):
+        process = start("restore-on", base, entry.id)
+        assert process.stdout is not None
+        process.stdout.readline()
+        time.sleep(chance.uniform(0.0, 0.1))
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        now = live(store, entry.id)
+        if now is None:
+            now = archived(store, entry.id).entry
+            assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(1,)]
+            back = store.restore_archived(archived(store, entry.id), LATER)
+            assert back is not None
+            now = back.saved.entry
+        report = store.read_report(now)
+        assert report in {"# one\n", *known}
+        assert digest((report or "").encode()) == now.sha256
+        assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
+        store.close()

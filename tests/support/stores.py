@@ -152,6 +152,24 @@ def _touch_on(store: Store, entry_id: str, times: str) -> str:
     return ""
 
 
+def _restore(store: Store, entry_id: str) -> str:
+    with store.read() as unit:
+        rows = unit.archive.of_id(entry_id)
+    return str(bool(rows) and store.restore_archived(rows[0], datetime.now(UTC)) is not None)
+
+
+def _restore_on(store: Store, entry_id: str) -> str:
+    """Bring revisions back, remove the entry and restore it, again and again."""
+    for turn in range(10_000):
+        store.restore_revision(entry_id, turn % 3 + 1, datetime.now(UTC))
+        store.remove([entry_id], datetime.now(UTC))
+        _restore(store, entry_id)
+        if turn == 0:
+            sys.stdout.write("restoring\n")
+            sys.stdout.flush()
+    return ""
+
+
 def _modules(store: Store) -> str:
     with store.read() as unit:
         unit.entries.candidates("click")
@@ -185,6 +203,8 @@ PROGRAMS: dict[str, Callable[..., str]] = {
     "save-on": _save_on,
     "reserve-and-die": _reserve_and_die,
     "touch-on": _touch_on,
+    "restore": _restore,
+    "restore-on": _restore_on,
     "modules": _modules,
     "try-both": _try_both,
 }

@@ -1,0 +1,185 @@
+"""``kr entries`` and ``kr archive`` as processes: forms, formats, exit statuses, and when they ask."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.program import Project
+from tests.support.stores import draft
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    with project.app() as app:
+        for topic in ("slots", "virtual scrolling"):
+            for text in ("# one\n", "# two \x1b[2J\n"):
+                app.store.save_report(draft("vue", topic, tags=("ui",)), text, project.clock())
+    return project
+
+
+def answer(project: Project, *arguments: str, status: int = 0) -> Any:
+    done = project.run(*arguments)
+    assert done.returncode == status, done.stderr.decode()
+    assert b"Traceback" not in done.stderr
+    return yaml.safe_load(done.stdout) if status == 0 else done.stderr.decode()
+
+
+def at_a_terminal(project: Project, typed: str, *arguments: str) -> tuple[int, str]:
+    leader, follower = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "kr", *arguments],
+        cwd=project.root,
+        env=project.environ(TERM="xterm"),
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+    )
+    os.close(follower)
+    os.write(leader, typed.encode())
+    seen = b""
+    try:
+        while chunk := os.read(leader, 65536):
+            seen += chunk
+    except OSError:  # how a pseudo-terminal says that the other side has gone
+        pass
+    os.close(leader)
+    return process.wait(30), seen.decode()
+
+
+def test_every_command_in_every_format(project: Project) -> None:
+    assert [row["id"] for row in answer(project, "entries", "list")] == ["vue-virtual-scrolling", "vue-slots"]
+    as_json = project.run("--format", "json", "entries", "show", "vue-slots", "--report")
+    assert json.loads(as_json.stdout)["report"].startswith("# two")
+    between = project.run("entries", "--format", "json", "search", "scroll")
+    after = project.run("entries", "search", "scroll", "--format", "json")
+    assert json.loads(between.stdout) == json.loads(after.stdout)
+    text = project.run("entries", "show", "vue-slots", "--report", "--format", "text").stdout
+    assert b"# two" in text
+    assert b"\x1b" not in text
+    assert answer(project, "entries", "history", "vue-slots")[0]["revision"] == 1
+    assert answer(project, "entries", "history", "vue-slots", "--revision", "1")["text"] == "# one\n"
+    assert answer(project, "entries", "restore", "vue-slots", "1")["entry"]["status"] == "fresh"
+
+
+def test_remove_and_restore_without_a_terminal(project: Project) -> None:
+    assert answer(project, "entries", "remove", "vue-slots")["index_count"] == 1
+    assert [row["reason"] for row in answer(project, "archive", "list")] == ["manual"]
+    assert "kr archive restore vue-slots" in answer(project, "entries", "show", "vue-slots", status=1)
+    assert answer(project, "archive", "restore", "vue-slots")["index_count"] == 2
+    assert "it is live" in answer(project, "archive", "restore", "vue-slots", status=1)
+    assert answer(project, "archive", "list") == []
+
+
+def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
+    assert "nearest: vue-slots" in answer(project, "entries", "show", "vue-slot", status=1)
+    assert "nearest: vue-slots" in answer(project, "entries", "remove", "vue-slot", "--yes", status=1)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["entries"],
+        ["archive"],
+        ["entries", "nope"],
+        ["entries", "show"],
+        ["entries", "remove"],
+        ["entries", "list", "--limit", "0"],
+        ["entries", "list", "--status", "archived"],
+        ["entries", "restore", "vue-slots", "one"],
+        ["archive", "list", "--reason", "other"],
+    ],
+    ids=" ".join,
+)
+def test_a_wrong_command_line_is_status_two(project: Project, arguments: list[str]) -> None:
+    done = project.run(*arguments)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"Traceback" not in done.stderr
+    assert done.stderr
+
+
+def test_remove_asks_at_a_terminal_alone(project: Project) -> None:
+    status, seen = at_a_terminal(project, "n\n", "entries", "remove", "vue-slots")
+    assert status == 1
+    assert "Move to the archive?" in seen
+    assert "Nothing was removed" in seen
+    assert len(project.sql("SELECT id FROM entries")) == 2
+    status, seen = at_a_terminal(project, "y\n", "entries", "remove", "vue-slots")
+    assert status == 0
+    assert "kr archive restore vue-slots" in seen
+    status, seen = at_a_terminal(project, "", "entries", "remove", "vue-virtual-scrolling", "--yes")
+    assert (status, "Move to the archive?" in seen) == (0, False)
+    assert project.sql("SELECT id FROM entries") == []
+
+
+def test_odd_ids_from_the_command_line_are_harmless(project: Project) -> None:
+    for odd in ("\x1b[2J", "a\nb", "'; DROP TABLE entries; --", "虚拟滚动", "-", "../../etc/passwd"):
+        complaint = answer(project, "entries", "show", "--", odd, status=1)
+        assert "\x1b[2J" not in complaint
+    done = subprocess.run(
+        [sys.executable.encode(), b"-m", b"kr", b"entries", b"remove", b"\xff\xfe"],
+        cwd=project.root,
+        env=project.environ(),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    assert len(project.sql("SELECT id FROM entries")) == 2
+
+
+def test_rows_can_play_no_tricks_on_a_terminal(project: Project) -> None:
+    project.sql(
+        "UPDATE entries SET id = ?, tags = ? WHERE id = 'vue-slots'", "a\x1b[2J\nb", '["\\u001b]0;x\\u0007"]'
+    )
+    for command in (["list"], ["search", "vue"], ["show", "--report", "a\x1b[2J\nb"]):
+        done = project.run("entries", *command, "--format", "text")
+        assert done.returncode == 0, done.stderr
+        assert b"\x1b" not in done.stdout
+        assert b"\x07" not in done.stdout
+
+
+def test_tables_keep_within_eighty_columns(project: Project) -> None:
+    with project.app() as app:
+        long = draft("a-framework-with-a-long-name", "topic " * 20, tags=tuple(f"tag-{n}" for n in range(20)))
+        app.store.save_report(long, "# text\n", project.clock())
+        entry_id = app.catalog.entries()[0]["id"]
+        app.catalog.remove([entry_id])
+        app.catalog.restore(entry_id)
+    for command in (["entries", "list"], ["entries", "search", "topic"]):
+        lines = project.run(*command, "--format", "text").stdout.decode().splitlines()
+        assert len(lines) > 2
+        assert max(map(len, lines)) <= 80
+
+
+def test_the_help_lists_and_explains(project: Project) -> None:
+    top = project.run("--help").stdout.decode()
+    for name in ("entries", "archive", "versions", "warm"):
+        assert f"  {name} " in top
+    assert "kr entries restore vue-slots 1" in project.run("entries", "restore", "--help").stdout.decode()
+
+
+def test_a_look_is_cheap(project: Project) -> None:
+    code = (
+        "import sys, kr.cli.main as m; status = m.main(['entries', 'list', '--format', 'json']);"
+        "heavy = {'mcp', 'httpx', 'alembic', 'rich', 'rapidfuzz', 'markdown_it', 'docutils'} & set(sys.modules);"
+        "heavy |= {name for name in sys.modules if name.startswith(('kr.research', 'kr.sources', 'kr.projects'))};"
+        "sys.exit(f'loaded {sorted(heavy)}' if heavy else status)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert len(json.loads(done.stdout)) == 2

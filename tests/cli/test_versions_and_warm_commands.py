@@ -1,0 +1,64 @@
+"""``kr versions`` and ``kr warm`` as processes."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.mcp_servers import context7_server
+from tests.support.program import Project
+from tests.support.stores import draft
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    (project.root / "package.json").write_text('{"dependencies": {"vue": "^3.5", "next": "15"}}')
+    return project
+
+
+def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
+    (project.root / "Cargo.toml").write_text("[dependencies\n")
+    done = project.run("versions")
+    assert [row["framework"] for row in yaml.safe_load(done.stdout)] == ["next", "vue"]
+    assert done.returncode == 0
+    assert b"Cargo.toml" in done.stderr
+    (project.root / "sub").mkdir()
+    text = project.run("versions", "--format", "text").stdout.decode()
+    assert "vue        ^3.5     package.json" in text
+    assert json.loads(project.run("versions", "sub", "--format", "json").stdout) == []
+    assert project.run("versions", "missing").returncode == 2
+    assert project.run("versions", "package.json").returncode == 2
+
+
+def test_marking_tells_which(project: Project) -> None:
+    with project.app() as app:
+        app.store.save_report(draft("vue", "slots", framework_version="2"), "# text\n", project.clock())
+    text = project.run("versions", "--mark-stale", "--format", "text").stdout.decode()
+    assert "vue-slots: the project uses ^3.5" in text
+    again = yaml.safe_load(project.run("versions", "--mark-stale").stdout)
+    assert [row["marked_stale"] for row in again] == [[], []]
+
+
+def test_warm_lists_and_researches(project: Project) -> None:
+    listed = yaml.safe_load(project.run("warm").stdout)
+    assert [(row["framework"], row["state"]) for row in listed] == [("next", "missing"), ("vue", "missing")]
+    with context7_server() as server:
+        project.use_context7(server.url)
+        done = project.run("warm", "--research", "--max-calls", "1", "--format", "json")
+    assert done.returncode == 0
+    assert [row["status"] for row in json.loads(done.stdout)] == ["success", "skipped"]
+    assert b"[1/2] next 15" in done.stderr
+    assert "framework" in project.run("warm", "--format", "text").stdout.decode()
+
+
+def test_a_limit_without_research_is_a_wrong_command_line(project: Project) -> None:
+    assert project.run("warm", "--max-calls", "3").returncode == 2
+
+
+def test_research_that_is_turned_off_is_a_failure(project: Project) -> None:
+    project.env["KR_ENABLED"] = "false"
+    done = project.run("warm", "--research")
+    assert done.returncode == 1
+    assert [row["status"] for row in yaml.safe_load(done.stdout)] == ["failure", "failure"]
