@@ -139,6 +139,7 @@ class _Import:
         self._store = store
         self._file = file
         self._folder = file.absolute().parent
+        self._base = knowledge_base
         self._result = result
         self._now = now
         self._is_archive = file.name == ARCHIVE
@@ -180,7 +181,8 @@ class _Import:
         content = self._content(self._folder, told.path)
         if content is not None or self._is_in_place:
             return _read_header(content, self._now, is_here=self._is_in_place, is_theirs=True)
-        return _read_header(self._store.read_file(told.path), self._now, is_here=True, is_theirs=False)
+        here = self._store.read_file(told.path) if os.path.lexists(self._base / told.path) else None
+        return _read_header(here, self._now, is_here=True, is_theirs=False)
 
     def _content(self, folder: Path, path: str) -> bytes | None:
         file = folder / path

@@ -85,9 +85,9 @@ def _parse(text: str) -> "Iterator[yaml.Event]":
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        raise _Broken(
-            mark.line + 1 if mark else 1, error.problem or error.context or "broken YAML"
-        ) from error
+        # What ends too early is broken one line below the last, by the parser's count.
+        line = min(mark.line, text.count("\n")) + 1 if mark else 1
+        raise _Broken(line, error.problem or error.context or "broken YAML") from error
     # The Python parser lets the errors of chr() through.
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         bad = _UNPRINTABLE.search(text)
@@ -192,7 +192,7 @@ class _Reader:
             elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
                 depth -= 1
             if depth > _DEPTH:
-                raise _Broken(self._line(event), f"nested deeper than {_DEPTH}")
+                raise _Broken(self._line(event) - self.offset, f"nested deeper than {_DEPTH}")
             yield event
             if depth == 0:
                 return

@@ -1,0 +1,145 @@
+"""Exporting: what readers of both YAML versions find, whose file is whose, and who wins."""
+
+import threading
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from ruamel.yaml import YAML
+
+from kr.errors import ExportFailed
+from kr.store.store import Store
+from kr.transfer.export import export_yaml
+from tests.support.program import Project, request
+from tests.support.stores import NOW, draft, insert_entry
+
+TEXTS = [
+    "2.10",
+    "yes",
+    "null",
+    "1e3",
+    "0o17",
+    "a: b # c",
+    "虚拟滚动 🎉",
+    "one\ntwo",
+    "\u2028\x85\t",
+    "=",
+    "<<",
+    "",
+]
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def readers(text: str) -> list[Any]:
+    found = [yaml.safe_load(text)]
+    for version in ((1, 1), (1, 2)):
+        for pure in (True, False):
+            reader = YAML(typ="safe", pure=pure)
+            reader.version = version
+            found.append(reader.load(StringIO(text)))
+    return found
+
+
+def test_every_reader_finds_the_same_texts(project: Project) -> None:
+    with Store(None, project.base) as store, store.read() as unit:
+        unit.entries.count()
+    for number, text in enumerate(TEXTS):
+        insert_entry(project.database, f"id-{number:02}", framework=text, topic=text, framework_version=text)
+    with project.app() as app:
+        app.export_yaml()
+    read = readers((project.base / "index.yaml").read_text(encoding="utf-8"))
+    assert all(found == read[0] for found in read)
+    for item, text in zip(read[0], TEXTS, strict=True):
+        assert item["framework"] == item["topic"] == item["framework_version"] == text
+        assert item["created"] == "2026-09-01"
+
+
+def test_the_same_state_gives_the_same_bytes(project: Project, tmp_path: Path) -> None:
+    project.research()
+    with project.app() as app:
+        app.export_yaml(tmp_path / "one")
+        value = app.export_yaml(tmp_path / "two")
+    assert (value["entries"], value["archived"]) == (1, 0)
+    assert value["files"] == [str(tmp_path / "two" / name) for name in ("index.yaml", "_archived-index.yaml")]
+    for name in ("index.yaml", "_archived-index.yaml"):
+        texts = {
+            (folder / name).read_bytes() for folder in (project.base, tmp_path / "one", tmp_path / "two")
+        }
+        assert len(texts) == 1
+
+
+def test_a_relative_folder_is_one_of_the_working_directory(project: Project) -> None:
+    with project.app() as app:
+        app.export_yaml(Path("out"))
+    assert (project.root / "out" / "index.yaml").is_file()
+
+
+def test_each_stranger_gets_a_copy_and_our_own_file_none(project: Project) -> None:
+    index = project.base / "index.yaml"
+    project.research()
+    for text in ("# one\n", "# two\n", "# one\n"):
+        index.write_text(text)
+        with project.app() as app:
+            app.export_yaml()
+            app.export_yaml()
+    assert sorted(file.read_text() for file in project.base.glob("*.bak*")) == ["# one\n", "# two\n"]
+
+
+def test_a_folder_that_cannot_be_made(project: Project) -> None:
+    (project.root / "file").write_text("")
+    with project.app() as app, pytest.raises(ExportFailed, match="file"):
+        app.export_yaml(Path("file"))
+
+
+def test_the_newest_state_wins_under_sixteen_writers(project: Project) -> None:
+    problems: list[BaseException] = []
+
+    def write(writer: int) -> None:
+        try:
+            with Store(None, project.base) as store:
+                for turn in range(3):
+                    store.save_report(draft(topic=f"topic {writer} of {turn}"), f"# {writer} {turn}\n", NOW)
+                    export_yaml(store, project.base)
+        except BaseException as problem:  # noqa: BLE001 - told by the test
+            problems.append(problem)
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert not problems
+    exported = yaml.safe_load((project.base / "index.yaml").read_text())
+    assert len(exported) == 48
+    assert {item["id"] for item in exported} == {row[0] for row in project.sql("SELECT id FROM entries")}
+    assert not list(project.base.glob("*.bak*"))
+    assert not list(project.base.glob(".index.yaml.*"))
+
+
+def test_a_hit_does_not_export(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "old.yaml"
+    query = request()["research_query"]
+    path = "frameworks/vue/x.md"
+    other.write_text(yaml.safe_dump([{**query, "path": path}]))
+    (tmp_path / path).parent.mkdir(parents=True)
+    (tmp_path / path).write_text("# vue\n")
+    with project.app() as app:
+        app.import_yaml([other])
+    (project.base / "index.yaml").unlink()
+    assert project.research()["status"] == "cache-hit"
+    assert not (project.base / "index.yaml").exists()
+
+
+def test_without_auto_export_an_import_writes_no_index(project: Project, tmp_path: Path) -> None:
+    project.env["KR_AUTO_EXPORT"] = "false"
+    other = tmp_path / "old.yaml"
+    other.write_text("- {framework: a, topic: b, path: c.md}\n")
+    with project.app() as app:
+        app.import_yaml([other])
+    assert not (project.base / "index.yaml").exists()

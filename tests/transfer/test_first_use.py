@@ -1,0 +1,134 @@
+"""An index.yaml beside an empty database: imported by itself, once, before the first look-up."""
+
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from kr.store.store import Store
+from kr.transfer.first_use import import_on_first_use
+from tests.support.program import Clock, Project, request
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    query = request()["research_query"]
+    item = {
+        "id": "vue-options",
+        "framework": "vue",
+        "framework_version": "3.x",
+        "topic": query["topic"],
+        "tags": query["tags"],
+        "path": "frameworks/vue/options.md",
+        "last_accessed": "2026-11-20",
+    }
+    report = made.base / "frameworks" / "vue" / "options.md"
+    report.parent.mkdir(parents=True)
+    report.write_text("# vue\n\n**Confidence:** medium\n\n## Summary\n\nUse it.\n")
+    (made.base / "index.yaml").write_text(yaml.safe_dump([item]))
+    return made
+
+
+def test_the_first_request_is_a_hit(project: Project) -> None:
+    answer = project.research()
+    assert answer["status"] == "cache-hit"
+    assert answer["results"]["cache_entry_id"] == "vue-options"
+    assert answer["results"]["confidence"] == "medium"
+
+
+def test_the_old_index_is_kept_beside_the_first_export(project: Project) -> None:
+    before = (project.base / "index.yaml").read_bytes()
+    project.research(request(framework="click"))
+    assert (project.base / "index.yaml.bak").read_bytes() == before
+    assert len(yaml.safe_load((project.base / "index.yaml").read_text())) == 2
+
+
+def test_a_database_that_is_there_but_empty_counts_as_first_use(project: Project) -> None:
+    with Store(None, project.base) as store, store.write() as unit:
+        unit.meta.put("any", "thing")
+    assert project.research()["status"] == "cache-hit"
+
+
+def test_only_once(project: Project) -> None:
+    project.research()
+    project.sql("DELETE FROM entries")
+    assert project.research()["status"] == "degraded"
+
+
+def test_not_beside_entries(project: Project) -> None:
+    (project.base / "index.yaml").rename(project.base / "later.yaml")
+    project.research(request(framework="click"))
+    (project.base / "later.yaml").rename(project.base / "index.yaml")
+    assert project.research()["status"] == "degraded"
+
+
+def test_an_export_or_a_listing_as_first_command_loses_nothing(project: Project) -> None:
+    with project.app() as app:
+        assert app.export_yaml()["entries"] == 1
+
+
+def test_an_import_as_first_command_takes_both(project: Project, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text("- {framework: a, topic: b, path: c.md}\n")
+    with project.app() as app:
+        assert app.import_yaml([other]).index_count == 2
+
+
+@pytest.mark.parametrize("text", ["{{{", "just text", "- id: [", "\x00"])
+def test_a_broken_one_is_a_warning_and_a_miss(
+    project: Project, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    (project.base / "index.yaml").write_text(text)
+    with caplog.at_level(logging.WARNING):
+        answer = project.research()
+    assert (answer["status"], answer["errors"]) == ("degraded", [])
+    assert any("index.yaml: " in record.getMessage() for record in caplog.records)
+    assert (project.base / "index.yaml.bak").read_text() == text
+
+
+def test_bad_items_are_warned_of_and_the_others_come_in(
+    project: Project, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = project.base / "index.yaml"
+    index.write_text(index.read_text() + "- 3\n" * 30)
+    with caplog.at_level(logging.WARNING):
+        assert project.research()["status"] == "cache-hit"
+    assert "index.yaml:12: an entry must be a mapping" in caplog.text
+    assert "10 more warnings" in caplog.text
+
+
+def test_none_is_nothing(project: Project, caplog: pytest.LogCaptureFixture) -> None:
+    (project.base / "index.yaml").unlink()
+    with caplog.at_level(logging.INFO):
+        assert project.research()["status"] == "degraded"
+    assert "index.yaml" not in caplog.text
+
+
+def test_a_database_that_cannot_serve_is_told_by_the_research(project: Project) -> None:
+    project.database.write_bytes(b"no database" * 100)
+    answer = project.research()
+    assert [error["type"] for error in answer["errors"]] == ["database_corrupt"]
+
+
+def test_parallel_first_users_import_once(project: Project) -> None:
+    imported: list[bool] = []
+    answers: list[dict[str, Any]] = []
+    together = threading.Barrier(8)
+
+    def use() -> None:
+        together.wait()
+        with Store(None, project.base) as store:
+            imported.append(import_on_first_use(store, project.base, now=Clock()()))
+        answers.append(project.research())
+
+    threads = [threading.Thread(target=use) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(imported) == [False] * 7 + [True]
+    assert {answer["status"] for answer in answers} == {"cache-hit"}

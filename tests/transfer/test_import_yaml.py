@@ -1,0 +1,463 @@
+"""Importing into a real knowledge base: what becomes of entries, reports and archive."""
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kr.rules.baseline import SKELETON_MARK
+from kr.store.store import Store
+from kr.transfer.import_yaml import Imported
+from tests.support.program import Project, request
+
+REPORT = (
+    "# {0}\n\n**Version:** 3\n**Research Date:** 2026-10-02\n**Confidence:** high\n\n## Summary\n\n{0}.\n"
+)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    folder = tmp_path / "old"
+    folder.mkdir()
+    return folder
+
+
+def item(topic: str = "slots", **changes: Any) -> dict[str, Any]:
+    slug = topic.replace(" ", "-")
+    values = {
+        "id": f"vue-{slug}",
+        "framework": "vue",
+        "framework_version": "3.5",
+        "topic": topic,
+        "tags": ["a", "b"],
+        "path": f"frameworks/vue/{slug}.md",
+        "created": "2026-10-01",
+        "last_accessed": "2026-11-01",
+        "status": "fresh",
+    }
+    return {key: value for key, value in {**values, **changes}.items() if value is not ...}
+
+
+def write_index(folder: Path, items: Sequence[dict[str, Any]], *, name: str = "index.yaml") -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / name).write_text(yaml.safe_dump(list(items), allow_unicode=True), encoding="utf-8")
+    return folder
+
+
+def write_report(folder: Path, path: str, text: str | None = None) -> Path:
+    file = folder / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text if text is not None else REPORT.format(path), encoding="utf-8")
+    return file
+
+
+def run(project: Project, *sources: Path) -> Imported:
+    with project.app() as app:
+        return app.import_yaml(sources)
+
+
+def counts(result: Imported) -> dict[str, int]:
+    plain = result.plain()
+    assert not result.unreadable
+    names = ("imported", "updated", "unchanged", "archived", "refused")
+    return {name: plain[name] for name in names if plain[name]}
+
+
+def reasons(result: Imported) -> list[str]:
+    return [refused.reason for refused in result.refused]
+
+
+def rows(project: Project, columns: str, table: str = "entries") -> list[tuple[Any, ...]]:
+    return project.sql(f"SELECT {columns} FROM {table} ORDER BY id")
+
+
+def test_a_knowledge_base_from_another_folder_comes_in_with_its_reports(project: Project, old: Path) -> None:
+    write_index(old, [item()])
+    write_report(old, "frameworks/vue/slots.md")
+    assert counts(run(project, old)) == {"imported": 1}
+    ((*row, tags),) = rows(
+        project,
+        "id, framework, framework_version, topic, path, created, last_accessed, status, confidence, tags",
+    )
+    assert row == [
+        "vue-slots",
+        "vue",
+        "3.5",
+        "slots",
+        "frameworks/vue/slots.md",
+        "2026-10-01T00:00:00.000000Z",
+        "2026-11-01T00:00:00.000000Z",
+        "fresh",
+        "high",
+    ]
+    assert tags == '["a", "b"]'
+    copied = project.base / "frameworks/vue/slots.md"
+    assert copied.read_bytes() == (old / "frameworks/vue/slots.md").read_bytes()
+    assert not list(project.base.glob(".kr-*"))
+
+
+def test_an_imported_entry_is_served(project: Project, old: Path) -> None:
+    query = request()["research_query"]
+    write_index(old, [item(query["topic"], tags=query["tags"])])
+    write_report(old, f"frameworks/vue/{query['topic'].replace(' ', '-')}.md")
+    run(project, old)
+    answer = project.research(include_report=True)
+    assert (answer["status"], answer["results"]["confidence"]) == ("cache-hit", "high")
+    assert answer["results"]["report"].startswith("# frameworks/vue/repeatable-options.md")
+
+
+def test_twice_changes_nothing(project: Project, old: Path) -> None:
+    for topic in ("one", "two", "lost"):
+        write_report(old, f"frameworks/vue/{topic}.md")
+    (old / "frameworks/vue/lost.md").unlink()
+    write_index(
+        old,
+        [
+            item("one"),
+            item("two", last_accessed=..., created=..., tags=..., status=...),
+            item("lost", last_accessed="2099-01-01"),
+            item("three", id=..., last_accessed="2026-11-01 10:00:00"),
+            item("gone", status="archived"),
+            item("bad", path="../x.md"),
+        ],
+    )
+    write_index(
+        old, [item("kept", archived_at="2026-10-20T00:00:00Z", reason="lru")], name="_archived-index.yaml"
+    )
+    first = run(project, old)
+    assert counts(first) == {"imported": 4, "archived": 2, "refused": 1}
+    assert first.missing_reports == 4
+    before = dump(project)
+    project.clock.pass_days(3)
+    assert counts(run(project, old)) == {"unchanged": 6, "refused": 1}
+    assert dump(project) == before
+
+
+def dump(project: Project) -> tuple[object, ...]:
+    files = {str(file): file.read_bytes() for file in project.base.rglob("*.md")}
+    exported = [(project.base / name).read_bytes() for name in ("index.yaml", "_archived-index.yaml")]
+    tables = [rows(project, "*", table) for table in ("entries", "archived_entries")]
+    return files, exported, tables
+
+
+def test_what_the_guard_archived_does_not_come_back(project: Project, old: Path) -> None:
+    project.env["KR_MAX_ENTRIES"] = "3"
+    write_index(
+        old,
+        [item(f"topic {n}", last_accessed=f"2026-11-{n:02}") for n in range(1, 7)]
+        + [item("ancient", last_accessed="2025-01-01")],
+    )
+    first = run(project, old)
+    assert counts(first) == {"imported": 7}
+    assert (first.auto_archived, first.lru_evicted, first.index_count) == (1, 3, 3)
+    assert [row[0] for row in rows(project, "id")] == ["vue-topic-4", "vue-topic-5", "vue-topic-6"]
+    assert counts(run(project, old)) == {"unchanged": 7}
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(4,)]
+
+
+def test_an_entry_newer_than_its_archived_self_comes_in(project: Project, old: Path) -> None:
+    write_index(old, [item("x", status="archived", last_accessed="2026-10-01")])
+    run(project, old)
+    write_index(old, [item("x", last_accessed="2026-10-02")])
+    assert counts(run(project, old)) == {"imported": 1}
+
+
+def test_the_newer_access_wins(project: Project, old: Path) -> None:
+    write_index(old, [item(last_accessed="2026-11-02", framework_version="3.5")])
+    run(project, old)
+    write_index(old, [item(last_accessed="2026-11-01", framework_version="3.4", tags=["old"])])
+    assert counts(run(project, old)) == {"unchanged": 1}
+    write_index(old, [item(last_accessed="2026-11-03", framework_version="3.6", tags=...)])
+    assert counts(run(project, old)) == {"updated": 1}
+    ((version, tags, accessed),) = rows(project, "framework_version, tags, last_accessed")
+    assert (version, tags, accessed[:10]) == ("3.6", '["a", "b"]', "2026-11-03")
+
+
+def test_a_date_in_the_future_is_no_reason_to_win(project: Project, old: Path) -> None:
+    write_index(old, [item(last_accessed="2099-01-01")])
+    run(project, old)
+    ((accessed,),) = rows(project, "last_accessed")
+    assert accessed[:10] == "2026-11-21"
+
+
+def test_another_text_at_the_same_path_gets_a_name_of_its_own(project: Project, old: Path) -> None:
+    mine = write_report(project.base, "frameworks/vue/slots.md", "# mine\n")
+    write_index(old, [item()])
+    write_report(old, "frameworks/vue/slots.md", "# theirs\n")
+    assert counts(run(project, old)) == {"imported": 1}
+    assert mine.read_text() == "# mine\n"
+    ((path,),) = rows(project, "path")
+    assert path != "frameworks/vue/slots.md"
+    assert (project.base / path).read_text() == "# theirs\n"
+    assert counts(run(project, old)) == {"unchanged": 1}
+
+
+def test_the_same_text_at_the_same_path_is_kept(project: Project, old: Path) -> None:
+    for folder in (project.base, old):
+        write_report(folder, "frameworks/vue/slots.md")
+    write_index(old, [item()])
+    assert counts(run(project, old)) == {"imported": 1}
+    assert rows(project, "path") == [("frameworks/vue/slots.md",)]
+
+
+def test_an_update_with_another_text_leaves_the_old_one_in_the_history(project: Project, old: Path) -> None:
+    write_index(old, [item()])
+    file = write_report(old, "frameworks/vue/slots.md", "# first\n")
+    run(project, old)
+    write_index(old, [item(last_accessed="2026-11-10")])
+    file.write_text("# second\n")
+    assert counts(run(project, old)) == {"updated": 1}
+    ((path,),) = rows(project, "path")
+    assert (project.base / path).read_text() == "# second\n"
+    assert (project.base / "frameworks/vue/slots.md").read_text() == "# first\n"
+    kept = project.sql("SELECT content FROM report_texts JOIN revisions USING (sha256)")
+    assert kept == [(b"# first\n",)]
+
+
+def test_what_an_update_lacks_stays(project: Project, old: Path) -> None:
+    write_index(old, [item()])
+    report = write_report(old, "frameworks/vue/slots.md")
+    run(project, old)
+    report.unlink()
+    write_index(old, [item(last_accessed="2026-11-10", framework_version=..., created=...)])
+    assert counts(run(project, old)) == {"updated": 1}
+    ((version, created, confidence),) = rows(project, "framework_version, created, confidence")
+    assert (version, created[:10], confidence) == ("3.5", "2026-10-01", "high")
+    write_index(old, [item(last_accessed="2026-11-12", path="frameworks/vue/elsewhere.md")])
+    assert reasons(run(project, old)) == ["path: there is no report at it, and vue-slots has one here"]
+
+
+def test_one_id_for_two_topics(project: Project, old: Path) -> None:
+    write_index(old, [item("one", id="same"), item("two", id="same")])
+    for topic in ("one", "two"):
+        write_report(old, f"frameworks/vue/{topic}.md")
+    assert counts(run(project, old)) == {"imported": 2}
+    (one, two) = rows(project, "id, topic")
+    assert (one, two[1]) == (("same", "one"), "two")
+    assert counts(run(project, old)) == {"unchanged": 2}
+
+
+def test_one_path_for_two_topics(project: Project) -> None:
+    both = [item("one", path="frameworks/vue/x.md"), item("two", path="frameworks/vue/x.md")]
+    write_report(project.base, "frameworks/vue/x.md")
+    write_index(project.base, both)
+    run(project, project.base)
+    paths = [row[0] for row in rows(project, "path")]
+    assert len(set(paths)) == 2
+    assert len({(project.base / path).read_bytes() for path in paths}) == 1
+
+
+def test_one_path_for_two_topics_and_no_report(project: Project, old: Path) -> None:
+    write_index(old, [item("one", path="x/x.md"), item("two", path="x/x.md")])
+    result = run(project, old)
+    assert counts(result) == {"imported": 1, "refused": 1}
+    assert reasons(result) == ["path: it is that of vue-one, and there is no report to copy"]
+
+
+def test_ids_are_built_and_known_again(project: Project, old: Path) -> None:
+    write_index(old, [item("C", framework="c", id=...), item("C", framework="c++", id=..., path="cpp.md")])
+    assert counts(run(project, old)) == {"imported": 2}
+    (plain, suffixed) = rows(project, "id, framework")
+    assert plain == ("c-c", "c")
+    assert suffixed[0].startswith("c-c-")
+    assert counts(run(project, old)) == {"unchanged": 2}
+
+
+def test_the_same_topic_without_an_id_renews_its_entry(project: Project, old: Path) -> None:
+    write_index(old, [item("Slots", id="named")])
+    run(project, old)
+    write_index(old, [item("slots", id=..., last_accessed="2026-11-10", path="frameworks/vue/Slots.md")])
+    assert counts(run(project, old)) == {"updated": 1}
+    assert rows(project, "id, topic") == [("named", "slots")]
+
+
+def test_archived_items_tell_when_and_why_if_they_do(project: Project, old: Path) -> None:
+    told = {"status": "archived", "archived_at": "2026-10-20T01:02:03Z", "reason": "lru"}
+    write_index(old, [item("told", **told), item("untold", status="archived")])
+    write_index(old, [item("by file")], name="_archived-index.yaml")
+    assert counts(run(project, old)) == {"archived": 3}
+    found = rows(project, "id, reason, archived_at, status", "archived_entries")
+    assert [row[:2] for row in found] == [
+        ("vue-by-file", "manual"),
+        ("vue-told", "lru"),
+        ("vue-untold", "manual"),
+    ]
+    assert found[1][2:] == ("2026-10-20T01:02:03.000000Z", "archived")
+    assert found[2][2].startswith("2026-11-21T12:00")
+
+
+def test_skeletons_and_stale_copies_are_never_fresh(project: Project, old: Path) -> None:
+    write_index(old, [item()])
+    write_report(old, "frameworks/vue/slots.md", f"# vue - slots\n\n{SKELETON_MARK}\n")
+    run(project, old)
+    assert rows(project, "status, origin") == [("stale", "skeleton")]
+
+
+def test_symlinks_lead_nowhere(project: Project, old: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.md"
+    secret.write_text("secret\n")
+    (old / "frameworks" / "vue").mkdir(parents=True)
+    (old / "frameworks" / "vue" / "slots.md").symlink_to(secret)
+    (old / "out").symlink_to(tmp_path)
+    write_index(old, [item(), item("two", path="out/secret.md"), item("dir", path="frameworks/d.md")])
+    (old / "frameworks" / "d.md").mkdir()
+    result = run(project, old)
+    assert counts(result) == {"refused": 3}
+    assert all("is no file within" in reason for reason in reasons(result))
+    assert not list(project.base.rglob("*.md"))
+
+
+def test_nothing_is_written_through_a_symlink(project: Project, old: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    project.base.mkdir(parents=True)
+    (project.base / "frameworks").symlink_to(outside)
+    write_index(old, [item()])
+    write_report(old, "frameworks/vue/slots.md")
+    (reason,) = reasons(run(project, old))
+    assert "the report can't be written" in reason
+    assert not list(outside.iterdir())
+
+
+def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) -> None:
+    (old / "broken.yaml").write_text("{{{")
+    write_index(old, [item()])
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = run(project, old / "broken.yaml", old, tmp_path / "nowhere.yaml", empty, Path("/dev/zero"))
+    assert result.counts["imported"] == 1
+    told = {Path(file.file).name: file.message for file in result.unreadable}
+    assert told["broken.yaml"].startswith("line 1: broken: ")
+    assert told["nowhere.yaml"] == "can't be read: No such file or directory"
+    assert told["empty"] == "holds neither index.yaml nor _archived-index.yaml"
+    assert told["zero"] == "is no regular file"
+
+
+def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_path: Path) -> None:
+    texts = [
+        "2.10",
+        "yes",
+        "null",
+        "a: b # c",
+        "- x",
+        "虚拟滚动",
+        "🎉",
+        "one\ntwo\n",
+        '"q"',
+        "~",
+        "0x1F",
+        "'",
+    ]
+    write_index(
+        old,
+        [
+            item(f"{n}{text}", id=f"id-{n}", framework=text, tags=[text], framework_version=text)
+            | {"path": f"frameworks/x/{n}.md"}
+            for n, text in enumerate(texts)
+        ],
+    )
+    assert counts(run(project, old)) == {"imported": len(texts)}
+    index = project.base / "index.yaml"
+    exported = yaml.safe_load(index.read_text(encoding="utf-8"))
+    assert sorted(row["framework"] for row in exported) == sorted(texts)
+    assert all(row["tags"] == [row["framework"].strip()] for row in exported)
+    assert all(row["framework"] == row["framework_version"] for row in exported)
+    again = Project(tmp_path / "again")
+    assert counts(run(again, project.base)) == {"imported": len(texts)}
+    assert (again.base / "index.yaml").read_bytes() == index.read_bytes()
+
+
+def test_export_import_into_an_empty_base_export_gives_equal_bytes(project: Project, tmp_path: Path) -> None:
+    project.env["KR_MAX_ENTRIES"] = "4"
+    for number in range(7):
+        project.research(request(topic=f"topic {'abcdefg'[number]} thing", tags=[f"t{number}"]))
+        project.clock.pass_days(9)
+    names = ("index.yaml", "_archived-index.yaml")
+    before = [(project.base / name).read_bytes() for name in names]
+    assert before[1].count(b"\n- id: ") == 3
+    again = Project(tmp_path / "again", env=dict(project.env), clock=project.clock)
+    assert counts(run(again, project.base)) == {"imported": 4, "archived": 3}
+    assert [(again.base / name).read_bytes() for name in names] == before
+    out = tmp_path / "yaml only"
+    with project.app() as app:
+        app.export_yaml(out)
+    bare = Project(tmp_path / "bare", env=dict(project.env), clock=project.clock)
+    run(bare, out)
+    assert [(bare.base / name).read_bytes() for name in names] == before
+
+
+def test_a_failed_batch_leaves_no_file(project: Project, old: Path) -> None:
+    write_index(old, [item()])
+    write_report(old, "frameworks/vue/slots.md")
+    with Store(None, project.base) as store, store.write() as unit:
+        unit.meta.put("any", "thing")
+    trigger = "CREATE TRIGGER refuse BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no'); END"
+    project.sql(trigger)
+    with pytest.raises(Exception, match="no"):
+        run(project, old)
+    assert not list(project.base.rglob("*.md"))
+
+
+HOSTILE = st.lists(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "id": st.sampled_from(["a", "b", "", "../a", None]),
+            "framework": st.sampled_from(["vue", "Vue", "c++", "c", "", ["x"]]),
+            "topic": st.sampled_from(["one", "two", "ONE", " "]),
+            "path": st.sampled_from(["a.md", "b.md", "x/../../a.md", "c/a.md", "/a.md", "a.md/b.md"]),
+            "tags": st.sampled_from([["a"], "a", [], None, [["x"]]]),
+            "last_accessed": st.sampled_from(["2026-11-01", "2026-11-02", "2099-01-01", "x", None]),
+            "status": st.sampled_from(["fresh", "stale", "archived", "x"]),
+        },
+    ),
+    max_size=8,
+)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(items=HOSTILE, reports=st.sets(st.sampled_from(["a.md", "b.md", "c/a.md"])))
+def test_any_index_is_taken_in_twice_alike(
+    tmp_path_factory: pytest.TempPathFactory, items: list[dict[str, Any]], reports: set[str]
+) -> None:
+    root = tmp_path_factory.mktemp("any")
+    project = Project(root / "project")
+    old = write_index(root / "old", items)
+    for path in reports:
+        write_report(old, path)
+    first = run(project, old)
+    assert sum(first.counts.values()) + len(first.refused) == len(items)
+    before = dump(project) if first.has_changed else None
+    again = run(project, old)
+    assert not again.has_changed
+    assert len(again.refused) == len(first.refused)
+    if before is not None:
+        assert dump(project) == before
+        live = rows(project, "id, path, framework_key, topic_key")
+        assert len({(path, *pair) for _, path, *pair in live}) >= len({path for _, path, *_ in live})
+        assert len({path for _, path, *_ in live}) == len({(path, *pair) for _, path, *pair in live})
+    assert {file.name for file in root.iterdir()} <= {"project", "old"}
+
+
+def test_twenty_thousand_entries_in_seconds(project: Project, old: Path) -> None:
+    project.env["KR_MAX_ENTRIES"] = "20000"
+    line = "- {{id: i{0}, framework: f{1}, topic: topic {0}, path: frameworks/f{1}/{0}.md, last_accessed: 2026-11-01}}\n"
+    (old / "index.yaml").write_text("".join(line.format(n, n % 50) for n in range(20_000)))
+    seen: list[int] = []
+    began = time.monotonic()
+    with project.app() as app:
+        result = app.import_yaml([old], progress=lambda done, total: seen.append(100 * done // total))
+    assert counts(result) == {"imported": 20_000}
+    assert time.monotonic() - began < 60
+    assert seen == sorted(seen)
+    assert len(seen) > 20

@@ -1,0 +1,94 @@
+"""``kr export-yaml`` and ``kr import-yaml`` as processes: streams and exit statuses."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.program import Project
+
+INDEX = """\
+- framework: vue
+  topic: slots
+  path: frameworks/vue/slots.md
+- framework: vue
+  topic: broken: here
+  path: x.md
+- {framework: vue, topic: "\\u001b[31m", path: x.md}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    (made.root / "old").mkdir()
+    (made.root / "old" / "index.yaml").write_text(INDEX)
+    return made
+
+
+def test_bad_items_are_named_on_standard_error(project: Project) -> None:
+    done = project.run("import-yaml", "old", "--format", "json")
+    value = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert list(value)[:5] == ["imported", "updated", "unchanged", "archived", "refused"]
+    assert [value[name] for name in list(value)[:5]] == [1, 0, 0, 0, 2]
+    file = str(project.root / "old" / "index.yaml")
+    assert [(item["file"], item["line"]) for item in value["refused_items"]] == [(file, 5), (file, 7)]
+    told = done.stderr.decode().splitlines()
+    assert told[0] == f"refused: {file}:5: mapping values are not allowed in this context"
+    assert told[1].startswith(f"refused: {file}:7: topic: must not contain control characters")
+    assert told[2] == "warning: 1 entries name a report that is missing; a look-up removes them"
+    assert len(told) == 3
+
+
+def test_a_file_that_cannot_be_read_fails(project: Project) -> None:
+    done = project.run("import-yaml", "nowhere.yaml", "old/index.yaml")
+    assert done.returncode == 1
+    assert yaml.safe_load(done.stdout)["imported"] == 1
+    assert b"error: " in done.stderr
+    assert b"nowhere.yaml: can't be read: No such file or directory" in done.stderr
+
+
+def test_nothing_to_import_is_a_wrong_command_line(project: Project) -> None:
+    assert project.run("import-yaml").returncode == 2
+
+
+def test_export_answers_with_its_files(project: Project) -> None:
+    project.run("import-yaml", "old")
+    done = project.run("export-yaml", "--output", "out", "--format", "text")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().splitlines() == [
+        f"1 entries   {project.root / 'out' / 'index.yaml'}",
+        f"0 archived  {project.root / 'out' / '_archived-index.yaml'}",
+    ]
+    (item,) = yaml.safe_load((project.root / "out" / "index.yaml").read_text())
+    assert item["id"] == "vue-slots"
+
+
+def test_the_readable_view_and_a_bar_at_a_terminal(project: Project) -> None:
+    terminal, other_end = pty.openpty()
+    many = "".join(f"- {{framework: f, topic: t{n}, path: p/{n}.md}}\n" for n in range(1200))
+    (project.root / "old" / "index.yaml").write_text(many)
+    command = [sys.executable, "-m", "kr", "import-yaml", "old", "--format", "text"]
+    process = subprocess.Popen(
+        command, cwd=project.root, env=project.environ(TERM="xterm"), stdout=subprocess.PIPE, stderr=other_end
+    )
+    os.close(other_end)
+    seen = b""
+    try:
+        while chunk := os.read(terminal, 4096):
+            seen += chunk
+    except OSError:  # the other end was closed
+        pass
+    finally:
+        os.close(terminal)
+    output, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert b"importing" in seen
+    assert b"100%" in seen
+    assert output.decode().splitlines()[0].split() == ["1200", "imported"]
