@@ -4,6 +4,7 @@ from typing import Any
 
 import click
 
+from kr.cli.completing import complete_archived_id
 from kr.cli.entries_view import archive_view, restored_view
 from kr.cli.examples import examples
 from kr.cli.options import TEXT, common, common_options, open_app
@@ -51,7 +52,7 @@ def list_archive(ctx: click.Context, /, **wanted: Any) -> int:
     short_help="Make an archived entry live again.",
     epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
 )
-@click.argument("entry_id", metavar="ID", type=TEXT)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
 @click.option(
     "--archived-at", type=TEXT, metavar="TIME", help="Which one, by its time or the beginning of it."
 )

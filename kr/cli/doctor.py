@@ -35,14 +35,20 @@ def command(ctx: click.Context, /, *, repair: bool) -> int:
 
     with open_app(ctx) as app:
         patient = app.patient()
-        value = doctor.repair(patient, _announce) if repair else doctor.report(patient)
+        if repair:
+            listed = [finding for finding in doctor.examine(patient) if finding.fix]
+            for finding in listed:
+                _announce(finding)
+            value = doctor.repair(patient, lambda it: None if it in listed else _announce(it))
+        else:
+            value = doctor.report(patient)
         emit(value, common(ctx), view)
     return 1 if value["problems"] else 0
 
 
 def _announce(finding: "Finding") -> None:
-    """Say what is about to be done, before it is done."""
-    click.echo(f"{finding.check}: {finding.subject}: {finding.message}. Now: {finding.repair}", err=True)
+    """Say what will be done, before anything is done; what a repair brings to light, before that is repaired."""
+    click.echo(f"{finding.check}: {finding.subject}: {finding.message}. Repair: {finding.repair}", err=True)
 
 
 def view(value: dict[str, Any]) -> str:

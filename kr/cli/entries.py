@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from kr.cli.completing import complete_entry_id
 from kr.cli.entries_view import (
     entries_view,
     entry_view,
@@ -61,7 +62,7 @@ def list_entries(ctx: click.Context, /, **wanted: Any) -> int:
     short_help="Show one entry, and its report.",
     epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"),
 )
-@click.argument("entry_id", metavar="ID", type=TEXT)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.option("--report", is_flag=True, help="Give the report's text too.")
 @common_options
 @click.pass_context
@@ -93,7 +94,9 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
     short_help="Move entries to the archive.",
     epilog=examples("kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers --yes"),
 )
-@click.argument("entry_ids", metavar="ID...", nargs=-1, required=True, type=TEXT)
+@click.argument(
+    "entry_ids", metavar="ID...", nargs=-1, required=True, type=TEXT, shell_complete=complete_entry_id
+)
 @click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
 @common_options
 @click.pass_context
@@ -118,7 +121,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
     short_help="List the earlier texts of an entry.",
     epilog=examples("kr entries history vue-slots", "kr entries history vue-slots --revision 1"),
 )
-@click.argument("entry_id", metavar="ID", type=TEXT)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
 @common_options
 @click.pass_context
@@ -137,7 +140,7 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> int:
     short_help="Bring an earlier text back.",
     epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"),
 )
-@click.argument("entry_id", metavar="ID", type=TEXT)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.argument("revision", type=int)
 @common_options
 @click.pass_context

@@ -18,6 +18,15 @@ def check_dangling(patient: Patient) -> Iterator[Finding]:
         return
     with patient.store.read() as unit:
         entries = unit.entries.all()
+    if entries and not patient.knowledge_base.is_dir():
+        yield Finding(
+            check="dangling",
+            severity="error",
+            subject=str(patient.knowledge_base),
+            message=f"the knowledge base's folder is not there, and {len(entries)} entries have their reports "
+            "in it. Mount it, or set knowledge_base_path",
+        )
+        return
     for entry in entries:
         if not _has_report(patient, entry):
             yield Finding(
@@ -105,7 +114,7 @@ def _adopt(patient: Patient, path: str) -> str:
 
 def check_export(patient: Patient) -> Iterator[Finding]:
     """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
-    if not patient.is_readable:
+    if not patient.is_readable or not patient.knowledge_base.is_dir():
         return
     from kr.transfer.export import ARCHIVE, INDEX
     from kr.transfer.index_yaml import render_archive, render_index

@@ -159,7 +159,8 @@ def _copy(source: sqlite3.Connection, target: Path, shown: Path) -> None:
     if found != "ok":
         raise StoreCorrupt(f"{shown}: the copy is not sound ({found}); see `kr db check`")
     if shown.exists():
-        target.chmod(shown.stat().st_mode & 0o777)
+        # As private as the original; a write-protected backup must not become a database that nobody may write.
+        target.chmod(shown.stat().st_mode & 0o777 | 0o600)
     with target.open("rb") as file:
         os.fsync(file.fileno())
 

@@ -95,7 +95,7 @@ def examine(path: Path) -> Health:
     with sqlite_file(path).inspecting() as connection:
         try:
             problems = list(_problems(connection))
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             problems = [str(error)]
     return Health(
         problems=tuple(dict.fromkeys(problems[:_MOST_PROBLEMS])),

@@ -58,7 +58,7 @@ def _readable(source: sqlite3.Connection, table: sa.Table) -> Iterator[dict[str,
 
 
 def _read(source: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...]]:
-    with suppress(sqlite3.DatabaseError):
+    with suppress(sqlite3.DatabaseError, UnicodeDecodeError):
         yield from source.execute(query)
 
 

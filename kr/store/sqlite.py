@@ -168,6 +168,9 @@ class SqliteFile:
             if _code(exc) in but:
                 raise
             raise self.error(exc) from exc
+        except UnicodeDecodeError as exc:
+            # A damaged text, or SQLite's own message when it quotes one.
+            raise StoreCorrupt(f"{self.path}: a text in it is no UTF-8") from exc
 
     def error(self, exc: sqlite3.Error) -> StoreError:
         """Return kr's error for one of SQLite's; the message names the file."""

@@ -92,6 +92,16 @@ def test_commands_are_completed(project: Project) -> None:
     assert offered(project, "db", "ba") == ["backup"]
 
 
+def test_ids_are_completed_where_an_id_is_asked_for(project: Project) -> None:
+    keep(project, "vue", "slots")
+    keep(project, "vue", "plugins")
+    with project.app() as app, app.store.write() as unit:
+        unit.archive.move("vue-slots", "manual", project.clock())
+    assert offered(project, "entries", "show", "vue") == ["vue-plugins"]
+    assert offered(project, "entries", "history", "vue") == ["vue-plugins"]
+    assert offered(project, "archive", "restore", "") == ["vue-slots"]
+
+
 def test_ids_come_last_used_first(project: Project) -> None:
     keep(project, "vue", "slots")
     keep(project, "vue", "plugins")

@@ -194,7 +194,9 @@ def test_a_restore_makes_a_database_where_none_is(store: Store, databases: Datab
     store.close()
     for path in store.path.parent.glob("kr.db*"):
         path.unlink()
+    (tmp_path / "copy.db").chmod(0o400)
     assert databases.restore(tmp_path / "copy.db")["kept"] is None
+    assert store.path.stat().st_mode & 0o777 == 0o600
     assert topics(store.path) == ["one"]
 
 

@@ -1,6 +1,7 @@
 """``kr doctor`` on knowledge bases that something is wrong with: found, said, repaired, nothing lost."""
 
 import json
+import random
 import sqlite3
 import subprocess
 import sys
@@ -139,6 +140,16 @@ def test_an_empty_report_and_a_path_that_leaves_are_dangling(project: Project) -
     assert dangling == ["away", "vue-slots"]
     assert repair(project)["problems"] == 0
     assert (project.root / "secret.md").read_text() == "# secret\n"
+
+
+def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
+    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
+    keep(project, "slots", "plugins")
+    project.base.rename(project.root / "away")
+    value = repair(project)
+    assert (found(value), value["repaired"]) == ([("dangling", "error")], [])
+    assert not project.base.exists()
+    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
 
 
 def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
@@ -339,6 +350,30 @@ def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project
     (kept,) = project.base.glob("kr.db.*.damaged")
     assert kept.read_bytes() == broken
     assert all(len(path.read_bytes()) > 100 for path in (project.base / "frameworks/vue").glob("*.md"))
+
+
+def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
+    keep(project, "slots")
+    content = project.database.read_bytes()
+    assert b"CREATE TABLE entries" in content
+    project.database.write_bytes(content.replace(b"CREATE TABLE entries", b"CREATE TABL\xd4 entries"))
+    assert report(project)["problems"]
+    assert repair(project)["problems"] == 0
+    assert ids(project) == ["vue-slots"]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_damage_never_stops_the_doctor(project: Project, seed: int) -> None:
+    keep(project, *(f"topic {number}" for number in range(6)))
+    before = ids(project)
+    chance = random.Random(seed)
+    content = bytearray(project.database.read_bytes())
+    for _ in range(60):
+        content[chance.randrange(100, len(content))] ^= 1 << chance.randrange(8)
+    project.database.write_bytes(content)
+    report(project)
+    assert repair(project)["problems"] == 0
+    assert set(before) <= set(ids(project))
 
 
 def test_what_is_no_database_is_replaced_and_kept(project: Project) -> None:
