@@ -1,33 +1,22 @@
-"""Which passages, sentences and code of an answer speak of the question (SPEC 3.7: extractive, ranked).
+"""An answer taken apart into units, and the units ranked by the question (SPEC 3.7: extractive, ranked).
 
-A keyword weighs the more the fewer passages hold it. Ranking is deterministic: equal scores keep the order
-of the source.
+Ranking is deterministic: equal scores keep the order of the source.
 """
 
-import math
-import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from kr.rules.corpus import words_of
 from kr.rules.inline import plain_line, safe_url
 from kr.rules.markdown import MAX_CHARS, Block, split
 from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS
+from kr.rules.ranking import rank
+from kr.rules.terms import Terms
 from kr.values import Answer, Passage
 
 MAX_SOURCES = 30
 _MAX_TOTAL = 1_000_000  # characters of one answer that are read
 _MAX_UNIT = 3000
-_SENTENCE = re.compile(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?<!etc\.)\s+(?=\S)|(?<=[。！？])")
-_ITEM = re.compile(r"^\s*(?:[-*+]|\d+\\?[.)])\s+", re.MULTILINE)
-_CAVEAT = re.compile(
-    r"\b(?:deprecat\w*|breaking|warn\w*|caution|caveat\w*|notes?|beware|important|must not|only works|"
-    r"not supported|unsupported|experimental|beta|unstable|removed|renamed|migrat\w*|since v?\d|as of|"
-    r"requires?|versions?|v\d+(?:\.\d+)*|limitations?|known issues?|security)\b"
-    r"|注意|警告|弃用|废弃|不支持|不兼容|版本|迁移|限制",
-    re.IGNORECASE,
-)
+_LATER = 0.1  # by which each further place in the installed package counts less
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +36,11 @@ class Unit:
     origin: Origin
     heading: str | None
     blocks: tuple[Block, ...]
-    words: frozenset[str]
+
+    @property
+    def text(self) -> str:
+        """What stands in it, code included."""
+        return "\n\n".join(block.text for block in self.blocks)
 
     @property
     def prose(self) -> tuple[Block, ...]:
@@ -58,6 +51,14 @@ class Unit:
     def code(self) -> tuple[Block, ...]:
         """The code blocks, whole."""
         return tuple(block for block in self.blocks if block.kind == "code")
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A unit and how well it answers; scores compare within one material."""
+
+    unit: Unit
+    score: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +92,7 @@ class _Reader:
         for heading, blocks in _units(split(text), title):
             if (heading, blocks) not in self.seen:
                 self.seen.add((heading, blocks))
-                words = words_of("\n".join([heading or "", *(block.text for block in blocks)]))
-                self.units.append(Unit(origin=origin, heading=heading, blocks=blocks, words=words))
+                self.units.append(Unit(origin=origin, heading=heading, blocks=blocks))
 
     def _origin(self, passage: Passage) -> Origin | None:
         url = safe_url(passage.url)
@@ -124,55 +124,23 @@ def read_answer(answer: Answer) -> Material:
     )
 
 
-def weights(question: str, units: Sequence[Unit]) -> dict[str, float]:
-    """Return the weight of each keyword of the question: the rarer among the units, the heavier."""
-    asked = words_of(question)
-    holding = Counter(word for unit in units for word in asked & unit.words)
-    return {word: math.log(1 + (len(units) + 1) / (holding[word] + 1)) for word in sorted(asked)}
-
-
-def score(words: Iterable[str], weight: Mapping[str, float]) -> float:
-    """Return the summed weight of the keywords that occur."""
-    return math.fsum(weight.get(word, 0.0) for word in set(words))
-
-
-def ranked(units: Sequence[Unit], weight: Mapping[str, float]) -> list[Unit]:
-    """Return the units that speak of the question, the best first.
+def ranked(units: Sequence[Unit], terms: Terms) -> list[Ranked]:
+    """Return the units that speak of the question with their scores, the best first.
 
     Context7 and DeepWiki answer the question itself, so all of theirs stay; of a page, what shares no
-    keyword with the question goes, unless nothing does. Installed documentation comes ranked.
+    keyword with the question goes, unless nothing does. Installed documentation comes ranked, by how rare the
+    words are in the whole package: the order of its passages stays, and the later ones count less.
     """
+    scored, _ = rank([(unit.heading or "", unit.text) for unit in units], terms)
+    points = {row.index: row.score for row in scored}
     if any(unit.origin.source == LOCAL_DOCS for unit in units):
-        return list(units)
-    scored = [(score(unit.words, weight) + _in_heading(unit, weight), unit) for unit in units]
-    kept = [
-        (points, unit) for points, unit in scored if points > 0 or unit.origin.source in {CONTEXT7, DEEPWIKI}
-    ]
-    return [unit for _, unit in sorted(kept or scored, key=lambda pair: -pair[0])]
-
-
-def best_sentences(
-    units: Sequence[Unit], weight: Mapping[str, float], count: int
-) -> list[tuple[Origin, str]]:
-    """Return the sentences that hold most of the question, as clean Markdown, in their units' order."""
-    scored = [
-        (score(words_of(sentence), weight), at, unit.origin, sentence)
-        for at, (unit, sentence) in enumerate(_sentences(units))
-        if 20 <= len(sentence) <= 500
-    ]
-    best = sorted((item for item in scored if item[0] > 0), key=lambda item: -item[0])[:count]
-    return _cleaned((origin, sentence) for _, _, origin, sentence in sorted(best, key=lambda item: item[1]))
-
-
-def caveats(units: Sequence[Unit], weight: Mapping[str, float], count: int) -> list[tuple[Origin, str]]:
-    """Return the sentences that speak of versions, deprecation, limits and warnings, as clean Markdown."""
-    found = [
-        (score(words_of(sentence), weight), at, unit.origin, sentence)
-        for at, (unit, sentence) in enumerate(_sentences(units))
-        if len(sentence) <= 600 and _CAVEAT.search(sentence)
-    ]
-    best = sorted(found, key=lambda item: -item[0])[:count]
-    return _cleaned((origin, sentence) for _, _, origin, sentence in sorted(best, key=lambda item: item[1]))
+        return [
+            Ranked(unit, points.get(at, 0.0) / (1 + _LATER * unit.origin.number))
+            for at, unit in enumerate(units)
+        ]
+    order = sorted(range(len(units)), key=lambda at: -points.get(at, 0.0))
+    kept = [at for at in order if at in points or units[at].origin.source in {CONTEXT7, DEEPWIKI}]
+    return [Ranked(units[at], points.get(at, 0.0)) for at in kept or order]
 
 
 def _units(blocks: Iterable[Block], title: str | None) -> Iterator[tuple[str | None, tuple[Block, ...]]]:
@@ -189,28 +157,3 @@ def _units(blocks: Iterable[Block], title: str | None) -> Iterator[tuple[str | N
         size += prose
     if held:
         yield heading, tuple(held)
-
-
-def _in_heading(unit: Unit, weight: Mapping[str, float]) -> float:
-    return 0.5 * score(words_of(unit.heading or ""), weight)
-
-
-def _sentences(units: Sequence[Unit]) -> Iterator[tuple[Unit, str]]:
-    for unit in units:
-        for block in unit.prose:
-            if block.kind == "table":
-                continue
-            texts = _ITEM.split(block.text) if block.kind == "list" else [block.text]
-            for text in texts:
-                for sentence in _SENTENCE.split(" ".join(text.split())):
-                    if sentence:
-                        yield unit, sentence
-
-
-def _cleaned(found: Iterable[tuple[Origin, str]]) -> list[tuple[Origin, str]]:
-    # A sentence cut out of clean Markdown need not be clean: half a code span shows what it held.
-    once = dict.fromkeys(
-        (origin, " ".join(block.text for block in split(sentence) if block.kind != "code").replace("\n", " "))
-        for origin, sentence in found
-    )
-    return [(origin, sentence) for origin, sentence in once if sentence.strip()]

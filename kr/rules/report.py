@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from datetime import date
 
 from kr.rules.baseline import SKELETON_MARK, carried_over
+from kr.rules.extracts import GAP, extract, weights_of
 from kr.rules.inline import as_paragraph, plain_line, safe_url
-from kr.rules.markdown import quote, render_all, split
+from kr.rules.markdown import Block, quote, render_all, split
 from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence
-from kr.rules.passages import Material, Origin, Unit, best_sentences, caveats, ranked, read_answer, weights
+from kr.rules.passages import Material, Origin, Ranked, Unit, ranked, read_answer
 from kr.rules.persona import Persona
+from kr.rules.summary import Quotation, caveats, summarize
 from kr.rules.template import (
     ATTRIBUTION,
     CAVEATS,
@@ -25,6 +27,7 @@ from kr.rules.template import (
     title_of,
     write_shape,
 )
+from kr.rules.terms import Terms, question_terms
 from kr.values import Answer, Confidence, Query
 from kr.values import Origin as ReportOrigin
 
@@ -36,6 +39,7 @@ _SENTENCES_BYTES = 12 * 1024
 _SUMMARY_SENTENCES = 5
 _CAVEAT_SENTENCES = 10
 _MAX_NOTES = 40
+_NO_SENTENCE = "No single sentence of the sources answers the question; the nearest passage begins:"
 
 _WHY: dict[str, str] = {
     CONTEXT7: "official documentation through Context7",
@@ -97,8 +101,9 @@ def _researched(
     notes: Sequence[str],
     synthesis: Synthesis | None,
 ) -> Report:
-    weight = weights(f"{query.question}\n{query.topic}", material.units)
-    units = ranked(material.units, weight)
+    terms = question_terms(query.framework, query.question, query.topic)
+    rows = ranked(material.units, terms)
+    units = [row.unit for row in rows]
     code = _code(units)
     level = confidence([answer], query.question, has_code=any(unit.code for unit in units))
     own = [
@@ -112,10 +117,10 @@ def _researched(
             f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
         )
     sections = {
-        SUMMARY: _question(query) + _summary(units, weight, synthesis),
-        DETAILS: _details(units, synthesis),
+        SUMMARY: _question(query) + _summary(rows, terms, synthesis),
+        DETAILS: _details(rows, terms, synthesis),
         CODE: code or "No code examples were found.",
-        CAVEATS: _caveats(own, caveats(units, weight, _CAVEAT_SENTENCES)),
+        CAVEATS: _caveats(own, caveats(rows, terms, _CAVEAT_SENTENCES)),
         ATTRIBUTION: "\n".join(
             f"- Source {origin.number}: {origin.address} (via {origin.source})" for origin in material.origins
         ),
@@ -159,45 +164,61 @@ def _question(query: Query) -> str:
     return f"Question:\n\n{quote(as_paragraph(plain_line(query.question, 2000)))}\n\n"
 
 
-def _summary(units: Sequence[Unit], weight: dict[str, float], synthesis: Synthesis | None) -> str:
+def _summary(rows: Sequence[Ranked], terms: Terms, synthesis: Synthesis | None) -> str:
     if synthesis:
         return _written(synthesis.summary, "No summary was written.")
-    found = best_sentences(units, weight, _SUMMARY_SENTENCES)
-    return _sentences(found) or "No sentence of the sources holds words of the question; see Details."
+    found = summarize(rows, terms, _SUMMARY_SENTENCES)
+    told = _sentences(found.quotations)
+    if not told:
+        return "The sources answer in code and tables; see Details and Code Examples."
+    return told if found.is_answer else f"{_NO_SENTENCE}\n\n{told}"
 
 
-def _details(units: Sequence[Unit], synthesis: Synthesis | None) -> str:
+def _details(rows: Sequence[Ranked], terms: Terms, synthesis: Synthesis | None) -> str:
     if synthesis:
         return _written(synthesis.details, "No details were written.")
-    parts = (_passage(unit) for unit in units if unit.prose)
+    weights = weights_of(rows, terms)
+    best = max((row.score for row in rows), default=0.0)
+    parts = (_passage(row.unit, extract(row, terms, weights, best=best)) for row in rows if row.unit.prose)
     return _within(_DETAILS_BYTES, list(parts), "passage") or "The sources hold code only."
 
 
-def _passage(unit: Unit) -> str:
-    heading = f"{quote(f'**{unit.heading}**')}\n>\n" if unit.heading else ""
-    return _from(unit.origin) + heading + "\n\n".join(render_all(unit.prose))
+def _passage(unit: Unit, runs: Sequence[tuple[Block, ...] | None]) -> str:
+    told = [GAP if blocks is None else "\n\n".join(render_all(blocks)) for blocks in runs]
+    return _from(unit.origin) + _heading(unit, "\n>\n") + "\n\n".join(told)
 
 
 def _code(units: Sequence[Unit]) -> str:
     parts: dict[str, str] = {}
     for unit in units:
-        heading = f"{quote(f'**{unit.heading}**')}\n\n" if unit.heading else ""
+        above = _from(unit.origin) + _heading(unit, "\n\n")
         for block in unit.code:
-            parts.setdefault(block.text, f"{_from(unit.origin)}{heading}{render_all([block])[0]}")
+            parts.setdefault(block.text, above + render_all([block])[0])
     return _within(_CODE_BYTES, list(parts.values()), "code example")
 
 
-def _caveats(notes: Sequence[str], sentences: Sequence[tuple[Origin, str]]) -> str:
+def _caveats(notes: Sequence[str], sentences: Sequence[Quotation]) -> str:
     quoted = _sentences(sentences)
     return "Notes by kr:\n\n" + "\n".join(f"- {note}" for note in notes) + (f"\n\n{quoted}" if quoted else "")
 
 
-def _sentences(found: Sequence[tuple[Origin, str]]) -> str:
-    by_origin: dict[Origin, list[str]] = {}
-    for origin, sentence in found:
-        by_origin.setdefault(origin, []).append(quote(sentence))
-    parts = [_from(origin) + "\n>\n".join(sentences) for origin, sentences in by_origin.items()]
+def _sentences(found: Sequence[Quotation]) -> str:
+    """Quote sentences under the heading that they stand below, without which few can be understood."""
+    by_place: dict[tuple[int, str | None], list[Quotation]] = {}
+    for quotation in found:
+        place = (quotation.unit.origin.number, quotation.unit.heading)
+        by_place.setdefault(place, []).append(quotation)
+    parts = [
+        _from(group[0].unit.origin)
+        + _heading(group[0].unit, "\n>\n")
+        + "\n>\n".join(quote(quotation.text) for quotation in group)
+        for group in by_place.values()
+    ]
     return _within(_SENTENCES_BYTES, parts, "quotation")
+
+
+def _heading(unit: Unit, end: str) -> str:
+    return quote(f"**{unit.heading}**") + end if unit.heading else ""
 
 
 def _from(origin: Origin) -> str:

@@ -1,5 +1,6 @@
 """The documentation that the installed package itself ships (SPEC 3.5.5): no network and no charge."""
 
+import contextlib
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.projects.installed import InstalledPackage
-    from kr.projects.relevance import Term
+    from kr.rules.terms import Terms
 
 MAX_PASSAGES = 12
 MAX_TEXT = 64 * 1024
@@ -22,6 +23,7 @@ _MAX_SOURCE = 512 * 1024
 _SOURCE_SECONDS = 3.0
 _SECONDS = 10.0
 _RENDERED = 30
+_MAX_INITS = 100
 _PER_TITLE = 3
 _LEAST_OF_BEST = 0.2
 
@@ -56,7 +58,7 @@ class LocalDocs:
         question, ``SourceTimeout`` when ``timeout`` seconds were too few to look.
         """
         from kr.projects.installed import find_installed
-        from kr.projects.relevance import question_terms
+        from kr.rules.terms import question_terms
 
         deadline = time.monotonic() + timeout
         query = ask.query
@@ -84,8 +86,9 @@ class LocalDocs:
         )
 
 
-def _passages(package: "InstalledPackage", terms: "list[Term]", deadline: float) -> tuple[Passage, ...]:
-    from kr.projects.relevance import answers, rank
+def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> tuple[Passage, ...]:
+    from kr.projects.relevance import answers
+    from kr.rules.ranking import rank
 
     until = min(deadline, time.monotonic() + _SECONDS)
 
@@ -93,7 +96,10 @@ def _passages(package: "InstalledPackage", terms: "list[Term]", deadline: float)
         return time.monotonic() >= until
 
     pieces = [*_sections(package, expired), *_docstrings(package, terms, deadline)]
-    first, rarity = rank([(p.title, p.text) for p in pieces], terms, expired=expired)
+    weigh = _standing(package)
+    first, rare = rank(
+        [(p.title, p.text) for p in pieces], terms, expired=expired, factors=[weigh(p) for p in pieces]
+    )
     if not answers(first, terms):
         return ()
     shown: list[_Piece] = []
@@ -101,9 +107,27 @@ def _passages(package: "InstalledPackage", terms: "list[Term]", deadline: float)
         if not expired():
             shown += _rendered(pieces[row.index])
     # Ranked once more: a long docstring has become several pieces, of which one answers.
-    second, _ = rank([(p.title, p.text) for p in shown], terms, expired=lambda: False, rarity=rarity)
+    second, _ = rank([(p.title, p.text) for p in shown], terms, rare=rare, factors=[weigh(p) for p in shown])
     enough = second[0].score * _LEAST_OF_BEST if second else 0.0
     return _best([shown[row.index] for row in second if row.score >= enough], package)
+
+
+def _standing(package: "InstalledPackage") -> "Callable[[_Piece], float]":
+    """Tell what the package means for its users from what it keeps to itself (Python only)."""
+    from kr.projects.exports import exported_names, standing
+    from kr.projects.folder import Unreadable, read_bytes
+
+    texts: list[str] = []
+    for path in [path for path in package.sources if path.name == "__init__.py"][:_MAX_INITS]:
+        with contextlib.suppress(Unreadable):
+            texts.append((read_bytes(path, limit=_MAX_SOURCE) or b"").decode("utf-8", errors="replace"))
+    exported = exported_names(texts)
+
+    def weigh(piece: _Piece) -> float:
+        is_python = piece.signature is not None and piece.origin.endswith(".py")
+        return standing(piece.title, exported) if is_python else 1.0
+
+    return weigh
 
 
 def _best(ranked: list[_Piece], package: "InstalledPackage") -> tuple[Passage, ...]:
@@ -168,17 +192,36 @@ def _documents(
         yield path.relative_to(package.root).as_posix(), to_markdown(text) if path.suffix == ".rst" else text
 
 
-def _docstrings(package: "InstalledPackage", terms: "list[Term]", deadline: float) -> Iterator[_Piece]:
+def _docstrings(package: "InstalledPackage", terms: "Terms", deadline: float) -> Iterator[_Piece]:
     """Yield the docstrings of the sources that mention the terms, the most mentioning file first."""
     from kr.projects.docstrings import parse_source
-    from kr.projects.folder import Unreadable, read_bytes
     from kr.projects.jsdoc import parse_declarations
-    from kr.projects.relevance import mentions
+    from kr.rules.ranking import rarity
 
     until = min(deadline, time.monotonic() + _SOURCE_SECONDS)
-    found: list[tuple[float, str, str]] = []
+    found = list(_mentioning(package, terms, until))
+    rare = rarity(terms, (mentioned for mentioned, _, _ in found))
+    weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
+    found.sort(key=lambda row: -sum(weights[at] * count for at, count in row[0].items()))
+    for _, origin, text in found:
+        if time.monotonic() >= until:
+            return
+        module = _module(origin)
+        parse = parse_source if origin.endswith(".py") else parse_declarations
+        for entry in parse(text, module):
+            yield _Piece(entry.name, f"{entry.signature}\n{entry.docstring}", origin, entry.signature)
+
+
+def _mentioning(
+    package: "InstalledPackage", terms: "Terms", until: float
+) -> Iterator[tuple[dict[int, int], str, str]]:
+    """Yield ``(terms, origin, text)`` of the sources that mention any term."""
+    from kr.projects.folder import Unreadable, read_bytes
+
     room = _MAX_SOURCES
     for path in package.sources:
+        if time.monotonic() >= until:
+            return
         try:
             data = read_bytes(path, limit=_MAX_SOURCE)
         except Unreadable:
@@ -187,19 +230,9 @@ def _docstrings(package: "InstalledPackage", terms: "list[Term]", deadline: floa
             continue
         room -= len(data)
         text = data.decode("utf-8", errors="replace")
-        mentioned = mentions(text.casefold(), terms)
+        mentioned = terms.glimpse(text)
         if mentioned:
-            found.append((mentioned, path.relative_to(package.root).as_posix(), text))
-        if time.monotonic() >= until:
-            break
-    found.sort(key=lambda row: -row[0])
-    for _, origin, text in found:
-        if time.monotonic() >= until:
-            return
-        module = _module(origin)
-        parse = parse_source if origin.endswith(".py") else parse_declarations
-        for entry in parse(text, module):
-            yield _Piece(entry.name, f"{entry.signature}\n{entry.docstring}", origin, entry.signature)
+            yield mentioned, path.relative_to(package.root).as_posix(), text
 
 
 def _module(origin: str) -> str:

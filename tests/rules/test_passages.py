@@ -1,9 +1,5 @@
-from hypothesis import given
-from hypothesis import strategies as st
-
-from kr.rules.corpus import words_of
-from kr.rules.keywords import keywords
-from kr.rules.passages import MAX_SOURCES, best_sentences, caveats, ranked, read_answer, score, weights
+from kr.rules.passages import MAX_SOURCES, ranked, read_answer
+from kr.rules.terms import question_terms
 from kr.values import Answer, Passage
 
 
@@ -14,17 +10,35 @@ def _answer(*texts: str, source: str = "web_search") -> Answer:
     )
 
 
+def _order(question: str, *texts: str, source: str = "web_search") -> list[int]:
+    units = read_answer(_answer(*texts, source=source)).units
+    return [row.unit.origin.number for row in ranked(units, question_terms("x", question))]
+
+
 def test_a_rare_keyword_weighs_more() -> None:
-    units = read_answer(_answer("alpha one", "alpha two", "alpha beta")).units
-    weight = weights("alpha beta", units)
-    assert weight["beta"] > weight["alpha"] > 0
-    assert score(["beta", "beta"], weight) == weight["beta"]
-    assert [unit.origin.number for unit in ranked(units, weight)] == [3, 1, 2]
+    assert _order("alpha beta", "alpha one", "alpha two", "beta three") == [3, 1, 2]
+
+
+def test_different_keywords_count_more_than_one_repeated() -> None:
+    assert _order("alpha beta", "alpha alpha alpha alpha alpha alpha", "beta alpha") == [2, 1]
+
+
+def test_inflections_meet() -> None:
+    assert _order("Is it repeatable?", "Nothing.", "Repeated options are lists.") == [2]
 
 
 def test_a_heading_lifts_what_stands_below() -> None:
-    units = read_answer(_answer("text about alpha", "# Alpha\n\ntext about alpha")).units
-    assert [unit.origin.number for unit in ranked(units, weights("alpha", units))] == [2, 1]
+    assert _order("alpha", "text about alpha", "# Alpha\n\ntext about alpha") == [2, 1]
+
+
+def test_a_page_loses_what_shares_no_keyword_and_an_answer_does_not() -> None:
+    assert _order("alpha", "alpha", "beta") == [1]
+    assert _order("gamma", "alpha", "beta") == [1, 2]
+    assert _order("alpha", "beta", "alpha", source="context7") == [2, 1]
+
+
+def test_installed_documentation_keeps_its_order() -> None:
+    assert _order("alpha beta", "alpha", "nothing", "alpha beta", source="local_docs") == [1, 2, 3]
 
 
 def test_a_unit_is_a_heading_and_what_follows() -> None:
@@ -48,39 +62,3 @@ def test_repeated_passages_are_kept_once_and_many_addresses_are_told() -> None:
 def test_a_cut_passage_is_told() -> None:
     material = read_answer(_answer("word " * 200_000))
     assert material.omitted == ("Of a passage of Source 1, only the beginning was read.",)
-
-
-def test_sentences_keep_the_order_of_the_source() -> None:
-    text = "Nothing here to be seen. First alpha and beta meet.\nThen, e.g. Gamma, alpha alone is left. Alpha, beta, gamma all meet."
-    units = read_answer(_answer(text)).units
-    found = [sentence for _, sentence in best_sentences(units, weights("alpha beta gamma", units), 2)]
-    assert found == ["First alpha and beta meet.", "Alpha, beta, gamma all meet."]
-
-
-def test_items_of_a_list_are_sentences_and_half_a_code_span_hides_nothing() -> None:
-    units = read_answer(
-        _answer("- alpha item number one\n- beta\n\nSee `alpha stays here. <img src=x> alpha`.")
-    ).units
-    found = [sentence for _, sentence in best_sentences(units, weights("alpha", units), 5)]
-    assert found[0] == "alpha item number one"
-    assert not any("<img" in sentence for sentence in found)
-
-
-def test_caveats_speak_of_versions_and_warnings() -> None:
-    text = (
-        "All is well. The option `x` is deprecated since v3. 注意：该选项已弃用。 Warning: it blocks. Go on."
-    )
-    units = read_answer(_answer(text)).units
-    found = [sentence for _, sentence in caveats(units, {}, 9)]
-    assert found == ["The option `x` is deprecated since v3.", "注意：该选项已弃用。", "Warning: it blocks."]
-
-
-@given(st.lists(st.sampled_from(["alpha", "betaGamma", "漢字", "don't", "x_y", "é"]), max_size=30))
-def test_words_of_a_short_text_are_its_keywords(words: list[str]) -> None:
-    text = " ".join(words)
-    assert words_of(text) == frozenset(keywords(text))
-
-
-def test_words_of_a_long_text_are_all_there() -> None:
-    text = "\n".join(f"word{n} filler" for n in range(3000))
-    assert {f"word{n}" for n in range(3000)} <= words_of(text)

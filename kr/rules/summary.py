@@ -1,0 +1,213 @@
+"""The sentences of a material that answer its question, and those that warn (SPEC 3.7: extractive, ranked)."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kr.rules.markdown import split
+from kr.rules.passages import Ranked, Unit
+from kr.rules.ranking import rarity
+from kr.rules.sentences import LONGEST, SHORTEST, Sentence, leans, part, plain, sentences_of, understandable
+from kr.rules.terms import Terms
+
+_OF_BEST = 0.65
+_OF_QUESTION = 0.35
+_FROM_HEADING = 0.35
+_OPENING_FROM_HEADING = 0.8
+_FROM_UNIT = 0.35
+_LABELLED = 0.5
+_ALIKE = 0.8
+_OPENING = 3
+_FEW = 3
+_NAMES_FOLLOWED = 2
+_NAME = re.compile(r"`([A-Za-z_][\w.]{1,60})(?:\(\))?`")
+_CAVEAT = re.compile(
+    r"\b(?:deprecat\w*|breaking|warn\w*|caution|caveat\w*|notes?|beware|important|must not|only works|"
+    r"not supported|unsupported|experimental|beta|unstable|removed|renamed|migrat\w*|since v?\d|as of|"
+    r"requires?|versions?|v\d+(?:\.\d+)*|limitations?|known issues?|security)\b"
+    r"|注意|警告|弃用|废弃|不支持|不兼容|版本|迁移|限制",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A sentence with the unit that it stands in, as clean Markdown on one line."""
+
+    unit: Unit
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``is_answer``: the sentences speak of the question; else they are how the nearest passage begins."""
+
+    quotations: tuple[Quotation, ...]
+    is_answer: bool = True
+
+
+@dataclass(slots=True, eq=False)
+class _Candidate:
+    at: int
+    unit: Unit
+    sentence: Sentence
+    held: frozenset[int]
+    told: float = 0.0  # weight of the question that it tells of, its heading's included
+    score: float = 0.0
+
+
+def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
+    """Return at most ``count`` sentences that carry real weight of the question, those of the best unit first.
+
+    Real is measured at the question's whole weight and at the best sentence. Where none is, the opening
+    sentences of the best unit that has any are returned.
+    """
+    candidates = _candidates(ranked, terms)
+    weights = _weights(candidates, terms)
+    _score(candidates, ranked, terms, weights)
+    chosen = _choose(candidates, weights, count)
+    if not chosen:
+        return Summary(_opening(ranked, count), is_answer=False)
+    chosen = _with_context(chosen, candidates, count)
+    chosen += _followed(chosen, candidates, count - len(chosen))
+    return Summary(_cleaned(_in_order(chosen)))
+
+
+def caveats(ranked: Sequence[Ranked], terms: Terms, count: int) -> tuple[Quotation, ...]:
+    """Return the sentences that speak of versions, deprecation, limits and warnings where the question is spoken of."""
+    candidates = [
+        candidate for candidate in _candidates(ranked, terms) if _CAVEAT.search(candidate.sentence.text)
+    ]
+    weights = _weights(candidates, terms)
+    _score(candidates, ranked, terms, weights)
+    scored = [
+        candidate for candidate in candidates if candidate.score > 0 and (candidate.held or not weights)
+    ]
+    best = sorted(scored, key=lambda candidate: -candidate.score)[:count]
+    return _cleaned(sorted(best, key=lambda candidate: candidate.at))
+
+
+def _candidates(ranked: Sequence[Ranked], terms: Terms) -> list[_Candidate]:
+    found: list[_Candidate] = []
+    for row in ranked:
+        for sentence in sentences_of(row.unit.blocks):
+            found.append(_Candidate(len(found), row.unit, sentence, terms.within(plain(sentence.text))))
+    return found
+
+
+def _weights(candidates: Sequence[_Candidate], terms: Terms) -> list[float]:
+    rare = rarity(terms, (candidate.held for candidate in candidates))
+    return [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
+
+
+def _score(
+    candidates: Sequence[_Candidate], ranked: Sequence[Ranked], terms: Terms, weights: Sequence[float]
+) -> None:
+    best = max((row.score for row in ranked), default=0.0) or 1.0
+    standing = {id(row.unit): row.score / best for row in ranked}
+    whole = sum(weights) or 1.0
+    opened: set[int] = set()
+    above: dict[int, frozenset[int]] = {}
+    for candidate in candidates:
+        unit = id(candidate.unit)
+        form = understandable(candidate.sentence)
+        heading = above.setdefault(unit, terms.within(candidate.unit.heading or ""))
+        share = _FROM_HEADING if unit in opened else _OPENING_FROM_HEADING
+        opened.add(unit)
+        candidate.told = sum(weights[at] for at in candidate.held)
+        if candidate.sentence.label:
+            candidate.told += _LABELLED * sum(weights[at] for at in terms.within(candidate.sentence.label))
+        candidate.told += share * sum(weights[at] for at in heading - candidate.held)
+        candidate.score = form * (candidate.told + _FROM_UNIT * whole * standing[unit])
+
+
+def _choose(candidates: Sequence[_Candidate], weights: Sequence[float], count: int) -> list[_Candidate]:
+    enough = _OF_QUESTION * sum(weights)
+    able = [
+        candidate
+        for candidate in candidates
+        if candidate.score > 0 and candidate.told >= enough and candidate.told > 0
+    ]
+    able.sort(key=lambda candidate: -candidate.score)
+    chosen: list[_Candidate] = []
+    for candidate in able:
+        if len(chosen) == count or candidate.score < _OF_BEST * able[0].score:
+            break
+        if not any(_is_alike(candidate.sentence.text, other.sentence.text) for other in chosen):
+            chosen.append(candidate)
+    return chosen
+
+
+def _with_context(
+    chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], count: int
+) -> list[_Candidate]:
+    """Add what sentences lean on; and what follows the best one, where there are few."""
+    found = list(chosen)
+    for candidate in chosen:
+        before = candidates[candidate.at - 1] if candidate.at else candidate
+        if leans(candidate.sentence) and _is_beside(before, candidate) and before not in found:
+            found.append(before)
+    if len(found) < _FEW and chosen[0].at + 1 < len(candidates):
+        after = candidates[chosen[0].at + 1]
+        if _is_beside(after, chosen[0]) and after not in found:
+            found.append(after)
+    return found[:count]
+
+
+def _is_beside(one: _Candidate, other: _Candidate) -> bool:
+    fits = SHORTEST <= len(one.sentence.text) <= LONGEST
+    return fits and one.unit is other.unit and one.sentence.place == other.sentence.place
+
+
+def _followed(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], room: int) -> list[_Candidate]:
+    """Return the list items that say what a name is which the best sentences put into code."""
+    names = [
+        name for candidate in chosen[:_NAMES_FOLLOWED] for name in _NAME.findall(candidate.sentence.text)
+    ]
+    texts = [candidate.sentence.text for candidate in chosen]
+    found: list[_Candidate] = []
+    for name in dict.fromkeys(names):
+        defining = next(
+            (c for c in candidates if c.sentence.label == name and understandable(c.sentence) > 0), None
+        )
+        if defining and len(found) < room and defining.sentence.text not in texts:
+            found.append(defining)
+    return found
+
+
+def _is_alike(one: str, other: str) -> bool:
+    left, right = set(one.casefold().split()), set(other.casefold().split())
+    return len(left & right) >= _ALIKE * min(len(left), len(right))
+
+
+def _in_order(chosen: Sequence[_Candidate]) -> list[_Candidate]:
+    """Put the sentences of one unit together in its order, the unit with the best sentence first."""
+    units = list(dict.fromkeys(id(candidate.unit) for candidate in chosen))
+    return sorted(chosen, key=lambda candidate: (units.index(id(candidate.unit)), candidate.at))
+
+
+def _opening(ranked: Sequence[Ranked], count: int) -> tuple[Quotation, ...]:
+    for row in ranked:
+        for block in row.unit.blocks:
+            if block.kind == "prose":
+                texts = [one_clean_line(text) for text in part(block.text)[: min(count, _OPENING)]]
+                if any(texts):
+                    return tuple(Quotation(row.unit, text) for text in texts if text)
+    return ()
+
+
+def _cleaned(candidates: Sequence[_Candidate]) -> tuple[Quotation, ...]:
+    # A sentence cut out of clean Markdown need not be clean: half a code span shows what it held.
+    found: dict[tuple[int, str], Quotation] = {}
+    for candidate in candidates:
+        text = one_clean_line(candidate.sentence.text)
+        if text:
+            found.setdefault((id(candidate.unit), text), Quotation(candidate.unit, text))
+    return tuple(found.values())
+
+
+def one_clean_line(sentence: str) -> str:
+    """Return a piece of Markdown as one line of it, written anew."""
+    return (
+        " ".join(block.text for block in split(sentence) if block.kind != "code").replace("\n", " ").strip()
+    )

@@ -1,0 +1,54 @@
+"""Prints where the answers to real questions stand in their reports. Run it as scripts/questions."""
+
+import argparse
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tests.support.questions import Outcome, load, rates, score, sections
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="scripts/questions", description=__doc__)
+    parser.add_argument(
+        "groups", nargs="*", help="of tests/data/questions.yaml: dev, held_out, answers; default all"
+    )
+    parser.add_argument("--framework", help="only questions about this one")
+    parser.add_argument("--summaries", action="store_true", help="print each Summary")
+    parser.add_argument("--reports", action="store_true", help="print each report")
+    parser.add_argument("--totals", action="store_true", help="print the totals alone")
+    arguments = parser.parse_args()
+    cases = [case for case in load(*arguments.groups) if arguments.framework in {None, case.framework}]
+    outcomes: list[Outcome] = []
+    with TemporaryDirectory() as project:
+        for case in cases:
+            outcome = score(case, Path(project))
+            outcomes.append(outcome)
+            if arguments.totals:
+                continue
+            print(_line(outcome), flush=True)
+            if arguments.reports:
+                print(outcome.report)
+            elif arguments.summaries:
+                print(sections(outcome.report)[0] + "\n")
+    for group in dict.fromkeys(case.group for case in cases):
+        rows = [outcome for outcome in outcomes if outcome.case.group == group]
+        shown = ", ".join(f"{place} {rate:.2f}" for place, rate in rates(rows).items())
+        slowest = max(row.writing for row in rows)
+        print(f"{group}: {len(rows)} questions; {shown}; slowest report {slowest * 1000:.0f} ms")
+
+
+def _line(outcome: Outcome) -> str:
+    case = outcome.case
+    place = (
+        "summary" if outcome.summary
+        else "top" if outcome.top
+        else "anywhere" if outcome.anywhere
+        else "answered" if outcome.answered
+        else "-"
+    )  # fmt: skip
+    times = f"{outcome.asking:5.1f} s {outcome.writing * 1000:4.0f} ms"
+    return f"{place:9}{times}  {case.framework}: {case.question}  {list(case.expect)}"
+
+
+if __name__ == "__main__":
+    main()
