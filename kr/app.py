@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_LONGEST_PATIENCE = 60.0
 DISABLED = "Knowledge research disabled in config"
 """The error of seed 000, "State Preconditions"."""
 
@@ -65,6 +66,7 @@ class App:
             settings.knowledge_base,
             max_entries=settings.knowledge_research.max_entries,
             archive_after_days=settings.knowledge_research.archive_after_days,
+            timeout=_patience(settings),
         )
         self._environ = environ
         self._cwd = cwd
@@ -121,7 +123,7 @@ class App:
         )
         data |= {
             "story_key": story_key,
-            "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
+            "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,
             "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
         }
         return self._handle(data, include_report=include_report)
@@ -144,8 +146,10 @@ class App:
             "session_id": "terminal",
             "research_query": {
                 "framework": framework,
-                "framework_version": framework_version or self._detect_version(framework),
-                "topic": topic or derive_topic(question),
+                "framework_version": (
+                    self._detect_version(framework) if framework_version is None else framework_version
+                ),
+                "topic": derive_topic(question) if topic is None else topic,
                 "tags": list(tag) or derive_tags(framework, question),
                 "question": question,
             },
@@ -400,6 +404,12 @@ class App:
             progress=self._progress,
             clock=self._clock,
         )
+
+
+def _patience(settings: Settings) -> float:
+    """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
+    overall = settings.defaults.agent_timeout_seconds.knowledge_research
+    return min(_LONGEST_PATIENCE, overall / 2)
 
 
 def _text(value: object) -> str | None:

@@ -16,6 +16,7 @@
     ├── ReportUnwritable     a report file can't be written
     ├── ExportFailed         a YAML file can't be written
     ├── IndexUnreadable      a file that is to be imported is no index at all
+    ├── OutputFailed         standard output can't be written
     └── SourceFailure        a research source gave no answer
         └── SourceTimeout    it gave none in time
 
@@ -131,32 +132,34 @@ class IndexUnreadable(KrError):
     http_status = 422
 
 
+class OutputFailed(KrError):
+    """Standard output can't be written: a full disk behind it, say."""
+
+    code = "output_failed"
+
+
 class SourceFailure(KrError):
     """A source gave no answer.
 
     ``reason`` is one short line without secrets; it becomes ``degradation_notes: ["{source}: {reason}"]``.
     ``retry_after`` is the pause in seconds that the source asked for, if it did. ``is_fault`` tells a
     source that is broken (counts for the circuit breaker) from one that works and merely does not know
-    the framework, or was never configured. ``repository`` is the framework's ``owner/repo``, when the source
-    learned it before it failed: the next source may need it.
+    the framework, or was never configured.
     """
 
     code = "source_unavailable"
     http_status = 502
 
-    def __init__(
-        self,
-        reason: str,
-        *,
-        retry_after: float | None = None,
-        is_fault: bool = True,
-        repository: str | None = None,
-    ) -> None:
+    library_id: str | None = None
+    library_versions: tuple[str, ...] = ()
+    repository: str | None = None
+    """What the source learned about the framework before it failed: the next source, or request, may need it."""
+
+    def __init__(self, reason: str, *, retry_after: float | None = None, is_fault: bool = True) -> None:
         super().__init__(reason)
         self.reason = reason
         self.retry_after = retry_after
         self.is_fault = is_fault
-        self.repository = repository
 
 
 class SourceTimeout(SourceFailure):

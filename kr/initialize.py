@@ -52,7 +52,10 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], 
 
 def _write_config(path: Path, settings: Settings, persona: str) -> Touched:
     default = settings.project_root / "_bmad-output" / "knowledge-base"
-    chosen = None if settings.knowledge_base == default else str(settings.knowledge_base)
+    base = settings.knowledge_base
+    # Teams commit the file: what lies within the project is named from there.
+    named = base.relative_to(settings.project_root) if base.is_relative_to(settings.project_root) else base
+    chosen = None if base == default else str(named)
     try:
         with path.open("x", encoding="utf-8") as file:
             file.write(render_config(persona=persona, knowledge_base_path=chosen))

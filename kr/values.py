@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 EntryStatus = Literal["fresh", "stale"]
+ResearchStatus = Literal["success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"]
 Confidence = Literal["high", "medium", "low"]
 Tier = Literal["framework+topic+tags", "framework+topic", "framework+tags"]
 SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
@@ -109,6 +110,18 @@ class Answer:
     """The versions that the library is listed with: remembered too, so that one of them can be asked for."""
     repository: str | None = None
     """``owner/repo`` on GitHub, when this answer told it; also remembered."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """What is known of a framework from its sources, to be remembered: a later request is spared the search.
+
+    ``library_versions`` are those that Context7 lists with ``library_id``; ``repository`` is ``owner/repo``.
+    """
+
+    library_id: str | None = None
+    library_versions: tuple[str, ...] = ()
+    repository: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

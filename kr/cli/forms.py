@@ -6,22 +6,18 @@ from typing import Any, TypeVar
 import click
 
 from kr.cli.completing import complete_framework
-from kr.cli.options import TEXT
+from kr.cli.options import TEXT, request_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PARAMETERS = (
     click.argument("framework", type=TEXT, required=False, shell_complete=complete_framework),
     click.argument("question", type=TEXT, required=False),
+    request_option,
     click.option(
-        "--request",
-        "document",
-        type=click.File("rb"),
-        metavar="FILE|-",
-        help="Read a request (YAML or JSON) from a file, or from standard input.",
-    ),
-    click.option(
-        "--framework-version", help="Version in use. Default: read from the project's dependency files."
+        "--framework-version",
+        type=TEXT,
+        help="Version in use. Default: read from the project's dependency files.",
     ),
     click.option("--topic", type=TEXT, help="What it is about, in a few words. Default: from the question."),
     click.option(

@@ -7,7 +7,7 @@ from typing import IO, Any, TypeVar
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, open_app, request_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
 from kr.errors import KrError
@@ -21,13 +21,6 @@ Examples:
   kr lessons record --request return.yaml
   kr lessons search "row height"
 """
-_REQUEST = click.option(
-    "--request",
-    "document",
-    type=click.File("rb"),
-    metavar="FILE|-",
-    help="Read a request (YAML or JSON) from a file, or from standard input.",
-)
 _PHASE = click.option(
     "--phase", help="story-creation, story-review, dev-execution, code-review, e2e-inspection."
 )
@@ -39,7 +32,7 @@ def command() -> None:
 
 
 @command.command("inject")
-@_REQUEST
+@request_option
 @_PHASE
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
@@ -81,7 +74,7 @@ def inject(
 
 
 @command.command("record")
-@_REQUEST
+@request_option
 @common_options
 @click.pass_context
 def record(ctx: click.Context, /, document: IO[bytes] | None) -> int:

@@ -107,7 +107,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         signal.signal(signal.SIGTERM, _terminate)
         status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False)
-        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -118,11 +117,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except Terminated:
         return 143
-    except BrokenPipeError:
-        _forget_stdout()
-        return 0
+    except OSError as error:
+        _complain(f"standard output can't be written: {error.strerror}")
+        return 1
     except Exception as error:  # the last line of defence
-        if "--verbose" in sys.argv or "-v" in sys.argv:
+        if {"--verbose", "-v"} & set(sys.argv[1:] if arguments is None else arguments):
             raise
         _complain(f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where.")
         return 1
@@ -131,13 +130,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> None:
     click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
-
-
-def _forget_stdout() -> None:
-    """Let go of standard output: its reader has gone, and what is buffered must not raise at shutdown."""
-    import os
-
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def run() -> NoReturn:

@@ -24,7 +24,27 @@ class Typed(click.ParamType[str]):
         return text if text.isascii() else os.fsencode(text).decode(errors="replace")
 
 
+class RequestFile(click.File):
+    """A document from a file, or from standard input; a closed standard input is an empty document."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Open it for reading bytes."""
+        import io
+        import sys
+
+        if value == "-" and sys.stdin is None:
+            return io.BytesIO()
+        return super().convert(value, param, ctx)
+
+
 TEXT = Typed()
+request_option = click.option(
+    "--request",
+    "document",
+    type=RequestFile("rb"),
+    metavar="FILE|-",
+    help="Read a request (YAML or JSON) from a file, or from standard input.",
+)
 Format = Literal["yaml", "json", "text"]
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -4,16 +4,12 @@
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
 from kr.errors import FieldError
-from kr.values import Confidence, EntryStatus, SourceOutcome, Tier
-
-ResearchStatus = Literal[
-    "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
-]
+from kr.values import Confidence, EntryStatus, ResearchStatus, SourceOutcome, Tier
 
 
 class _Part(BaseModel):

@@ -5,7 +5,6 @@ from datetime import datetime
 
 from kr.errors import SourceFailure
 from kr.research.shelf import Shelf
-from kr.store.store import Store
 
 CIRCUIT_OPEN = "circuit open"
 
@@ -39,40 +38,35 @@ class StoredBreaker:
         if self._failures == 0:
             return None
 
-        def admit(store: Store) -> bool:
-            with store.read() as unit:
-                if unit.circuits.get(source).open_until is None:
-                    return True
-            with store.write() as unit:
-                return unit.circuits.admit(
-                    source, self._owner, now=self._clock(), probe_seconds=self._probe_seconds
-                )
-
-        return None if self._shelf.attempt(admit, otherwise=True) else CIRCUIT_OPEN
+        if self._shelf.read(lambda unit: unit.circuits.get(source).open_until, None) is None:
+            return None
+        admitted = self._shelf.write(
+            lambda unit: unit.circuits.admit(
+                source, self._owner, now=self._clock(), probe_seconds=self._probe_seconds
+            ),
+            otherwise=True,
+        )
+        return None if admitted else CIRCUIT_OPEN
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``), or a failure that is the source's own fault."""
+        """Remember an answer (``None``), or a failure; only one that is the source's own fault counts."""
         if self._failures == 0:
             return
+        if failure is not None and failure.is_fault:
+            self._count(source, failure)
+        elif self._shelf.read(lambda unit: unit.circuits.get(source).failures, 0):
+            # It works: that it does not know a framework is no failure of the source.
+            self._shelf.write(lambda unit: unit.circuits.record_success(source), None)
 
-        def write(store: Store) -> None:
-            if failure is None or not failure.is_fault:
-                with store.read() as unit:
-                    circuit = unit.circuits.get(source)
-                if not circuit.failures and circuit.open_until is None:
-                    return
-            with store.write() as unit:
-                if failure is None or not failure.is_fault:
-                    # It works: that it does not know a framework is no failure of the source.
-                    unit.circuits.record_success(source)
-                else:
-                    unit.circuits.record_failure(
-                        source,
-                        failure.reason,
-                        now=self._clock(),
-                        failures=self._failures,
-                        pause_seconds=self._pause_seconds,
-                        retry_after=failure.retry_after,
-                    )
-
-        self._shelf.attempt(write, None)
+    def _count(self, source: str, failure: SourceFailure) -> None:
+        self._shelf.write(
+            lambda unit: unit.circuits.record_failure(
+                source,
+                failure.reason,
+                now=self._clock(),
+                failures=self._failures,
+                pause_seconds=self._pause_seconds,
+                retry_after=failure.retry_after,
+            ),
+            None,
+        )

@@ -8,8 +8,8 @@ from datetime import datetime
 from kr.research.chain import Call
 from kr.research.shelf import Shelf
 from kr.store.rows import Reservation, SourceCall
-from kr.store.store import Store
 from kr.store.times import to_text
+from kr.store.unit import Unit
 
 _POLL_SECONDS = 0.1
 
@@ -54,12 +54,9 @@ class LedgerBudget:
         spent = self._charged_here
         if not self._is_override:
             payer = self._payer
-
-            def read(store: Store) -> int:
-                with store.read() as unit:
-                    return unit.ledger.spent(payer.session_id, payer.story_key)
-
-            spent = self._shelf.attempt(read, self._charged_here)
+            spent = self._shelf.read(
+                lambda unit: unit.ledger.spent(payer.session_id, payer.story_key), self._charged_here
+            )
         return max(0, self._limit - spent)
 
     def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
@@ -77,21 +74,17 @@ class LedgerBudget:
     def _try_to_reserve(self) -> Reservation:
         if self._is_override and self._charged_here >= self._limit:
             return Reservation(outcome="exhausted")
-        counted_here: Reservation = Reservation(
-            outcome="granted" if self._charged_here < self._limit else "exhausted"
+        counted_here = Reservation(outcome="granted" if self._charged_here < self._limit else "exhausted")
+        return self._shelf.write(
+            lambda unit: unit.ledger.reserve(
+                session_id=self._payer.session_id,
+                story_key=self._payer.story_key,
+                owner=self._payer.owner,
+                limit=None if self._is_override else self._limit,
+                now=self._clock(),
+            ),
+            counted_here,
         )
-
-        def reserve(store: Store) -> Reservation:
-            with store.write() as unit:
-                return unit.ledger.reserve(
-                    session_id=self._payer.session_id,
-                    story_key=self._payer.story_key,
-                    owner=self._payer.owner,
-                    limit=None if self._is_override else self._limit,
-                    now=self._clock(),
-                )
-
-        return self._shelf.attempt(reserve, counted_here)
 
     def settle(self, call: Call) -> None:
         """Write the call into the ledger, and charge or give back what was held for it."""
@@ -110,33 +103,20 @@ class LedgerBudget:
             charged=call.charged,
         )
 
-        def write(store: Store) -> None:
-            with store.write() as unit:
-                if held is not None:
-                    unit.ledger.release(held)
-                unit.ledger.record(row)
+        def write(unit: Unit) -> None:
+            if held is not None:
+                unit.ledger.release(held)
+            unit.ledger.record(row)
 
-        self._shelf.attempt(write, None)
+        self._shelf.write(write, None)
 
     def give_back(self) -> None:
         """Give back what is held: the call was interrupted."""
         held, self._held = self._held, None
-        if held is None:
-            return
-
-        def release(store: Store) -> None:
-            with store.write() as unit:
-                unit.ledger.release(held)
-
-        self._shelf.attempt(release, None)
+        if held is not None:
+            self._shelf.write(lambda unit: unit.ledger.release(held), None)
 
     def renew(self) -> None:
         """Keep what is held from expiring; called by the heartbeat while a source is asked."""
-        if self._held is None:
-            return
-
-        def renew(store: Store) -> None:
-            with store.write() as unit:
-                unit.ledger.renew(self._payer.owner, now=self._clock())
-
-        self._shelf.attempt(renew, None)
+        if self._held is not None:
+            self._shelf.write(lambda unit: unit.ledger.renew(self._payer.owner, now=self._clock()), 0)

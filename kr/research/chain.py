@@ -13,7 +13,7 @@ from typing import Literal, Protocol
 from kr.errors import SourceFailure, SourceTimeout
 from kr.research.deadline import Deadline
 from kr.sources.base import Ask, Source
-from kr.values import Answer, Consulted, SourceOutcome
+from kr.values import Answer, Consulted, Learned, SourceOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -71,16 +71,13 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class Gathered:
-    """What the sources gave. ``ended`` tells what stopped the chain before it was through.
-
-    ``repository`` is the framework's, where a source that failed told it.
-    """
+    """What the sources gave. ``ended`` tells what stopped the chain before it was through."""
 
     answer: Answer | None = None
     consulted: list[Consulted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: Literal["budget", "deadline"] | None = None
-    repository: str | None = None
+    learned: Learned = field(default_factory=Learned)
 
     @property
     def is_settled(self) -> bool:
@@ -101,27 +98,27 @@ class Chain:
         self._timeout = timeout
 
     def run(self, sources: Sequence[Source], fallback: Source | None, ask: Ask) -> Gathered:
-        """Ask ``sources`` in order, then ``fallback`` unless it was among them (seed 000, step 5.2)."""
+        """Ask ``sources`` in order, then ``fallback`` unless it was among them (seed 000, step 5.2).
+
+        What was configured but not reached is ``skipped``; the fallback stands in the answer when it was asked.
+        """
         gathered = Gathered()
         for source in sources:
-            if gathered.is_settled:
+            if gathered.is_settled or not self.ask_one(source, ask, gathered):
                 gathered.consulted.append(Consulted(source=source.name, status="skipped"))
-            else:
-                self.ask_one(source, ask, gathered)
-                ask = replace(ask, repository=ask.repository or gathered.repository)
+            ask = replace(ask, repository=ask.repository or gathered.learned.repository)
         if fallback and not gathered.is_settled and fallback.name not in {source.name for source in sources}:
             self.ask_one(fallback, ask, gathered)
         return gathered
 
-    def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> None:
-        """Ask one source and add what became of it."""
+    def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
+        """Ask one source and add what became of it. False when it may not be asked, which adds nothing."""
         refusal = self._breaker.refusal(source.name)
         if refusal is not None:
             self._add_failure(source, SourceFailure(refusal, is_fault=False), 0.0, gathered)
-            return
+            return True
         if not self._may_ask(source, gathered):
-            gathered.consulted.append(Consulted(source=source.name, status="skipped"))
-            return
+            return False
         self._progress.asking(source.name)
         started = time.monotonic()
         try:
@@ -138,6 +135,7 @@ class Chain:
             self._add_answer(source, answer, time.monotonic() - started, gathered)
         finally:
             self._progress.done()
+        return True
 
     def _may_ask(self, source: Source, gathered: Gathered) -> bool:
         if self._deadline.remaining() <= 0:
@@ -151,6 +149,11 @@ class Chain:
 
     def _add_answer(self, source: Source, answer: Answer, seconds: float, gathered: Gathered) -> None:
         gathered.answer = answer
+        gathered.learned = Learned(
+            library_id=answer.library_id,
+            library_versions=answer.library_versions,
+            repository=answer.repository or gathered.learned.repository,
+        )
         gathered.consulted.append(Consulted(source=source.name, status="success", url=answer.url))
         self._settle(source, "success", seconds, url=answer.url)
 
@@ -159,7 +162,12 @@ class Chain:
     ) -> None:
         outcome: SourceOutcome = "timeout" if isinstance(failure, SourceTimeout) else "unavailable"
         logger.info("%s: %s", source.name, failure.reason)
-        gathered.repository = gathered.repository or failure.repository
+        if failure.library_id or failure.repository:
+            gathered.learned = Learned(
+                library_id=failure.library_id,
+                library_versions=failure.library_versions,
+                repository=failure.repository,
+            )
         gathered.notes.append(f"{source.name}: {failure.reason}")
         gathered.consulted.append(Consulted(source=source.name, status=outcome))
         self._settle(source, outcome, seconds, reason=failure.reason)

@@ -16,7 +16,6 @@ from kr.research.deadline import Deadline
 from kr.research.shelf import Shelf
 from kr.rules.freshness import major
 from kr.rules.naming import fold
-from kr.store.store import Store
 from kr.values import Query
 
 logger = logging.getLogger(__name__)
@@ -45,16 +44,10 @@ def single_flight(
     """
     key = flight_key(query)
 
-    def acquire(store: Store) -> bool:
-        with store.write() as unit:
-            return unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS)
-
-    def release(store: Store) -> None:
-        with store.write() as unit:
-            unit.leases.release(key, owner)
-
     waited = False
-    while not shelf.attempt(acquire, otherwise=True):
+    while not shelf.write(
+        lambda unit: unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=True
+    ):
         if not waited:
             logger.info("another process is researching this question; waiting for its report")
         waited = True
@@ -64,17 +57,13 @@ def single_flight(
     try:
         yield waited
     finally:
-        shelf.attempt(release, None)
+        shelf.write(lambda unit: unit.leases.release(key, owner), otherwise=False)
 
 
 def renew_lease(shelf: Shelf, query: Query, *, owner: str, clock: Callable[[], datetime]) -> None:
     """Keep the lease from expiring."""
-
-    def renew(store: Store) -> None:
-        with store.write() as unit:
-            unit.leases.renew(flight_key(query), owner, now=clock(), ttl=LEASE_SECONDS)
-
-    shelf.attempt(renew, None)
+    key = flight_key(query)
+    shelf.write(lambda unit: unit.leases.renew(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=False)
 
 
 @contextmanager

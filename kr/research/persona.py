@@ -3,7 +3,6 @@
 Headless: files are read, nothing is run, greeted or asked.
 """
 
-import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,8 +13,6 @@ DEFAULT_PERSONA = "bmad:bmm:agents:architect"
 LEAN = "lean"
 """The id of the built-in persona, which ``kr init`` writes on a machine without BMAD."""
 LOAD_FAILED = "persona_load_failed: using lean persona"
-
-logger = logging.getLogger(__name__)
 
 _BMAD_ID = re.compile(r"bmad:([a-z0-9][a-z0-9-]{0,63}):agents:([a-z0-9][a-z0-9-]{0,63})", re.IGNORECASE)
 _SKILLS = (".claude/skills", ".agents/skills", ".agent/skills")
@@ -35,7 +32,6 @@ def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tupl
         persona = _read_persona(path, project_root)
         if persona:
             return persona, None
-    logger.warning("Persona %s load failed, using lean persona", ascii(wanted[:200]))
     return LEAN_PERSONA, LOAD_FAILED
 
 

@@ -85,13 +85,16 @@ class Run:
     budget: LedgerBudget
     deadline: Deadline
     timeout: float
+    include_report: bool
     notes: list[str] = field(default_factory=list)
     errors: list[Problem] = field(default_factory=list)
     persona: str | None = None
     _began: float = field(default_factory=time.monotonic)
 
     @classmethod
-    def begin(cls, request: ResearchRequest, policy: Policy, services: Services) -> "Run":
+    def begin(
+        cls, request: ResearchRequest, policy: Policy, services: Services, *, include_report: bool
+    ) -> "Run":
         """Step 1: the request is valid; its budget and its clocks start here."""
         overrides = request.config_overrides
         shelf = Shelf(services.store)
@@ -115,6 +118,7 @@ class Run:
             ),
             deadline=Deadline(policy.overall_timeout),
             timeout=overrides.timeout_seconds or policy.timeout,
+            include_report=include_report,
         )
 
     def add_error(self, error: KrError) -> None:

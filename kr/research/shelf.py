@@ -4,36 +4,68 @@ import logging
 from collections.abc import Callable
 from typing import TypeVar
 
-from kr.errors import StoreError
+from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.store import Store
+from kr.store.unit import Unit
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+_LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
+"""Problems that the next transaction would meet again, perhaps after another long wait."""
+
 
 class Shelf:
-    """A store for one run. After its first problem it is not asked again: research goes on without it.
+    """A store for one run: a problem is told once, and research goes on without what could not be had.
 
-    ``problem`` is that first ``StoreError``, to be told in ``errors``.
+    ``problem`` is the first ``StoreError`` of the run, to be told in ``errors``.
     """
 
     def __init__(self, store: Store) -> None:
-        self.store = store
+        self._store = store
+        self._is_closed = False
+        self._is_read_only = False
         self.problem: StoreError | None = None
 
     @property
-    def is_usable(self) -> bool:
-        """Whether the store can still be asked."""
-        return self.problem is None
+    def can_write(self) -> bool:
+        """Whether it makes sense to write something now."""
+        return not self._is_closed and not self._is_read_only
 
     def attempt(self, action: Callable[[Store], T], otherwise: T) -> T:
-        """Run ``action``, or give ``otherwise`` when the store can't serve, now or since earlier in the run."""
-        if self.problem is not None:
+        """Run ``action``, or give ``otherwise`` where the store can't serve, now or since earlier in the run."""
+        if self._is_closed:
             return otherwise
         try:
-            return action(self.store)
+            return action(self._store)
         except StoreError as error:
-            logger.warning("%s", error)
-            self.problem = error
+            self.note(error)
             return otherwise
+
+    def read(self, action: Callable[[Unit], T], otherwise: T) -> T:
+        """Run ``action`` on a snapshot."""
+
+        def run(store: Store) -> T:
+            with store.read() as unit:
+                return action(unit)
+
+        return self.attempt(run, otherwise)
+
+    def write(self, action: Callable[[Unit], T], otherwise: T) -> T:
+        """Run ``action`` in a transaction of its own."""
+        if self._is_read_only:
+            return otherwise
+
+        def run(store: Store) -> T:
+            with store.write() as unit:
+                return action(unit)
+
+        return self.attempt(run, otherwise)
+
+    def note(self, error: StoreError) -> None:
+        """Remember a problem that arose elsewhere with the same store."""
+        logger.warning("%s", error)
+        self.problem = self.problem or error
+        self._is_closed = self._is_closed or isinstance(error, _LASTING)
+        self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)

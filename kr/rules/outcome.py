@@ -2,13 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
-from kr.values import Answer, Confidence, Consulted
-
-ResearchStatus = Literal[
-    "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
-]
+from kr.values import Answer, Confidence, Consulted, ResearchStatus
 
 CONTEXT7 = "context7"
 DEEPWIKI = "deepwiki"

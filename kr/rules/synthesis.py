@@ -1,9 +1,13 @@
 """What a language model is told, and how its reply is read (SPEC 3.6 and 3.7, ``synthesis: llm``)."""
 
+import re
+
 from kr.rules.persona import Persona
 from kr.rules.report import Synthesis
 from kr.values import Answer, Query
 
+_TAG = re.compile(r"<(?=/?source\b)", re.IGNORECASE)
+_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _MOST_MATERIAL = 60_000
 """Characters of sources that a prompt holds at most."""
 
@@ -35,6 +39,8 @@ def user_prompt(query: Query, answer: Answer) -> str:
         text = passage.text[:left]
         if not text:
             break
+        # A page must not end the source that it stands in.
+        text = _TAG.sub("&lt;", text)
         parts.append(
             f"<source number={number} url={passage.url or answer.url or answer.source!r}>\n{text}\n</source>"
         )
@@ -44,6 +50,8 @@ def user_prompt(query: Query, answer: Answer) -> str:
 
 def read_reply(reply: str, model: str) -> Synthesis | None:
     """Part the reply at the line of dashes; without one the first paragraph is the summary. None when empty."""
+    # Models that think aloud put that first; it is no part of the answer.
+    reply = _THOUGHT.sub("", reply)
     lines = reply.strip().splitlines()
     if not lines:
         return None

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from kr.errors import SourceFailure
 from kr.sources.base import Ask
 from kr.sources.context7_text import (
+    Library,
     choose_library,
     choose_version,
     is_library_id,
@@ -42,7 +43,7 @@ class Context7:
         """
         from kr.sources.mcp_client import converse
 
-        chosen: list[str] = []
+        chosen: list[Library] = []
 
         async def dialogue(session: "McpSession") -> Answer:
             return await _Research(session, ask, chosen).answer()
@@ -51,7 +52,10 @@ class Context7:
             return converse(self.server, dialogue, timeout=timeout)
         except SourceFailure as failure:
             # The library is known now, though it did not answer: DeepWiki can ask about its repository.
-            failure.repository = repository_of(chosen[-1]) if chosen else None
+            if chosen:
+                failure.library_id, _ = split_version(chosen[-1].id)
+                failure.library_versions = tuple(chosen[-1].versions)
+                failure.repository = repository_of(failure.library_id)
             raise
 
 
@@ -68,9 +72,9 @@ class _UnknownLibrary(SourceFailure):
 
 
 class _Research:
-    """One question in one session; ``chosen`` takes the ids that a search chose."""
+    """One question in one session; ``chosen`` takes the library that a search chose."""
 
-    def __init__(self, session: "McpSession", ask: Ask, chosen: list[str]) -> None:
+    def __init__(self, session: "McpSession", ask: Ask, chosen: list[Library]) -> None:
         self._session = session
         self._ask = ask
         self._chosen = chosen
@@ -112,7 +116,7 @@ class _Research:
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
         library_id, _ = split_version(library.id)
-        self._chosen.append(library_id)
+        self._chosen.append(library)
         docs = await self._fetch(library_id, choose_version(query.framework_version, library.versions))
         return replace(docs, listed=tuple(library.versions))
 

@@ -1,18 +1,17 @@
 """An OpenAI-compatible endpoint that writes text (SPEC 3.7, ``synthesis: llm``)."""
 
 import json
-import time
 from dataclasses import dataclass, field
-from typing import Any
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.sources.reasons import without_secrets
 
 _LARGEST_REPLY = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageModel:
-    """``base_url`` is what ``/chat/completions`` is appended to."""
+    """``base_url`` is what ``/chat/completions`` is appended to; it may be private, like any configured server."""
 
     base_url: str = field(repr=False)
     model: str
@@ -20,41 +19,48 @@ class LanguageModel:
 
     def write(self, system: str, user: str, *, timeout: float) -> str:
         """Return the model's reply within ``timeout`` seconds. Raises ``SourceFailure``, its reason without secrets."""
-        import httpx
-
         body = {
             "model": self.model,
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": 0.2,
         }
-        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         try:
-            with (
-                httpx.Client(timeout=timeout, follow_redirects=False) as client,
-                client.stream(
-                    "POST", f"{self.base_url.rstrip('/')}/chat/completions", json=body, headers=headers
-                ) as response,
-            ):
-                content = _read(response, time.monotonic() + timeout)
-                if response.status_code != httpx.codes.OK:
-                    raise SourceFailure(f"the language model answered HTTP {response.status_code}")
-        except httpx.TimeoutException as error:
+            content = self._post(json.dumps(body).encode(), timeout)
+        except SourceTimeout as error:
             raise SourceTimeout("the language model gave no answer in time") from error
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise SourceFailure(f"the language model can't be reached ({type(error).__name__})") from error
-        return _text(content)
+        except SourceFailure as error:
+            raise SourceFailure(f"the language model can't be asked: {error.reason}") from error
+        return without_secrets(_text(content), [self.api_key] if self.api_key else [])
 
+    def _post(self, body: bytes, timeout: float) -> bytes:
+        import httpx
 
-def _read(response: Any, deadline: float) -> bytes:
-    """Read a body that may be endless, or come a byte at a time."""
-    content = b""
-    for chunk in response.iter_bytes():
-        content += chunk
-        if len(content) > _LARGEST_REPLY:
-            raise SourceFailure("the language model's answer is too long")
-        if time.monotonic() > deadline:
-            raise SourceTimeout("the language model gave no answer in time")
-    return content
+        from kr.sources.deadline import Deadline
+        from kr.sources.http_exchange import Network, exchange
+
+        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
+        if self.api_key:
+            headers["Authorization"] = f"Bearer {self.api_key}"
+        try:
+            url = httpx.URL(f"{self.base_url.rstrip('/')}/chat/completions")
+        except httpx.InvalidURL as error:
+            raise SourceFailure("its address is no URL") from error
+        deadline = Deadline(timeout)
+        try:
+            reply = exchange(
+                "POST",
+                url,
+                network=Network(allow_private=True),
+                deadline=deadline,
+                max_bytes=_LARGEST_REPLY,
+                headers=headers,
+                content=body,
+            )
+        finally:
+            deadline.cancel()
+        if reply.status != httpx.codes.OK:
+            raise SourceFailure(f"it answered HTTP {reply.status}")
+        return reply.body.data
 
 
 def _text(content: bytes) -> str:

@@ -10,14 +10,14 @@ import asyncio
 import importlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.reasons import one_line, secrets_of, without_secrets
+from kr.sources.reasons import credentials_of, one_line, secrets_of, without_secrets
 from kr.values import ServerConfig
 
 if TYPE_CHECKING:
@@ -48,8 +48,11 @@ class ToolText:
 class McpSession:
     """An open session: the tools of the server, and a way to call them."""
 
-    def __init__(self, client: "Client", tools: Mapping[str, frozenset[str]]) -> None:
+    def __init__(
+        self, client: "Client", tools: Mapping[str, frozenset[str]], credentials: Iterable[str]
+    ) -> None:
         self._client = client
+        self._credentials = tuple(credentials)
         self.tools = tools
         """Names of the tools, each with the names of its arguments."""
 
@@ -67,7 +70,8 @@ class McpSession:
         structured = result.structured_content
         if not text and isinstance(structured, dict) and isinstance(structured.get("result"), str):
             text = structured["result"]
-        return ToolText(text, bool(result.is_error))
+        # A server that repeats its key in a text must not bring it into a report.
+        return ToolText(without_secrets(text, self._credentials), bool(result.is_error))
 
 
 Dialogue = Callable[[McpSession], Awaitable[T]]
@@ -165,7 +169,9 @@ class _Run(Generic[T]):
             async with self._client() as client:
                 try:
                     tools = await _list_tools(client)
-                    self._value.append(await self._dialogue(McpSession(client, tools)))
+                    self._value.append(
+                        await self._dialogue(McpSession(client, tools, credentials_of(self._server)))
+                    )
                 except Exception as exc:  # noqa: BLE001  # kept, since task groups on the way out would wrap it
                     self._error = exc
                 self._scope.deadline = min(self._scope.deadline, anyio.current_time() + _FAREWELL)
@@ -201,7 +207,7 @@ class _Run(Generic[T]):
         if self._is_late or self._error is None:
             if self._process is not None and self._process.junk_lines and not self._process.messages:
                 return SourceFailure("the server writes what is no JSON-RPC message")
-            return SourceTimeout(f"no answer within {self._timeout:g} s")
+            return SourceTimeout(f"no answer within {self._timeout:.3g} s")
         if self._wire.status is not None:
             return self._wire.refusal()
         from kr.sources.mcp_errors import translate

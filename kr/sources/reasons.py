@@ -11,6 +11,7 @@ MAX_REASON = 200
 """Characters of a reason; the rest is cut."""
 
 _SHORTEST_SECRET = 4
+_SHORTEST_CREDENTIAL = 8
 _SECRET_FLAG = re.compile(r"(?i)(?:key|token|secret|password|passwd|auth|bearer)")
 _LONGEST_NUMBER = 12
 
@@ -43,6 +44,19 @@ def secrets_of(server: ServerConfig) -> tuple[str, ...]:
         if len(secret) >= _SHORTEST_SECRET and secret.lower() not in {"bearer", "basic"}
     }
     return tuple(sorted(kept, key=len, reverse=True))
+
+
+def credentials_of(server: ServerConfig) -> tuple[str, ...]:
+    """Return what is surely a credential: no documentation may carry it into a report, longest first.
+
+    Narrower than ``secrets_of``: an ordinary header value (``application/json``) may well stand in a text.
+    """
+    named = [*server.headers.items(), *server.env.items()]
+    found = {part for name, value in named if _SECRET_FLAG.search(name) for part in (value, *value.split())}
+    found.update(_secret_arguments(server.args))
+    if server.url:
+        found.update(_secrets_of_url(server.url))
+    return tuple(sorted((one for one in found if len(one) >= _SHORTEST_CREDENTIAL), key=len, reverse=True))
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:

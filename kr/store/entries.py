@@ -1,7 +1,7 @@
 """The live index: table ``entries``."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -9,6 +9,7 @@ import sqlalchemy as sa
 
 from kr.rules import naming
 from kr.store import times
+from kr.store.lists import texts_of
 from kr.store.schema import archived_entries, counters, entries
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
@@ -40,14 +41,17 @@ class Entries:
         self._connection = connection
 
     def candidates(self, framework: str) -> list[Entry]:
-        """Return the entries of one framework (SPEC 3.2: equal when folded), sorted by id."""
+        """Return the entries of one framework (SPEC 3.2: equal when folded), sorted by id.
+
+        A row that somebody marked ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
+        """
+        return [to_entry(row) for row in self._rows(framework) if row.status != "archived"]
+
+    def _rows(self, framework: str) -> Iterator[sa.Row[Any]]:
         key = naming.fold(framework)
-        rows = self._connection.execute(_OF_FRAMEWORK, {"key": key})
-        return [
-            to_entry(row)
-            for row in rows
-            if row.framework_key is not None or naming.fold(row.framework) == key
-        ]
+        for row in self._connection.execute(_OF_FRAMEWORK, {"key": key}):
+            if row.framework_key is not None or naming.fold(row.framework) == key:
+                yield row
 
     def get(self, entry_id: str) -> Entry | None:
         """Return one entry, or None."""
@@ -61,7 +65,7 @@ class Entries:
     def of_pair(self, framework: str, topic: str) -> Entry | None:
         """Return the entry of a framework and topic (equal when folded), the last used one if several."""
         topic_key = naming.fold(topic)
-        same = [entry for entry in self.candidates(framework) if naming.fold(entry.topic) == topic_key]
+        same = [to_entry(row) for row in self._rows(framework) if naming.fold(row.topic) == topic_key]
         return max(same, key=lambda entry: (entry.last_accessed, entry.id), default=None)
 
     def count(self) -> int:
@@ -154,7 +158,7 @@ def to_entry(row: sa.Row[Any], *, status: str | None = None) -> Entry:
         framework=row.framework,
         framework_version=row.framework_version,
         topic=row.topic,
-        tags=_tags(row.tags),
+        tags=texts_of(row.tags),
         path=row.path,
         created=row.created,
         last_accessed=row.last_accessed,
@@ -169,13 +173,3 @@ def to_entry(row: sa.Row[Any], *, status: str | None = None) -> Entry:
 
 def _one_of(allowed: Sequence[_Text], value: object, otherwise: _Text) -> _Text:
     return next((known for known in allowed if known == value), otherwise)
-
-
-def _tags(text: str) -> tuple[str, ...]:
-    try:
-        tags = json.loads(text)
-    except ValueError:
-        tags = text.split(",")
-    if not isinstance(tags, list):
-        tags = [tags]
-    return tuple(tag for tag in (str(tag).strip() for tag in tags if tag is not None) if tag)

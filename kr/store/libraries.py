@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from kr.rules import naming
 from kr.store import times
+from kr.store.lists import texts_of
 from kr.store.rows import Library
 from kr.store.schema import libraries
 
@@ -27,8 +28,9 @@ class Libraries:
             return None
         return Library(
             library_id=row.library_id,
-            versions=tuple(json.loads(row.versions or "[]")),
+            versions=texts_of(row.versions),
             repository=row.repository,
+            learned_at=row.learned_at,
         )
 
     def put(

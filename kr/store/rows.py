@@ -20,6 +20,8 @@ class Draft:
     status: EntryStatus = "fresh"
     origin: Origin = "researched"
     fresh_until: str | None = None
+    researched_at: str | None = None
+    """When the text was researched; None is now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,6 +140,7 @@ class Library:
     library_id: str | None
     versions: tuple[str, ...]
     repository: str | None
+    learned_at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

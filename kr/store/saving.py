@@ -153,7 +153,7 @@ def _entry(unit: Unit, place: _Place, draft: Draft, sha256: str, now: datetime) 
         status=draft.status,
         confidence=draft.confidence,
         sha256=sha256,
-        researched_at=moment,
+        researched_at=draft.researched_at or moment,
         fresh_until=draft.fresh_until,
         origin=draft.origin,
     )

@@ -4,15 +4,20 @@ import json
 import os
 import pty
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
+from kr.cli.render import to_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 
@@ -259,7 +264,9 @@ def test_a_hit_loads_no_network(project: Project, context7: StandIn) -> None:
 def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     (project.root / "kr.yaml").unlink()
-    first = yaml.safe_load(project.run("init").stdout)
+    done = project.run("init")
+    assert done.stderr == b""
+    first = yaml.safe_load(done.stdout)
     assert [item["state"] for item in first["files"]] == ["created", "created"]
     text = (project.root / "kr.yaml").read_text()
     second = yaml.safe_load(project.run("init").stdout)
@@ -275,3 +282,75 @@ def test_init_says_what_to_add_to_a_file_that_is_there(tmp_path: Path) -> None:
     done = yaml.safe_load(project.run("init").stdout)
     assert any("knowledge_researcher_persona: lean" in hint for hint in done["hints"])
     assert (project.root / "kr.yaml").read_text() == "knowledge_research: {max_entries: 5}\n"
+
+
+@pytest.mark.parametrize("form", ["json", "text", "yaml"])
+def test_the_exit_status_stands_when_the_reader_has_gone(project: Project, form: str) -> None:
+    command = f"{sys.executable} -m kr research --request ask.json --include-report --format {form} | true; exit ${{PIPESTATUS[0]}}"
+    (project.root / "ask.json").write_text(json.dumps(request()))
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=project.root, env=project.environ(), capture_output=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("tail", "status", "told"),
+    [
+        (">/dev/full", 1, "standard output can't be written"),
+        (">&-", 0, ""),
+        ("<&-", 1, ""),
+    ],
+)
+def test_broken_streams_end_without_a_bug_report(project: Project, tail: str, status: int, told: str) -> None:
+    (project.root / "ask.json").write_text(json.dumps(request()))
+    source = "-" if tail == "<&-" else "ask.json"
+    command = f"{sys.executable} -m kr research --request {source} --format json {tail}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=project.root, env=project.environ(), capture_output=True, check=False
+    )
+    assert done.returncode == status
+    message = done.stderr.decode()
+    assert "bug in kr" not in message
+    assert told in message
+    if tail == "<&-":
+        assert json.loads(done.stdout)["errors"][0]["field"] == "request"
+
+
+def test_a_report_cannot_command_the_terminal(project: Project, context7: StandIn) -> None:
+    path = project.base / project.ask(request())["results"]["report_path"]
+    path.write_text(path.read_text() + "\n\x1b]0;pwned\x07\x1b[31mred\u202e\n")
+    done = project.run("research", "--request", "-", "--format", "text", stdin=json.dumps(request()))
+    assert b"cache-hit" in done.stdout
+    assert b"\x1b]" not in done.stdout
+    assert "\u202e" not in done.stdout.decode()
+    assert context7.calls()
+
+
+def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project) -> None:
+    (project.root / "kr.yaml").write_text(
+        "role_mapping: {knowledge_researcher_persona: lean}\nknowledge_research: {}\n"
+        "defaults: {agent_timeout_seconds: {knowledge_research: 4}}\n"
+    )
+    with context7_server() as server:
+        project.use_context7(server.url)
+        project.ask(request(topic="slots", tags=["slots"]))
+        with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            began = time.monotonic()
+            answer = project.ask(request())
+            assert time.monotonic() - began < 8
+            other.execute("COMMIT")
+    assert (answer["status"], answer["results"]["index_updated"]) == ("partial", False)
+    assert [error["type"] for error in answer["errors"]] == ["database_busy"]
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_any_text_survives_the_yaml_of_an_answer(text: str) -> None:
+    assert yaml.safe_load(to_yaml({"a": text}))["a"] == text
+    assert yaml.load(to_yaml({"a": text}), Loader=yaml.CSafeLoader)["a"] == text
+
+
+def test_an_empty_option_is_not_derived_away(project: Project) -> None:
+    done = project.run("research", "vue", "What is a slot?", "--topic", "", "--format", "json")
+    assert [error["field"] for error in json.loads(done.stdout)["errors"]] == ["research_query.topic"]

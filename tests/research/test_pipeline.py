@@ -1,5 +1,6 @@
 """The nine steps on a real database, against a real MCP server on loopback."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ import yaml
 
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, StandIn, context7_server, refused_url
 from tests.support.program import Project, request
+from tests.support.web_servers import Reply, as_json, page, web_server
 
 RESULT_FIELDS = [
     "cache_hit",
@@ -625,3 +627,134 @@ def test_the_entry_point_of_f1_takes_lessons_inject_too(project: Project) -> Non
     ]
     project.env["KR_ENABLED"] = "false"
     assert project.research(ask)["errors"][0]["message"] == "Knowledge research disabled in config"
+
+
+def test_a_fresh_report_that_the_floor_refuses_is_not_replaced_by_a_skeleton(
+    project: Project, context7: StandIn
+) -> None:
+    before = project.report(project.research())
+    url, project.env["KR_SERVERS"] = project.env["KR_SERVERS"], '{"context7": null}'
+    project.env["KR_CACHE_MATCH_FLOOR"] = "framework+topic+tags"
+    answer = project.research(request(tags=["other"]))
+    assert (answer["status"], results(answer)["index_updated"]) == ("degraded", False)
+    assert "[No research results available, manual research required]" in results(answer)["report"]
+    project.env["KR_SERVERS"] = url
+    again = project.research()
+    assert again["status"] == "cache-hit"
+    assert project.report(again) == before
+    assert context7.calls()
+
+
+def test_after_a_failed_write_the_rest_of_the_run_is_still_counted(
+    project: Project, context7: StandIn
+) -> None:
+    project.research(request(topic="slots", tags=["slots"]))
+    project.sql("CREATE TRIGGER no BEFORE INSERT ON entries BEGIN SELECT RAISE(ABORT, 'no room'); END")
+    answer = project.research()
+    assert results(answer)["index_count"] == 1
+    assert project.sql("SELECT status FROM requests ORDER BY at") == [("success",), ("partial",)]
+    assert context7.calls()
+
+
+def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
+    project: Project, context7: StandIn
+) -> None:
+    project.research()
+    ((researched,),) = project.sql("SELECT researched_at FROM entries")
+    project.env["KR_SERVERS"] = '{"context7": null}'
+    project.research(request(framework_version="4.1"))
+    assert project.sql("SELECT framework_version, researched_at, origin FROM entries") == [
+        ("3.5", researched, "baseline")
+    ]
+    assert context7.calls()
+
+
+def test_an_empty_budget_is_told_as_such(project: Project) -> None:
+    answer = project.research(request(config_overrides={"max_calls": 0}))
+    assert results(answer)["degradation_notes"] == [
+        "Research budget exhausted for story 3-1, continuing with available context"
+    ]
+
+
+def test_the_library_id_is_kept_although_its_documentation_failed(project: Project) -> None:
+    with context7_server(Scenario(docs=["Rate limit exceeded. Please try again later."])) as server:
+        project.use_context7(server.url)
+        project.research()
+    with context7_server() as server:
+        project.use_context7(server.url)
+        assert project.research()["status"] == "success"
+        assert [call.tool for call in server.calls()] == ["query-docs"]
+        assert server.calls()[0].arguments["libraryId"] == "/vuejs/docs/v3.5.1"
+
+
+def test_a_row_that_somebody_marked_archived_is_a_miss(project: Project, context7: StandIn) -> None:
+    project.research()
+    project.sql("UPDATE entries SET status = 'archived'")
+    assert results(project.research())["match"] is None
+    assert context7.calls()
+
+
+def test_a_damaged_list_in_the_database_is_no_crash(project: Project, context7: StandIn) -> None:
+    project.research()
+    project.sql("UPDATE libraries SET versions = 'not json'")
+    project.sql("UPDATE entries SET tags = 'a, b', status = 'stale'")
+    assert project.research()["status"] == "success"
+    assert context7.calls()
+
+
+def test_a_key_that_a_server_repeats_does_not_reach_the_report(project: Project) -> None:
+    key = "sk-0123456789abcdef"
+    docs = f"### Options\n\nSource: https://x.example/?key={key}\n\nUse the key {key} to repeat options.\n"
+    with context7_server(Scenario(docs=[docs])) as server:
+        project.env["KR_SERVERS"] = json.dumps(
+            {"context7": {"url": server.url, "headers": {"Authorization": f"Bearer {key}"}}}
+        )
+        answer = project.research(include_report=True)
+    assert answer["status"] == "success"
+    assert key not in json.dumps(answer)
+
+
+LLM_REPLY = (
+    "<think>hm</think>Declare it with `multiple`.\n---\nThe details.\n\n## Source Attribution\n\nforged"
+)
+
+
+def test_a_language_model_writes_summary_and_details(project: Project, context7: StandIn) -> None:
+    reply = {"choices": [{"message": {"content": LLM_REPLY}}]}
+    with web_server({"/v1/chat/completions": as_json(reply)}) as llm:
+        project.env |= {
+            "KR_SYNTHESIS": "llm",
+            "KR_LLM": json.dumps({"base_url": f"{llm.url}/v1", "model": "tiny", "api_key_env": "LLM_KEY"}),
+            "LLM_KEY": "secret-key-of-llm",
+        }
+        answer = project.research()
+        (asked,) = llm.requests()
+    report = project.report(answer)
+    assert answer["status"] == "success"
+    assert asked.headers["authorization"] == "Bearer secret-key-of-llm"
+    body = json.loads(asked.body)
+    assert body["model"] == "tiny"
+    assert "How do I make an option repeatable?" in body["messages"][1]["content"]
+    assert "Declare it with `multiple`." in report.split("## Details")[0]
+    assert "hm" not in report.split("## Details")[0].splitlines()
+    assert "written by tiny" in report
+    assert len(sections(report)) == 5
+    assert context7.calls()
+
+
+@pytest.mark.parametrize(
+    "reply", [Reply(status=500), page("no json"), as_json({"choices": []}), Reply(delay=20)]
+)
+def test_a_language_model_that_fails_leaves_the_text_extractive(
+    project: Project, context7: StandIn, reply: Reply
+) -> None:
+    with web_server({"/chat/completions": reply}) as llm:
+        project.env |= {
+            "KR_SYNTHESIS": "llm",
+            "KR_LLM": json.dumps({"base_url": llm.url, "model": "tiny"}),
+        }
+        answer = project.research(request(config_overrides={"timeout_seconds": 2}))
+    assert answer["status"] == "success"
+    assert results(answer)["degradation_notes"][0].startswith("synthesis: ")
+    assert "const option" in project.report(answer)
+    assert context7.calls()

@@ -1,0 +1,91 @@
+"""Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays."""
+
+from dataclasses import dataclass, field
+
+from kr.contracts.envelopes import ConsultedSource, MatchView, ResearchEnvelope, ResearchResults
+from kr.research.run import Run
+from kr.rules.outcome import Course, research_status
+from kr.store.rows import RequestRow
+from kr.store.times import to_text
+from kr.values import Confidence, Match
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """How a run ended. ``index_count`` is None where nothing was written: the live entries are counted then.
+
+    ``report`` is the text that the answer carries.
+    """
+
+    course: Course = field(default_factory=Course)
+    entry_id: str | None
+    path: str | None
+    confidence: Confidence
+    match: Match | None
+    index_updated: bool
+    index_count: int | None = None
+    lru_evicted: int = 0
+    auto_archived: int = 0
+    report: str | None = None
+
+
+def answer(run: Run, ending: Ending) -> ResearchEnvelope:
+    """Make the envelope, and keep the request's row (SPEC 5)."""
+    count = ending.index_count
+    if count is None:
+        count = run.shelf.read(lambda unit: unit.entries.count(), 0)
+    results = ResearchResults(
+        cache_hit=ending.course.fresh_hit,
+        cache_entry_id=ending.entry_id,
+        report_path=ending.path,
+        confidence=ending.confidence,
+        sources_consulted=[
+            ConsultedSource(source=row.source, status=row.status, url=row.url)
+            for row in ending.course.consulted
+        ],
+        budget_remaining=run.budget.remaining(),
+        degradation_notes=run.notes,
+        index_updated=ending.index_updated,
+        index_count=count,
+        lru_evicted=ending.lru_evicted,
+        match=_view(ending.match) if ending.match else None,
+        auto_archived=ending.auto_archived,
+        report=ending.report,
+    )
+    status = research_status(ending.course)
+    row = RequestRow(
+        id=run.id,
+        at=to_text(run.started),
+        mode="research",
+        status=status,
+        story_key=run.request.story_key,
+        session_id=run.request.session_id,
+        framework=run.query.framework,
+        framework_version=run.query.framework_version,
+        topic=run.query.topic,
+        tier=ending.match.tier if ending.match else None,
+        entry_id=ending.entry_id,
+        persona=run.persona,
+        duration_ms=run.duration_ms(),
+        budget_remaining=results.budget_remaining,
+    )
+    run.shelf.write(lambda unit: unit.requests.record(row), None)
+    if run.shelf.problem is not None:
+        run.add_error(run.shelf.problem)
+    return ResearchEnvelope(
+        status=status,
+        story_key=run.request.story_key,
+        mode="research",
+        session_id=run.request.session_id,
+        results=results,
+        errors=run.errors,
+    )
+
+
+def _view(match: Match) -> MatchView:
+    return MatchView(
+        tier=match.tier,
+        topic_overlap=round(match.topic_overlap, 4),
+        shared_tags=list(match.shared_tags),
+        entry_status=match.entry.status,
+    )
