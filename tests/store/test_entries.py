@@ -25,8 +25,9 @@ def test_candidates_share_the_folded_framework(store: Store) -> None:
 def test_rows_by_plain_sql_are_found_and_read(store: Store) -> None:
     make(store)
     insert_entry(store.path, "mine", framework=" CLICK ", tags='["a", "b"]', sha256="AB" * 32)
-    insert_entry(store.path, "odd", tags="x, y", status="archived", confidence="sure")
+    insert_entry(store.path, "odd", tags="x, y", status="odd", confidence="sure")
     insert_entry(store.path, "none", tags="null", last_accessed="2026-10-01")
+    insert_entry(store.path, "gone", status="archived")
     with store.read() as unit:
         none, mine, odd = sorted(unit.entries.candidates("Click"), key=lambda entry: entry.tags)
     assert (mine.framework, mine.tags, mine.sha256) == (" CLICK ", ("a", "b"), "ab" * 32)
