@@ -1,0 +1,233 @@
+"""README.md and docs/ against the program: nothing undocumented, nothing stale, nothing that does not run."""
+
+import json
+import os
+import re
+import shlex
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import click
+import pytest
+from pydantic import BaseModel
+
+from kr.cli.main import COMMANDS, cli
+from kr.settings import load_settings
+from kr.settings.environment import OWN_NAMES
+from kr.settings.model import Configuration
+from kr.settings.servers import Server
+from kr.store.store import Store
+from scripts import docs
+from tests.support.stores import ROOT
+
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+WRITTEN = [
+    ROOT / "README.md",
+    *(DOCS / name for name in ("README.md", "questions.md", "integration.md") if (DOCS / name).exists()),
+]
+NOT_RUN = {
+    "scripts/quickstart": "makes an environment, which takes minutes; CI runs it by itself",
+    "scripts/test ": "these are the tests, and what takes as long",
+}
+"""Blocks of the shell that are not run here: how they begin, and why."""
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^()\s]+)\)")
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
+
+
+def is_run(block: str) -> bool:
+    return not block.startswith(tuple(NOT_RUN))
+
+
+def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            child = command.get_command(context, name)
+            assert child is not None, name
+            yield from commands(child, *path, name)
+
+
+def keys(model: type[BaseModel], *path: str) -> Iterator[tuple[str, ...]]:
+    for name, field in model.model_fields.items():
+        yield (*path, name)
+        kind = Server if name == "servers" else field.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from keys(kind, *path, name, *(["NAME"] if kind is Server else []))
+
+
+class TestGeneratedPages:
+    def test_none_is_stale(self) -> None:
+        assert docs.stale() == [], "run scripts/docs"
+
+    def test_a_changed_a_missing_and_a_left_over_page_are_told(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        docs.write(tmp_path)
+        assert docs.stale(tmp_path) == []
+        (tmp_path / "configuration.md").write_text("# Old\n")
+        (tmp_path / "commands" / "db.md").unlink()
+        (tmp_path / "commands" / "gone.md").write_text("# kr gone\n")
+        assert docs.stale(tmp_path) == ["commands/db.md", "commands/gone.md", "configuration.md"]
+        docs.write(tmp_path)
+        assert docs.stale(tmp_path) == []
+        assert "docs/commands/gone.md" in capsys.readouterr().out
+
+    def test_the_terminal_does_not_matter(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setenv("COLUMNS", "200")
+        assert docs.stale() == []
+
+
+class TestCommands:
+    @pytest.mark.parametrize("name", [listed.name for listed in COMMANDS])
+    def test_every_command_has_a_page_with_all_below_it(self, name: str) -> None:
+        page = (DOCS / "commands" / f"{name}.md").read_text(encoding="utf-8")
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
+        for path, below in commands(command, "kr", name):
+            called = " ".join(path)
+            assert re.search(rf"^##? {called}$", page, re.MULTILINE), called
+            assert f"Usage: {called} " in page
+            assert below.help, called
+            for parameter in below.params:
+                shown = (
+                    parameter.opts
+                    if isinstance(parameter, click.Option)
+                    else [parameter.make_metavar(click.Context(below))]
+                )
+                assert all(opt in page for opt in shown), (called, shown)
+        assert re.search(r"^  Examples?", page, re.MULTILINE), f"kr {name} --help has no example"
+
+    def test_the_index_links_every_page(self) -> None:
+        index = (DOCS / "commands" / "README.md").read_text(encoding="utf-8")
+        assert all(f"({listed.name}.md)" in index for listed in COMMANDS)
+
+
+class TestSettings:
+    REFERENCE = (DOCS / "configuration.md").read_text(encoding="utf-8")
+
+    @pytest.mark.parametrize("path", sorted(keys(Configuration)), ids=".".join)
+    def test_every_key_is_explained(self, path: tuple[str, ...]) -> None:
+        if len(path) == 1:
+            assert f"\n## {path[0]}\n" in self.REFERENCE
+            return
+        is_main = path[0] == "knowledge_research"
+        name = ".".join(path[1:] if is_main else path)
+        entry = re.search(
+            rf"^### {re.escape(name)}\n\n(\S.*?)(?=^##)", self.REFERENCE, re.MULTILINE | re.DOTALL
+        )
+        assert entry, name
+        assert "- allowed: " in entry[1] or "- a mapping of the keys below" in entry[1]
+        assert not is_main or f"`KR_{'__'.join(path[1:]).upper()}`" in entry[1]
+
+    @pytest.mark.parametrize("name", sorted(OWN_NAMES))
+    def test_every_variable_that_is_no_key_is_explained(self, name: str) -> None:
+        assert f"| `{name}` |" in self.REFERENCE
+
+
+def test_every_table_and_view_is_documented(tmp_path: Path) -> None:
+    with Store(None, tmp_path) as store, store.write():
+        database = store.path
+    with closing(sqlite3.connect(database)) as connection:
+        names = [
+            name
+            for (name,) in connection.execute(
+                "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+            )
+        ]
+    page = (DOCS / "sql.md").read_text(encoding="utf-8")
+    own = re.search(r"^### Other tables\n\n(.*?)\n\n", page, re.MULTILINE | re.DOTALL)
+    assert own
+    assert names
+    assert [n for n in names if f"\n### {n}\n" not in page and f"`{n}`" not in own[1]] == []
+
+
+def anchors(page: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in LINK.findall(page.read_text(encoding="utf-8")):
+        if target.startswith(("http://", "https://")):
+            continue
+        path, _, anchor = target.partition("#")
+        file = (page.parent / path).resolve() if path else page
+        assert file.exists(), target
+        assert not anchor or anchor in anchors(file), target
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """A project that depends on click, which is installed beside kr; no source is asked."""
+    (tmp_path / "requirements.txt").write_text("click==8.2.1\n")
+    return tmp_path
+
+
+def shell(block: str, project: Path, home: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a block as a reader does: ``kr`` is on the path, the first failure ends it."""
+    program = home / "kr"
+    if not program.exists():
+        home.mkdir()
+        line = shlex.join([sys.executable, "-m", "kr"])
+        program.write_text(f'#!/bin/sh\nexec {line} "$@"\n')
+        program.chmod(0o755)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("KR_")}
+    environ |= {
+        "HOME": str(home),
+        "PATH": f"{home}{os.pathsep}{environ.get('PATH', '')}",
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "VIRTUAL_ENV": sys.prefix,
+        "KR_SOURCES": "[]",
+        "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
+    }
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", block],
+        capture_output=True,
+        text=True,
+        cwd=project,
+        env=environ,
+        timeout=60,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_shell_block_runs(page: Path, project: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    home = tmp_path_factory.mktemp("reader") / "home"
+    for block in filter(is_run, blocks(page, "sh")):
+        done = shell(block, project, home)
+        assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+        assert "Traceback" not in done.stderr
+
+
+def test_what_is_not_run_is_there() -> None:
+    found = [block for page in WRITTEN for block in blocks(page, "sh")]
+    assert all(any(block.startswith(start) for block in found) for start in NOT_RUN)
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_configuration_block_loads(page: Path, project: Path) -> None:
+    for block in blocks(page, "yaml"):
+        (project / "kr.yaml").write_text(block)
+        environ = {"CONTEXT7_API_KEY": "secret", "HOME": str(project)}
+        settings = load_settings(config=None, knowledge_base=None, environ=environ, cwd=project)
+        assert settings.warnings == (), block
+
+
+@pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_json_block_is_json(page: Path) -> None:
+    for block in blocks(page, "json"):
+        json.loads(block)
