@@ -31,10 +31,12 @@ class NotConfigured:
 
     is_charged = True
 
-    def __init__(self, name: str, *, is_mcp: bool, hint: str) -> None:
+    def __init__(self, name: str, *, hint: str) -> None:
         self.name = name
-        self.is_mcp = is_mcp
         self._hint = hint
+
+    def prepare(self) -> None:
+        """There is nothing to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
         """Refuse, with a hint at the setting that is missing."""
@@ -122,7 +124,7 @@ def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source
         return _web_search(settings, environ)
     server = settings.knowledge_research.servers.get(name)
     if server is None:
-        return NotConfigured(name, is_mcp=True, hint=f"knowledge_research.servers.{name}")
+        return NotConfigured(name, hint=f"knowledge_research.servers.{name}")
     if name == "context7":
         from kr.sources.context7 import Context7
 

@@ -1,9 +1,13 @@
 """The ``kr`` program: its groups of commands, and what every way out of it has in common."""
 
 import importlib
+import os
 import signal
 import sys
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, NoReturn
 
 import click
@@ -96,34 +100,76 @@ class Terminated(BaseException):
     """SIGTERM arrived. Like KeyboardInterrupt it is no Exception, so that nothing but clean-up catches it."""
 
 
-def _terminate(*_: object) -> NoReturn:
-    # A second signal must not interrupt the clean-up that the first one began.
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    raise Terminated
+class _Signals:
+    """SIGINT and SIGTERM as exceptions in the main thread, which nothing can swallow for good.
+
+    An exception that a handler raises is lost when the signal strikes in a finalizer or a weak reference's
+    callback, and comes out as another one when it strikes in foreign native code. What arrived is therefore
+    kept (``received``), and a lost one is delivered again.
+    """
+
+    _EXCEPTIONS: Mapping[int, type[BaseException]] = MappingProxyType(
+        {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
+    )
+    _ONE_EVENT_SECONDS = 1.0
+
+    def __init__(self) -> None:
+        self.received: int | None = None
+        self._at = 0.0
+
+    def install(self) -> None:
+        for number in self._EXCEPTIONS:
+            if signal.getsignal(number) is not signal.SIG_IGN:  # a background job's shell has it ignored
+                signal.signal(number, self._raise)
+        sys.unraisablehook = self._deliver_again
+
+    def _raise(self, number: int, _frame: object) -> None:
+        now = time.monotonic()
+        if self.received is not None and now - self._at < self._ONE_EVENT_SECONDS:
+            return  # sent to the process and to its group: the clean-up is under way
+        self.received, self._at = number, now
+        raise self._EXCEPTIONS[number]
+
+    def _deliver_again(self, lost: "sys.UnraisableHookArgs") -> None:
+        if self.received is None or not issubclass(lost.exc_type, (KeyboardInterrupt, Terminated)):
+            sys.__unraisablehook__(lost)
+            return
+        self._at = 0.0
+        threading.Timer(0.05, os.kill, (os.getpid(), self.received)).start()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program and return its exit status."""
+    signals = _Signals()
     try:
-        signal.signal(signal.SIGTERM, _terminate)
+        signals.install()
+        status = _run(arguments)
+    except (KeyboardInterrupt, Terminated):
+        status = 0  # told below
+    except Exception as error:  # the last line of defence
+        if signals.received is None:
+            if {"--verbose", "-v"} & set(sys.argv[1:] if arguments is None else arguments):
+                raise
+            _complain(
+                f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where."
+            )
+        status = 1
+    return status if signals.received is None else 128 + signals.received
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    try:
         status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except click.Abort:
+        return 128 + signal.SIGINT
     except KrError as error:
         _complain(str(error))
         return error.exit_status
-    except (KeyboardInterrupt, click.Abort):
-        return 130
-    except Terminated:
-        return 143
     except OSError as error:
         _complain(f"standard output can't be written: {error.strerror}")
-        return 1
-    except Exception as error:  # the last line of defence
-        if {"--verbose", "-v"} & set(sys.argv[1:] if arguments is None else arguments):
-            raise
-        _complain(f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where.")
         return 1
     return status if isinstance(status, int) else 0
 

@@ -113,7 +113,7 @@ class _Renderer:
     def _field_list(self, node: Any) -> list[str]:
         """Write Sphinx's fields as a list: ``:param int x: text`` becomes ``- `x` (int): text``."""
         types = {
-            parts[1]: field.children[1].astext()
+            parts[1]: " ".join(self.blocks(field.children[1])).replace("`", "")
             for field in node.children
             if len(parts := field.children[0].astext().split(None, 1)) == 2
             and parts[0] in {"type", "vartype"}

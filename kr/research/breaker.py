@@ -48,6 +48,11 @@ class StoredBreaker:
         )
         return None if admitted else CIRCUIT_OPEN
 
+    def give_back(self, source: str) -> None:
+        """The call that was admitted was not made, or was interrupted: another process may probe."""
+        if self._failures and self._shelf.read(lambda unit: unit.circuits.get(source).probe_owner, None):
+            self._shelf.write(lambda unit: unit.circuits.release_probe(source, self._owner), None)
+
     def note(self, source: str, failure: SourceFailure | None) -> None:
         """Remember an answer (``None``), or a failure; only one that is the source's own fault counts."""
         if self._failures == 0:

@@ -12,10 +12,13 @@ from typing import Literal, Protocol
 
 from kr.errors import SourceFailure, SourceTimeout
 from kr.research.deadline import Deadline
+from kr.rules.passages import read_answer
 from kr.sources.base import Ask, Source
 from kr.values import Answer, Consulted, Learned, SourceOutcome
 
 logger = logging.getLogger(__name__)
+
+_SHORTEST_CALL = 0.05
 
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of seed 000, step 5.3, as it stands."""
@@ -57,6 +60,9 @@ class Breaker(Protocol):
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
         """Remember that ``source`` answered (``None``) or failed."""
+
+    def give_back(self, source: str) -> None:
+        """Forget that ``source`` was about to be asked: the call was interrupted."""
 
 
 class Progress(Protocol):
@@ -113,22 +119,23 @@ class Chain:
 
     def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
         """Ask one source and add what became of it. False when it may not be asked, which adds nothing."""
+        if not self._may_ask(source, gathered):
+            return False
         refusal = self._breaker.refusal(source.name)
         if refusal is not None:
             self._add_failure(source, SourceFailure(refusal, is_fault=False), 0.0, gathered)
             return True
-        if not self._may_ask(source, gathered):
-            return False
         self._progress.asking(source.name)
         started = time.monotonic()
         try:
-            answer = source.ask(ask, timeout=self._deadline.allows(self._timeout))
+            answer = self._answer_of(source, ask)
         except SourceFailure as failure:
             self._breaker.note(source.name, failure)
             self._add_failure(source, failure, time.monotonic() - started, gathered)
         except BaseException:
             # Interrupted: what was held must not stay held until it expires.
             self._budget.give_back()
+            self._breaker.give_back(source.name)
             raise
         else:
             self._breaker.note(source.name, None)
@@ -136,6 +143,13 @@ class Chain:
         finally:
             self._progress.done()
         return True
+
+    def _answer_of(self, source: Source, ask: Ask) -> Answer:
+        source.prepare()
+        answer = source.ask(ask, timeout=max(self._deadline.allows(self._timeout), _SHORTEST_CALL))
+        if not read_answer(answer).units:
+            raise SourceFailure("what it answered holds no text", is_fault=False)
+        return answer
 
     def _may_ask(self, source: Source, gathered: Gathered) -> bool:
         if self._deadline.remaining() <= 0:

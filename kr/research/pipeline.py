@@ -43,7 +43,7 @@ class Researcher:
         if found.is_hit:
             return self._serve(run, found)  # step 3
         with single_flight(
-            run.shelf, run.query, owner=run.id, deadline=run.deadline, clock=self._services.clock
+            run.shelf, run.query, owner=run.owner, deadline=run.deadline, clock=self._services.clock
         ) as waited:
             if waited:
                 found = run.cache.look_up(run.query)
@@ -54,10 +54,10 @@ class Researcher:
             persona = self._load_persona(run)  # step 4
             with heartbeat(run.budget.renew, partial(self._renew_lease, run)):
                 gathered = self._ask_sources(run, found)  # step 5
-            if gathered.answer is None and (again := run.cache.look_up(run.query)).is_hit:
-                # Somebody else was luckier meanwhile: a skeleton must not take the place of that.
-                return self._serve(run, again)
-            report = self._write_report(run, found, gathered, persona)  # step 6
+                if gathered.answer is None and (again := run.cache.look_up(run.query)).is_hit:
+                    # Somebody else was luckier meanwhile: a skeleton must not take the place of that.
+                    return self._serve(run, again)
+                report = self._write_report(run, found, gathered, persona)  # step 6
             saved = self._save(run, found, report)  # steps 7 and 8
         return self._return(run, found, gathered, report, saved)  # step 9
 
@@ -101,7 +101,7 @@ class Researcher:
         )
 
     def _renew_lease(self, run: Run) -> None:
-        renew_lease(run.shelf, run.query, owner=run.id, clock=self._services.clock)
+        renew_lease(run.shelf, run.query, owner=run.owner, clock=self._services.clock)
 
     def _load_persona(self, run: Run) -> Persona:
         persona, note = self._services.persona()
@@ -115,7 +115,7 @@ class Researcher:
         """Step 5: the chain, then what is left when nothing of it answered."""
         chain = Chain(
             budget=run.budget,
-            breaker=self._services.breaker(run.shelf, run.id),
+            breaker=self._services.breaker(run.shelf, run.owner),
             progress=self._services.progress,
             deadline=run.deadline,
             timeout=run.timeout,

@@ -19,6 +19,7 @@ from kr.rules.freshness import Limits
 from kr.rules.persona import Persona
 from kr.rules.report import Synthesis
 from kr.sources.base import Source
+from kr.store.owners import make_owner
 from kr.store.store import Store
 from kr.values import Answer, Query, Tier
 
@@ -79,6 +80,7 @@ class Run:
     request: ResearchRequest
     query: Query
     id: str
+    owner: str
     started: datetime
     shelf: Shelf
     cache: Cache
@@ -99,13 +101,15 @@ class Run:
         overrides = request.config_overrides
         shelf = Shelf(services.store)
         run_id = uuid.uuid4().hex
+        owner = make_owner()
         payer = Payer(
-            request_id=run_id, session_id=request.session_id, story_key=request.story_key, owner=run_id
+            request_id=run_id, session_id=request.session_id, story_key=request.story_key, owner=owner
         )
         return cls(
             request=request,
             query=request.research_query.query(),
             id=run_id,
+            owner=owner,
             started=services.clock(),
             shelf=shelf,
             cache=Cache(shelf, policy.limits, fuzzy=policy.fuzzy, floor=policy.floor, clock=services.clock),

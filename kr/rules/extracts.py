@@ -1,23 +1,26 @@
 """Long passages reduced to what speaks of the question (SPEC 3.7); what is left out leaves a mark."""
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from kr.rules.markdown import Block
 from kr.rules.passages import Ranked, Unit
 from kr.rules.ranking import rarity
-from kr.rules.sentences import items, plain
+from kr.rules.sentences import items, label_of, plain
 from kr.rules.terms import Terms
 
 GAP = "[…]"
 """Stands between quotations where text of the source was left out. kr's own mark, never inside a quotation."""
 
-_LONG = 1_500  # characters of prose up to which a good passage stays whole
-_LONG_AND_WEAK = 600
+_LONG = 1_200  # characters of prose up to which a good passage stays whole
+_LONG_AND_WEAK = 500
 _WEAK = 0.35  # of the best passage's score
 _OF_BEST = 0.45
+_OF_QUESTION = 0.2
+_GROWTH = 0.1  # of what a longer passage has more
 _NEARLY_ALL = 0.85
-_MOST_PARTS = 8
+_LEAST_PARTS, _MOST_PARTS = 3, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +30,24 @@ class _Part:
     block: Block
     group: int
     told: float
+    """The weight of the question that it holds; infinite when the summary quotes it."""
 
 
 def extract(
-    row: Ranked, terms: Terms, weights: Sequence[float], *, best: float
+    row: Ranked, terms: Terms, weights: Sequence[float], *, best: float, quoted: Collection[str] = ()
 ) -> list[tuple[Block, ...] | None]:
     """Return the prose of a unit as runs of blocks; None stands for a gap. Code is no part of it.
 
-    A short unit stays whole. Of a long one its beginning stays and the parts that hold most of the question,
-    shorter when the unit is far behind the ``best`` one.
+    A short unit stays whole. Of a long one its beginning stays, the parts with the sentences that are
+    ``quoted`` in the summary, and those that hold most of the question; fewer when the unit is far behind the
+    ``best`` one.
     """
-    parts = list(_parts(row.unit, terms, weights))
+    parts = list(_parts(row.unit, terms, weights, quoted))
     size = sum(len(part.block.text) for part in parts)
     room = _LONG if row.score >= _WEAK * best else _LONG_AND_WEAK
     if size <= room:
         return [row.unit.prose] if row.unit.prose else []
-    kept = _kept(parts, room)
+    kept = _kept(parts, room + int(_GROWTH * size), _OF_QUESTION * sum(weights))
     if sum(len(parts[at].block.text) for at in kept) >= _NEARLY_ALL * size:
         return [row.unit.prose]
     runs: list[tuple[Block, ...] | None] = []
@@ -65,24 +70,30 @@ def weights_of(ranked: Sequence[Ranked], terms: Terms) -> list[float]:
     return [scarce * term.weight for scarce, term in zip(rarity(terms, held), terms.all, strict=True)]
 
 
-def _kept(parts: Sequence[_Part], room: int) -> set[int]:
-    best = max(part.told for part in parts)
+def _kept(parts: Sequence[_Part], room: int, enough: float) -> set[int]:
+    enough = max(enough, _OF_BEST * max((p.told for p in parts if p.told < math.inf), default=0.0))
     kept, used = {0}, len(parts[0].block.text)
     for at in sorted(range(1, len(parts)), key=lambda at: -parts[at].told):
         part = parts[at]
-        if part.told <= 0 or part.told < _OF_BEST * best or len(kept) > _MOST_PARTS:
+        if part.told <= 0 or len(kept) == _MOST_PARTS or (part.told < enough and len(kept) >= _LEAST_PARTS):
             break
-        if used + len(part.block.text) <= room or len(kept) == 1:
+        if used + len(part.block.text) <= room or len(kept) == 1 or part.told == math.inf:
             kept.add(at)
             used += len(part.block.text)
     return kept
 
 
-def _parts(unit: Unit, terms: Terms, weights: Sequence[float]) -> Iterator[_Part]:
+def _parts(
+    unit: Unit, terms: Terms, weights: Sequence[float], quoted: Collection[str]
+) -> Iterator[_Part]:
     for group, block in enumerate(unit.prose):
         texts = _top_items(block.text) if block.kind == "list" else [block.text]
         for text in texts:
             told = sum(weights[at] for at in terms.within(plain(text)))
+            told += 0.5 * sum(weights[at] for at in terms.within(label_of(text)))
+            line = " ".join(text.split())
+            if any(sentence in line for sentence in quoted):
+                told = math.inf
             yield _Part(Block(kind=block.kind, text=text), group, told)
 
 

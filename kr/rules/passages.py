@@ -5,6 +5,7 @@ Ranking is deterministic: equal scores keep the order of the source.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from kr.rules.inline import plain_line, safe_url
 from kr.rules.markdown import MAX_CHARS, Block, split
@@ -15,7 +16,7 @@ from kr.values import Answer, Passage
 
 MAX_SOURCES = 30
 _MAX_TOTAL = 1_000_000  # characters of one answer that are read
-_MAX_UNIT = 3000
+_MAX_UNIT = 12_000  # characters of prose
 _LATER = 0.1  # by which each further place in the installed package counts less
 
 
@@ -112,8 +113,12 @@ class _Reader:
         return self.origins[address]
 
 
+@lru_cache(maxsize=1)
 def read_answer(answer: Answer) -> Material:
-    """Take an untrusted answer apart. Repeated units are kept once; sizes are bounded."""
+    """Take an untrusted answer apart. Repeated units are kept once; sizes are bounded.
+
+    The last answer is remembered: it is looked at once to see whether it holds anything, and then used.
+    """
     reader = _Reader(answer)
     for passage in answer.passages:
         reader.read(passage)

@@ -11,11 +11,11 @@ from datetime import date
 from kr.rules.baseline import SKELETON_MARK, carried_over
 from kr.rules.extracts import GAP, extract, weights_of
 from kr.rules.inline import as_paragraph, plain_line, safe_url
-from kr.rules.markdown import Block, quote, render_all, split
+from kr.rules.markdown import quote, render_all, split
 from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence
 from kr.rules.passages import Material, Origin, Ranked, Unit, ranked, read_answer
 from kr.rules.persona import Persona
-from kr.rules.summary import Quotation, caveats, summarize
+from kr.rules.summary import Quotation, Summary, caveats, summarize
 from kr.rules.template import (
     ATTRIBUTION,
     CAVEATS,
@@ -39,7 +39,7 @@ _SENTENCES_BYTES = 12 * 1024
 _SUMMARY_SENTENCES = 5
 _CAVEAT_SENTENCES = 10
 _MAX_NOTES = 40
-_NO_SENTENCE = "No single sentence of the sources answers the question; the nearest passage begins:"
+_NO_SENTENCE = "No single sentence of the sources answers the question. From the passage that comes nearest:"
 
 _WHY: dict[str, str] = {
     CONTEXT7: "official documentation through Context7",
@@ -105,6 +105,12 @@ def _researched(
     rows = ranked(material.units, terms)
     units = [row.unit for row in rows]
     code = _code(units)
+    if synthesis:
+        told = _written(synthesis.summary, "No summary was written.")
+        details = _written(synthesis.details, "No details were written.")
+    else:
+        summary = summarize(rows, terms, _SUMMARY_SENTENCES)
+        told, details = _summary(summary), _details(rows, terms, summary)
     level = confidence([answer], query.question, has_code=any(unit.code for unit in units))
     own = [
         _confidence_note(level, answer, has_code=bool(code)),
@@ -117,8 +123,8 @@ def _researched(
             f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
         )
     sections = {
-        SUMMARY: _question(query) + _summary(rows, terms, synthesis),
-        DETAILS: _details(rows, terms, synthesis),
+        SUMMARY: _question(query) + told,
+        DETAILS: details,
         CODE: code or "No code examples were found.",
         CAVEATS: _caveats(own, caveats(rows, terms, _CAVEAT_SENTENCES)),
         ATTRIBUTION: "\n".join(
@@ -164,28 +170,30 @@ def _question(query: Query) -> str:
     return f"Question:\n\n{quote(as_paragraph(plain_line(query.question, 2000)))}\n\n"
 
 
-def _summary(rows: Sequence[Ranked], terms: Terms, synthesis: Synthesis | None) -> str:
-    if synthesis:
-        return _written(synthesis.summary, "No summary was written.")
-    found = summarize(rows, terms, _SUMMARY_SENTENCES)
+def _summary(found: Summary) -> str:
     told = _sentences(found.quotations)
     if not told:
         return "The sources answer in code and tables; see Details and Code Examples."
     return told if found.is_answer else f"{_NO_SENTENCE}\n\n{told}"
 
 
-def _details(rows: Sequence[Ranked], terms: Terms, synthesis: Synthesis | None) -> str:
-    if synthesis:
-        return _written(synthesis.details, "No details were written.")
+def _details(rows: Sequence[Ranked], terms: Terms, summary: Summary) -> str:
     weights = weights_of(rows, terms)
     best = max((row.score for row in rows), default=0.0)
-    parts = (_passage(row.unit, extract(row, terms, weights, best=best)) for row in rows if row.unit.prose)
-    return _within(_DETAILS_BYTES, list(parts), "passage") or "The sources hold code only."
-
-
-def _passage(unit: Unit, runs: Sequence[tuple[Block, ...] | None]) -> str:
-    told = [GAP if blocks is None else "\n\n".join(render_all(blocks)) for blocks in runs]
-    return _from(unit.origin) + _heading(unit, "\n>\n") + "\n\n".join(told)
+    parts: list[str] = []
+    place: tuple[Origin, str | None] | None = None
+    for row in rows:
+        if not row.unit.prose:
+            continue
+        quoted = [quotation.original for quotation in summary.quotations if quotation.unit is row.unit]
+        runs = extract(row, terms, weights, best=best, quoted=quoted)
+        told = [GAP if blocks is None else "\n\n".join(render_all(blocks)) for blocks in runs]
+        before, place = place, (row.unit.origin, row.unit.heading)
+        above = "" if before == place else _from(row.unit.origin) + _heading(row.unit, "\n>\n")
+        if not above and told[0] != GAP and not parts[-1].endswith(GAP):
+            above = f"{GAP}\n\n"
+        parts.append(above + "\n\n".join(told))
+    return _within(_DETAILS_BYTES, parts, "passage") or "The sources hold code only."
 
 
 def _code(units: Sequence[Unit]) -> str:

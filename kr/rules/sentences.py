@@ -59,9 +59,8 @@ def sentences_of(blocks: Iterable[Block]) -> Iterator[Sentence]:
 
 def _of_item(item: str, place: int) -> Iterator[Sentence]:
     for at, text in enumerate(part(_ITEM.sub("", item, count=1))):
-        found = _LABEL.match(text) if at == 0 else None
-        label = (found[1] or found[2]).strip() if found else None
-        yield Sentence(text, place, is_item=at == 0, label=label)
+        label = label_of(text) if at == 0 else ""
+        yield Sentence(text, place, is_item=at == 0, label=label or None)
 
 
 def part(text: str) -> list[str]:
@@ -82,6 +81,12 @@ def items(text: str) -> list[str]:
     """Part a list into its items, each without those that it encloses."""
     cuts = [0, *(found.start() for found in _ITEM.finditer(text) if found.start()), len(text)]
     return [text[start:end].strip("\n") for start, end in pairwise(cuts)]
+
+
+def label_of(item: str) -> str:
+    """Return the name that a list item, with or without its mark, is about; empty when it begins with none."""
+    found = _LABEL.match(_ITEM.sub("", item, count=1))
+    return (found[1] or found[2]).strip() if found else ""
 
 
 def plain(text: str) -> str:

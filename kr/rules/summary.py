@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kr.rules.markdown import split
 from kr.rules.passages import Ranked, Unit
 from kr.rules.ranking import rarity
-from kr.rules.sentences import LONGEST, SHORTEST, Sentence, leans, part, plain, sentences_of, understandable
+from kr.rules.sentences import LONGEST, SHORTEST, Sentence, leans, plain, sentences_of, understandable
 from kr.rules.terms import Terms
 
 _OF_BEST = 0.65
@@ -17,8 +17,9 @@ _OPENING_FROM_HEADING = 0.8
 _FROM_UNIT = 0.35
 _LABELLED = 0.5
 _ALIKE = 0.8
-_OPENING = 3
+_OPENING, _TELLING = 3, 2
 _FEW = 3
+_LEADS, _LEADING = 2, 0.8
 _NAMES_FOLLOWED = 2
 _NAME = re.compile(r"`([A-Za-z_][\w.]{1,60})(?:\(\))?`")
 _CAVEAT = re.compile(
@@ -32,15 +33,16 @@ _CAVEAT = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """A sentence with the unit that it stands in, as clean Markdown on one line."""
+    """A sentence with the unit that it stands in: as clean Markdown on one line, and as it stands there."""
 
     unit: Unit
     text: str
+    original: str
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``is_answer``: the sentences speak of the question; else they are how the nearest passage begins."""
+    """``is_answer``: the sentences speak of the question; else they are of the passage that is nearest to it."""
 
     quotations: tuple[Quotation, ...]
     is_answer: bool = True
@@ -60,14 +62,15 @@ def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
     """Return at most ``count`` sentences that carry real weight of the question, those of the best unit first.
 
     Real is measured at the question's whole weight and at the best sentence. Where none is, the opening
-    sentences of the best unit that has any are returned.
+    sentences of the best passage are returned, with what in it comes nearest.
     """
     candidates = _candidates(ranked, terms)
     weights = _weights(candidates, terms)
     _score(candidates, ranked, terms, weights)
     chosen = _choose(candidates, weights, count)
     if not chosen:
-        return Summary(_opening(ranked, count), is_answer=False)
+        return Summary(_cleaned(_nearest(candidates, ranked)), is_answer=False)
+    chosen = _with_lead(chosen, candidates, ranked, count)
     chosen = _with_context(chosen, candidates, count)
     chosen += _followed(chosen, candidates, count - len(chosen))
     return Summary(_cleaned(_in_order(chosen)))
@@ -138,6 +141,22 @@ def _choose(candidates: Sequence[_Candidate], weights: Sequence[float], count: i
     return chosen
 
 
+def _with_lead(
+    chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], ranked: Sequence[Ranked], count: int
+) -> list[_Candidate]:
+    """Have the passages that answer best speak, if only with how they begin."""
+    best = max(row.score for row in ranked)
+    found = list(chosen)
+    for row in ranked[:_LEADS]:
+        if row.score < _LEADING * best or any(candidate.unit is row.unit for candidate in found):
+            continue
+        able = (c for c in candidates if c.unit is row.unit and c.told > 0 and understandable(c.sentence) > 0.5)
+        opening = next(able, None)
+        if opening and not any(_is_alike(opening.sentence.text, other.sentence.text) for other in found):
+            found = [*found[: count - 1], opening]
+    return found
+
+
 def _with_context(
     chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], count: int
 ) -> list[_Candidate]:
@@ -186,14 +205,17 @@ def _in_order(chosen: Sequence[_Candidate]) -> list[_Candidate]:
     return sorted(chosen, key=lambda candidate: (units.index(id(candidate.unit)), candidate.at))
 
 
-def _opening(ranked: Sequence[Ranked], count: int) -> tuple[Quotation, ...]:
+def _nearest(candidates: Sequence[_Candidate], ranked: Sequence[Ranked]) -> list[_Candidate]:
+    """Return how the best passage that has sentences begins, and what in it tells most of the question."""
     for row in ranked:
-        for block in row.unit.blocks:
-            if block.kind == "prose":
-                texts = [one_clean_line(text) for text in part(block.text)[: min(count, _OPENING)]]
-                if any(texts):
-                    return tuple(Quotation(row.unit, text) for text in texts if text)
-    return ()
+        own = [candidate for candidate in candidates if candidate.unit is row.unit]
+        opening = [c for c in own if c.sentence.place == own[0].sentence.place][:_OPENING]
+        telling = [c for c in own if c.held and understandable(c.sentence) > 0.5 and c not in opening]
+        telling.sort(key=lambda candidate: -candidate.score)
+        found = sorted([*opening, *telling[:_TELLING]], key=lambda candidate: candidate.at)
+        if _cleaned(found):
+            return found
+    return []
 
 
 def _cleaned(candidates: Sequence[_Candidate]) -> tuple[Quotation, ...]:
@@ -202,7 +224,7 @@ def _cleaned(candidates: Sequence[_Candidate]) -> tuple[Quotation, ...]:
     for candidate in candidates:
         text = one_clean_line(candidate.sentence.text)
         if text:
-            found.setdefault((id(candidate.unit), text), Quotation(candidate.unit, text))
+            found.setdefault((id(candidate.unit), text), Quotation(candidate.unit, text, candidate.sentence.text))
     return tuple(found.values())
 
 

@@ -1,7 +1,7 @@
 """The words of a question, in a form that finds them in long texts: what passages are ranked by (SPEC 3.7).
 
-Two words are one when they share a root (Snowball's, the usual one of search engines, or the matcher's own,
-which knows short forms such as "env"). What a question of any kind may say ("use", "make", "get") weighs
+Two words are one when they share a root: Snowball's, the usual one of search engines, once short forms such as
+"env" are written out. What a question of any kind may say ("use", "make", "get") weighs
 little, and the framework's own name nothing, since all of its documentation is about it.
 """
 
@@ -14,7 +14,7 @@ from itertools import pairwise, takewhile
 
 from kr.rules.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
 from kr.rules.stopwords import word_set
-from kr.rules.words import stem
+from kr.rules.words import full_form
 
 MAX_TERMS = 24
 _MAX_WORD = 80
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-
 _VALUE = re.compile(r"(?<!^)\b(?:None|null|NULL|nil)\b")  # function words to a reader, values to a programmer
 _GENERIC = word_set(
     """
-    add adds added adding apply applying best bring call calling change changes changing choose configure configured
+    add adds added adding allow allows allowed allowing apply applying best bring call calling change changes changing choose configure configured
     configuring configuration correct correctly create created creating define defining different example examples
     exist existing find finding fix give given gives giving go goes going good guide handle handling happen happens
     help implement implementing keep keeping know let like look made make makes making mean means need needed needs
@@ -65,7 +65,7 @@ class Terms:
     def __init__(self, terms: Iterable[Term], *, joined: Iterable[tuple[str, str]] = ()) -> None:
         self.all = tuple(terms)
         self._by_word: dict[str, int] = {}
-        self._by_form: dict[str, int] = {}
+        self._by_root: dict[str, int] = {}
         self._names: dict[str, int] = {}
         self._joined: dict[str, tuple[int, ...]] = {}
         self._known: dict[str, tuple[int, ...]] = {}
@@ -74,13 +74,12 @@ class Terms:
                 self._names[term.word] = at
                 continue
             self._by_word[term.word] = at
-            for form in _forms(term.word):
-                self._by_form.setdefault(form, at)
+            self._by_root.setdefault(root(term.word), at)
         for one, other in joined:
             if one in self._by_word and other in self._by_word:
                 self._joined[one + other] = (self._by_word[one], self._by_word[other])
         self._beginnings = [term.word if term.is_name else _shared(term.word) for term in self.all]
-        self._starts = {form[:2] for form in (*self._by_word, *self._by_form, *self._names, *self._joined)}
+        self._starts = {form[:2] for form in (*self._by_word, *self._by_root, *self._names, *self._joined)}
 
     def count(self, text: str) -> Counter[int]:
         """Return how often each term occurs in a text of any length."""
@@ -119,13 +118,13 @@ class Terms:
         return answer
 
     def _part(self, part: str) -> tuple[int, ...]:
-        if part[:2] not in self._starts:
+        if part[:2] not in self._starts and full_form(part) == part:
             return ()
         if part in self._by_word:
             return (self._by_word[part],)
         if part in self._joined:
             return self._joined[part]
-        at = next((self._by_form[form] for form in _forms(part) if form in self._by_form), None)
+        at = self._by_root.get(root(part))
         return () if at is None else (at,)
 
 
@@ -157,6 +156,7 @@ def question_terms(framework: str, question: str, topic: str = "") -> Terms:
 @lru_cache(maxsize=32_768)
 def root(word: str) -> str:
     """Return Snowball's root of an English word; a word of other letters is its own."""
+    word = full_form(word)
     if len(word) < 4 or not (word.isascii() and word.isalpha()):
         return word
     from snowballstemmer.english_stemmer import EnglishStemmer
@@ -165,16 +165,12 @@ def root(word: str) -> str:
     return str(EnglishStemmer().stemWord(word))
 
 
-def _forms(word: str) -> tuple[str, str]:
-    # The two kinds of roots are told apart, since a root of one kind says nothing about the other.
-    return root(word), f"{stem(word)}*"
-
-
 def _shared(word: str) -> str:
     """Return what the forms of a word begin with."""
     pairs = zip(word, root(word), strict=False)
-    return "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)) or word
+    shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared.removesuffix("i") or word  # "queries" has the root "queri"
 
 
 def _is_same(one: str, other: str) -> bool:
-    return one[:1] == other[:1] and bool(set(_forms(one)) & set(_forms(other)))
+    return root(one) == root(other)

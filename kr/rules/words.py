@@ -60,6 +60,11 @@ def stem(word: str) -> str:
     return _tidy(word)
 
 
+def full_form(word: str) -> str:
+    """Return what a usual short form or an irregular one stands for (``env``, ``indices``), else the word itself."""
+    return _SHORT_FORMS.get(word, word)
+
+
 _ENDINGS = (
     ("ionship", 4, ""), ("ization", 4, "iz"), ("isation", 4, "iz"), ("ational", 4, ""), ("ation", 4, ""),
     ("ional", 4, ""), ("ating", 4, ""), ("ated", 4, ""), ("ator", 4, ""), ("ate", 4, ""), ("ally", 4, "al"),

@@ -34,12 +34,11 @@ class Source(Protocol):
         """The name in ``sources``, ``sources_consulted`` and the ledger."""
 
     @property
-    def is_mcp(self) -> bool:
-        """Whether ``fallback_if_mcp_unavailable`` watches over it."""
-
-    @property
     def is_charged(self) -> bool:
         """Whether an answer costs a call of the story's budget."""
+
+    def prepare(self) -> None:
+        """Import what asking needs: that takes a while, and is no part of a call's own time."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer, or raise ``SourceFailure``. ``timeout`` is in seconds and positive."""

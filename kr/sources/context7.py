@@ -33,8 +33,13 @@ class Context7:
 
     server: ServerConfig
     name: ClassVar[str] = "context7"
-    is_mcp: ClassVar[bool] = True
     is_charged: ClassVar[bool] = True
+
+    def prepare(self) -> None:
+        """Import the MCP client."""
+        from kr.sources.mcp_client import prepare
+
+        prepare()
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from the framework's documentation, of the requested major version where it is listed.
@@ -99,9 +104,10 @@ class _Research:
         listed = self._ask.library_versions
         version = version or choose_version(self._ask.query.framework_version, listed)
         try:
-            return replace(await self._fetch(library_id, version), listed=listed)
+            docs = await self._fetch(library_id, version)
         except _UnknownLibrary:
             return None
+        return replace(docs, listed=docs.listed or listed)
 
     async def _searched(self) -> _Docs:
         query = self._ask.query
@@ -118,19 +124,26 @@ class _Research:
         library_id, _ = split_version(library.id)
         self._chosen.append(library)
         docs = await self._fetch(library_id, choose_version(query.framework_version, library.versions))
-        return replace(docs, listed=tuple(library.versions))
+        return replace(docs, listed=docs.listed or library.versions)
 
     async def _fetch(self, library_id: str, version: str | None) -> _Docs:
-        """Ask for documentation; a missing version is left out once, a redirect followed once."""
+        """Ask for documentation. For a missing version one of those on offer is taken, then none.
+
+        A redirect is followed once.
+        """
         may_follow = True
+        offered: tuple[str, ...] = ()
         while True:
             text, is_error = await self._query(f"{library_id}/{version}" if version else library_id)
             passages = () if is_error else parse_documentation(text)
             if passages:
-                return _Docs(passages, library_id, version)
+                return _Docs(passages, library_id, version, offered)
             failure = read_failure(text)
             if failure.kind == "unknown_tag" and version:
-                version = None
+                # The list that came with the id is out of date; what is offered now takes its place.
+                is_first, offered = not offered, failure.versions or offered
+                wanted = choose_version(self._ask.query.framework_version, offered)
+                version = wanted if is_first and wanted != version else None
             elif failure.kind == "redirected" and may_follow and failure.detail:
                 library_id, its_version = split_version(failure.detail)
                 version = its_version or version

@@ -38,12 +38,16 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a text that is no documentation means. ``detail`` is the new id of a redirect."""
+    """What a text that is no documentation means.
+
+    ``detail`` is the new id of a redirect, ``versions`` are those that are offered in place of an unknown one.
+    """
 
     kind: FailureKind
     reason: str
     is_fault: bool = True
     detail: str | None = None
+    versions: tuple[str, ...] = ()
 
 
 def parse_libraries(text: str) -> list[Library]:
@@ -54,7 +58,6 @@ def parse_libraries(text: str) -> list[Library]:
         library_id = fields.get("Context7-compatible library ID", "").strip()
         if not is_library_id(library_id):
             continue
-        versions = [version.strip() for version in fields.get("Versions", "").split(",")]
         found.append(
             Library(
                 id=library_id,
@@ -62,10 +65,15 @@ def parse_libraries(text: str) -> list[Library]:
                 reputation=fields.get("Source Reputation", "").strip(),
                 benchmark=_number(fields.get("Benchmark Score", "")),
                 snippets=int(_number(fields.get("Code Snippets", ""))),
-                versions=tuple(version for version in versions if _VERSION.fullmatch(version)),
+                versions=_versions(fields.get("Versions", "")),
             )
         )
     return found
+
+
+def _versions(text: str) -> tuple[str, ...]:
+    listed = (version.strip() for version in text.split(","))
+    return tuple(version for version in listed if _VERSION.fullmatch(version))
 
 
 def choose_library(framework: str, libraries: Iterable[Library]) -> Library | None:
@@ -176,11 +184,14 @@ def read_failure(text: str) -> Failure:
         target = found[1].rstrip(".,;")
         return Failure("redirected", line, detail=target if is_library_id(target) else None)
     if re.match(r'Tag ".{0,200}" not found', line):
-        return Failure("unknown_tag", line, is_fault=False)
+        offered = re.search(r"Available tags: ([^\n]{1,4000})", text)
+        return Failure("unknown_tag", line, is_fault=False, versions=_versions(offered[1] if offered else ""))
     if re.search(r"not[ _]finalized", line):
         return Failure("unknown_library", _json_message(text) or line, is_fault=False)
     if re.match(
-        r'(?:No libraries found|Library ".{0,200}" not found|No documentation|Documentation not found)', line
+        r'(?:No libraries found|Library ".{0,200}" not found|No documentation|Documentation not found'
+        r"|The library you are trying to access does not exist)",
+        line,
     ):
         return Failure("unknown_library", line, is_fault=False)
     if re.search(r"library_not_found|^Library \S+ not found", line):

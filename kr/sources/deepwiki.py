@@ -35,8 +35,13 @@ class DeepWiki:
 
     server: ServerConfig
     name: ClassVar[str] = "deepwiki"
-    is_mcp: ClassVar[bool] = True
     is_charged: ClassVar[bool] = True
+
+    def prepare(self) -> None:
+        """Import the MCP client."""
+        from kr.sources.mcp_client import prepare
+
+        prepare()
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from the wiki of ``ask.repository``, or of a framework that is given as ``owner/repo``."""

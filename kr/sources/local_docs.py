@@ -25,6 +25,7 @@ _SECONDS = 10.0
 _RENDERED = 30
 _MAX_INITS = 100
 _PER_TITLE = 3
+_ALIKE = 0.75  # of the different words of two texts that they share
 _LEAST_OF_BEST = 0.2
 
 
@@ -44,12 +45,14 @@ class LocalDocs:
     """Answers from README and documentation files, the distribution's description and docstrings."""
 
     name = "local_docs"
-    is_mcp = False
     is_charged = False
 
     def __init__(self, project_dir: Path, environ: Mapping[str, str]) -> None:
         self._project_dir = project_dir
         self._environ = environ
+
+    def prepare(self) -> None:
+        """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Return the passages that fit the question, of the version in use.
@@ -131,17 +134,19 @@ def _standing(package: "InstalledPackage") -> "Callable[[_Piece], float]":
 
 
 def _best(ranked: list[_Piece], package: "InstalledPackage") -> tuple[Passage, ...]:
-    """Take the best pieces, few of the same title and each text once."""
+    """Take the best pieces, few of the same title and each text once, also where it varies a little."""
     taken: list[Passage] = []
     size = 0
     titles: dict[str, int] = {}
-    seen: set[str] = set()
+    seen: list[frozenset[str]] = []
     for piece in ranked:
         titles[piece.title] = titles.get(piece.title, 0) + 1
-        known = " ".join(piece.text.split())
-        if titles[piece.title] > _PER_TITLE or known in seen or size + len(piece.text.encode()) > MAX_TEXT:
+        if titles[piece.title] > _PER_TITLE or size + len(piece.text.encode()) > MAX_TEXT:
             continue
-        seen.add(known)
+        words = frozenset(piece.text.split())
+        if any(len(words & known) >= _ALIKE * len(words | known) for known in seen):
+            continue
+        seen.append(words)
         size += len(piece.text.encode())
         place = f"{package.name} {package.version}, {piece.origin}"
         last = (

@@ -87,7 +87,7 @@ def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> 
     """
     if not server.url and not server.command:
         raise SourceFailure("no server is configured", is_fault=False)
-    _import_quietly()
+    prepare()
     run = _Run(server, dialogue, timeout)
     try:
         run.start()
@@ -229,7 +229,7 @@ async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
     return tools
 
 
-def _import_quietly() -> None:
+def prepare() -> None:
     """Import the SDK, and keep its diagnostics off standard error: each is reported as a reason instead."""
     for name in ("mcp.client", "kr.sources.mcp_errors", "kr.sources.mcp_http", "kr.sources.mcp_stdio"):
         importlib.import_module(name)  # all of them before the clock starts

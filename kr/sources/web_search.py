@@ -31,7 +31,6 @@ class WebSearch:
     """
 
     name = "web_search"
-    is_mcp = False
     is_charged = True
 
     def __init__(
@@ -50,6 +49,9 @@ class WebSearch:
         self._api_key_env = api_key_env
         self._allow_private = allow_private_addresses
         self._network = network
+
+    def prepare(self) -> None:
+        """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Search, and return one passage for each page that could be read; see ``Source.ask``."""

@@ -8,6 +8,7 @@ from kr.store import times
 from kr.store.rows import Circuit
 from kr.store.schema import circuits
 
+_SHORTEST_PAUSE = 1.0
 _LONGEST_PAUSE = 15 * 60.0
 _LONGEST_RETRY_AFTER = 60 * 60.0
 
@@ -71,6 +72,8 @@ class Circuits:
         count = circuit.failures + 1
         self._put(source, failures=count, last_error=error)
         is_open = circuit.open_until is not None and times.to_text(now) < circuit.open_until
+        if retry_after is not None and retry_after < _SHORTEST_PAUSE:
+            retry_after = None  # it asks for no pause: an ordinary failure
         if failures and (retry_after is not None or (count >= failures and not is_open)):
             opened = circuit.opened_times + (not is_open)
             seconds = pause(opened, base=pause_seconds, retry_after=retry_after)
@@ -82,6 +85,14 @@ class Circuits:
                 probe_until=None,
             )
         return self.get(source)
+
+    def release_probe(self, source: str, owner: str) -> None:
+        """Give a probe back that was not made."""
+        self._connection.execute(
+            sa.update(circuits)
+            .where(circuits.c.source == source, circuits.c.probe_owner == owner)
+            .values(probe_owner=None, probe_until=None)
+        )
 
     def record_success(self, source: str) -> None:
         """Close the breaker."""

@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from kr.store import times
+from kr.store.owners import is_alive
 from kr.store.schema import leases
 
 
@@ -21,8 +22,9 @@ class Leases:
         ).scalar_one_or_none()
 
     def acquire(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
-        """Take or prolong a lease for ``ttl`` seconds. False while another owner holds it."""
-        if self.holder(key, now) not in {None, owner}:
+        """Take or prolong a lease for ``ttl`` seconds. False while another owner, who is not dead, holds it."""
+        holder = self.holder(key, now)
+        if holder not in {None, owner} and is_alive(holder or "") is not False:
             return False
         self._connection.execute(
             sa.delete(leases).where(sa.or_(leases.c.key == key, leases.c.expires_at <= times.to_text(now)))

@@ -7,8 +7,12 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from kr.store import times
+from kr.store.owners import is_alive
 from kr.store.rows import Reservation, SourceCall
 from kr.store.schema import reservations, source_calls
+
+_LONGEST_SLEEP = 3600.0
+"""How long, in seconds, a living owner's expired reservation is kept: a process number is no proof for ever."""
 
 RESERVATION_SECONDS = 15.0
 """How long a reservation lives unless its owner renews it: what a killed process takes to give it back."""
@@ -44,11 +48,10 @@ class Ledger:
     ) -> Reservation:
         """Reserve one call of a story's ``limit`` (None: the invocation has a budget of its own).
 
-        ``owner`` is one process's or invocation's own text; ``ttl`` is in seconds.
+        ``owner`` is one invocation's own text (``kr.store.owners``); ``ttl`` is in seconds. Dead owners'
+        reservations go at once; an expired one stays while its owner is known to live (it may only have slept).
         """
-        self._connection.execute(
-            sa.delete(reservations).where(reservations.c.expires_at <= times.to_text(now))
-        )
+        self._drop_dead(session_id, story_key, now)
         if limit is not None:
             spent = self.spent(session_id, story_key)
             if spent >= limit:
@@ -66,6 +69,22 @@ class Ledger:
             )
         )
         return Reservation(outcome="granted", id=reservation)
+
+    def _drop_dead(self, session_id: str, story_key: str, now: datetime) -> None:
+        moment, oldest = times.to_text(now), times.to_text(now - timedelta(seconds=_LONGEST_SLEEP))
+        held = self._connection.execute(
+            sa.select(reservations).where(
+                sa.or_(
+                    reservations.c.expires_at <= moment,
+                    sa.and_(reservations.c.session_id == session_id, reservations.c.story_key == story_key),
+                )
+            )
+        ).all()
+        for row in held:
+            alive = is_alive(row.owner)
+            has_expired = row.expires_at <= moment
+            if alive is False or (has_expired and (alive is None or row.expires_at <= oldest)):
+                self.release(row.id)
 
     def reserved(self, session_id: str, story_key: str) -> int:
         """Return the reservations of a story; expired ones leave with the next ``reserve``."""
@@ -89,10 +108,10 @@ class Ledger:
         return self._connection.execute(sa.delete(reservations).where(reservations.c.owner == owner)).rowcount
 
     def renew(self, owner: str, *, now: datetime, ttl: float = RESERVATION_SECONDS) -> int:
-        """Prolong an owner's reservations; return how many. An expired one stays expired: it may be taken."""
+        """Prolong an owner's reservations; return how many. One that was taken meanwhile is gone."""
         return self._connection.execute(
             sa.update(reservations)
-            .where(reservations.c.owner == owner, reservations.c.expires_at > times.to_text(now))
+            .where(reservations.c.owner == owner)
             .values(expires_at=times.to_text(now + timedelta(seconds=ttl)))
         ).rowcount
 

@@ -128,6 +128,5 @@ def test_a_running_event_loop_is_no_obstacle(subject: Subject) -> None:
 def test_a_source_says_what_it_is(subject: Subject) -> None:
     source = subject.source("http://127.0.0.1:9/")
     assert source.name == subject.name
-    assert isinstance(source.is_mcp, bool)
     assert isinstance(source.is_charged, bool)
     assert SECRET not in repr(source)

@@ -27,7 +27,7 @@ def answer(framework: str, question: str, project: Path, *, timeout: float = 20.
 
 def test_it_costs_nothing_and_is_no_mcp_source(tmp_path: Path) -> None:
     source = LocalDocs(tmp_path, {})
-    assert (source.name, source.is_mcp, source.is_charged) == ("local_docs", False, False)
+    assert (source.name, source.is_charged) == ("local_docs", False)
 
 
 @pytest.mark.parametrize(

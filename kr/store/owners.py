@@ -1,0 +1,53 @@
+"""Who holds a lease or a reservation: a process that others on the same machine can look for.
+
+A lease in the database ends by itself when its owner is dead. On one machine there is no need to wait for that:
+the kernel knows which processes live.
+"""
+
+import os
+import socket
+import uuid
+from pathlib import Path
+
+
+def make_owner() -> str:
+    """Name this process, and within it one piece of work: ``machine/pid/start/unique``."""
+    return f"{_machine()}/{os.getpid()}/{_start(os.getpid())}/{uuid.uuid4().hex}"
+
+
+def is_alive(owner: str) -> bool | None:
+    """Whether an owner's process lives; None when it can't be known from here (another machine, a foreign text)."""
+    parts = owner.split("/")
+    if len(parts) != 4 or parts[0] != _machine() or not parts[1].isdecimal():
+        return None
+    pid = int(parts[1])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass  # it is another user's
+    # The number may have been given to another process since.
+    return _start(pid) == parts[2]
+
+
+def _machine() -> str:
+    """Name the machine, and the process number space within it: a container has one of its own."""
+    try:
+        space = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+    except OSError:
+        space = ""
+    return f"{socket.gethostname()}~{space}".replace("/", "_")
+
+
+def _start(pid: int) -> str:
+    try:
+        # Behind the name in brackets, which may hold blanks and brackets itself, the 20th field.
+        return (
+            Path(f"/proc/{pid}/stat")
+            .read_text(encoding="utf-8", errors="replace")
+            .rpartition(")")[2]
+            .split()[19]
+        )
+    except (OSError, IndexError):
+        return ""
