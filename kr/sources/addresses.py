@@ -35,11 +35,19 @@ _PRIVATE = tuple(
         ),
     )
 )
-# Python 3.11's tables hold these to be global.
+# Python's tables hold these, or some addresses in them, to be global.
 _NOT_GLOBAL = tuple(
     map(
         ipaddress.ip_network,
-        ("64:ff9b:1::/48", "192.88.99.0/24", "2001::/23", "3fff::/20", "5f00::/16", "fec0::/10"),
+        (
+            "192.0.0.0/24",  # for protocols: no page is served there (RFC 6890)
+            "192.88.99.0/24",
+            "64:ff9b:1::/48",
+            "2001::/23",
+            "3fff::/20",
+            "5f00::/16",
+            "fec0::/10",
+        ),
     )
 )
 _NEVER_REASON = "is a link-local or metadata address"

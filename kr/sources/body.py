@@ -14,6 +14,9 @@ _WINDOWS = {
 """zlib's window bits; ``deflate`` means the zlib format, and some servers send it without its frame."""
 
 
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
 @dataclass(frozen=True)
 class Body:
     """``is_cut`` tells that there was more."""
@@ -46,7 +49,11 @@ def _read_plain(chunks: Iterable[bytes], max_bytes: int) -> Body:
 
 
 class _Inflater:
-    """Unpacks at most ``max_bytes``: a bomb is cut while it is unpacked."""
+    """Unpacks at most ``max_bytes``: a bomb is cut while it is unpacked.
+
+    Several members of gzip may follow one another (RFC 1952, 2.2). Anything else after the end of the data,
+    the padding of some servers, is ignored, as browsers do.
+    """
 
     def __init__(self, windows: tuple[int, ...], max_bytes: int) -> None:
         self._windows = list(windows)
@@ -54,6 +61,8 @@ class _Inflater:
         self._kept = bytearray()
         self._decoder = zlib.decompressobj(self._windows[0])
         self._has_started = False
+        self._has_ended = False
+        self._after_member = b""
 
     def read(self, chunks: Iterable[bytes]) -> Body:
         packed = 0
@@ -63,17 +72,33 @@ class _Inflater:
             # Packed data that unpacks to nothing must not be read without end either.
             if len(self._kept) > self._max or packed > self._max + 65536:
                 return Body(bytes(self._kept[: self._max]), is_cut=True)
+            if self._has_ended:
+                break
         if self._has_started and not self._decoder.eof:
             raise SourceFailure("the compressed answer ends too early")
         return Body(bytes(self._kept))
 
     def _feed(self, data: bytes) -> None:
         while data and len(self._kept) <= self._max:
-            if self._decoder.eof:  # gzip may have several members
-                self._decoder = zlib.decompressobj(self._windows[0])
+            if self._decoder.eof:
+                data = self._next_member(data)
+                if not data:
+                    return
             self._kept += self._decompress(data)
             self._has_started = True
             data = self._decoder.unused_data if self._decoder.eof else self._decoder.unconsumed_tail
+
+    def _next_member(self, data: bytes) -> bytes:
+        """Begin another member and return its bytes so far; nothing when none begins, or not yet."""
+        data = self._after_member + data
+        is_gzip = self._windows[0] > zlib.MAX_WBITS
+        self._has_ended = not is_gzip or not data.startswith(_GZIP_MAGIC[: len(data)])
+        if self._has_ended or len(data) < len(_GZIP_MAGIC):
+            self._after_member = data
+            return b""
+        self._after_member = b""
+        self._decoder = zlib.decompressobj(self._windows[0])
+        return data
 
     def _decompress(self, data: bytes) -> bytes:
         try:

@@ -1,7 +1,8 @@
 """What kind of text a page is, and its characters. Pure.
 
-A byte order mark decides, then valid UTF-8, then what the header and the page itself declare: a page that
-declares Latin-1 and is valid UTF-8 lies far more often than not.
+A byte order mark decides, then where NUL bytes stand (UTF-16 and UTF-32), then valid UTF-8, then what the
+header and the page itself declare: a page that declares Latin-1 and is valid UTF-8 lies far more often than
+not. A label alone never makes UTF-16 or UTF-32 of a page (WHATWG HTML, 13.2.3.3, on the label of a page).
 """
 
 import codecs
@@ -23,27 +24,51 @@ _BOMS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Real charsets of pages; Python has codecs that are none (punycode, unicode_escape) or unsafe (utf-7).
+# Real charsets of pages that are ASCII where they are ASCII. Python has codecs that are none (punycode,
+# unicode_escape), unsafe (utf-7), or wholly different (cp037, an EBCDIC).
 _KNOWN = re.compile(
-    r"utf-8|utf-16(?:-le|-be)?|utf-32(?:-le|-be)?|ascii|iso8859-\d+|cp\d+|koi8-[rut]|gb2312|gbk|gb18030|hz|big5"
-    r"|big5hkscs|shift_jis|shift_jisx0213|euc_jp|euc_kr|johab|iso2022_[a-z0-9_]+|mac-[a-z]+|tis-620"
+    r"utf-8|iso8859-\d+|cp125\d|cp(?:437|850|852|855|858|862|866|874|932|936|949|950)|koi8-[rut]"
+    r"|gb2312|gbk|gb18030|hz|big5|big5hkscs|shift_jis|euc_jp|euc_kr|johab|iso2022_[a-z0-9_]+|mac-[a-z]+|tis-620"
 )
 _TEXT_APPLICATIONS = frozenset({"application/json", "application/markdown", "application/xhtml+xml"})
+_NO_DOCUMENTS = re.compile(
+    r"text/(?:x-)?(?:(?:java|ecma|j|live)script(?:1\.\d)?|css|event-stream|calendar|vcard)"
+)
+_BINARY_START = re.compile(
+    rb"%PDF-|%!PS-Adobe|\x89PNG|GIF8[79]a|\xff\xd8\xff|RIFF.{4}(?:WEBP|WAVE|AVI )|wOF[F2]|OggS"
+    rb"|PK(?:\x03\x04|\x05\x06)|\x1f\x8b|BZh[1-9]1AY|\xfd7zXZ|7z\xbc\xaf|Rar!\x1a|\x28\xb5\x2f\xfd"
+    rb"|\x7fELF|\xca\xfe\xba\xbe|!<arch>\n",
+    re.DOTALL,
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_LOOKED_AT = 4096
+"""Bytes, from the start, that tell UTF-16 and UTF-32."""
 
 
 def media_type(content_type: str, start: bytes) -> str | None:
     """Tell the media type of a page that is text, HTML, Markdown or JSON; None for all others.
 
     ``content_type`` is the header's value. Without one, ``start``, the first bytes, must look like HTML.
+    Scripts and style sheets are text, but no documentation.
     """
     declared = content_type.partition(";")[0].strip().lower()
     if not declared:
         return "text/html" if _HTML_START.match(start.removeprefix(codecs.BOM_UTF8)[:2048]) else None
-    if not _TYPE.fullmatch(declared):
+    if not _TYPE.fullmatch(declared) or _NO_DOCUMENTS.fullmatch(declared):
         return None
     is_text = declared.startswith("text/") or declared in _TEXT_APPLICATIONS
     is_json = declared.startswith("application/") and declared.endswith("+json")
     return declared if is_text or is_json else None
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether ``data`` is no text, whatever its type says.
+
+    Told by its first bytes, or by a NUL byte where it is neither UTF-16 nor UTF-32.
+    """
+    if _BINARY_START.match(data):
+        return True
+    return b"\0" in data and _wide_charset(data) is None
 
 
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
@@ -51,17 +76,50 @@ def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
 
     ``is_cut`` drops a character that the end of ``data`` cuts in two.
     """
-    for mark, name in _BOMS:
-        if data.startswith(mark):
-            return data.decode(name, "replace")
+    wide = _wide_charset(data)
+    if wide is not None:
+        return codecs.getincrementaldecoder(wide)("replace").decode(data, final=not is_cut)
     declared = tuple(_declared(data, content_type))
-    if data.isascii() and declared:  # UTF-16 and ISO-2022 may be nothing but ASCII bytes
+    if data.isascii() and declared:  # ISO-2022 is nothing but ASCII bytes
         return data.decode(declared[0], "replace")
-    for name in ("utf-8", *declared):
+    for name in ("utf-8-sig", *declared):
         text = _strictly(data, name, is_cut=is_cut)
         if text is not None:
             return text
-    return data.decode(declared[0] if declared else "utf-8", "replace")
+    marked = data.startswith(codecs.BOM_UTF8)
+    return data.decode(declared[0] if declared and not marked else "utf-8-sig", "replace")
+
+
+def _wide_charset(data: bytes) -> str | None:
+    """UTF-16 or UTF-32, by a byte order mark or by the NUL bytes that Latin letters and markup have there."""
+    for mark, name in _BOMS:
+        if data.startswith(mark):
+            return None if name == "utf-8-sig" else name
+    start = data[:_LOOKED_AT]
+    if b"\0" not in start:
+        return None
+    return next((name for name in _by_nul_bytes(start) if _reads_as_text(start, name)), None)
+
+
+def _by_nul_bytes(start: bytes) -> list[str]:
+    lanes = [start[lane::4] for lane in range(4)]
+    if len(start) >= 4:
+        if not any(lanes[3]) and max(lanes[2]) <= 0x10:
+            return ["utf-32-le"]
+        if not any(lanes[0]) and max(lanes[1]) <= 0x10:
+            return ["utf-32-be"]
+    even, odd = start[::2].count(0), start[1::2].count(0)
+    fewest = max(2, len(start) // 8)  # one character in four
+    if odd >= fewest and odd >= 2 * even:
+        return ["utf-16-le"]
+    if even >= fewest and even >= 2 * odd:
+        return ["utf-16-be"]
+    return []
+
+
+def _reads_as_text(start: bytes, name: str) -> bool:
+    text = _strictly(start, name, is_cut=True)
+    return bool(text) and not _CONTROL.search(text or "")
 
 
 def _declared(data: bytes, content_type: str) -> list[str]:

@@ -13,7 +13,7 @@ from kr.errors import SourceFailure
 from kr.sources.addresses import address_refusal, is_private_name
 from kr.sources.deadline import Deadline
 from kr.sources.http_exchange import FetchRefused, Network, Reply, exchange
-from kr.sources.page_text import decode, media_type
+from kr.sources.page_text import decode, is_binary, media_type
 
 MAX_PAGE = 5 * 1024 * 1024
 """Bytes of decoded text; the rest is cut."""
@@ -126,9 +126,10 @@ def _page(url: httpx.URL, reply: Reply) -> Page:
         raise SourceFailure(f"HTTP {reply.status}")
     content_type = reply.headers.get("content-type", "")
     kind = media_type(content_type, reply.body.data)
-    if kind is None:
+    if kind is None or is_binary(reply.body.data):
         raise FetchRefused("the content is no text")
     text = decode(reply.body.data, content_type, is_cut=reply.body.is_cut)
     if not text.strip():
-        raise SourceFailure("the page is empty")
+        where = " in the first 5 MiB, all that was read" if reply.body.is_cut else ""
+        raise SourceFailure(f"the page is empty{where}")
     return Page(url=str(url), media_type=kind, text=text, is_cut=reply.body.is_cut)
