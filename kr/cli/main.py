@@ -169,7 +169,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         _complain(str(error))
         return error.exit_status
     except OSError as error:
-        _complain(f"standard output can't be written: {error.strerror}")
+        _complain(f"{error.filename or 'standard output'}: {error.strerror}")
         return 1
     return status if isinstance(status, int) else 0
 

@@ -23,11 +23,6 @@ from tests.support.program import Project, request
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "project")
-
-
-@pytest.fixture
 def context7(project: Project) -> Iterator[StandIn]:
     with context7_server() as server:
         project.use_context7(server.url)
@@ -229,7 +224,7 @@ def test_a_signal_gives_back_what_was_reserved(project: Project, number: signal.
             time.sleep(0.05)
         assert project.sql("SELECT count(*) FROM reservations") == [(1,)]
         process.send_signal(number)
-        assert process.wait(10) == status
+        assert process.wait(30) == status
         assert process.stdout is not None
         assert process.stderr is not None
         with process.stdout, process.stderr:
@@ -339,7 +334,7 @@ def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project)
             other.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
             answer = project.ask(request())
-            assert time.monotonic() - began < 8
+            assert time.monotonic() - began < 30, "the store alone would wait for a minute"
             other.execute("COMMIT")
     assert (answer["status"], answer["results"]["index_updated"]) == ("partial", False)
     assert [error["type"] for error in answer["errors"]] == ["database_busy"]

@@ -1,6 +1,7 @@
 """Many processes at once: one research for one question, and no story above its budget."""
 
 import json
+import signal
 import subprocess
 import sys
 import time
@@ -149,3 +150,25 @@ def test_first_use_by_many_processes_at_once(project: Project) -> None:
     assert all(answer["results"]["index_updated"] for answer in gathered)
     assert project.sql("SELECT count(*) FROM entries") == [(PROCESSES,)]
     assert (project.base / "index.yaml").read_text().count("\n- id: ") == PROCESSES
+
+
+def test_a_stopped_process_keeps_its_call_and_is_not_overtaken(
+    project: Project, slow_context7: StandIn
+) -> None:
+    """A laptop that sleeps, a frozen container: the reservation expires, its owner lives."""
+    project.env["KR_MAX_CALLS_PER_STORY"] = "1"
+    sleeper = start(project, request(topic="sleeper", tags=["sleeper"]))
+    give_up = time.monotonic() + 30
+    while not slow_context7.calls() and time.monotonic() < give_up:
+        time.sleep(0.02)
+    sleeper.send_signal(signal.SIGSTOP)
+    project.sql(
+        "UPDATE reservations SET expires_at = strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '-1 minute')"
+    )
+    other = start(project, request(topic="other", tags=["other"]))
+    time.sleep(3)
+    assert other.poll() is None
+    sleeper.send_signal(signal.SIGCONT)
+    statuses = [answer["status"] for answer in answers([sleeper, other])]
+    assert statuses == ["success", "budget-exhausted"]
+    assert project.sql("SELECT sum(charged) FROM source_calls") == [(1,)]

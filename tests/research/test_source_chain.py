@@ -10,7 +10,15 @@ from typing import Any
 
 import pytest
 
-from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, StandIn, context7_server, deepwiki_server
+from tests.support.mcp_servers import (
+    DOCS,
+    LIBRARIES,
+    Raw,
+    Scenario,
+    StandIn,
+    context7_server,
+    deepwiki_server,
+)
 from tests.support.program import Project, request
 from tests.support.web_servers import Reply, WebServer, page, search_server
 
@@ -299,3 +307,56 @@ def test_secrets_stay_out_of_answer_report_log_and_database(
     assert secret not in world.project.report(answer)
     world.project.sql("PRAGMA wal_checkpoint(TRUNCATE)")
     assert secret.encode() not in world.project.database.read_bytes()
+
+
+@pytest.mark.parametrize("body", [">" * 5000 + " deep\n", "[a]: https://x.example\n[b]: https://y.example\n"])
+def test_an_answer_without_any_text_is_no_answer(world: World, body: str) -> None:
+    world.web({"/a": page(body, "text/markdown")})
+    answer = world.ask()
+    assert answer["status"] == "degraded"
+    assert consulted(answer)["web_search"] == "unavailable"
+    assert world.project.sql("SELECT sum(charged) FROM source_calls") == [(0,)]
+
+
+def test_an_interrupted_or_unmade_probe_is_given_back(world: World) -> None:
+    world.project.env["KR_SOURCES"] = "[context7]"
+    world.context7(Scenario(raw=Raw(status=429, headers={"retry-after": "60"})))
+    world.ask()
+    world.project.clock.pass_days(61 / 86400)
+    world.context7()
+    assert (
+        world.ask(topic="slots", tags=["slots"], config_overrides={"max_calls": 0})["status"]
+        == "budget-exhausted"
+    )
+    assert world.ask(topic="watchers", tags=["watchers"])["status"] == "success"
+
+
+def test_retry_after_zero_is_an_ordinary_failure(world: World) -> None:
+    world.project.env["KR_SOURCES"] = "[context7]"
+    world.context7(Scenario(raw=Raw(status=429, headers={"retry-after": "0"})))
+    world.ask()
+    world.context7()
+    assert world.ask(topic="slots", tags=["slots"])["status"] == "success"
+
+
+GONE = "The library you are trying to access does not exist. Please try with a different library ID."
+
+
+def test_a_remembered_library_that_is_gone_is_searched_again(world: World) -> None:
+    world.project.env["KR_SOURCES"] = "[context7]"
+    world.context7()
+    world.ask(topic="slots", tags=["slots"])
+    server = world.context7(Scenario(docs=[GONE, DOCS]))
+    assert world.ask()["status"] == "success"
+    assert [call.tool for call in server.calls()] == ["query-docs", "resolve-library-id", "query-docs"]
+    assert world.project.sql("SELECT count(*) FROM circuits") == [(0,)]
+
+
+def test_an_unknown_tag_is_replaced_by_one_on_offer_and_remembered(world: World) -> None:
+    world.project.env["KR_SOURCES"] = "[context7]"
+    tag = 'Tag "v3.5.1" not found for library "/vuejs/docs". Available tags: v3.6.0, v2.7.16'
+    server = world.context7(Scenario(docs=[tag, DOCS]))
+    assert world.ask()["status"] == "success"
+    assert world.ask(topic="slots", tags=["slots"])["status"] == "success"
+    asked = [call.arguments["libraryId"] for call in server.calls() if call.tool == "query-docs"]
+    assert asked == ["/vuejs/docs/v3.5.1", "/vuejs/docs/v3.6.0", "/vuejs/docs/v3.6.0"]
