@@ -5,7 +5,7 @@ import re
 from kr.rules.keywords import keywords
 
 _NAME = re.compile(
-    r"`[^`]+`|\B[@$#]\w[\w.-]*|--[a-z][\w-]+|\b\w+\(\)|[A-Za-z]\w*[._:/]\w[\w.]*|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z]\w*[A-Z]\w*"
+    r"`[^`]+`|\B[@$#]\w[\w.-]*|--[a-z][\w-]+|\b\w+\(\)|\b[A-Za-z]\w*[._:/]\w[\w.]*|\b[a-z]+[A-Z]\w*|\b[A-Z]\w*[a-z]\w*[A-Z]\w*"
     r"|\b[A-Z][A-Z0-9_]{2,}\b|\b\w+_\w+|\b[a-z]+(?:-[a-z]+)+\b|\b[A-Za-z]+[0-9]+\w*"
 )
 _LATIN_IN_CHINESE = re.compile(r"[\u3400-\u9fff].*[A-Za-z]{2}|[A-Za-z]{2}.*[\u3400-\u9fff]")

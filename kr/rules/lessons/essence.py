@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from kr.rules.characters import strip_invisible
 from kr.rules.lessons.body import Essence, json_body, told_by
+from kr.rules.lessons.empty import has_name
 from kr.rules.lessons.scrub import scrub
 
 _HINT = re.compile(
@@ -12,6 +13,7 @@ _HINT = re.compile(
     r"(?:hint|help|fix|suggest(?:ion|ed fix)|recommend(?:ation|ed)|resolution|action|tip|solution|how to fix|remedy"
     r"|建议|修复建议|修复方案|修复|解决方案|解决办法|改进|处理方式|修改建议)\**\s*[:：]\**\s*(\S[^\n]*)"
 )
+_HINT_LINES = re.compile(r"(?m)(?<=\S)\n^hint: (?!\W)(\S[^\n]*)(?<!\n)")
 _ACTION = re.compile(r"(?m)^Action:\s*\n\s*\n(\S[^\n]*)")
 _EXCEPTION = re.compile(
     r"^(?:Exception in thread \"[^\"]*\" |Uncaught (?:\(in promise\) )?|Unhandled(?: promise)? rejection:? )?"
@@ -32,7 +34,7 @@ _BOILERPLATE = re.compile(
     r"|Call log:?|\s*- waiting for .*|Error occurred.*|Build failed.*|BUILD FAILURE|\[INFO\].*|Node\.js v.*|FAILED$|running \d+ tests?)$"
 )
 _ERRORISH = re.compile(
-    r"(?i)error|exception|fail|fatal|panic|denied|not found|cannot|can't|unable|invalid|missing|undefined|unbound|refused|timed? ?out|timeout"
+    r"(?i)error|exception|fail|fatal|panic|denied|not found|cannot|can't|unable|invalid|missing|(?:does not|doesn't) exist|undefined|unbound|refused|timed? ?out|timeout"
     r"|unexpected|no such|conflict|unresolved|deprecated|错误|失败|异常|超时|缺少|未|不存在|无法"
 )
 _STRONG = (
@@ -50,13 +52,15 @@ _STRONG = (
 )  # fmt: skip
 
 
+_LINES = 60
+_LONG_PART = 16_000
 _LONG_LINE = 1000
 """Characters of a line that are looked at: what an expression over it costs must stay bounded."""
 
 
 def essence(text: str) -> Essence:
     """Read a text of any of the forms that agents send; what comes out is scrubbed."""
-    text = strip_invisible(text)
+    text = strip_invisible(_bounded(text))
     # Before anything is taken out of it, or it is no JSON any more.
     body = json_body(text)
     if body is not None:
@@ -68,11 +72,19 @@ def essence(text: str) -> Essence:
     if "\n" not in text and text.count(r"\n") > 1:
         text = text.replace(r"\n", "\n").replace(r"\t", "\t")
     text = scrub("\n".join(line[:_LONG_LINE] for line in text.split("\n")))
+    text = _HINT_LINES.sub(r" \1", text)
     hint = _ACTION.search(text) or _HINT.search(text)
     rest = text
     if hint is not None:
         rest = text[: hint.start()] or text[hint.end() :]
     return Essence(_complaint(rest), hint[1].strip() if hint else "")
+
+
+def _bounded(text: str) -> str:
+    """Keep both ends of a long text: traces end with what happened, logs begin with it."""
+    if len(text) <= 2 * _LONG_PART:
+        return text
+    return f"{text[:_LONG_PART]}\n{text[-_LONG_PART:]}"
 
 
 def _complaint(text: str) -> str:
@@ -81,9 +93,11 @@ def _complaint(text: str) -> str:
         return _of_pytest(lines) or _without_package(text.strip())
     for find in (
         _of_pytest,
+        _of_gradle,
         _of_expectation,
         _of_wait,
         _of_compiler,
+        _of_assertion,
         _of_cause,
         _of_python,
         _of_exception,
@@ -95,11 +109,46 @@ def _complaint(text: str) -> str:
     told = [
         line for line in lines if line.strip() and not _FRAME.match(line) and not _BOILERPLATE.match(line)
     ]
-    start = next((at for at, line in enumerate(told) if _ERRORISH.search(line)), 0)
-    told = [_ITEM.sub("", line.strip()) for line in told[start : start + 3]]
-    # A heading such as "Error:" tells nothing without its next lines.
-    is_heading = bool(told) and len(told[0]) < 40
-    return " ".join(told if is_heading else told[:1])
+    return _most_telling([_ITEM.sub("", line.strip()) for line in told[:_LINES]])
+
+
+def _most_telling(lines: Sequence[str]) -> str:
+    """Choose the line that names something and says what is wrong with it; of equal ones the first."""
+    if not lines:
+        return ""
+    best = max(range(len(lines)), key=lambda at: (_rank(lines[at]), -at))
+    # A sentence may be broken into lines; a heading such as "Error:" tells nothing without its next lines.
+    begin = best
+    while begin and _is_continued(lines[begin - 1], lines[begin]):
+        begin -= 1
+    told, end = lines[begin], begin + 1
+    while (
+        end < len(lines)
+        and end < begin + 6
+        and (
+            end <= best or _is_continued(lines[end - 1], lines[end]) or (len(told) < 40 and not has_name(told))
+        )
+    ):
+        told, end = f"{told} {lines[end]}", end + 1
+    return told
+
+
+def _rank(line: str) -> int:
+    is_wrong = _ERRORISH.search(line) is not None
+    return (
+        2 * is_wrong
+        + (has_name(line) or re.search(r"['\"`][\w./@:-]+['\"`]", line) is not None)
+        - 2 * (re.search(r"(?::| (?:in|at|by|for|from|to|with|of))$", line) is not None)
+    )
+
+
+def _is_continued(line: str, following: str) -> bool:
+    return (
+        bool(re.search(r"[a-z,]$", line))
+        and bool(re.match(r"[a-z(]|[A-Z]\w+ \d", following))
+        and " " in line
+        and len(line) > 30
+    )
 
 
 def _of_pytest(lines: Sequence[str]) -> str:
@@ -114,6 +163,34 @@ def _of_pytest(lines: Sequence[str]) -> str:
     if failed and compared:
         return f"{failed[1].rpartition('::')[2]}: expected {compared[2]}, received {compared[1]}"
     return told
+
+
+def _of_gradle(lines: Sequence[str]) -> str:
+    """Gradle names the cause last, under a heading, marked with ``>``; what failed in a test stands below."""
+    start = next((at for at, line in enumerate(lines) if line.strip() == "* What went wrong:"), None)
+    if start is None:
+        return ""
+    told: list[str] = []
+    for line in lines[start + 1 :]:
+        if not line.strip():
+            break
+        told.append(line.strip().lstrip("> "))
+    cause = told[-1] if told else ""
+    return "" if "failing tests" in cause else cause
+
+
+def _of_assertion(lines: Sequence[str]) -> str:
+    """An assertion that says but two values is named by the test's own frame."""
+    told = next(
+        (line.strip() for line in lines if re.search(r"Assertion\w*Error|ComparisonFailure", line)), ""
+    )
+    frames = (re.match(r"\s*at (?:[a-z_]\w*\.)*(\w*(?:Tests?|IT|Spec)\w*\.\w+)\(", line) for line in lines)
+    frame = next(filter(None, frames), None)
+    compared = re.search(r"Error: (.*?)(?: ==> )?expected: ?<(.+?)> but was: ?<(.+?)>", told)
+    if frame is None or compared is None:
+        return ""
+    about = f"{frame[1]} ({compared[1]})" if compared[1] else frame[1]
+    return f"{about}: expected {compared[2]}, received {compared[3]}"
 
 
 def _of_expectation(lines: Sequence[str]) -> str:

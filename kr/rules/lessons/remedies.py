@@ -35,7 +35,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"AttributeError: N object has no attribute N", r"Use an attribute that \1 has: it has no .\2"),
     (r"AttributeError: type object N has no attribute N", r"Use an attribute that \1 has: it has no .\2"),
     (r"KeyError: N", r"Provide the key \1, or read it with .get()"),
-    (r"IndexError: (.+) index out of range", r"Check the length before indexing: \1 index out of range"),
+    (r"(?:IndexError|\w*IndexOutOfBounds\w*): (.+)", r"Check the length before indexing: \1"),
     (r"UnboundLocalError: (?:local variable|cannot access local variable) N.*", r"Assign \1 on every path before it is read"),
     (r"NameError: name N is not defined", r"Import or define \1 before use"),
     (r"UnicodeDecodeError: N codec can't decode.*", r"Open the file with its real encoding (encoding=...): it is not \1"),
@@ -109,7 +109,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"(?:.*: )?N: not found", r"Install \1 or add it to PATH before it is called"),
     (r"(?:.*: )?(\w+): unbound variable", r"Set \1 or give it a default ${\1:-} (set -u)"),
     (r"(?:.*: )?(\S+): (?:/bin/)?\S*\^M: bad interpreter.*", r"Convert \1 to LF line endings (dos2unix): CRLF breaks its shebang"),
-    (r"(?:.*: )?N: [Pp]ermission denied", r"Give the right to use \1 (chmod +x or owner): permission denied"),
+    (r"(?:.*: )?(?!connect|dial|open|mkdir)N: [Pp]ermission denied", r"Give the right to use \1 (chmod +x or owner): permission denied"),
     (r"(?:.*(?:ENOENT|FileNotFoundError).*?|.*: )?(?:no such file or directory|No such file or directory)(?:, \w+| *:)? N", r"Create \1 first or correct its path: no such file"),
     (r"(?:.*: )?N: No such file or directory", r"Create \1 first or correct its path: no such file"),
     (r".*?([\w.-]+:\d+).*[Cc]onnection refused.*", r"Start the service on \1 and wait until it listens (connection refused)"),
@@ -127,7 +127,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*blocked by CORS policy.*", r"Allow the origin on the server (Access-Control-Allow-Origin) or use the dev proxy: CORS"),
     (r"make: \*\*\* No rule to make target N.*", r"Declare or create the make target \1"),
     # Databases
-    (r".*relation N does not exist.*|.*[Tt]able N doesn't exist.*|.*no such table: N", r"Run the migration that creates \1\2\3 first"),
+    (r".*relation N does not exist.*|.*[Tt]able N (?:doesn't|does not) exist.*|.*no such table: N", r"Run the migration that creates \1\2\3 first"),
     (r".*column N (?:of relation \S+ )?does not exist.*|.*[Uu]nknown column N.*|.*no such column: N", r"Migrate or correct the column \1\2\3: it does not exist"),
     (r".*duplicate key value violates unique constraint N.*", r"Upsert (ON CONFLICT) or check first: unique constraint \1"),
     (r".*violates foreign key constraint N.*", r"Insert the referenced row first: foreign key \1"),
@@ -167,18 +167,18 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*注入.*\$\{(\w+)\}.*", r"使用 #{\1} 代替 ${\1} 绑定参数，避免 SQL 注入"),
     (r"Cannot query field N on type N", r"Query a field that \2 has: \1 is not in the schema"),
     (r"'?([\w./-]+)'? is required(.*)", r"Provide \1: it is required\2"),
-    (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? N(.*)", r"Provide \1\2"),
-    (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? N(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
 )  # fmt: skip
 
 _BROAD_ROWS: tuple[tuple[str, str], ...] = (
+    (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? N(.*)", r"Provide \1\2"),
+    (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? N(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
     (r"(.*\b429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
     (r"(.*\b401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
-    (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*)", r"Grant the missing permission: \1"),
+    (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*|.*[Pp]ermission denied.*)", r"Grant the missing permission: \1"),
     (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
     (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
     (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
-    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |the )?N.*", r"Install or declare \2, or correct its name (could not \1 it)"),
+    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |the )?N.*", r"Install or declare \2, or correct its name (could not \1 it)"),
     (r"(.*\b(?:timed out|[Tt]imeout)\b.*)", r"Raise the timeout or make it answer sooner: \1"),
 )  # fmt: skip
 

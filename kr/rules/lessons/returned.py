@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kr.rules.lessons.empty import is_placeholder
+
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 COMPLAINT_KEYS = ("message", "description", "summary", "detail")
 _PATH_KEYS = ("file", "path")
@@ -103,7 +105,8 @@ def _list(value: object) -> Sequence[object]:
 
 
 def _first(data: Mapping[str, Any], keys: Sequence[str]) -> str:
-    return next(filter(None, (_text(data.get(key)) for key in keys)), "")
+    texts = (_text(data.get(key)) for key in keys)
+    return next((text for text in texts if text and not is_placeholder(text)), "")
 
 
 def _text(value: object) -> str:

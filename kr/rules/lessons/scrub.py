@@ -9,7 +9,7 @@ from kr.rules.characters import strip_invisible
 
 _CLOCK = r"[0-2]?[0-9]:[0-5][0-9]:[0-5][0-9](?:[.,][0-9]{1,9})?"
 _TIME = re.compile(
-    rf"[\[(]?(?:[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}\s?(?:Z|UTC|[+-][0-9]{{2}}:?[0-9]{{2}})?"
+    rf"(?:\b(?:at|on|since) )?[\[(]?(?:[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}\s?(?:Z|UTC|[+-][0-9]{{2}}:?[0-9]{{2}})?"
     rf"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?(?:[0-9]{{1,2}} )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
     rf"[a-z]* (?:[0-9]{{1,2}},? )?(?:[0-9]{{4}} )?(?:at )?{_CLOCK}(?: ?(?:GMT|UTC|[A-Z]{{3,4}}|[+-][0-9]{{4}}))?(?: [0-9]{{4}})?"
     rf"|\b{_CLOCK}(?: ?[AP]M)?\b|\b1[0-9]{{9}}(?:[0-9]{{3}})?\b|\[[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}\]"
@@ -46,7 +46,11 @@ _MAYBE_ROOTS = re.findall(
 )
 _SEGMENT = r"[^\s/\\:*?\"'<>|()\[\]{},;，。；：（）]+"
 _UNIX = re.compile(rf"(?<![\w.~/:}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})*/?")
-_WINDOWS = re.compile(rf"(?<![\w])(?:file:///)?[A-Za-z]:[\\/](?:{_SEGMENT}[\\/])*{_SEGMENT}")
+# A folder's name may hold blanks where it is plain that it goes on: `Program Files (x86)`, `Jane Doe`.
+_BLANK_SEGMENT = r"[\w.-]+(?: (?:[A-Z][\w.-]*|\([\w.-]+\)|and))+"
+_WINDOWS = re.compile(
+    rf"(?<![\w])(?:(?:file:///)?[A-Za-z]:[\\/]|\\\\(?=\w))(?:(?:{_BLANK_SEGMENT}|{_SEGMENT})[\\/])*{_SEGMENT}"
+)
 _FILE = re.compile(r"\.[A-Za-z][A-Za-z0-9]{0,5}$")
 _ROUTE_BEFORE = re.compile(
     r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|route|endpoint|path|url|接口|路由)\b[ :：`'\"]*)$",

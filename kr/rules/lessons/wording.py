@@ -3,16 +3,19 @@
 import re
 
 from kr.rules.lessons.columns import columns, cut
+from kr.rules.lessons.empty import CHINESE, is_informative
+from kr.rules.lessons.verbs import DUTIES, PARTICIPLES, is_imperative
 
 _CJK = r"\u3400-\u9fff"
 _LABEL = re.compile(
     r"^(?:\W*\[?(?:HIGH|MEDIUM|LOW|CRITICAL|BLOCKER|MAJOR|MINOR|P[0-4]|高|中|低|严重)\]?(?:\s*[:：\-–—|]+\s*|\s*\]\s*|\s+(?=[A-Z@`\u3400-\u9fff]))"
     r"|\W{0,3}(?:severity|issue|problem|bug|error|errors|nit|blocking|review(?:er)?|comment|remark|description|message"
     r"|details?|summary|suggestion|recommendation|resolution|fix|hint|help|tip|note|action|solution|cause"
-    r"|问题|描述|建议|修复建议|修复方案|修复|解决方案|解决办法|原因|错误|说明|备注|审查意见|评审意见)\W{0,3}[:：]\s*"
+    r"|问题|描述|建议|修复建议|修复方案|修复|解决方案|解决办法|原因|错误|说明|备注|审查意见|评审意见)(?:\W{0,3}[:：]|\s+[-–—]\s)\s*"
     r"|\W?【[^】]{1,6}】\s*"
+    r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|ERROR [0-9]{4} \([0-9A-Z]{5}\):\s+"
     r"|[\w./-]+\.[a-z]{1,5}(?:[:(][0-9]+)(?:[:,][0-9]+)?\)?:?\s+(?:[-–—]\s+)?"
-    r"|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+"
+    r"|(?:fatal )?error:\s+|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+"
     r"|\s*[-*•●❌✗✘×✖⨯>#]+\s+|\s*\(?[0-9]{1,2}[.)、]\s+)",
     re.IGNORECASE,
 )
@@ -21,7 +24,8 @@ _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _FENCE = re.compile(r"```\w*")
 _LINK = re.compile(r"\[([^\]]+)\]\(https?://[^)\s]+\)")
 _MORE_INFO = re.compile(
-    r"\s*\(?(?:for (?:further|more) (?:information|details?)|see (?:also )?(?=https?://)|read more|more info(?:rmation)?"
+    r"\s*->\s*\[Help \d+\]|[.;]?\s*See the (?:report|log)s? at\b.*|;\s*if you choose to ignore\b.*|\s*Does the file exist\?"
+    r"|\s*\(?(?:for (?:further|more) (?:information|details?)|see (?:also )?(?=https?://)|read more|more info(?:rmation)?"
     r"|learn more|consult)\b[^.。]*?(?:https?://\S+|$)\)?",
     re.IGNORECASE,
 )
@@ -31,55 +35,51 @@ _ENDING = re.compile(r"[\s.。;；,，:：、]+$")
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]{12,}[)）]")
 _CLAUSE = re.compile(r"[,;，；、]\s*|\s+[-–—]+\s+|(?<=[a-z)`'\"]): ")
 
-_DIRECTIVE = re.compile(
-    r"(?i:\b(?:must|should|shall|needs?|required?|requires|instead|ensure|make sure|have to|has to|always|avoid|prefer"
-    r"|do not|don't|only|use)\b)"
-    r"|(?:^|; )(?i:please\s+)?(?i:never|narrow|shorten|raise|add|align|allow|annotate|apply|assert|await|batch|bind|bound|break|bump|cache|call|cancel|cast|catch"
-    r"|change|check|clean|clear|close|commit|compare|compute|configure|consider|convert|copy|create|debounce|declare|define"
-    r"|delete|depend|disable|document|drop|enable|encode|escape|expect|export|extract|fetch|filter|fix|format|free|generate"
-    r"|give|grant|guard|handle|hash|hide|implement|import|include|increase|index|initiali[sz]e|inject|insert|install|join"
-    r"|keep|limit|link|load|lock|log|lower|map|mark|memoi[sz]e|migrate|mock|move|name|normali[sz]e|open|pass|paginate|parse"
-    r"|persist|pin|place|provide|publish|put|query|quote|raise|read|rebuild|record|reduce|refactor|register|release|remove"
-    r"|rename|render|replace|reset|resolve|restart|restore|restrict|retry|return|reuse|rewrite|rotate|run|sanitize|save"
-    r"|select|send|serialize|set|show|sort|specify|split|start|stop|store|stub|subscribe|supply|switch|test|throttle|throw"
-    r"|treat|trim|truncate|turn|type|unsubscribe|unwrap|update|upgrade|validate|verify|wait|wrap|write)\b"
-    r"|需|须|必须|应[该当]?|请|改[用为成]|使用(?!了)|避免|不要|禁止|确保|建议|统一|务必|[切请]勿|采用|[加补][上充]|先.+再|替换|移[到至除]"
+_MODAL = re.compile(
+    r"\b(?:must|should|shall|needs?|required?|requires|instead|ensure|make sure|have to|has to|always|avoid|prefer|do not|don't|only"
+    r"|use)\b",
+    re.IGNORECASE,
 )
-_ZH_RISK = re.compile(r"^(?!.*(?:须|需|应|请|改)).*存在.{0,12}(?:风险|问题|漏洞|隐患)")
+_ZH_DIRECTIVE = re.compile(
+    r"需|须|必须|应[该当]?|请(?!求)|改[用为成]|使用(?!了)|避免|不要|禁止|确保|不?建议|统一|务必|[切请]勿|采用|[加补][上充]|先.+再|替换|移[到至除]|升级|降级|换成"
+    r"|(?:^|[，,；;])\s*(?:把|将|给|为|对|在|由|用|让|开启|启用|关闭|返回|缩小|放大|缩短|延长|拆分|合并|建立|增加|减少|提取|封装|删除|去掉|添加|设置|配置|调用|检查|校验)"
+)
+_RISK = r"(?:存在|有).{0,12}(?:风险|问题|漏洞|隐患)"
+_ZH_RISK = re.compile(rf"^[^，,；;]*{_RISK}|^[^需须应请改]*[，,；;][^，,；;]*{_RISK}[^，,；;]*$")
+_ZH_CLAUSE = re.compile(r"[，,；;]\s*")
 _FACT = re.compile(
     r"(?i:\b(?:not support|only supports?|by default|automatically|deprecated|no longer|replaced by|renamed)\b)"
     r"|不支持|不能|无法|只能|自动|默认|已废弃|不再"
 )
-_VERBS = re.findall(
-    r"\w+",
-    "handle check validate verify close release await set call escape use include test cover log catch return reset clear clean"
-    " dispose unsubscribe cancel propagate implement declare define register export import specify pass sanitize encode"
-    " initialize initialise lock synchronize mock wait assert document limit paginate cache update invalidate rethrow free"
-    " filter encrypt hash quote respect follow",
+_EXCEPTION = re.compile(
+    r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Fault|Violation|Panic|Warning)|[A-Z]\w*(?:NotFound|Timeout))(?:[:：]\s*(.+))?",
+    re.DOTALL,
 )
-_PARTICIPLES = re.findall(
-    r"\w+",
-    "handled checked validated verified closed released awaited set called escaped used included tested covered logged caught"
-    " returned reset cleared cleaned disposed unsubscribed cancelled canceled propagated implemented declared defined registered"
-    " exported imported specified passed sanitized sanitised encoded initialized initialised locked synchronized mocked awaited"
-    " documented limited paginated cached updated invalidated encrypted hashed quoted configured provided wrapped memoized freed"
-    " filtered debounced bounded pinned enforced parameterized annotated translated reused removed persisted flushed committed",
+_ERROR = re.compile(
+    r"\b(?:\w*(?:error|exception)s?|fail(?:ed|ure|s|ing)?|fatal|panic(?:ked)?|crash(?:es|ed)?|denied|rejected|not (?:found|supported|recognized|allowed"
+    r"|permitted|valid)|cannot|can't|can ?not|could not|couldn't|unable|refused|timed out|timeout|unexpected|no such|unsupported|unknown"
+    r"|invalid|unresolved|mismatch|conflict(?:s|ing)?|broken)\b|失败|异常|报错|错误|超时|无法|不存在|找不到|崩溃",
+    re.IGNORECASE,
 )
 _ZH_VERBS = (
     "处理|校验|验证|关闭|释放|设置|配置|添加|增加|加锁|加|使用|调用|检查|判断|判空|捕获|覆盖|注册|声明|定义|引入|导入|转义|过滤|初始化|指定|传入|传递|传"
     "|返回|更新|清理|清除|取消|销毁|解绑|考虑|实现|提供|同步|脱敏|加密|做|进行|写|补充|限制|分页|启用|开启|注入|标注|继承|重置|提交|回滚|等待|绑定|防抖|节流|去重|排序|鉴权|授权|认证|明确|说明|缓存|使用到|暴露|导出"
 )
+_ZH_OUTCOME = re.compile(rf"[，,；;]?\s*(?:从而|以致|因此|所以)?(?:会|将)?(?=(导致|造成|引起|引发|{_RISK}))")
+_ZH_IN_LOOP = re.compile(
+    r"^(.{0,40}?)(?:在)?(for ?循环|循环|遍历)(内|中|里面?|体内)(?:反复|重复|频繁|直接|逐条|逐个)?(?=(?:调用|查询|访问|请求|创建|查|发送|打开|执行|连接))"
+)
 _A = r"(?:a |an |the |any )?"
 _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (r"no tests? (?:cover|check|exercise|exist for)s? (.+)", r"Add tests for \1"),
-    (rf"(?:missing|lacks?|lacking|absent|no|there (?:is|are) no)(?! (?:such|module|space|route|one|longer|qualifying|provider)\b) {_A}(.+)", r"Add \1"),
+    (rf"(?:missing|lacks?|lacking|absent|no|there (?:is|are) no)(?! (?:such|module|space|route|one|longer|qualifying|provider|need|more|further|results?|matching|match)\b) {_A}(.+)", r"Add \1"),
     (rf"(.+?) (?:is|are) missing {_A}(.+)", r"Add \2 to \1"),
     (r"(.+?) (?:is|are) missing", r"Add \1"),
     (rf"(.+?) (?:lacks?|has no|have no) {_A}(.+)", r"Add \2 to \1"),
-    (r"(?:you |we |the author )?(?:forgot|forgets|neglects|failed) to (.+)", r"Remember to \1"),
-    (r"(.+?) (?:forgets|forgot|fails|neglects|neglected) to (.+)", r"\1 must \2"),
-    (rf"(.+?) (?:does not|doesn't|do not|don't|did not|didn't|never) ({'|'.join(_VERBS)})\b(.*)", r"\1 must \2\3"),
-    (rf"(.+?) (?:is|are|was|were|has|have) (?:not|never)(?: been| being)? ((?:\w+ly )?(?:{'|'.join(_PARTICIPLES)}))\b(.*)", r"\1 must be \2\3"),
+    (r"(?:you |we |the author )?(?:forgot|forgets|neglects) to (.+)", r"Remember to \1"),
+    (r"(.+?) (?:forgets|forgot|neglects|neglected) to (.+)", r"\1 must \2"),
+    (rf"(.+?) (?:does not|doesn't|do not|don't|did not|didn't|never) ({'|'.join(DUTIES)})\b(.*)", r"\1 must \2\3"),
+    (rf"(.+?) (?:is|are|was|were|has|have) (?:not|never)(?: been| being)? ((?:\w+ly )?(?:{'|'.join(PARTICIPLES)}))\b(.*)", r"\1 must be \2\3"),
     (r"unhandled (.+)", r"Handle \1"),
     (r"(?:unused|dead) (.+)", r"Remove unused \1"),
     (r"unescaped (.+)", r"Escape \1"),
@@ -96,7 +96,6 @@ _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 _INNER_ARTICLE = re.compile(r"(?<=[a-z] )(?:The|An?)(?= )")
 _ZH_AFFIRMATIVE: tuple[tuple[str, str], ...] = (
-    (r"no tests? (?:cover|check|exercise|exist for)s? (.+)", r"Add tests for \1"),
     (r"^(.*?)(?:存在|有)?硬编码(?:了|的)?\s*(.+)", r"\1需要将 \2 移到配置，不要硬编码"),
     (
         rf"(?:并未|尚未|还没有?|没有|没|未能|未|忘记了?|忘了|遗漏了?|漏了?)(?:对)?(?=\s*(?:{_ZH_VERBS})(?!成功|找到|知))",
@@ -135,10 +134,30 @@ def _once(text: str) -> str:
 
 
 def is_telling(sentence: str) -> bool:
-    """Tell whether a sentence says what to do."""
+    """Tell whether a sentence says what to do. A clause that does so goes before one that tells of a risk."""
     if _ZH_RISK.search(sentence):
-        return False
-    return _DIRECTIVE.search(sentence) is not None
+        clauses = [part for part in _ZH_CLAUSE.split(sentence) if not _ZH_RISK.search(part)]
+        return any(_ZH_DIRECTIVE.search(clause) for clause in clauses)
+    return (
+        _MODAL.search(sentence) is not None
+        or _ZH_DIRECTIVE.search(sentence) is not None
+        or is_imperative(sentence)
+    )
+
+
+def stated(sentence: str) -> str:
+    """Word a sentence that no rule knows: what is plainly an error as something to handle, all else as it stands.
+
+    What is no error may be an instruction in words that no table has: it is never turned round.
+    """
+    found = _EXCEPTION.fullmatch(sentence)
+    if found is not None:
+        if found[2] is None or not is_informative(found[2]):
+            return ""
+        return f"处理 {sentence}" if CHINESE.search(sentence) else f"Handle {sentence}"
+    if _ERROR.search(sentence):
+        return f"解决：{sentence}" if CHINESE.search(sentence) else f"Resolve: {sentence}"
+    return sentence
 
 
 def is_fact(sentence: str) -> bool:
@@ -148,15 +167,38 @@ def is_fact(sentence: str) -> bool:
 
 def affirmative(sentence: str) -> str:
     """Say what is needed rather than what is missing, where a general rule can."""
-    if re.search(rf"[{_CJK}]", sentence):
-        for pattern, replacement in _ZH_AFFIRMATIVE:
-            sentence = re.sub(pattern, replacement, sentence)
-        return re.sub("需要(?:需要)+", "需要", sentence)
+    if CHINESE.search(sentence):
+        return _zh_affirmative(sentence)
+    if _MODAL.search(sentence):
+        return sentence
     for pattern, replacement in _AFFIRMATIVE:
         found = re.fullmatch(pattern, sentence, re.IGNORECASE)
         if found is not None:
             return _INNER_ARTICLE.sub(lambda article: article[0].lower(), found.expand(replacement))
     return sentence
+
+
+def _zh_affirmative(sentence: str) -> str:
+    told = _ZH_IN_LOOP.sub(r"\1避免在\2\3", sentence)
+    for pattern, replacement in _ZH_AFFIRMATIVE:
+        told = re.sub(pattern, replacement, told)
+    told = re.sub("需要(?:需要)+", "需要", told)
+    if told == sentence or "否则" in told:
+        return told
+    needed = told.find("需要")
+    outcome = _ZH_OUTCOME.search(told, needed + 2) if needed >= 0 else None
+    if outcome is None:
+        return told
+    joint = "，否则会" if outcome[1] in {"导致", "造成", "引起", "引发"} else "，否则"
+    return f"{told[: outcome.start()]}{joint}{told[outcome.end() :]}"
+
+
+def tail_of_chain(text: str, limit: int) -> str:
+    """Take the useless head off a long chain of ``context: context: cause``, until the rest fits."""
+    parts = text.split(": ")
+    while len(parts) > 2 and columns(": ".join(parts)) > limit:
+        del parts[0]
+    return ": ".join(parts)
 
 
 def fit(text: str, limit: int) -> str:

@@ -86,9 +86,9 @@ def test_the_lesson_of_a_failure(case: dict[str, Any]) -> None:
         (
             "The retry loop in fetchOrders hammers the API",
             "",
-            "Avoid: The retry loop in fetchOrders hammers the API",
+            "The retry loop in fetchOrders hammers the API",
         ),
-        ("循环内调用 mapper.selectById", "", "避免：循环内调用 mapper.selectById"),
+        ("循环内调用 mapper.selectById", "", "避免在循环内调用 mapper.selectById"),
         (
             "UserMapper.xml 的 SQL 拼接存在注入风险：${name}",
             "",
@@ -113,7 +113,7 @@ def test_the_lesson_of_a_failure(case: dict[str, Any]) -> None:
         (
             '{"errors":[{"resource":"Issue","field":"title","code":"missing_field"}]}',
             "",
-            "Avoid: title: missing field",
+            "title: missing field",
         ),
     ],
 )

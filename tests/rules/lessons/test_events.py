@@ -138,7 +138,7 @@ def test_findings_are_read_from_texts_and_objects() -> None:
             "errors": [
                 "one",
                 {"detail": "two", "path": "a.py", "line": "7"},
-                {"error": {"message": "three", "fix": "f"}},
+                {"error": {"message": "three", "fix": "use g()"}},
                 None,
                 "",
             ],
@@ -153,7 +153,7 @@ def test_findings_are_read_from_texts_and_objects() -> None:
         ("two", "a.py:7"),
         ("three", None),
     ]
-    assert returned.errors[2].remedy == "f"
+    assert returned.errors[2].remedy == "use g()"
     assert [(issue.complaint, issue.path) for issue in returned.severe] == [("four", "b.py:3")]
     assert returned.artifacts == ("c.py",)
 

@@ -1,0 +1,255 @@
+"""A lesson never says the opposite of what its author said, and never loses what it speaks of."""
+
+import pytest
+
+from kr.rules.lessons.columns import columns
+from kr.rules.lessons.distill import distill
+
+_ORDERS = (
+    "Prefetch related rows with select_related in OrderViewSet",
+    "Warm up the CacheManager with preload()",
+    "不建议使用 fastjson 1.x，存在反序列化漏洞，升级到 fastjson2 2.0.40 以上",
+    "升级 fastjson 到 2.0.40 后通过",
+    "Downgrade protobuf to 3.20.3 in requirements.txt",
+    "Seed the orders table in conftest.py",
+    "Flush the EntityManager in OrderService.save()",
+    "Build the image with --platform linux/amd64",
+    "Decode the JWT with jwt.decode()",
+    "Invoke super.onCreate() first",
+    "Poll /health until the ShopApi answers",
+    "Reject orders without a customerId",
+    "Strip the BOM in CsvReader",
+    "Sync package-lock.json with npm install",
+    "Skip rows without an sku in ImportJob",
+    "Tune maximumPoolSize of HikariCP",
+    "Ignore node_modules in .dockerignore",
+    "Derive totalPrice in OrderDto",
+    "把 TokenFilter 放进 SecurityFilterChain",
+    "将 SimpleDateFormat 换成 DateTimeFormatter",
+    "给 orders.user_id 建立索引",
+    "开启 spring.jpa.open-in-view=false",
+    "返回 OrderDTO，而不是 OrderEntity",
+    "缩小 @Transactional 范围到 OrderService.pay",
+    "The retry loop in fetchOrders hammers the API",
+    "No error should be raised by parseRows() when the list is empty",
+    "There is no need to call close() on RestTemplate",
+)
+
+
+@pytest.mark.parametrize("order", _ORDERS)
+def test_what_the_author_said_stands(order: str) -> None:
+    assert distill(order) == order
+    assert distill("", order) == order
+    assert distill("the page is broken", order) == order
+
+
+@pytest.mark.parametrize(
+    ("fix", "expected"),
+    [
+        ("Fix: pass timeout: 5000 to axios.create", "pass timeout: 5000 to axios.create"),
+        ("建议：将 equals 改为 compareTo", "将 equals 改为 compareTo"),
+        ("Hint: set KR_TOKEN before kr serve", "set KR_TOKEN before kr serve"),
+        ("**Suggestion:** await sendMail() in OrderJob", "await sendMail() in OrderJob"),
+        ("修复建议：使用 #{id} 绑定参数", "使用 #{id} 绑定参数"),
+        ("Recommendation - use `Decimal` for prices", "use `Decimal` for prices"),
+        ("Solution:\nset KR_TOKEN before kr serve", "set KR_TOKEN before kr serve"),
+    ],
+)
+def test_a_label_takes_no_remedy_away(fix: str, expected: str) -> None:
+    assert distill("OrderService.pay loses requests", fix) == expected
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    ["N/A", "n/a.", "TBD", "todo", "TODO: fix", "none", "None.", "null", "无", "暂无", "暂无。", "待定", "见上", "见上文", "x", "-", "?", "修", "see above",
+     "unknown", "fix it", "同上"],
+)  # fmt: skip
+def test_a_placeholder_is_no_remedy(nothing: str) -> None:
+    assert distill("UserDao.find must bind :id", nothing) == "UserDao.find must bind :id"
+    assert distill(nothing) is None
+
+
+@pytest.mark.parametrize(
+    ("complaint", "expected"),
+    [
+        ("RedisTemplate 未设置序列化器导致乱码", "RedisTemplate 需要设置序列化器，否则会导致乱码"),
+        (
+            "UserController.update 未校验 userId 的归属，存在越权风险",
+            "UserController.update 需要校验 userId 的归属，否则存在越权风险",
+        ),
+        ("循环内调用 mapper.selectById", "避免在循环内调用 mapper.selectById"),
+        (
+            "ArrayIndexOutOfBoundsException: Index 3 out of bounds for length 3 in CsvReader.read",
+            "Check the length before indexing: Index 3 out of bounds for length 3 in CsvReader.read",
+        ),
+        ("InsufficientStockException: sku A-17 has 0 left", "Handle InsufficientStockException: sku A-17 has 0 left"),
+        ("Login fails when the e-mail has a plus sign", "Resolve: Login fails when the e-mail has a plus sign"),
+        ("OrderImport 导入失败：文件含空行", "解决：OrderImport 导入失败：文件含空行"),
+    ],
+)  # fmt: skip
+def test_a_complaint_becomes_an_instruction(complaint: str, expected: str) -> None:
+    assert distill(complaint) == expected
+
+
+@pytest.mark.parametrize(
+    "trivial",
+    [
+        "Review exceeded 10 rounds",
+        "系统异常，请联系管理员",
+        "Index 3 out of bounds for length 3",
+        "Internal Server Error, please contact support",
+        "服务器内部错误，请稍后重试",
+        "Round 10 ended without approval",
+        "审查超过最大轮次",
+    ],
+)
+def test_what_names_nothing_is_no_lesson(trivial: str) -> None:
+    assert distill(trivial) is None
+
+
+_MAVEN = (
+    "[ERROR] Failed to execute goal org.apache.maven.plugins:maven-compiler-plugin:3.11.0:compile (default-compile) on"
+    " project shop: Fatal error compiling: error: release version 21 not supported -> [Help 1]"
+)
+_DOCKER = (
+    "docker: Got permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock: Head"
+    ' "http://%2Fvar%2Frun%2Fdocker.sock/_ping": dial unix /var/run/docker.sock: connect: permission denied.'
+)
+_KUBECTL = (
+    'error: error validating "deploy.yaml": error validating data: ValidationError(Deployment.spec.template.spec.containers'
+    '[0]): unknown field "imagePullPolcy" in io.k8s.api.core.v1.Container; if you choose to ignore these errors, turn'
+    " validation off with --validate=false"
+)
+_PIP = """\
+ERROR: Cannot install -r requirements.txt (line 3) and urllib3==2.0.4 because these package versions have conflicting dependencies.
+
+The conflict is caused by:
+    The user requested urllib3==2.0.4
+    requests 2.25.0 depends on urllib3<1.27 and >=1.21.1
+
+To fix this you could try to:
+1. loosen the range of package versions you've specified
+2. remove package versions to allow pip attempt to solve the dependency conflict
+
+ERROR: ResolutionImpossible: for help visit https://pip.pypa.io/en/latest/topics/dependency-resolution/
+"""
+_NUMPY = """\
+A module that was compiled using NumPy 1.x cannot be run in
+NumPy 2.0.0 as it may crash. To support both 1.x and 2.x
+versions of NumPy, modules must be compiled with NumPy 2.0.
+Some module may need to rebuild instead e.g. with 'pybind11>=2.12'.
+
+If you are a user of the module, the easiest solution will be to
+downgrade to 'numpy<2' or try to upgrade the affected module.
+"""
+_PRISMA = """\
+Invalid `prisma.user.findMany()` invocation in
+/app/src/users.ts:14:32
+
+  11 const users =
+→ 14 await prisma.user.findMany(
+The table `public.User` does not exist in the current database.
+    at Cr.handleRequestError (/app/node_modules/@prisma/client/runtime/library.js:122:7420)
+"""
+_GRADLE = """\
+FAILURE: Build failed with an exception.
+
+* What went wrong:
+Could not determine the dependencies of task ':app:compileDebugJavaWithJavac'.
+> SDK location not found. Define a valid SDK location with an ANDROID_HOME environment variable or by setting the sdk.dir path in your project's local properties file at '/home/ci/shop/local.properties'.
+
+* Try:
+> Run with --stacktrace option to get the stack trace.
+> Run with --info or --debug option to get more log output.
+
+* Get more help at https://help.gradle.org
+BUILD FAILED in 2s
+"""
+_GRADLE_TESTS = """\
+FAILURE: Build failed with an exception.
+
+* What went wrong:
+Execution failed for task ':test'.
+> There were failing tests. See the report at: file:///home/ci/shop/build/reports/tests/test/index.html
+
+OrderServiceTest > cancel() keeps the refund FAILED
+    org.opentest4j.AssertionFailedError: expected: <REFUNDED> but was: <OPEN>
+        at com.acme.OrderServiceTest.cancelKeepsRefund(OrderServiceTest.java:31)
+"""
+_VITE = '[vite] Internal server error: Failed to resolve import "@/stores/cart" from "src/App.vue". Does the file exist?'
+_PUSH = """\
+To github.com:acme/shop.git
+ ! [rejected]        main -> main (fetch first)
+error: failed to push some refs to 'github.com:acme/shop.git'
+hint: Updates were rejected because the remote contains work that you do not
+hint: have locally. This is usually caused by another repository pushing to
+hint: the same ref. If you want to integrate the remote changes, use
+hint: 'git pull' before pushing again.
+"""
+_JUNIT = """\
+org.opentest4j.AssertionFailedError: expected: <200> but was: <404>
+\tat org.junit.jupiter.api.AssertionUtils.fail(AssertionUtils.java:55)
+\tat com.acme.OrderApiTest.returnsOrder(OrderApiTest.java:31)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (_MAVEN, ["release version 21", "not supported"]),
+        (_DOCKER, ["docker.sock", "permission denied"]),
+        (_KUBECTL, ['unknown field "imagePullPolcy"']),
+        (_PIP, ["urllib3"]),
+        (_NUMPY, ["NumPy", "2.0"]),
+        (_PRISMA, ["public.User", "migration"]),
+        (_GRADLE, ["SDK location", "ANDROID_HOME"]),
+        (_GRADLE_TESTS, ["REFUNDED", "OrderServiceTest"]),
+        (_VITE, ["@/stores/cart", "resolve"]),
+        (_PUSH, ["git pull"]),
+        (_JUNIT, ["OrderApiTest.returnsOrder", "200"]),
+        (
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+            ["Use 'max_completion_tokens' instead of", "'max_tokens'"],
+        ),
+        ("ERROR 1045 (28000): Access denied for user 'app'@'10.0.0.5' (using password: YES)", ["'app'"]),
+        ("panic at 2026-02-07 10:11:12 in OrderWorker: must lock mu", ["OrderWorker"]),
+    ],
+)
+def test_what_names_something_is_kept(text: str, says: list[str]) -> None:
+    summary = distill(text)
+    assert summary is not None
+    for part in says:
+        assert part in summary, summary
+    for gone in ("[vite]", " at in ", "See the report", "/home/", "[Help"):
+        assert gone not in summary, summary
+    assert columns(summary) <= 160
+
+
+@pytest.mark.parametrize(
+    ("text", "gone", "kept"),
+    [
+        (r"Load \\build01\share\agents\shop\src\config.ts with loadConfig()", "build01", "src/config.ts"),
+        ("Run C:/Program Files/nodejs/node.exe with --no-deprecation", "Program", "node.exe"),
+        (
+            r"Run C:\Program Files (x86)\dotnet\dotnet.exe restore first",
+            "Program",
+            "dotnet.exe restore first",
+        ),
+        ("OrderWorker must stop at 2026-02-07 10:11:12", " at", "OrderWorker must stop"),
+    ],
+)
+def test_machines_leave_nothing(text: str, gone: str, kept: str) -> None:
+    summary = distill(text)
+    assert summary is not None
+    assert gone not in summary
+    assert kept in summary
+
+
+def test_a_huge_error_costs_little() -> None:
+    import time
+
+    began = time.process_time()
+    assert (
+        distill("noise line\n" * 200_000 + "KeyError: 'URL'") == "Provide the key URL, or read it with .get()"
+    )
+    assert time.process_time() - began < 0.5
