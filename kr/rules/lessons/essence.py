@@ -126,7 +126,9 @@ def _most_telling(lines: Sequence[str]) -> str:
         end < len(lines)
         and end < begin + 6
         and (
-            end <= best or _is_continued(lines[end - 1], lines[end]) or (len(told) < 40 and not has_name(told))
+            end <= best
+            or _is_continued(lines[end - 1], lines[end])
+            or (len(told) < 40 and not has_name(told))
         )
     ):
         told, end = f"{told} {lines[end]}", end + 1

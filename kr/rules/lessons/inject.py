@@ -16,9 +16,8 @@ COLUMNS = 160
 _REF_COLUMNS = 80
 _LOOKED_AT = 3000
 _FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
-_NUMBER = r"\(?[0-9]{1,3}\s*[.)、：:．](?![0-9])"
-_FIRST_NUMBER = re.compile(rf"^(?:(?:{_NUMBER}|[-*+•])\s+|{_NUMBER}\s*)+")
-_INNER_NUMBER = re.compile(rf"(?<=[^0-9][.。;；:：!！?？])\s*{_NUMBER}\s+")
+# Only what a list would put there: `404: return Not Found` and `2.x needs` say something by their numbers.
+_FIRST_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
 
 
 def of_phase(lessons: Sequence[Lesson], phase: str) -> list[Lesson]:
@@ -95,7 +94,6 @@ def numbered(number: int, lesson: Lesson) -> str:
 
 
 def _harmless(summary: str) -> str:
-    """Keep a lesson from reading as several, or as a block of its own."""
+    """Keep a lesson from reading as a block of its own. One line is one lesson whatever numbers stand in it."""
     line = _FORGED_TITLE.sub("LESSONS", clean(summary))
-    line = _INNER_NUMBER.sub(" ", line)
     return _FIRST_NUMBER.sub("", line) or line
