@@ -10,7 +10,9 @@ from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 EntryStatus = Literal["fresh", "stale"]
-ResearchStatus = Literal["success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"]
+ResearchStatus = Literal[
+    "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
+]
 Confidence = Literal["high", "medium", "low"]
 Tier = Literal["framework+topic+tags", "framework+topic", "framework+tags"]
 SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
@@ -93,6 +95,8 @@ class Passage:
     text: str
     title: str | None = None
     url: str | None = None
+    is_cut: bool = False
+    """Of what stands at ``url`` there was more than the source read: ``text`` is its beginning alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

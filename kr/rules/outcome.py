@@ -1,7 +1,9 @@
 """How sure a report is, and how a research request ended (SPEC 3.7 and 3.9; seed 000, steps 6.2 and 9)."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from kr.values import Answer, Confidence, Consulted, ResearchStatus
 
@@ -11,6 +13,10 @@ WEB_SEARCH = "web_search"
 LOCAL_DOCS = "local_docs"
 
 _READ_FOR_AGREEMENT = 100_000  # characters of a page
+_READ_FOR_COPIES = 1_000_000
+# A link's target, which differs between copies: relative ones are made absolute.
+_ADDRESS = re.compile(r"\]\([^()\s]*\)|https?://[^\s<>()]+")
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +67,7 @@ def confidence(answers: Iterable[Answer], question: str, *, has_code: bool) -> C
     if DEEPWIKI in by_source:
         return "medium"
     web = by_source.get(WEB_SEARCH)
-    return "medium" if web and agree(_pages(web), question) else "low"
+    return "medium" if web and agree(distinct_pages(web), question) else "low"
 
 
 def agree(pages: Sequence[str], question: str) -> bool:
@@ -75,11 +81,25 @@ def agree(pages: Sequence[str], question: str) -> bool:
     return next(speaking, None) is not None and next(speaking, None) is not None
 
 
-def _pages(answer: Answer) -> list[str]:
-    # Passages of one address are one page: a page agrees with itself only.
-    pages: dict[str | None, str] = {}
+def distinct_pages(answer: Answer) -> list[str]:
+    """Return the pages of a web answer, titles included; of copies only the first.
+
+    Passages of one address are one page: a page agrees with itself only. So do two addresses with the same
+    words, links aside: copies confirm nothing.
+    """
+    titled: dict[str | None, str] = {}
+    texts: dict[str | None, str] = {}
     for passage in answer.passages:
         url = passage.url or answer.url
-        text = f"{pages.get(url, '')}\n{passage.title or ''}\n{passage.text}"
-        pages[url] = text[:_READ_FOR_AGREEMENT]
-    return list(pages.values())
+        text = f"{titled.get(url, '')}\n{passage.title or ''}\n{passage.text}"
+        titled[url] = text[:_READ_FOR_AGREEMENT]
+        texts[url] = f"{texts.get(url, '')}\n{passage.text}"[:_READ_FOR_COPIES]
+    distinct: dict[bytes, str] = {}
+    for url, text in texts.items():
+        distinct.setdefault(_words_digest(text), titled[url])
+    return list(distinct.values())
+
+
+def _words_digest(text: str) -> bytes:
+    words = " ".join(_WORD.findall(_ADDRESS.sub(" ", text).casefold()))
+    return sha256(words[:_READ_FOR_AGREEMENT].encode("utf-8", "replace")).digest()

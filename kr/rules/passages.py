@@ -86,7 +86,9 @@ class _Reader:
             self.omitted.append("A passage was left out: the answer is too long.")
             return
         text = passage.text[: min(self.left, MAX_CHARS)]
-        if len(text) < len(passage.text):
+        if passage.is_cut:
+            self.omitted.append(f"Of Source {origin.number}, only the beginning was read.")
+        elif len(text) < len(passage.text):
             self.omitted.append(f"Of a passage of Source {origin.number}, only the beginning was read.")
         self.left -= len(text)
         title = plain_line(passage.title or "", 200) or None

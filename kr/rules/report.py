@@ -12,7 +12,7 @@ from kr.rules.baseline import SKELETON_MARK, carried_over
 from kr.rules.extracts import GAP, extract, weights_of
 from kr.rules.inline import as_paragraph, plain_line, safe_url
 from kr.rules.markdown import quote, render_all, split
-from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence
+from kr.rules.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence, distinct_pages
 from kr.rules.passages import Material, Origin, Ranked, Unit, ranked, read_answer
 from kr.rules.persona import Persona
 from kr.rules.summary import Quotation, Summary, caveats, summarize
@@ -267,7 +267,12 @@ def _confidence_note(level: Confidence, answer: Answer, *, has_code: bool) -> st
     if answer.source == CONTEXT7:
         why += ", with code examples" if has_code else ", without code examples"
     elif answer.source == WEB_SEARCH:
-        why += " that agree" if level == "medium" else " that do not confirm one another"
+        if level == "medium":
+            why += " that agree"
+        elif len(distinct_pages(answer)) == 1:
+            why = "one web page"
+        else:
+            why += " that do not confirm one another"
     return f"Confidence: {level}, from {why}."
 
 

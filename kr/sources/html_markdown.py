@@ -68,7 +68,8 @@ def fenced(code: str, language: str) -> str:
 def _from_html(html: str, url: str) -> Markdown:
     root = parse(html)
     if root is None:
-        return Markdown(text=_text_alone(html))
+        text = _text_alone(html)
+        return Markdown(text=text[:_MAX_CODE], is_cut=len(text) > _MAX_CODE)
     copy = TreeCopy(url)
     soup = copy.copy(main_element(root))
     text = _Converter(heading_style=ATX, bullets="-").convert_soup(soup)
@@ -94,7 +95,7 @@ def _text_alone(html: str) -> str:
     if not silent:
         parts.append(html[end:])
     lines = (" ".join(unescape(part).replace("\0", "").split()) for part in parts)
-    return "\n\n".join(_escaped(line) for line in lines if line)[:_MAX_CODE]
+    return "\n\n".join(_escaped(line) for line in lines if line)
 
 
 def _without_comments(html: str) -> str:

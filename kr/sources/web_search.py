@@ -22,6 +22,11 @@ _PAGE_SECONDS = 30.0
 
 _SEARCH_SECONDS = 30.0
 
+_ENOUGH = 2
+"""Pages that can confirm one another (SPEC 3.7); once they are there, the others get ``_GRACE`` seconds more."""
+
+_GRACE = 4.0
+
 
 class WebSearch:
     """Asks a search provider and reads the pages of its first three results, all at the same time.
@@ -122,21 +127,30 @@ def _page(result: "Result", network: "Network", deadline: "Deadline") -> Passage
         return failure
     except Exception as error:  # noqa: BLE001  # a stranger's page; an error in a thread would be lost
         return SourceFailure(f"the page can't be converted ({type(error).__name__})")
+    is_cut = page.is_cut or markdown.is_cut
     if not markdown.text.strip():
-        return SourceFailure("the page has no text")
-    return Passage(text=markdown.text, title=markdown.title or result.title or None, url=page.url)
+        return SourceFailure(
+            f"the page has no text{' in the beginning, all that was read' if is_cut else ''}"
+        )
+    title = markdown.title or result.title or None
+    return Passage(text=markdown.text, title=title, url=page.url, is_cut=is_cut)
 
 
 def _collect(
     done: "queue.SimpleQueue[tuple[int, Passage | SourceFailure]]", count: int, deadline: "Deadline"
 ) -> dict[int, Passage | SourceFailure]:
+    """Wait for all pages or the deadline; when enough are read, the slow ones hold up nobody for long."""
     outcomes: dict[int, Passage | SourceFailure] = {}
-    while len(outcomes) < count:
-        try:
+    read = 0
+    try:
+        while len(outcomes) < count:
             index, found = done.get(timeout=deadline.remaining())
-        except (queue.Empty, SourceTimeout):
-            return outcomes
-        outcomes[index] = found
+            outcomes[index] = found
+            if isinstance(found, Passage):
+                read += 1
+                deadline = deadline.within(_GRACE) if read == _ENOUGH else deadline
+    except (queue.Empty, SourceTimeout):
+        return outcomes
     return outcomes
 
 

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.rules.outcome import Course, ResearchStatus, agree, confidence, research_status
-from kr.values import Answer, Consulted, Passage, SourceOutcome
+from kr.rules.outcome import Course, agree, confidence, distinct_pages, research_status
+from kr.values import Answer, Consulted, Passage, ResearchStatus, SourceOutcome
 
 QUESTION = "How to configure virtual scrolling with dynamic row heights?"
 ON_TOPIC = "Configure virtual scrolling: dynamic row heights need an estimate."
+TOO = "How to configure dynamic heights of rows? Virtual scrolling is off by default."
 OFF_TOPIC = "Buy our cheap holidays in the sun."
 
 
@@ -27,7 +28,7 @@ def test_confidence_of_the_table() -> None:
     assert confidence([_answer("context7", ON_TOPIC)], QUESTION, has_code=True) == "high"
     assert confidence([_answer("context7", ON_TOPIC)], QUESTION, has_code=False) == "medium"
     assert confidence([_answer("deepwiki", ON_TOPIC)], QUESTION, has_code=True) == "medium"
-    assert confidence([_answer("web_search", ON_TOPIC, ON_TOPIC)], QUESTION, has_code=True) == "medium"
+    assert confidence([_answer("web_search", ON_TOPIC, TOO)], QUESTION, has_code=True) == "medium"
     assert (
         confidence([_answer("web_search", ON_TOPIC, OFF_TOPIC, OFF_TOPIC)], QUESTION, has_code=True) == "low"
     )
@@ -42,6 +43,43 @@ def test_two_pieces_of_one_page_do_not_agree() -> None:
         passages=(Passage(text=ON_TOPIC, url="https://one.example/"),) * 2,
     )
     assert confidence([twice], QUESTION, has_code=False) == "low"
+
+
+def _pages(*pages: tuple[str, str]) -> Answer:
+    passages = tuple(Passage(text=text, url=url, title=f"Title of {url}") for url, text in pages)
+    return Answer(source="web_search", passages=passages)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (ON_TOPIC, ON_TOPIC),
+        (ON_TOPIC, f"\n{ON_TOPIC.upper().replace(' ', '  ')}\n"),
+        (f"[x](https://a.example/?x=1#a) {ON_TOPIC}", f"[x](https://a.example/?x=2#a) {ON_TOPIC}"),
+        (f"{ON_TOPIC} https://a.example/?x=1", f"**{ON_TOPIC}** <https://a.example/>"),
+    ],
+)
+def test_copies_of_one_page_do_not_agree(one: str, other: str) -> None:
+    copies = _pages(("https://a.example/?x=1", one), ("https://a.example/?x=2", other))
+    assert len(distinct_pages(copies)) == 1
+    assert confidence([copies], QUESTION, has_code=False) == "low"
+    third = Passage(text=TOO, url="https://b.example/")
+    both = Answer(source="web_search", passages=(*copies.passages, third))
+    assert len(distinct_pages(both)) == 2
+    assert confidence([both], QUESTION, has_code=False) == "medium"
+
+
+def test_long_copies_are_copies_too() -> None:
+    links = [f"[a](https://a.example/{'x' * length}) " * 9000 + ON_TOPIC for length in (1, 2)]
+    assert (
+        len(distinct_pages(_pages(("https://a.example/1", links[0]), ("https://a.example/2", links[1])))) == 1
+    )
+
+
+def test_pages_in_other_scripts_are_distinct() -> None:
+    assert (
+        len(distinct_pages(_pages(("https://a.example/", "虚拟滚动"), ("https://b.example/", "行高")))) == 2
+    )
 
 
 def test_pages_agree_by_half_of_the_questions_keywords() -> None:

@@ -62,3 +62,10 @@ def test_repeated_passages_are_kept_once_and_many_addresses_are_told() -> None:
 def test_a_cut_passage_is_told() -> None:
     material = read_answer(_answer("word " * 200_000))
     assert material.omitted == ("Of a passage of Source 1, only the beginning was read.",)
+
+
+def test_a_source_that_was_cut_before_is_told_once() -> None:
+    whole = Passage(text="alpha", url="https://whole.example/")
+    cut = [Passage(text=text, url="https://cut.example/", is_cut=True) for text in ("a", "b", "c " * 400_000)]
+    material = read_answer(Answer(source="web_search", passages=(whole, *cut)))
+    assert material.omitted == ("Of Source 2, only the beginning was read.",)

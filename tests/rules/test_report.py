@@ -419,3 +419,29 @@ def test_a_flood_stays_within_the_limit_and_says_what_is_missing() -> None:
     assert re.search(r"\[Cut here: \d+ more code examples would not fit\]", sections["Code Examples"])
     assert "A passage was left out" in sections["Caveats & Version-Specific Notes"]
     assert len(report.text.encode()) > 100_000
+
+
+@pytest.mark.parametrize(
+    ("count", "why"),
+    [
+        (1, "low, from one web page."),
+        (2, "medium, from web pages that agree."),
+        (-1, "low, from one web page."),
+        (-2, "low, from web pages that do not confirm one another."),
+    ],
+)
+def test_the_report_says_what_web_pages_are_worth(count: int, why: str) -> None:
+    passages = PAGES.passages[:count]
+    if count == -1:  # two copies
+        passages = (PAGES.passages[1], replace(PAGES.passages[1], url="https://two.example/?x=2"))
+    if count == -2:
+        passages = (PAGES.passages[1], Passage(text="Buy a holiday.", url="https://three.example/"))
+    text = _build(replace(PAGES, passages=passages)).text
+    assert f"- Confidence: {why}\n" in text
+
+
+def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
+    cut = replace(PAGES, passages=(PAGES.passages[0], replace(PAGES.passages[1], is_cut=True)))
+    notes = _build(cut).text.partition("Notes by kr:\n\n")[2]
+    assert "- Of Source 2, only the beginning was read.\n" in notes
+    assert "only the beginning" not in _build(PAGES).text

@@ -16,7 +16,6 @@ import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
 from kr.sources.addresses import address_refusal
-from kr.sources.body import Body, read_body
 from kr.sources.deadline import Deadline
 from kr.sources.http_exchange import FetchRefused, Network
 from kr.sources.safe_fetch import MAX_PAGE, Page, checked_url, fetch_page
@@ -308,21 +307,6 @@ def test_compressed_pages_are_unpacked(encoding: str, body: bytes) -> None:
         found = fetch(server.url + "/")
     assert found.text == "text " * 1000
     assert not found.is_cut
-
-
-def test_members_are_found_wherever_the_chunks_end() -> None:
-    data = gzip.compress(b"one ") + gzip.compress(b"two") + b"\0" * 20
-    for size in range(1, len(data)):
-        chunks = (data[at : at + size] for at in range(0, len(data), size))
-        assert read_body(chunks, "gzip", 100) == Body(b"one two")
-
-
-def test_what_follows_the_last_member_is_not_read() -> None:
-    def chunks() -> Iterator[bytes]:
-        yield gzip.compress(b"text") + b"\0" * 10
-        raise AssertionError("it was read on")
-
-    assert read_body(chunks(), "gzip", 100) == Body(b"text")
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])

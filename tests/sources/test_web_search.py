@@ -274,6 +274,41 @@ def test_a_slow_page_does_not_hold_up_the_others() -> None:
     assert [passage.title for passage in answer.passages] == ["A"]
 
 
+def test_once_two_pages_are_read_the_third_gets_a_few_seconds() -> None:
+    pages = {"/a": Reply(delay=60), "/b": article("B"), "/c": article("C")}
+    with search_server(pages) as server:
+        started = time.monotonic()
+        answer = ask(searxng(server), timeout=50)
+        assert time.monotonic() - started < 8
+    assert [passage.title for passage in answer.passages] == ["B", "C"]
+
+
+def test_a_page_that_comes_within_the_grace_is_taken() -> None:
+    pages = {"/a": page(ARTICLE.format("A"), delay=1.0), "/b": article("B"), "/c": article("C")}
+    with search_server(pages) as server:
+        assert [passage.title for passage in ask(searxng(server)).passages] == ["A", "B", "C"]
+
+
+def test_a_page_that_is_cut_is_told() -> None:
+    lines = "line of a long page\n" * 4096
+    pages = {
+        "/a": article("A"),
+        "/b": page(lines, "text/plain", repeat=100),
+    }
+    with search_server(pages) as server:
+        assert [passage.is_cut for passage in ask(searxng(server)).passages] == [False, True]
+    with search_server({"/c": page("<main>" + "<p>many words</p>" * 60_000)}) as server:
+        assert [passage.is_cut for passage in ask(searxng(server)).passages] == [True]
+
+
+def test_a_page_without_text_in_its_beginning_says_that_there_is_more() -> None:
+    with search_server({"/a": page("<br>" * 20_000, repeat=80)}) as server:
+        found = failure(searxng(server))
+    assert found.reason == (
+        "could not read the page found: the page has no text in the beginning, all that was read"
+    )
+
+
 def test_pages_that_are_all_slow_are_a_timeout() -> None:
     with search_server({"/a": Reply(delay=30), "/b": page("x" * 500, pause=0.2)}) as server:
         found = failure(searxng(server), timeout=1.0)
