@@ -83,9 +83,7 @@ def _kept(parts: Sequence[_Part], room: int, enough: float) -> set[int]:
     return kept
 
 
-def _parts(
-    unit: Unit, terms: Terms, weights: Sequence[float], quoted: Collection[str]
-) -> Iterator[_Part]:
+def _parts(unit: Unit, terms: Terms, weights: Sequence[float], quoted: Collection[str]) -> Iterator[_Part]:
     for group, block in enumerate(unit.prose):
         texts = _top_items(block.text) if block.kind == "list" else [block.text]
         for text in texts:

@@ -94,10 +94,16 @@ def plain(text: str) -> str:
     return _LINK.sub(lambda found: found[1] or "", text)
 
 
+def is_of_length(text: str) -> bool:
+    """Tell whether a text is neither too short nor too long to be quoted as a sentence."""
+    # In bytes, so that a Chinese sentence, which says as much in a third of the characters, is long enough.
+    return SHORTEST <= len(text.encode()) and len(text) <= LONGEST
+
+
 def understandable(sentence: Sentence) -> float:
     """Return how well a sentence stands alone, 0 (not at all: a fragment, a row of links) to 1."""
     text = sentence.text
-    if not SHORTEST <= len(text) <= LONGEST or text.count("`") % 2:
+    if not is_of_length(text) or text.count("`") % 2:
         return 0.0
     shown = plain(text)
     linked = sum(len(found[1] or found[0]) for found in _LINK.finditer(text))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kr.rules.markdown import split
 from kr.rules.passages import Ranked, Unit
 from kr.rules.ranking import rarity
-from kr.rules.sentences import LONGEST, SHORTEST, Sentence, leans, plain, sentences_of, understandable
+from kr.rules.sentences import Sentence, is_of_length, leans, plain, sentences_of, understandable
 from kr.rules.terms import Terms
 
 _OF_BEST = 0.65
@@ -70,8 +70,8 @@ def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
     chosen = _choose(candidates, weights, count)
     if not chosen:
         return Summary(_cleaned(_nearest(candidates, ranked)), is_answer=False)
-    chosen = _with_lead(chosen, candidates, ranked, count)
     chosen = _with_context(chosen, candidates, count)
+    chosen = _with_lead(chosen, candidates, ranked, count)
     chosen += _followed(chosen, candidates, count - len(chosen))
     return Summary(_cleaned(_in_order(chosen)))
 
@@ -150,7 +150,9 @@ def _with_lead(
     for row in ranked[:_LEADS]:
         if row.score < _LEADING * best or any(candidate.unit is row.unit for candidate in found):
             continue
-        able = (c for c in candidates if c.unit is row.unit and c.told > 0 and understandable(c.sentence) > 0.5)
+        able = (
+            c for c in candidates if c.unit is row.unit and c.told > 0 and understandable(c.sentence) > 0.5
+        )
         opening = next(able, None)
         if opening and not any(_is_alike(opening.sentence.text, other.sentence.text) for other in found):
             found = [*found[: count - 1], opening]
@@ -160,22 +162,27 @@ def _with_lead(
 def _with_context(
     chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], count: int
 ) -> list[_Candidate]:
-    """Add what sentences lean on; and what follows the best one, where there are few."""
+    """Add what sentences lean on; where there are few, also what stands beside the best one."""
     found = list(chosen)
     for candidate in chosen:
         before = candidates[candidate.at - 1] if candidate.at else candidate
         if leans(candidate.sentence) and _is_beside(before, candidate) and before not in found:
             found.append(before)
-    if len(found) < _FEW and chosen[0].at + 1 < len(candidates):
-        after = candidates[chosen[0].at + 1]
-        if _is_beside(after, chosen[0]) and after not in found:
-            found.append(after)
+    best = chosen[0]
+    for at in (best.at + 1, best.at - 1):
+        if len(found) < _FEW and 0 <= at < len(candidates):
+            beside = candidates[at]
+            if _is_beside(beside, best) and beside not in found:
+                found.append(beside)
     return found[:count]
 
 
 def _is_beside(one: _Candidate, other: _Candidate) -> bool:
-    fits = SHORTEST <= len(one.sentence.text) <= LONGEST
-    return fits and one.unit is other.unit and one.sentence.place == other.sentence.place
+    return (
+        is_of_length(one.sentence.text)
+        and one.unit is other.unit
+        and one.sentence.place == other.sentence.place
+    )
 
 
 def _followed(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], room: int) -> list[_Candidate]:
@@ -224,7 +231,9 @@ def _cleaned(candidates: Sequence[_Candidate]) -> tuple[Quotation, ...]:
     for candidate in candidates:
         text = one_clean_line(candidate.sentence.text)
         if text:
-            found.setdefault((id(candidate.unit), text), Quotation(candidate.unit, text, candidate.sentence.text))
+            found.setdefault(
+                (id(candidate.unit), text), Quotation(candidate.unit, text, candidate.sentence.text)
+            )
     return tuple(found.values())
 
 

@@ -129,3 +129,7 @@ def test_a_fence_is_longer_than_any_inside() -> None:
 )
 def test_any_text_is_converted(source: str) -> None:
     assert isinstance(to_markdown(source), str)
+
+
+def test_a_role_in_the_type_of_a_parameter_leaves_no_message() -> None:
+    assert to_markdown(":param key: it\n:type key: str or :py:class:`x.Y`\n") == "- `key` (str or x.Y): it\n"
