@@ -97,7 +97,7 @@ def plain(text: str) -> str:
 def is_of_length(text: str) -> bool:
     """Tell whether a text is neither too short nor too long to be quoted as a sentence."""
     # In bytes, so that a Chinese sentence, which says as much in a third of the characters, is long enough.
-    return SHORTEST <= len(text.encode()) and len(text) <= LONGEST
+    return len(text.encode()) >= SHORTEST and len(text) <= LONGEST
 
 
 def understandable(sentence: Sentence) -> float:
