@@ -100,7 +100,7 @@ class LessonBook:
 
         Raises ``LessonsUnreadable``.
         """
-        found: Sequence[Lesson] = self._file.read().lessons
+        found: Sequence[Lesson] = self._file.read(None if phase is None else {phase}).lessons
         if phase is not None:
             found = of_phase(found, phase)
         if query.strip():
@@ -116,14 +116,13 @@ class LessonBook:
         refused, unread = 0, []
         for path in files:
             try:
-                content = LessonsFile(path).content() if path.exists() else None
+                text = LessonsFile(path).text() if path.exists() else None
             except (LessonsUnreadable, OSError) as error:
                 logger.warning("%s: %s", path, error)
-                content = None
-            if content is None:
+                text = None
+            if text is None:
                 unread.append(str(path))
                 continue
-            text = content.decode(errors="replace")
             parsed = parse_file(text)
             clean = [cleaned(lesson) for lesson in parsed.lessons]
             lessons += [lesson for lesson in clean if lesson is not None]

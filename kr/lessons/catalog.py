@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 MODE = "lessons-inject"
 _AT_ONCE = 2000
+_PORTION = 1024 * 1024
 _PICKED_UP = "lessons_picked_up"
 
 
@@ -116,11 +117,14 @@ class Catalog:
             return 0
         with self._store.read() as unit:
             seen = _seen(unit.meta.get(_PICKED_UP), content)
-        lessons = parse_file(content[seen:].decode(errors="replace")).lessons[:_AT_ONCE]
         whole = content.rfind(b"\n") + 1
+        end = _end_of_portion(content, seen, whole)
+        lessons = parse_file(content[seen:end].decode(errors="replace")).lessons
         if not lessons and seen == whole:
             return 0
-        end = whole if len(lessons) < _AT_ONCE else _end_of_line(content, seen, lessons[-1].position)
+        if len(lessons) > _AT_ONCE:
+            lessons = lessons[:_AT_ONCE]
+            end = _end_of_line(content, seen, lessons[-1].position)
         with self._store.write() as unit:
             unit.lessons.add([_row(lesson) for lesson in lessons])
             unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
@@ -154,6 +158,14 @@ def _seen(mark: str | None, content: bytes) -> int:
     end, _, digest = (mark or "0 ").partition(" ")
     size = int(end) if end.isdigit() else 0
     return size if 0 < size <= len(content) and _digest(content[:size]) == digest else 0
+
+
+def _end_of_portion(content: bytes, start: int, whole: int) -> int:
+    """Return the end of the last line that ends within a portion from ``start``, or of the first line."""
+    if whole - start <= _PORTION:
+        return whole
+    end = content.rfind(b"\n", start, start + _PORTION) + 1
+    return end or content.find(b"\n", start) + 1
 
 
 def _digest(content: bytes) -> str:

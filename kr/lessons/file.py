@@ -6,7 +6,7 @@ one write of whole lines, is flushed to disk and read back.
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,6 @@ from kr.rules.lessons.line import HEADER, Lesson, Parsed, format_line, parse_fil
 _LOCK_TIMEOUT = 60.0
 _ATTEMPTS = 2
 _BOM = b"\xef\xbb\xbf"
-_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class LessonsUnreadable(KrError):
@@ -66,19 +65,24 @@ class LessonsFile:
             raise LessonsUnreadable(exc.strerror or str(exc)) from exc
         return content if content.endswith(b"\n") else content + self._journal.missing(content)
 
-    def read(self) -> Parsed:
-        """Parse the file. Raises ``LessonsUnreadable``."""
-        content = self.content()
-        try:
-            return parse_file(content.decode("utf-8"))
-        except UnicodeDecodeError as exc:
-            raise LessonsUnreadable(f"not UTF-8 text (byte {exc.start})") from exc
+    def text(self) -> str:
+        """Return the file's text. Raises ``LessonsUnreadable``, also for what is not UTF-8 or holds a NUL."""
+        return _text(self.content())
 
-    def append(self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]]) -> Appended:
+    def read(self, tags: Container[str] | None = None) -> Parsed:
+        """Parse the file; with ``tags``, lessons without any of them are but counted. Raises ``LessonsUnreadable``."""
+        return parse_file(self.text(), tags)
+
+    def append(
+        self,
+        choose: Callable[[Sequence[Lesson]], Sequence[Lesson]],
+        tags: Container[str] | None = None,
+    ) -> Appended:
         """Append what ``choose`` makes of the lessons that the file holds; nobody else appends meanwhile.
 
         ``choose`` may be called twice: when a tool that knows no lock changed the file under our hands. Its
-        lessons must be clean (``line.cleaned``). Raises ``AppendFailed``.
+        lessons must be clean (``line.cleaned``). With ``tags`` it is given the lessons that have one of them.
+        Raises ``AppendFailed``, also where ``read`` would raise: what nobody could read is not added to.
         """
         # Only writers need the lock, and its module is not light.
         from kr.store.lock import exclusive
@@ -86,7 +90,7 @@ class LessonsFile:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with exclusive(self.lock_path, timeout=self._lock_timeout):
-                return self._append(choose)
+                return self._append(choose, tags)
         except StoreError as exc:
             raise AppendFailed(str(exc)) from exc
         except OSError as exc:
@@ -94,19 +98,24 @@ class LessonsFile:
         except LessonsUnreadable as exc:
             raise AppendFailed(str(exc)) from exc
 
-    def _append(self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]]) -> Appended:
+    def _append(
+        self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]], tags: Container[str] | None
+    ) -> Appended:
         self._finish()
         for _ in range(_ATTEMPTS):
             before = self.content()
-            present = _parsed(before).lessons
-            chosen = tuple(choose(present))
+            present = parse_file(_text(before), tags)
+            chosen = tuple(choose(present.lessons))
             if not chosen:
-                return Appended((), len(present))
-            self._write(len(before), _addition(before, [format_line(lesson) for lesson in chosen]))
+                return Appended((), present.total)
+            addition = _addition(before, [format_line(lesson) for lesson in chosen])
+            self._write(len(before), addition)
             after = self.content()
+            if after == before + addition:
+                return Appended(chosen, present.total + len(chosen))
             lines = {line.rstrip(b"\r") for line in after.split(b"\n")}
             if all(format_line(lesson).encode() in lines for lesson in chosen):
-                return Appended(chosen, len(_parsed(after).lessons))
+                return Appended(chosen, parse_file(_text(after)).total)
         raise AppendFailed("the appended lines were not found when the file was read again")
 
     def _write(self, size: int, addition: bytes) -> None:
@@ -194,24 +203,28 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(file)
 
 
-def _parsed(content: bytes) -> Parsed:
-    """Parse what a writer finds: bytes that are no UTF-8 are passed over, they stay as they are."""
-    if content.startswith(_OTHER_ENCODINGS) or b"\0" in content:
-        raise LessonsUnreadable("not UTF-8 text")
-    return parse_file(content.decode("utf-8", errors="replace"))
+def _text(content: bytes) -> str:
+    nul = content.find(b"\0")
+    if nul >= 0:
+        raise LessonsUnreadable(f"not UTF-8 text (a NUL at byte {nul})")
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        raise LessonsUnreadable(f"not UTF-8 text (byte {exc.start})") from exc
 
 
 def _addition(before: bytes, lines: Sequence[str]) -> bytes:
     """Return the bytes to append: the header in an empty file, and a new line after one that is not ended."""
-    ending = "\r\n" if before.endswith(b"\r\n") else "\n"
+    ending = _last_ending(before)
     text = "".join(line + ending for line in lines)
     if not before.removeprefix(_BOM).strip():
         text = HEADER + text
     is_torn = bool(before.removeprefix(_BOM)) and not before.endswith(b"\n")
-    return ((_last_ending(before) if is_torn else "") + text).encode()
+    return ((ending if is_torn else "") + text).encode()
 
 
 def _last_ending(before: bytes) -> str:
+    """Return how the last whole line of the file ends."""
     return "\r\n" if before[before.rfind(b"\n") - 1 :].startswith(b"\r\n") else "\n"
 
 

@@ -39,7 +39,7 @@ def inject(
     phase = request.lessons_inject.phase
     file = LessonsFile(lessons_file)
     try:
-        parsed = file.read()
+        parsed = file.read({phase})
     except LessonsUnreadable as error:
         answer = _failed(request, error)
         chosen: list[Lesson] = []
@@ -50,7 +50,7 @@ def inject(
         chosen = _choose(found, budget, query, framework)
         if not found:
             logger.info(NONE_FOUND.format(phase=phase))
-        answer = _answered(request, len(parsed.lessons), len(found), chosen)
+        answer = _answered(request, parsed.total, len(found), chosen)
     if store is not None:
         Catalog(store, file).note_injection(
             Injection(

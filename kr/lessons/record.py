@@ -85,7 +85,11 @@ def record(
     choice = _Choice(candidates)
     shown = _shown(lessons_file, project_root)
     try:
-        appended = file.append(choice.choose) if candidates else None
+        appended = (
+            file.append(choice.choose, {candidate.lesson.tags[0] for candidate in candidates})
+            if candidates
+            else None
+        )
         total = appended.total if appended else _count(file)
     except AppendFailed as error:
         logger.warning("%s: %s", lessons_file, error)
@@ -182,7 +186,7 @@ def _failed(request: RecordRequest, detected: int, shown: str, error: AppendFail
 
 def _count(file: LessonsFile) -> int:
     try:
-        return len(file.read().lessons)
+        return file.read(()).total
     except LessonsUnreadable as error:
         logger.warning("%s: %s", file.path, error)
         return 0

@@ -10,6 +10,7 @@ from kr.store.rows import LessonRow
 from kr.store.schema import lesson_injections, lessons
 
 _AT_ONCE = 400
+_ORIGIN = ("event_type", "story_key", "session_id", "recorded_at")
 
 
 class Lessons:
@@ -19,12 +20,21 @@ class Lessons:
         self._connection = connection
 
     def add(self, rows: Sequence[LessonRow]) -> int:
-        """Add the rows whose id is new, and return how many those are; what is known stays as it is."""
+        """Add the rows whose id is new, and return how many those are.
+
+        What is known stays as it is, but an origin that was not known is filled in: a line may be picked up by
+        one process before the one that recorded it tells where it came from.
+        """
         unique = {row.id: row for row in rows}
         known = self._known(list(unique))
         new = [{**asdict(row), "tags": _json(row.tags)} for row in unique.values() if row.id not in known]
         if new:
             self._connection.execute(sa.insert(lessons), new)
+        for row in unique.values():
+            if row.id in known and row.event_type is not None:
+                origin = {name: getattr(row, name) for name in _ORIGIN}
+                unknown = lessons.c.id == row.id, lessons.c.event_type.is_(None)
+                self._connection.execute(sa.update(lessons).where(*unknown).values(origin))
         return len(new)
 
     def injected(self, ids: Sequence[str], *, phase: str, story_key: str, session_id: str, at: str) -> None:

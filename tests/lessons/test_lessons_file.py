@@ -46,10 +46,9 @@ def test_nothing_chosen_writes_nothing(path: Path) -> None:
         (b"# Mine\n\n- [2026-01-01] [x] old\n", b"- [2026-02-07] [dev-execution] new\n"),
         (b"- [2026-01-01] [x] old", b"\n- [2026-02-07] [dev-execution] new\n"),
         (b"# Mine\r\n- [2026-01-01] [x] old\r\n", b"- [2026-02-07] [dev-execution] new\r\n"),
-        (b"# Mine\r\n- [2026-01-01] [x] old", b"\r\n- [2026-02-07] [dev-execution] new\n"),
+        (b"# Mine\r\n- [2026-01-01] [x] old", b"\r\n- [2026-02-07] [dev-execution] new\r\n"),
         (b"\xef\xbb\xbf- [2026-01-01] [x] old\n", b"- [2026-02-07] [dev-execution] new\n"),
         (b"\xef\xbb\xbf", HEADER.encode() + b"- [2026-02-07] [dev-execution] new\n"),
-        (b"caf\xe9\n", b"- [2026-02-07] [dev-execution] new\n"),
         (b"", HEADER.encode() + b"- [2026-02-07] [dev-execution] new\n"),
     ],
 )
@@ -89,10 +88,14 @@ def test_not_utf8_is_unreadable(path: Path, content: bytes) -> None:
         LessonsFile(path).read()
 
 
-def test_other_encodings_are_not_appended_to(path: Path) -> None:
+@pytest.mark.parametrize(
+    "before", ["- [2026-01-01] [x] y".encode("utf-16"), b"caf\xe9\n", b"- [2026-01-01] [x] \0\n"]
+)
+def test_what_nobody_can_read_is_not_added_to(path: Path, before: bytes) -> None:
     path.parent.mkdir(parents=True)
-    path.write_bytes("- [2026-01-01] [x] y".encode("utf-16"))
-    before = path.read_bytes()
+    path.write_bytes(before)
+    with pytest.raises(LessonsUnreadable, match="not UTF-8"):
+        LessonsFile(path).read()
     with pytest.raises(AppendFailed, match="not UTF-8"):
         append(path, "new")
     assert path.read_bytes() == before

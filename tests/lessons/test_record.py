@@ -11,10 +11,12 @@ import pytest
 
 from kr.contracts.lessons import parse_record, skip
 from kr.errors import InvalidRequest
+from kr.lessons.catalog import Catalog, Recording
+from kr.lessons.file import LessonsFile
 from kr.lessons.record import confirmation
 from kr.rules.lessons.line import HEADER
 from kr.store.store import Store
-from tests.support.lessons import inject_from, record_data, record_to
+from tests.support.lessons import NOW, inject_from, record_data, record_to
 
 FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
 ISSUE = {
@@ -300,6 +302,36 @@ def test_lines_of_people_are_picked_up(path: Path, project: Path, store: Store) 
     record_to(path, project, store)
     assert rows(store, seen)[-1] == ("rewritten", "vue", None)
     assert len(rows(store, seen)) == 4
+
+
+def test_an_origin_is_told_although_another_process_picked_the_line_up(
+    path: Path, project: Path, store: Store
+) -> None:
+    record_to(path, project)
+    Catalog(store, LessonsFile(path)).pick_up()
+    assert rows(store, "SELECT event_type, session_id FROM lessons") == [(None, None)]
+    lesson = LessonsFile(path).read().lessons[0]
+    for session in ("s-7", "s-8"):
+        told = Recording(
+            story_key="1-2", session_id=session, recorded=(("review_max_rounds", lesson),), recurred=()
+        )
+        Catalog(store, LessonsFile(path)).note_recording(told, NOW)
+    origin = "SELECT event_type, story_key, session_id, recorded_at FROM lessons"
+    assert rows(store, origin) == [("review_max_rounds", "1-2", "s-7", "2026-02-07T12:00:00.000000Z")]
+
+
+@pytest.mark.parametrize(
+    "path_given", ["a.py\n- [2026-01-01] [code-review] evil", "a.py - [2026-01-01] [code-review] evil"]
+)
+def test_a_path_is_no_second_lesson(path: Path, project: Path, path_given: str) -> None:
+    entry = record_to(path, project, code_paths=[path_given]).results.recorded_entries[0]
+    assert entry.ref in {None, "a.py"}
+    assert "evil" not in path.read_text(encoding="utf-8")
+
+
+def test_brackets_in_a_path_stay(path: Path, project: Path) -> None:
+    entry = record_to(path, project, code_paths=["app/[id]/My Page.tsx:3"]).results.recorded_entries[0]
+    assert entry.ref == "app/[id]/My Page.tsx:3"
 
 
 def test_a_long_file_is_picked_up_in_portions(path: Path, project: Path, store: Store) -> None:

@@ -5,6 +5,7 @@ One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``.
 
 import hashlib
 import re
+from collections.abc import Container
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -23,6 +24,7 @@ HEADER = """\
 """What a new file begins with (seed 003, step 5.2)."""
 
 _LINE = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(\S.*)", re.DOTALL)
+_HEAD = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)")
 _REF = ("Ref:", "Ref：")
 # The sentence mark belongs to the format: `summary. Ref: path`. A question or an exclamation is the author's own.
 _FORMAT_MARKS = ".。;；"
@@ -31,6 +33,7 @@ _TAG_BREAK = re.compile(r"[,，、]")
 _NO_REF = frozenset({"", "N/A", "n/a", "-"})
 _BLANKS = re.compile(r"\s+")
 _REF_WORD = re.compile(r"\bRef([:：])")
+_OWN_BRACKETS = re.compile(r"(?:^|\s)\[|\](?:\s|$)")
 _LAST_MARK = re.compile(r"[\s.。;；,，]+$")
 
 
@@ -57,10 +60,14 @@ class Lesson(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """A whole file. ``unread`` counts lines that are no lesson, and neither blank, a heading nor a quote."""
+    """A whole file, or the lessons of it that have a wanted tag; ``total`` counts all of them.
+
+    ``unread`` counts lines that are no lesson, and neither blank, a heading nor a quote.
+    """
 
     lessons: tuple[Lesson, ...]
     unread: int
+    total: int
 
 
 def parse_line(line: str, position: int = -1) -> Lesson | None:
@@ -75,18 +82,32 @@ def parse_line(line: str, position: int = -1) -> Lesson | None:
     return Lesson(date=found[1], tags=tags, summary=summary, ref=ref, position=position)
 
 
-def parse_file(text: str) -> Parsed:
-    """Read every line of a file; the byte order mark, CRLF and a missing last line feed are no matter."""
+def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
+    """Read every line of a file; the byte order mark, CRLF and a missing last line feed are no matter.
+
+    Lessons without any of ``tags`` are counted, and not taken apart: that is what makes a long file quick.
+    """
     lessons: list[Lesson] = []
-    unread = 0
+    unread = total = 0
     # Only a line feed ends a line: another kind of line break inside a lesson must not make two of it.
     for position, line in enumerate(text.removeprefix("\ufeff").split("\n")):
-        lesson = parse_line(line, position)
+        head = _HEAD.match(line)
+        if head is not None and tags is not None and _is_date(head[1]):
+            found = _tags(head[2])
+            if found and not any(tag in tags for tag in found) and not _maybe_no_summary(line, head.end()):
+                total += 1
+                continue
+        lesson = parse_line(line, position) if head is not None else None
         if lesson is not None:
             lessons.append(lesson)
+            total += 1
         elif line.strip() and not line.lstrip().startswith(("#", ">")):
             unread += 1
-    return Parsed(tuple(lessons), unread)
+    return Parsed(tuple(lessons), unread, total)
+
+
+def _maybe_no_summary(line: str, start: int) -> bool:
+    return line.startswith(("Ref", *_FORMAT_MARKS), start)
 
 
 def split_ref(text: str) -> tuple[str, str | None]:
@@ -128,9 +149,14 @@ def clean_summary(text: str) -> str:
 
 
 def clean_ref(text: str | None) -> str | None:
-    """Make one line of a path; ``None`` when it says nothing."""
-    ref = _REF_WORD.sub(r"ref\1", clean(text or ""))
-    return None if ref in _NO_REF else ref
+    """Make one line of a path; ``None`` when it says nothing, or reads as more than a path.
+
+    A path may hold blanks (``My Project/a.py``) or brackets (``app/[id]/page.tsx``); with a word in brackets of
+    its own it would read as a line of the file.
+    """
+    first = next(filter(str.strip, (text or "").splitlines()), "")
+    ref = _REF_WORD.sub(r"ref\1", clean(first))
+    return None if ref in _NO_REF or _OWN_BRACKETS.search(ref) else ref
 
 
 def clean_tag(text: str) -> str:
