@@ -1,13 +1,15 @@
 """``kr`` for shell scripts, each run a process of its own that does not pay for the imports.
 
 A server imports the program once and forks for each run; the ``kr`` on the path hands it its arguments,
-environment, working directory and standard streams. Run as a module, with the socket's path, it is the server.
+environment, working directory and standard streams. Run as a module, with the socket's path, it is the server,
+which ends with its standard input: it never outlives who started it.
 """
 
 import importlib
 import json
 import os
 import pkgutil
+import select
 import shlex
 import signal
 import socket
@@ -17,6 +19,8 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.support.stores import ROOT
 
 _LATE = ("alembic.command", "docutils.core", "rich.table", "sqlalchemy.dialects.sqlite")
 """What kr imports inside its functions, of the heavier kind."""
@@ -44,21 +48,15 @@ def program(folder: Path) -> Iterator[Path]:
         start = folder / "kr"
         start.write_text(f'#!/bin/sh\nexec {shlex.join([sys.executable, "-I", "-S", str(client)])} "$@"\n')
         start.chmod(0o755)
-        environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         command = [sys.executable, "-m", "tests.support.forked", path]
-        with subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=environ
-        ) as server:
-            try:
-                assert server.stdout is not None
-                assert server.stdout.readline() == b"ready\n"
-                yield start
-            finally:
-                server.terminate()
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT) as server:
+            assert server.stdout is not None
+            assert server.stdout.readline() == b"ready\n"
+            yield start
 
 
 def serve(path: str) -> None:
-    """Answer until killed. Each connection is one run."""
+    """Answer until standard input ends. Each connection is one run."""
     from kr import __path__ as packages
 
     for module in pkgutil.walk_packages(packages, "kr."):
@@ -72,7 +70,7 @@ def serve(path: str) -> None:
         listener.listen()
         sys.stdout.write("ready\n")
         sys.stdout.flush()
-        while True:
+        while listener in select.select([listener, sys.stdin], [], [])[0]:
             connection, _ = listener.accept()
             with connection:
                 if os.fork() == 0:
