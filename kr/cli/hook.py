@@ -1,13 +1,16 @@
 """``kr hook``: kr as a Claude Code hook. It fails open: whatever happens, the exit status is 0 (SPEC 8)."""
 
 import json
+import os
+import re
+import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import common_options, open_app
+from kr.cli.options import common, common_options, open_app
 from kr.rules.lessons.hooks import (
     AgentStop,
     Start,
@@ -22,9 +25,11 @@ from kr.values import PHASES
 
 if TYPE_CHECKING:
     from kr.app import App
+    from kr.contracts.lessons import RecordEnvelope
 
 _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
+_NO_STORY = "0-0"
 
 _EPILOG = """\b
 Example, in .claude/settings.json (SessionStart, SubagentStart, PostToolUseFailure, SubagentStop):
@@ -32,8 +37,23 @@ Example, in .claude/settings.json (SessionStart, SubagentStart, PostToolUseFailu
 """
 
 
+class _FailsOpen(click.Command):
+    """A command whose wrong command line is told, and stops nobody: status 2 would block the agent."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the command line; leave with status 0 when it is wrong."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as error:
+            click.echo(f"kr hook: {error.format_message()}", err=True)
+            ctx.exit(0)
+
+
 @click.command(
-    "hook", epilog=_EPILOG, context_settings={"ignore_unknown_options": True, "allow_extra_args": True}
+    "hook",
+    cls=_FailsOpen,
+    epilog=_EPILOG,
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
 @click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not tell it.")
 @click.option("--story-key", envvar="KR_STORY_KEY", default="0-0", help="The story that is worked on.")
@@ -43,48 +63,92 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
     """Answer a hook whose JSON comes on standard input.
 
     SessionStart and SubagentStart get the lessons of the agent's phase; PostToolUseFailure and SubagentStop
-    are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from KR_PHASE.
+    are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
+    KR_PHASE, else it is dev-execution. Whatever happens, the exit status is 0.
     """
     try:
-        task = read_hook(json.loads(sys.stdin.buffer.read(_INPUT_LIMIT)), phase if phase in PHASES else None)
-        if task is not None:
-            with open_app(ctx) as app:
-                told = _do(app, task, story_key)
-            if told is not None:
-                # ASCII, so that no locale stands between us and the reader.
-                click.echo(json.dumps(told))
+        task = read_hook(json.loads(_input()), _known_phase(phase))
+        told = None if task is None else _do(ctx, task, _known_story(story_key))
+        if told is not None:
+            # ASCII, so that no locale stands between us and the reader.
+            click.echo(json.dumps(told))
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
-        click.echo(f"kr hook: {error}", err=True)
+        _tell(str(error))
     return 0
 
 
-def _do(app: "App", task: Task, story_key: str) -> dict[str, Any] | None:
-    match task:
-        case Start():
-            return _lessons(app, task, story_key)
-        case ToolFailure():
-            _record_tool(app, task, story_key)
-        case AgentStop():
-            _record_agent(app, task, story_key)
+def _input() -> bytes:
+    data = b"" if sys.stdin is None else sys.stdin.buffer.read(_INPUT_LIMIT + 1)
+    if len(data) > _INPUT_LIMIT:
+        raise ValueError(f"the input is longer than {_INPUT_LIMIT // 1024**2} MiB; nothing is done")
+    return data
+
+
+def _known_phase(phase: str | None) -> str | None:
+    if not phase or phase in PHASES:
+        return phase or None
+    _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(PHASES)}")
     return None
 
 
+def _known_story(story_key: str) -> str:
+    if re.fullmatch(r"[0-9]+-[0-9]+", story_key, re.ASCII):
+        return story_key
+    if story_key:
+        _tell(f"story key {story_key!r} passed over: it must read like 3-1")
+    return _NO_STORY
+
+
+def _tell(problem: str) -> None:
+    click.echo(f"kr hook: {problem}", err=True)
+
+
+def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None:
+    """Do what is to do. The app is opened last: mostly there is nothing to do, and that must cost nothing."""
+    match task:
+        case Start():
+            if _has_lessons(ctx, task.phase):
+                with open_app(ctx) as app:
+                    return _lessons(app, task, story_key)
+        case ToolFailure():
+            from kr.rules.lessons.distill import is_worth_keeping
+
+            if is_worth_keeping(task.error):
+                with open_app(ctx) as app:
+                    _record_tool(app, task, story_key)
+        case AgentStop():
+            text = returned_document(task.message or last_words(_tail(Path(task.transcript or ""))))
+            if text is not None:
+                with open_app(ctx) as app:
+                    _record_agent(app, task, text, story_key)
+    return None
+
+
+def _has_lessons(ctx: click.Context, phase: str) -> bool:
+    """Tell whether the lessons file names the phase at all, without validating the configuration."""
+    from kr.settings.raw import read_raw
+
+    said = common(ctx)
+    raw = read_raw(config=said.config, knowledge_base=said.kb, environ=os.environ, cwd=Path.cwd())
+    file = raw.knowledge_base / "lessons" / "_lessons-learned.md"
+    try:
+        return phase.encode() in _read_regular(file, from_end=None)
+    except FileNotFoundError:
+        return False
+
+
 def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
-    if not app.lessons_file.exists():
-        return None
     identity = {"story_key": story_key, "session_id": task.session_id}
     envelope = app.inject_lessons({**identity, "lessons_inject": {"phase": task.phase}})
+    for problem in envelope.errors:
+        _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""
     return answer(task.event, block) if block else None
 
 
 def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
-    from kr.rules.lessons.distill import is_worth_keeping
-
-    if not is_worth_keeping(task.error):
-        return
     with app.lessons() as book:
-        book.record(
+        envelope = book.record(
             {
                 "session_id": task.session_id,
                 "story_key": story_key,
@@ -93,24 +157,38 @@ def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
                 "agent_return": {"status": "failure", "errors": [task.error]},
             }
         )
+    _tell_failures(envelope)
 
 
-def _record_agent(app: "App", task: AgentStop, story_key: str) -> None:
+def _record_agent(app: "App", task: AgentStop, text: str, story_key: str) -> None:
     from kr.documents import read_document
 
-    message = task.message or last_words(_tail(Path(task.transcript or "")))
-    text = returned_document(message)
-    if text is None:
-        return
     data: Any = read_document(text.encode()).data
     data = data.get("return", data)
     if isinstance(data, dict) and data.get("status"):
         with app.lessons() as book:
-            book.record_shown(task.phase, data, session_id=task.session_id, story_key=story_key)
+            _tell_failures(
+                book.record_shown(task.phase, data, session_id=task.session_id, story_key=story_key)
+            )
+
+
+def _tell_failures(envelope: "RecordEnvelope | None") -> None:
+    for problem in envelope.errors if envelope is not None else ():
+        _tell(problem.message)
 
 
 def _tail(path: Path) -> str:
-    with path.open("rb") as stream:
-        size = stream.seek(0, 2)
-        stream.seek(max(size - _TRANSCRIPT_TAIL, 0))
-        return stream.read(_TRANSCRIPT_TAIL).decode(errors="replace")
+    return _read_regular(path, from_end=_TRANSCRIPT_TAIL).decode(errors="replace")
+
+
+def _read_regular(path: Path, *, from_end: int | None) -> bytes:
+    """Read a file, or the last bytes of it. A pipe or a device would keep the agent waiting: it is refused."""
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    with os.fdopen(file, "rb") as stream:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{path} is no regular file")
+        if from_end is None:
+            return stream.read()
+        stream.seek(max(status.st_size - from_end, 0))
+        return stream.read(from_end)

@@ -1,6 +1,7 @@
 """``kr hook`` as Claude Code runs it: JSON in, JSON out, exit status 0 whatever happens."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -66,8 +67,41 @@ def test_nothing_is_said_where_nothing_is_known(project: Project) -> None:
     assert hook(project, "SubagentStart", agent_type="code-reviewer").stdout == b""
     write(project)
     assert hook(project, "SubagentStart", agent_type="e2e").stdout == b""
-    assert hook(project, "SessionStart").stdout == b""
-    assert hook(project, "SessionStart", phase="no-such-phase").stdout == b""
+
+
+def test_a_session_without_a_phase_develops(project: Project) -> None:
+    write(project)
+    for more in ({}, {"agent_type": "general-purpose"}, {"phase": "no-such-phase"}):
+        done = hook(project, "SessionStart", **more)
+        assert "dev-execution phase warnings" in done.stdout.decode()
+        assert (b"no-such-phase" in done.stderr) == ("phase" in more)
+    error = "Exit code 1\nModuleNotFoundError: No module named 'orjson'"
+    hook(project, "PostToolUseFailure", error=error, tool_name="Bash", session_id="a\ud800")
+    assert "[dev-execution] Install orjson" in lessons(project)[-1]
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--phase",), ("--format", "xml"), ("--story-key",), ("--story-key", "x")]
+)
+def test_a_wrong_command_line_blocks_nobody(project: Project, arguments: tuple[str, ...]) -> None:
+    write(project)
+    done = project.run("hook", *arguments, stdin='{"hook_event_name": "SessionStart", "session_id": "s"}')
+    assert done.returncode == 0
+    assert b"kr hook: " in done.stderr
+
+
+def test_what_goes_wrong_is_said(project: Project) -> None:
+    write(project)
+    path = project.root / LESSONS
+    path.write_bytes(path.read_bytes() + b"caf\xe9\n")
+    done = hook(project, "SubagentStart", agent_type="code-reviewer")
+    assert (done.stdout, b"not UTF-8" in done.stderr) == (b"", True)
+    pipe = project.root / "pipe"
+    os.mkfifo(pipe)
+    done = hook(project, "SubagentStop", agent_type="dev", agent_transcript_path=str(pipe))
+    assert b"no regular file" in done.stderr
+    long = project.run("hook", stdin=b'{"hook_event_name": "' + b"x" * 8 * 1024**2 + b'"}')
+    assert (long.returncode, b"8 MiB" in long.stderr) == (0, True)
 
 
 def test_a_tools_failure_is_recorded_when_it_teaches(project: Project) -> None:
@@ -131,13 +165,23 @@ def test_a_wrong_configuration_stops_no_agent(project: Project) -> None:
 _HEAVY = {"sqlalchemy", "pydantic", "yaml", "mcp", "httpx", "alembic", "rapidfuzz", "kr.app"}
 
 
-def test_with_nothing_to_do_nothing_heavy_is_imported(project: Project) -> None:
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"hook_event_name": "PostToolUseFailure", "error": "e", "is_interrupt": True},
+        {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1"},
+        {"hook_event_name": "PostToolUseFailure", "error": "Exit code 1\nnothing found there"},
+        {"hook_event_name": "SubagentStart", "agent_type": "dev"},
+        {"hook_event_name": "SubagentStop", "agent_type": "dev", "last_assistant_message": "Done."},
+    ],
+)
+def test_with_nothing_to_do_nothing_heavy_is_imported(project: Project, event: dict[str, Any]) -> None:
+    (project.root / "kr.yaml").unlink()
+    project.env = {}
     code = "import sys; from kr.cli.main import main; main(['hook']); print(*sorted(sys.modules))"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        input=json.dumps(
-            {"hook_event_name": "PostToolUseFailure", "error": "e", "is_interrupt": True}
-        ).encode(),
+        input=json.dumps(event).encode(),
         capture_output=True,
         cwd=project.root,
         env=project.environ(KR_PHASE="code-review"),

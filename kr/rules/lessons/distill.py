@@ -53,8 +53,9 @@ def is_worth_keeping(complaint: str) -> bool:
     """Tell whether an error that nobody reported by hand says what to do, by itself or by a rule."""
     wrong = essence(complaint)
     what = plain(wrong.complaint)
-    told = _told(wrong.remedy) or _worked_out(what)
-    return has_name(told) if told else False
+    if _told(wrong.remedy) or advice(what) or advice(what, broad=True):
+        return True
+    return has_name(_worked_out(what))
 
 
 def _remedy(text: str) -> str:

@@ -12,14 +12,72 @@ from typing import Any
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
 
+DEFAULT_PHASE = "dev-execution"
+"""The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
+
 _PHASE_WORDS = (
-    ("e2e-inspection", ("e2e", "browser", "playwright", "cypress", "inspect")),
-    ("code-review", ("review", "audit", "critic")),
-    ("story-creation", ("story", "stories", "scrum", "planner")),
-    ("dev-execution", ("dev", "coder", "coding", "implement", "engineer", "programmer", "fix", "refactor")),
+    (
+        "e2e-inspection",
+        frozenset(
+            ["e2e", "browser", "playwright", "cypress", "inspect", "inspector", "inspection", "inspecting"]
+        ),
+    ),
+    (
+        "code-review",
+        frozenset(
+            [
+                "review",
+                "reviews",
+                "reviewer",
+                "reviewers",
+                "reviewing",
+                "audit",
+                "auditor",
+                "auditing",
+                "critic",
+                "critique",
+            ]
+        ),
+    ),
+    ("story-creation", frozenset(["story", "stories", "scrum", "plan", "planner", "planning"])),
+    (
+        "dev-execution",
+        frozenset(
+            [
+                "dev",
+                "devs",
+                "develop",
+                "developer",
+                "developers",
+                "development",
+                "developing",
+                "coder",
+                "coders",
+                "coding",
+                "implement",
+                "implementer",
+                "implementor",
+                "implementation",
+                "implementing",
+                "engineer",
+                "engineers",
+                "engineering",
+                "programmer",
+                "programming",
+                "fix",
+                "fixer",
+                "fixing",
+                "refactor",
+                "refactorer",
+                "refactoring",
+            ]
+        ),
+    ),
 )
 _STARTS = frozenset({"SessionStart", "SubagentStart"})
-_WORDS = re.compile(r"[a-z0-9]+")
+_WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
+_EXIT = re.compile(r"(?i)\b(?:exit(?:ed with)?(?: code| status)?|status|code):? ?-?[0-9]+")
+_LOOKED_AT = 4000
 _OWN_SLIPS = frozenset(
     {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
 )
@@ -57,21 +115,22 @@ class AgentStop:
 Task = Start | ToolFailure | AgentStop
 
 
-def read_hook(data: object, default_phase: str | None) -> Task | None:
-    """Tell what to do about a hook's input; ``None`` when there is nothing to do."""
+def read_hook(data: object, default_phase: str | None = None) -> Task | None:
+    """Tell what to do about a hook's input; ``None`` when there is nothing to do.
+
+    An agent's type goes before ``default_phase``, and that before ``DEFAULT_PHASE``.
+    """
     if not isinstance(data, Mapping):
         return None
-    phase = phase_of(_text(data, "agent_type")) or default_phase
+    phase = phase_of(_text(data, "agent_type")) or default_phase or DEFAULT_PHASE
     session = _text(data, "session_id") or "hook"
     event = _text(data, "hook_event_name")
-    if phase is None:
-        return None
     if event in _STARTS:
         return Start(event=event, phase=phase, session_id=session)
     if event == "PostToolUseFailure":
         error = _text(data, "error")
         is_ours = (
-            bool(error.strip())
+            len(_WORDS.findall(_EXIT.sub("", error[:_LOOKED_AT]).lower())) > 1
             and data.get("is_interrupt") is not True
             and _text(data, "tool_name") not in _OWN_SLIPS
         )
@@ -90,7 +149,7 @@ def read_hook(data: object, default_phase: str | None) -> Task | None:
 def phase_of(agent_type: str) -> str | None:
     """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
     words = _WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
-    found = [phase for phase, starts in _PHASE_WORDS if any(word.startswith(starts) for word in words)]
+    found = [phase for phase, known in _PHASE_WORDS if not known.isdisjoint(words)]
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
@@ -141,4 +200,5 @@ def last_words(transcript: str) -> str:
 
 def _text(data: Mapping[str, Any], key: str) -> str:
     value = data.get(key)
-    return value if isinstance(value, str) else ""
+    # A lone surrogate is no text that a database or a stream could take.
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

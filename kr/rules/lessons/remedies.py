@@ -6,6 +6,7 @@ or not.
 
 import re
 from functools import cache
+from typing import NamedTuple
 
 _N = r"['\"`‘“<]?([\w$@.:/#*+^~%\[\]()-]*[\w$)\]*])['\"`’”>]?"
 
@@ -183,10 +184,43 @@ _BROAD_ROWS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 
+class _Rule(NamedTuple):
+    """A row; ``needle`` is a text without which its pattern can't match, so that few patterns are ever compiled."""
+
+    needle: str
+    pattern: str
+    advice: str
+
+
+_GROUP = re.compile(r"\((?:[^()\\]|\\.)*\)[?*+]?|\[(?:[^\]\\]|\\.)*\][?*+]?")
+_ESCAPE = re.compile(r"\\[A-Za-z0-9]|\\(.)")
+_OPTIONAL = re.compile(r".[?*]\??|.\{[^}]*\}|[.^$+]")
+
+
+def _needle(pattern: str) -> str:
+    """Return the longest text that stands in the pattern whatever else matches; empty where there is none."""
+    bare = re.sub(
+        r"\bN\b",
+        "\0",
+        pattern.replace("\\(", "\1").replace("\\)", "\2").replace("\\[", "\0").replace("\\]", "\0"),
+    )
+    while (shorter := _GROUP.sub("\0", bare)) != bare:
+        bare = shorter
+    if "|" in bare:
+        return ""
+    plain = _OPTIONAL.sub("\0", _ESCAPE.sub("\0", bare)).replace("\1", "(").replace("\2", ")")
+    return max(plain.split("\0"), key=len)
+
+
 @cache
-def _rules(*, broad: bool) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _rules(*, broad: bool) -> tuple[_Rule, ...]:
     rows = _BROAD_ROWS if broad else _ROWS
-    return tuple((re.compile(re.sub(r"\bN\b", lambda _: _N, pattern)), advice) for pattern, advice in rows)
+    return tuple(_Rule(_needle(pattern), pattern, told) for pattern, told in rows)
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\bN\b", lambda _: _N, pattern))
 
 
 def advice(complaint: str, *, broad: bool = False) -> str | None:
@@ -194,8 +228,9 @@ def advice(complaint: str, *, broad: bool = False) -> str | None:
 
     ``broad`` rules know but the general shape of a complaint: for one that does not say itself what to do.
     """
-    for pattern, told in _rules(broad=broad):
-        found = pattern.fullmatch(complaint.strip())
+    text = complaint.strip()
+    for rule in _rules(broad=broad):
+        found = _compiled(rule.pattern).fullmatch(text) if rule.needle in text else None
         if found is not None:
-            return " ".join(found.expand(told).split()).rstrip(": ")
+            return " ".join(found.expand(rule.advice).split()).rstrip(": ")
     return None

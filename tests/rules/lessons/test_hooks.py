@@ -28,6 +28,10 @@ from kr.rules.lessons.hooks import (
         ("bso-story-creator", "story-creation"),
         ("bso-e2e-inspection", "e2e-inspection"),
         ("e2e-dev", "e2e-inspection"),
+        ("story-planner", "story-creation"),
+        ("fixture-writer", None),
+        ("device-tester", None),
+        ("inspecteur", None),
         ("general-purpose", None),
         ("Explore", None),
         ("", None),
@@ -46,8 +50,8 @@ def test_what_is_to_do() -> None:
     assert read("SubagentStart", agent_type="dev") == Start(
         event="SubagentStart", phase="dev-execution", session_id="s"
     )
-    assert read("PostToolUseFailure", error="e", tool_name="Bash") == ToolFailure(
-        phase="code-review", session_id="s", error="e"
+    assert read("PostToolUseFailure", error="no module orjson", tool_name="Bash") == ToolFailure(
+        phase="code-review", session_id="s", error="no module orjson"
     )
     assert read("SubagentStop", last_assistant_message="m") == AgentStop(
         phase="code-review", session_id="s", message="m", transcript=None
@@ -57,11 +61,10 @@ def test_what_is_to_do() -> None:
 @pytest.mark.parametrize(
     "nothing",
     [
-        read("SessionStart", None),
         read("PreToolUse"),
         read("PostToolUseFailure", error=" "),
-        read("PostToolUseFailure", error="e", is_interrupt=True),
-        read("PostToolUseFailure", error="e", tool_name="Read"),
+        read("PostToolUseFailure", error="no module", is_interrupt=True),
+        read("PostToolUseFailure", error="no module", tool_name="Read"),
         read("SubagentStop"),
         read("SubagentStop", last_assistant_message="m", stop_hook_active=True),
         read_hook([], "code-review"),
@@ -80,6 +83,24 @@ def test_nothing_to_do(nothing: object) -> None:
 )
 def test_any_input_is_read(data: dict[str, Any]) -> None:
     read_hook(data, "code-review")
+
+
+@pytest.mark.parametrize("agent", ["", "general-purpose", "Explore", "fixture-writer"])
+def test_who_says_nothing_of_a_phase_develops(agent: str) -> None:
+    started = read("SessionStart", None, agent_type=agent)
+    assert started == Start(event="SessionStart", phase="dev-execution", session_id="s")
+
+
+@pytest.mark.parametrize(
+    "error", ["Exit code 1", "Exit code 127\n", "exited with code 2", "exit status 1\n\n"]
+)
+def test_a_bare_status_is_nothing_to_do(error: str) -> None:
+    assert read("PostToolUseFailure", error=error) is None
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    task = read_hook({"hook_event_name": "SessionStart", "session_id": "a\ud800b"}, None)
+    assert task == Start(event="SessionStart", phase="dev-execution", session_id="a?b")
 
 
 def test_the_answer_is_whole_lines_within_the_limit() -> None:
