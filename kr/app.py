@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
-from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
+from kr.contracts.requests import MODES, LessonsInjectRequest, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import ConfigError, InvalidRequest, KrError, StoreError
 from kr.settings import Settings, load_settings
@@ -208,8 +208,8 @@ class App:
         return self._handle(data, include_report=False, query=query, framework=framework)
 
     @contextmanager
-    def lessons(self) -> "Iterator[LessonBook]":
-        """Open the project's lessons. They wait only a moment for a busy database: the file is the authority."""
+    def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[LessonBook]":
+        """Open the project's lessons. They wait ``patience`` seconds for a busy database: the file is the authority."""
         from kr.lessons.book import LessonBook
         from kr.rules.lessons.events import Limits
 
@@ -219,7 +219,7 @@ class App:
             max_story_review_rounds=defaults.max_story_review_rounds,
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
         )
-        with self._brief_store() as store:
+        with self._brief_store(patience) as store:
             yield LessonBook(
                 self.lessons_file,
                 project_root=self.settings.project_root,
@@ -234,8 +234,8 @@ class App:
         return self.settings.knowledge_base / "lessons" / "_lessons-learned.md"
 
     @contextmanager
-    def _brief_store(self) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=_LESSONS_PATIENCE)
+    def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
+        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
         try:
             yield store
         finally:
@@ -309,8 +309,8 @@ class App:
         from kr.transfer.export import export_yaml
 
         self.import_on_first_use()
-        folder = self.settings.knowledge_base if output is None else self._cwd / output
-        return export_yaml(self.store, folder).plain()
+        folder = None if output is None else self._cwd / output
+        return export_yaml(self.store, self.settings.knowledge_base, folder).plain()
 
     def import_yaml(self, sources: Sequence[Path], *, progress: "ImportProgress | None" = None) -> "Imported":
         """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
@@ -367,7 +367,7 @@ class App:
         row = RequestRow(
             id=uuid.uuid4().hex,
             at=to_text(self._clock()),
-            mode=_text(envelope.mode),
+            mode=_text(envelope.mode) if envelope.mode in MODES else None,
             status="failure",
             story_key=_text(envelope.story_key),
             session_id=_text(envelope.session_id),

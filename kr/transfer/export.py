@@ -4,7 +4,8 @@ import hashlib
 import logging
 import os
 import uuid
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ ARCHIVE = "_archived-index.yaml"
 
 _LOCK = ".export.lock"
 _WAIT_SECONDS = 60.0
-_KEPT_HASHES = 2
+_KEPT_HASHES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,37 +42,56 @@ class Exported:
         }
 
 
-def export_yaml(store: Store, folder: Path) -> Exported:
-    """Write both files into ``folder``, which is made if absent.
+def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> Exported:
+    """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
     the one that stays. A file that kr did not write is kept as a copy beside it first. Raises
     ``ExportFailed`` naming the file, or a ``StoreError``.
     """
+    folder = knowledge_base if folder is None else folder
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportFailed(f"{folder}: {error.strerror}") from error
-    with exclusive(folder / _LOCK, timeout=_WAIT_SECONDS):
+    is_own = folder.resolve() == knowledge_base.resolve()
+    with _queue(knowledge_base, is_own=is_own):
         with store.read() as unit:
             entries, archived = unit.entries.all(), unit.archive.all()
-        index = _put(store, folder / INDEX, render_index(entries))
+        # The knowledge base may be moved or copied with its database: its own files are known by their names.
+        key = "exported:" if is_own else f"exported:{folder.resolve()}{os.sep}"
+        index = _put(store, folder / INDEX, render_index(entries), key + INDEX)
         rows = ((row.entry, row.archived_at, row.reason) for row in archived)
-        archive = _put(store, folder / ARCHIVE, render_archive(rows))
+        archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE)
     return Exported(len(entries), len(archived), (index, archive))
 
 
-def _put(store: Store, path: Path, text: str) -> Path:
+@contextmanager
+def _queue(knowledge_base: Path, *, is_own: bool) -> Iterator[None]:
+    """Hold the lock of all exports of a knowledge base: in it, so that no lock stays in anybody's folder."""
+    with ExitStack() as held:
+        try:
+            knowledge_base.mkdir(parents=True, exist_ok=True)
+            held.enter_context(exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS))
+        except (OSError, StoreUnwritable) as error:
+            # One that can only be read is exported elsewhere all the same, without a queue.
+            if is_own:
+                raise
+            log.debug("%s", error)
+        yield
+
+
+def _put(store: Store, path: Path, text: str, key: str) -> Path:
     content = text.encode()
     try:
         present = path.read_bytes() if path.is_file() else None
         if present == content:
             return path
-        ours = _known(store, path)
+        ours = _known(store, key)
         if present is not None and _digest(present) not in ours:
             _keep_copy(path, present)
         # Known as ours before it is there: a crash in between must not make it a stranger's.
-        _remember(store, path, [_digest(content), *ours])
+        _remember(store, key, [_digest(content), *ours])
         _replace(path, content)
     except OSError as error:
         raise ExportFailed(f"{path}: {error.strerror}") from error
@@ -82,19 +102,15 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _key(path: Path) -> str:
-    return f"exported:{path.resolve()}"
-
-
-def _known(store: Store, path: Path) -> list[str]:
+def _known(store: Store, key: str) -> list[str]:
     with store.read() as unit:
-        return (unit.meta.get(_key(path)) or "").split()
+        return (unit.meta.get(key) or "").split()
 
 
-def _remember(store: Store, path: Path, hashes: list[str]) -> None:
+def _remember(store: Store, key: str, hashes: list[str]) -> None:
     try:
         with store.write() as unit:
-            unit.meta.put(_key(path), " ".join(hashes[:_KEPT_HASHES]))
+            unit.meta.put(key, " ".join(hashes[:_KEPT_HASHES]))
     except StoreUnwritable as error:
         # A database that can only be read is exported all the same; next time this file gets a copy.
         log.debug("%s", error)

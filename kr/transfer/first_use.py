@@ -1,4 +1,4 @@
-"""An ``index.yaml`` that stands beside an empty database is imported by itself, once (SPEC 6.2)."""
+"""Index files that stand beside an empty database are imported by themselves, once (SPEC 6.2)."""
 
 import logging
 from datetime import datetime
@@ -7,7 +7,7 @@ from pathlib import Path
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.store.times import to_text
-from kr.transfer.export import INDEX
+from kr.transfer.export import ARCHIVE, INDEX
 
 log = logging.getLogger(__name__)
 
@@ -18,12 +18,13 @@ _SHOWN = 20
 
 
 def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) -> bool:
-    """Import the index that is there already, and tell whether that was done now.
+    """Import the index and the archive, or the one that is there, and tell whether that was done now.
 
     Parallel first users queue at a lock, and one of them imports. A broken index is a warning (seed 000, error
     row 4), and is tried again until there are entries. Raises a ``StoreError``.
     """
-    if not (knowledge_base / INDEX).is_file() or not _is_first_use(store):
+    there = any((knowledge_base / name).is_file() for name in (INDEX, ARCHIVE))
+    if not there or not _is_first_use(store):
         return False
     from kr.transfer.import_yaml import import_yaml
 
@@ -35,12 +36,15 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
         for line in told[:_SHOWN]:
             log.warning("%s", line)
         if len(told) > _SHOWN:
-            log.warning("%s: %d more warnings", knowledge_base / INDEX, len(told) - _SHOWN)
+            log.warning("%s: %d more warnings", knowledge_base, len(told) - _SHOWN)
         if result.unreadable and not result.has_changed:
             return False
         with store.write() as unit:
             unit.meta.put(_DONE, to_text(now))
-        log.info("%s: imported %d entries", knowledge_base / INDEX, result.counts["imported"])
+        counts = result.counts
+        log.info(
+            "%s: imported %d entries, %d archived", knowledge_base, counts["imported"], counts["archived"]
+        )
     return True
 
 

@@ -13,8 +13,11 @@ from kr.values import Entry
 
 HEADER = "# Written by kr from its database: edit with `kr entries`, take in with `kr import-yaml`.\n"
 
+_EMOJI = "[\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
 _NOT_PRINTABLE = re.compile(
-    "[\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
+    "[\x7f-\x9f\xad\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
+    # The joiner makes one sign of two emoji, and is seen there; anywhere else it hides.
+    f"|(?<!{_EMOJI})\u200d|\u200d(?!{_EMOJI})"
 )
 
 

@@ -19,6 +19,7 @@ LIMIT = 64 * 1024 * 1024
 _DEPTH = 8
 _ENTRIES = "entries"
 
+_OPENED = re.compile(r"quoted scalar|flow (?:sequence|mapping)")
 _PLACE = re.compile(r"^line \d+, column \d+: ")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LIST_BELOW = re.compile(rf"^{_ENTRIES}[ \t]*:[ \t]*(?:#.*)?$", re.MULTILINE)
@@ -84,9 +85,11 @@ def _parse(text: str) -> "Iterator[yaml.Event]":
     try:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        # What ends too early is broken one line below the last, by the parser's count.
-        line = min(mark.line, text.count("\n")) + 1 if mark else 1
+        # A quote or a bracket that is never closed is noticed far below: the line where it opened is the one to mend.
+        is_opened = error.context_mark is not None and _OPENED.search(error.context or "")
+        mark = error.context_mark if is_opened else error.problem_mark or error.context_mark
+        # What ends too early is broken below the last line, by the parser's count.
+        line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1
         raise _Broken(line, error.problem or error.context or "broken YAML") from error
     # The Python parser lets the errors of chr() through.
     except (yaml.YAMLError, ValueError, OverflowError) as error:

@@ -1,5 +1,6 @@
 """Exporting: what readers of both YAML versions find, whose file is whose, and who wins."""
 
+import shutil
 import threading
 from io import StringIO
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 import yaml
 from ruamel.yaml import YAML
 
-from kr.errors import ExportFailed
+from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.store import Store
 from kr.transfer.export import export_yaml
 from tests.support.program import Project, request
@@ -89,6 +90,59 @@ def test_each_stranger_gets_a_copy_and_our_own_file_none(project: Project) -> No
             app.export_yaml()
             app.export_yaml()
     assert sorted(file.read_text() for file in project.base.glob("*.bak*")) == ["# one\n", "# two\n"]
+
+
+def test_a_knowledge_base_that_was_moved_or_copied_knows_its_own_files(
+    project: Project, tmp_path: Path
+) -> None:
+    project.research()
+    project.root.rename(tmp_path / "moved")
+    moved = Project(tmp_path / "moved")
+    moved.research(request(framework="click"))
+    shutil.copytree(moved.base, tmp_path / "copy" / "_bmad-output" / "knowledge-base")
+    copy = Project(tmp_path / "copy")
+    copy.research(request(framework="react"))
+    assert len(yaml.safe_load((copy.base / "index.yaml").read_text())) == 3
+    assert not list(moved.base.glob("*.bak*"))
+    assert not list(copy.base.glob("*.bak*"))
+
+
+def test_an_earlier_export_of_ours_that_came_back_is_no_stranger(project: Project) -> None:
+    project.research()
+    before = (project.base / "index.yaml").read_bytes()
+    for framework in ("click", "react", "next"):
+        project.research(request(framework=framework))
+    (project.base / "index.yaml").write_bytes(before)
+    project.research(request(framework="vite"))
+    assert not list(project.base.glob("*.bak*"))
+
+
+def test_a_stranger_under_our_header_is_kept(project: Project) -> None:
+    project.research()
+    index = project.base / "index.yaml"
+    edited = index.read_text().replace("vue", "Vue")
+    index.write_text(edited)
+    project.research(request(framework="click"))
+    assert (project.base / "index.yaml.bak").read_text() == edited
+
+
+def test_nothing_but_the_two_files_stays_in_another_folder(project: Project, tmp_path: Path) -> None:
+    with project.app() as app:
+        app.export_yaml(tmp_path / "out")
+    found = sorted(file.name for file in (tmp_path / "out").iterdir())
+    assert found == ["_archived-index.yaml", "index.yaml"]
+
+
+def test_a_knowledge_base_that_can_only_be_read_is_exported_elsewhere(
+    project: Project, tmp_path: Path
+) -> None:
+    project.research()
+    (project.base / ".export.lock").unlink()
+    (project.base / ".export.lock").symlink_to("nowhere")  # what even root can't open as a lock
+    with project.app() as app:
+        assert app.export_yaml(tmp_path / "out")["entries"] == 1
+        with pytest.raises(StoreUnwritable):
+            app.export_yaml()
 
 
 def test_a_folder_that_cannot_be_made(project: Project) -> None:

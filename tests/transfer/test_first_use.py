@@ -132,3 +132,12 @@ def test_parallel_first_users_import_once(project: Project) -> None:
         thread.join(60)
     assert sorted(imported) == [False] * 7 + [True]
     assert {answer["status"] for answer in answers} == {"cache-hit"}
+
+
+def test_an_archive_alone_is_taken_in_before_an_export_writes_over_it(project: Project) -> None:
+    (project.base / "index.yaml").rename(project.base / "_archived-index.yaml")
+    with project.app() as app:
+        app.export_yaml()
+        assert [row["id"] for row in app.catalog.archive()] == ["vue-options"]
+    (item,) = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
+    assert item["id"] == "vue-options"

@@ -157,6 +157,17 @@ def test_what_is_no_index_at_all(data: bytes, said: str) -> None:
         read(data)
 
 
+@pytest.mark.parametrize("left_open", ['"unterminated', "'unterminated", "[a, b", "{a: b"])
+@pytest.mark.parametrize("head", ["", "entries:\n"])
+def test_what_is_left_open_is_told_where_it_opened(left_open: str, head: str) -> None:
+    text = f"{head}- id: a\n  topic: a\n  path: a.md\n- id: b\n  topic: {left_open}\n  path: b.md\n- id: c\n"
+    assert lines(text) == ["a", 5 + head.count("\n"), "c"]
+
+
+def test_what_ends_too_early_is_told_at_its_own_last_line() -> None:
+    assert lines("- id: a\n- id: b\n  ? x\n  - *\n\n\n- id: c\n") == ["a", 4, "c"]
+
+
 def test_too_large() -> None:
     with pytest.raises(IndexUnreadable, match="larger than 64 MiB"):
         read(b" " * (LIMIT + 1))
