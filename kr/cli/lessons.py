@@ -1,9 +1,12 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
+import io
+import sys
 import uuid
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,7 +14,13 @@ from kr.cli.options import common, common_options, open_app, request_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
 from kr.errors import KrError
+from kr.values import PHASES
 
+if TYPE_CHECKING:
+    from kr.contracts.lessons import RecordEnvelope
+
+_RECORD_PATIENCE = 15.0
+"""Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 _EPILOG = """\b
@@ -74,17 +83,21 @@ def inject(
 
 
 @command.command("record")
-@request_option
+@click.option(
+    "--request",
+    "source",
+    metavar="FILE|-",
+    help="Read a request (YAML or JSON) from a file, or from standard input.",
+)
 @common_options
 @click.pass_context
-def record(ctx: click.Context, /, document: IO[bytes] | None) -> int:
+def record(ctx: click.Context, /, source: str | None) -> int:
     """Record what an agent's return teaches. The exit status is 0 whatever the answer: nobody is stopped by it."""
     from kr.lessons.record import confirmation
 
-    if document is None:
+    if source is None:
         raise click.UsageError("Say --request FILE, or --request - for standard input.")
-    with open_app(ctx) as app, app.lessons() as book:
-        envelope = book.record_document(document.read(LIMIT + 1))
+    envelope = _recorded(ctx, source)
     told = confirmation(envelope)
     if told is not None:
         click.echo(told, err=True)
@@ -92,12 +105,35 @@ def record(ctx: click.Context, /, document: IO[bytes] | None) -> int:
     return 0
 
 
+def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
+    """Record, or say in an envelope why not: an unreadable request, a wrong configuration."""
+    from kr.contracts.lessons import skip
+
+    try:
+        with _opened(source) as stream:
+            data = stream.read(LIMIT + 1)
+        with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
+            return book.record_document(data)
+    except (KrError, OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        problem = f"{source}: {reason}" if reason else str(error)
+        click.echo(f"WARNING: nothing is recorded: {problem}", err=True)
+        return skip({}, f"Recording skipped: {problem}")
+
+
+def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
+    """Open a request; a closed standard input is an empty one."""
+    if source == "-":
+        return nullcontext(io.BytesIO() if sys.stdin is None else sys.stdin.buffer)
+    return Path(source).open("rb")
+
+
 def _listing(function: F) -> F:
     for option in (
         click.option(
             "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
         ),
-        _PHASE,
+        click.option("--phase", type=click.Choice(PHASES), help="Only lessons of this phase."),
     ):
         function = option(function)
     return function
@@ -136,8 +172,6 @@ def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     """Take in the lessons of other lessons files; what is told already is not told twice."""
     with open_app(ctx) as app, app.lessons() as book:
         done = book.take_in(files)
-    if done.unread:
-        raise KrError(f"can't be read: {', '.join(done.unread)}")
     value = {
         "imported": done.imported,
         "duplicates": done.duplicates,
@@ -145,6 +179,9 @@ def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
         "total": done.total,
     }
     emit(value, common(ctx), lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    if done.unread:
+        # What could be read is imported, and its counts are told, whatever the others are.
+        raise KrError(f"can't be read: {', '.join(done.unread)}")
     return 0
 
 

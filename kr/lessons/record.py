@@ -55,7 +55,7 @@ class _Choice:
             if known:
                 matched = self.recurred.setdefault(candidate.lesson.tags[0], {})
                 matched.update(dict.fromkeys(lesson.id for lesson in known))
-            if not known and not any(duplicates(candidate.lesson, [other.lesson for other in self.fresh])):
+            if not known and not _is_told(candidate.lesson, [other.lesson for other in self.fresh]):
                 self.fresh.append(candidate)
         return [candidate.lesson for candidate in self.fresh]
 
@@ -111,6 +111,11 @@ def record(
             message=None if entries else ALL_DUPLICATES if candidates else NOTHING_TOLD,
         ),
     )
+
+
+def _is_told(lesson: Lesson, fresh: Sequence[Lesson]) -> bool:
+    """Tell whether the batch has the lesson: one return's finding is recorded once, whatever events it shows."""
+    return any(other.summary == lesson.summary for other in fresh) or any(duplicates(lesson, fresh))
 
 
 def _identity(request: RecordRequest) -> dict[str, str]:

@@ -59,6 +59,23 @@ def test_recording_never_stops_its_caller(project: Project, document: str) -> No
     assert b"Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("source", ["/nonexistent", "/tmp", "a\udcff"])
+def test_a_request_that_cannot_be_read_stops_nobody(project: Project, source: str) -> None:
+    done = project.run("lessons", "record", "--request", source, "--format", "json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], answer["errors"]) == (0, "skipped", [])
+    assert b"nothing is recorded" in done.stderr
+
+
+def test_a_wrong_configuration_stops_nobody(project: Project) -> None:
+    (project.root / "kr.yaml").write_text("knowledge_research: {max_entries: none}\n")
+    done = project.run(
+        "lessons", "record", "--request", "-", "--format", "json", stdin=json.dumps(record_data())
+    )
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "skipped")
+    assert b"max_entries" in done.stderr
+
+
 def test_a_failed_write_exits_0_too(project: Project) -> None:
     write(project, "- [2026-01-01] [x] y").chmod(0o444)
     done = project.run(
@@ -122,6 +139,8 @@ def test_research_takes_the_mode_too(project: Project) -> None:
         ("import",),
         ("search",),
         ("nothing",),
+        ("list", "--phase", "nope"),
+        ("search", "x", "--phase", "nope"),
     ],
 )
 def test_wrong_command_lines(project: Project, arguments: tuple[str, ...]) -> None:
@@ -173,4 +192,7 @@ def test_import(project: Project) -> None:
             "total": 2,
         }
         assert b"other.md:4: no lesson" in done.stderr
-    assert project.run("lessons", "import", "missing.md").returncode == 1
+    other.write_text("- [2026-03-01] [vue] Use shallowRef() for charts\n", encoding="utf-8")
+    done = project.run("lessons", "import", "other.md", "missing.md", "--format", "json")
+    assert (done.returncode, json.loads(done.stdout)["imported"]) == (1, 1)
+    assert b"missing.md" in done.stderr

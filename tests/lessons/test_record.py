@@ -183,6 +183,21 @@ def test_more_than_three_events_are_cut(path: Path, project: Path, caplog: pytes
     ]
 
 
+def test_two_events_of_one_finding_are_one_lesson(path: Path, project: Path) -> None:
+    envelope = record_to(
+        path,
+        project,
+        status="needs-intervention",
+        errors=["AC-3 必须写明 P95 响应时间"],
+        results={"review_rounds": 3},
+        phase="story-review",
+        event_type="review_max_rounds",
+    )
+    assert envelope.results.events_detected == 2
+    assert envelope.results.entries_skipped == 1
+    assert [entry.phase for entry in envelope.results.recorded_entries] == ["code-review"]
+
+
 def test_what_tells_nothing_is_skipped(path: Path, project: Path, caplog: pytest.LogCaptureFixture) -> None:
     envelope = record_to(path, project, errors=["failed"], summary="Agent failed")
     results = envelope.results

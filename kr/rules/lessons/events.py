@@ -17,6 +17,7 @@ _PHASE_OF: dict[EventType, str] = {
     "high_severity_issues": "code-review",
     "e2e_verification_failure": "e2e-inspection",
 }
+_FALLBACK: EventType = "general_agent_failure"
 _RESEARCHER = "knowledge-researcher"
 
 
@@ -32,11 +33,12 @@ class Limits:
 def detect(declared: EventType, phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType, ...]:
     """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``.
 
-    What the caller declared counts, unless the agent returned a clean success (SPEC 4.2).
+    What the caller declared counts, unless the agent returned a clean success (SPEC 4.2). The last row is for
+    returns that no other one is about: it is not added to what the caller declared.
     """
     seen = set(shown(phase, returned, limits))
     if not is_clean_success(returned):
-        seen.add(declared)
+        seen = {*(seen - {_FALLBACK}), declared}
     return tuple(event for event in EVENT_TYPES if event in seen)
 
 
@@ -44,7 +46,7 @@ def shown(phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType,
     """Return the rows of the trigger table that hold, whatever anybody declares."""
     seen = tuple(event for event in EVENT_TYPES[:-1] if _shows(event, phase, returned, limits))
     if not seen and returned.status in {"failure", "needs-intervention"}:
-        return ("general_agent_failure",)
+        return (_FALLBACK,)
     return seen
 
 

@@ -38,7 +38,8 @@ def lesson_of(
 ) -> Lesson | None:
     """Return the lesson of one event; ``None`` when nothing in the return tells anything.
 
-    ``used`` are the summaries of the events before: another finding is preferred to the same one again.
+    ``used`` are the summaries of the events before: another finding is preferred to the same one again, which
+    is returned where there is no other, and is then a duplicate.
     """
     again: Lesson | None = None
     for finding in _findings(event, returned, context):

@@ -109,6 +109,11 @@ def test_what_was_declared_counts_otherwise(data: dict[str, Any]) -> None:
     assert "agent_needs_intervention" in found(data, "agent_needs_intervention")
 
 
+def test_the_fallback_is_not_added_to_a_declared_event() -> None:
+    assert found({"status": "failure"}, "dev_failure_auto_fixed") == ["dev_failure_auto_fixed"]
+    assert found({"status": "failure"}, GENERAL) == [GENERAL]
+
+
 def test_limits_are_the_configured_ones() -> None:
     assert "review_max_rounds" in found(
         rounds(4), "agent_needs_intervention", "code-review", max_review_rounds=4
