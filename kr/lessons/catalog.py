@@ -36,6 +36,7 @@ class Injection:
     framework: str | None
     topic: str | None
     lessons: tuple[Lesson, ...]
+    duration_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +69,7 @@ class Catalog:
             session_id=injection.session_id,
             framework=injection.framework,
             topic=injection.topic,
+            duration_ms=injection.duration_ms,
         )
         try:
             with self._store.write() as unit:

@@ -1,6 +1,7 @@
 """LI-1 to LI-4 of seed 000: the lessons of a phase, for the agent that is about to start."""
 
 import logging
+import time
 import uuid
 from datetime import datetime
 from pathlib import Path
@@ -36,6 +37,7 @@ def inject(
     ``store`` keeps what was injected and the request; ``None``, or a database that can't serve, changes
     nothing of the answer.
     """
+    began = time.monotonic()
     phase = request.lessons_inject.phase
     file = LessonsFile(lessons_file)
     try:
@@ -62,6 +64,7 @@ def inject(
                 framework=framework or None,
                 topic=query or None,
                 lessons=tuple(chosen),
+                duration_ms=round((time.monotonic() - began) * 1000),
             ),
             now,
         )

@@ -1,0 +1,43 @@
+"""What a row of ``requests`` keeps of requests that are no research (SPEC 5; docs/sql.md)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import Project, request
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.mark.parametrize("mode", ["rm -rf /", "Research", "", ["research"], {}, 3, None])
+def test_a_mode_that_is_none_is_null(project: Project, mode: Any) -> None:
+    assert project.research(request(mode=mode))["status"] == "failure"
+    assert project.sql("SELECT mode, status FROM requests") == [(None, "failure")]
+
+
+@pytest.mark.parametrize("mode", ["research", "lessons-inject"])
+def test_a_mode_that_is_one_is_kept_with_a_failure(project: Project, mode: str) -> None:
+    assert project.research({"mode": mode})["status"] == "failure"
+    assert project.sql("SELECT mode, status FROM requests") == [(mode, "failure")]
+
+
+def test_an_injection_tells_how_long_it_took(project: Project) -> None:
+    lessons = project.base / "lessons" / "_lessons-learned.md"
+    lessons.parent.mkdir(parents=True)
+    lessons.write_text("".join(f"- [2026-11-20] [dev-execution] [tag-{n}] Do not do {n}\n" for n in range(20_000)))
+    document = {
+        "story_key": "3-1",
+        "mode": "lessons-inject",
+        "session_id": "s-1",
+        "lessons_inject": {"phase": "dev-execution"},
+    }
+    with project.app() as app:
+        app.research_document(json.dumps(document).encode())
+    ((mode, milliseconds),) = project.sql("SELECT mode, duration_ms FROM requests")
+    assert mode == "lessons-inject"
+    assert 0 < milliseconds < 60_000
