@@ -28,8 +28,9 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 def command(ctx: click.Context, /, *, repair: bool) -> int:
     """Find what is wrong: database, indexes, reports, exports, leases, permissions, file system.
 
-    Each finding says what --repair would do. A repair loses nothing: rows go to the archive, a damaged
-    database is kept beside the new one. Exit status 1 while a problem remains.
+    Each finding says what --repair would do. A repair loses nothing: a lost report is written back where its
+    text is kept, and its entry goes to the archive where it is not; a damaged database is kept beside the new
+    one. What may not be read is left alone. Exit status 1 while a problem remains.
     """
     from kr.maintenance import doctor
 

@@ -1,55 +1,20 @@
-"""Checks of rows against reports, exports and time (SPEC 6.5)."""
+"""Checks of reports without rows, of exports, and of what time has overtaken (SPEC 6.5)."""
 
 from collections.abc import Iterator
-from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from kr.maintenance.findings import Finding, Patient
+from kr.maintenance.findings import Finding, Patient, counted
 from kr.maintenance.orphans import entry_of, modified, report_paths
+from kr.maintenance.standing import standing
 from kr.rules.freshness import parse_time
 from kr.values import Entry
 
+if TYPE_CHECKING:
+    from kr.store.upkeep import Expired
+
 _VOLATILE = ("  last_accessed: ", "  status: ")
 """Lines of the export that a mere hit changes, after which nothing is exported (SPEC 3.8)."""
-
-
-def check_dangling(patient: Patient) -> Iterator[Finding]:
-    """Rows whose report is missing or empty."""
-    if not patient.is_readable:
-        return
-    with patient.store.read() as unit:
-        entries = unit.entries.all()
-    if entries and not patient.knowledge_base.is_dir():
-        yield Finding(
-            check="dangling",
-            severity="error",
-            subject=str(patient.knowledge_base),
-            message=f"the knowledge base's folder is not there, and {len(entries)} entries have their reports "
-            "in it. Mount it, or set knowledge_base_path",
-        )
-        return
-    for entry in entries:
-        if not _has_report(patient, entry):
-            yield Finding(
-                check="dangling",
-                severity="error",
-                subject=entry.id,
-                message=f"its report {entry.path} is missing or empty",
-                repair="move it to the archive; `kr archive restore` brings it back with the text that is kept",
-                fix=partial(_archive, patient, entry),
-            )
-
-
-def _has_report(patient: Patient, entry: Entry) -> bool:
-    return bool((patient.reports.read(entry.path) or b"").strip())
-
-
-def _archive(patient: Patient, entry: Entry) -> str:
-    with patient.store.write() as unit:
-        row = unit.entries.get(entry.id)
-        if row is None or _has_report(patient, row):
-            return "somebody else has put it right"
-        unit.archive.move(entry.id, "manual", patient.clock())
-    return "archived"
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
@@ -66,6 +31,14 @@ def check_orphans(patient: Patient) -> Iterator[Finding]:
 def _orphan(patient: Patient, path: str) -> Finding:
     entry = _read(patient, path)
     if entry is None:
+        stands = standing(patient.knowledge_base, path)
+        if stands.state == "unreadable":
+            return Finding(
+                check="unreadable",
+                severity="error",
+                subject=str(stands.blocked_by),
+                message=f"can't be read: {stands.reason}",
+            )
         return Finding(
             check="orphan",
             severity="information",
@@ -126,19 +99,41 @@ def check_export(patient: Patient) -> Iterator[Finding]:
         ARCHIVE: render_archive((row.entry, row.archived_at, row.reason) for row in archived),
     }
     is_expected = patient.auto_export and bool(live or archived)
+    found = {name: _present(patient.knowledge_base / name) for name in wanted}
+    blocked = [name for name, present in found.items() if isinstance(present, str)]
     for name, text in wanted.items():
-        path = patient.knowledge_base / name
-        present = path.read_bytes() if path.is_file() else None
-        if present == text.encode() or (present is None and not is_expected):
-            continue
-        yield Finding(
-            check="export",
-            severity="information" if present and _lasting(present) == _lasting(text.encode()) else "warning",
-            subject=str(path),
-            message="is missing" if present is None else "differs from the database",
-            repair="export both files; a file that somebody else wrote is kept as a copy beside it",
-            fix=lambda: _export(patient),
-        )
+        path, present = patient.knowledge_base / name, found[name]
+        if isinstance(present, str):
+            yield Finding(check="export", severity="error", subject=str(path), message=present)
+        elif present != text.encode() and (present is not None or is_expected):
+            yield _outdated(patient, path, present, text, blocked)
+
+
+def _present(path: Path) -> bytes | str | None:
+    """Read an export: its bytes, None where none is, or why there is something that can't be read."""
+    try:
+        if path.exists() and not path.is_file():
+            return "is no regular file; move it away, and the next export writes the file"
+        return path.read_bytes() if path.exists() else None
+    except OSError as error:
+        return f"can't be read: {error.strerror or error}; `chmod u+r {path}`, or let its owner run kr"
+
+
+def _outdated(patient: Patient, path: Path, present: bytes | None, text: str, blocked: list[str]) -> Finding:
+    is_minor = present is not None and _lasting(present) == _lasting(text.encode())
+    message = "is missing" if present is None else "differs from the database"
+    if blocked:
+        message += f"; both files are exported together, once {blocked[0]} is put right"
+    return Finding(
+        check="export",
+        severity="information" if is_minor else "warning",
+        subject=str(path),
+        message=message,
+        repair=None
+        if blocked
+        else "export both files; a file that somebody else wrote is kept as a copy beside it",
+        fix=None if blocked else lambda: _export(patient),
+    )
 
 
 def _lasting(content: bytes) -> list[str]:
@@ -164,8 +159,8 @@ def check_expired(patient: Patient) -> Iterator[Finding]:
             check="expired",
             severity="warning",
             subject=str(patient.database),
-            message=f"{expired.leases} leases and {expired.reservations} reserved calls have expired",
-            repair="remove them: they hold nothing any more",
+            message=f"expired: {_told(expired)}",
+            repair="remove what has expired: it holds nothing any more",
             fix=lambda: _sweep(patient),
         )
 
@@ -173,7 +168,15 @@ def check_expired(patient: Patient) -> Iterator[Finding]:
 def _sweep(patient: Patient) -> str:
     with patient.store.write() as unit:
         gone = unit.upkeep.drop_expired(patient.clock())
-    return f"{gone.leases} leases and {gone.reservations} reserved calls removed"
+    return f"removed: {_told(gone)}"
+
+
+def _told(expired: "Expired") -> str:
+    parts = (
+        counted(expired.leases, "lease") if expired.leases else "",
+        counted(expired.reservations, "reserved call") if expired.reservations else "",
+    )
+    return " and ".join(part for part in parts if part) or "nothing"
 
 
 def check_circuits(patient: Patient) -> Iterator[Finding]:

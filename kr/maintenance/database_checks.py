@@ -1,6 +1,7 @@
 """Checks of the database file itself: there, ours, sound, writable, on a local file system (SPEC 6.5)."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,7 +18,7 @@ _MOST_SHOWN = 5
 def check_database(patient: Patient) -> Iterator[Finding]:
     """A database that is deleted, damaged, of another version, or none of ours."""
     found = patient.look
-    path = str(patient.database) if found.state != "unreadable" else "database"
+    path = patient.place
     if found.state == "absent":
         yield from _absent(patient)
     elif found.state == "corrupt":
@@ -131,15 +132,33 @@ def check_network(patient: Patient) -> Iterator[Finding]:
 
 
 def check_permissions(patient: Patient) -> Iterator[Finding]:
-    """What kr must write and may not."""
+    """What kr must read and write and may not: of a whole tree, its top-most folder."""
+    told: dict[Path, str] = {}
+    below: Counter[Path] = Counter()
     for path in dict.fromkeys(_to_be_written(patient)):
-        if not os.access(path, os.W_OK | (os.X_OK if path.is_dir() else 0)):
-            yield Finding(
-                check="permissions",
-                severity="error",
-                subject=str(path),
-                message=f"may not be written by this user; `chmod u+w {path}`, or let its owner run kr",
-            )
+        lacking = _lacking(path)
+        top = next((folder for folder in path.parents if told.get(folder) == lacking), None)
+        if lacking and top is not None:
+            below[top] += 1
+        elif lacking:
+            told[path] = lacking
+    for path, lacking in told.items():
+        more = f", nor may {below[path]} more below it" if below[path] else ""
+        option = "-R " if below[path] else ""
+        yield Finding(
+            check="permissions",
+            severity="error",
+            subject=str(path),
+            message=f"may not be {lacking} by this user{more}; "
+            f"`chmod {option}u+rw{'X' if path.is_dir() else ''} {path}`, or let its owner run kr",
+        )
+
+
+def _lacking(path: Path) -> str:
+    enter = os.X_OK if path.is_dir() else 0
+    if not os.access(path, os.R_OK | enter):
+        return "read"
+    return "" if os.access(path, os.W_OK | enter) else "written"
 
 
 def _to_be_written(patient: Patient) -> Iterator[Path]:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kr.errors import KrError
-from kr.maintenance import content_checks, database_checks
+from kr.maintenance import content_checks, dangling, database_checks
 from kr.maintenance.findings import Finding, Patient
 
 Check = Callable[[Patient], Iterator[Finding]]
@@ -15,7 +15,7 @@ CHECKS: tuple[Check, ...] = (
     database_checks.check_database,
     database_checks.check_integrity,
     content_checks.check_expired,
-    content_checks.check_dangling,
+    dangling.check_dangling,
     content_checks.check_orphans,
     content_checks.check_export,
     content_checks.check_circuits,
@@ -26,16 +26,24 @@ _MOST_ROUNDS = 6
 
 
 def examine(patient: Patient) -> list[Finding]:
-    """Run every check; nothing is changed. A check that the database stops is a finding itself."""
+    """Run every check; nothing is changed. A check that an error stops is a finding itself."""
     patient.forget()
     findings: list[Finding] = []
     for check in CHECKS:
         try:
             findings += check(patient)
-        except KrError as error:
-            name = check.__name__.removeprefix("check_")
-            findings.append(Finding(check=name, severity="error", subject=name, message=str(error)))
+        except (KrError, OSError) as error:
+            findings.append(_stopped(patient, check, error))
     return findings
+
+
+def _stopped(patient: Patient, check: Check, error: KrError | OSError) -> Finding:
+    name = check.__name__.removeprefix("check_")
+    if isinstance(error, OSError):
+        subject, message = str(error.filename or patient.knowledge_base), error.strerror or str(error)
+    else:
+        subject, message = patient.place, str(error)
+    return Finding(check=name, severity="error", subject=subject, message=f"can't be examined: {message}")
 
 
 def report(patient: Patient) -> dict[str, Any]:
@@ -75,7 +83,7 @@ def _do(finding: Finding) -> str:
         raise AssertionError("only findings with a fix are repaired")
     try:
         return finding.fix()
-    except KrError as error:
+    except (KrError, OSError) as error:
         return f"failed: {error}"
 
 

@@ -48,6 +48,11 @@ class Finding:
         }
 
 
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """Say how many: ``1 lease``, ``2 leases``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
 @dataclass(kw_only=True)
 class Patient:
     """A knowledge base under examination. ``mounts`` is the system's table of file systems."""
@@ -70,6 +75,14 @@ class Patient:
             return look(self.database)
         except StoreError as error:
             return Look(state="unreadable", message=str(error))
+
+    @property
+    def place(self) -> str:
+        """What a finding about the database is about: its path, or the setting that names none."""
+        try:
+            return str(self.database)
+        except StoreError:
+            return "KR_DATABASE_URL"
 
     @property
     def is_readable(self) -> bool:

@@ -5,7 +5,8 @@ import random
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -114,21 +115,108 @@ def test_a_sound_knowledge_base_has_no_findings(project: Project) -> None:
     assert state(project.base) == before
 
 
-def test_a_dangling_row_moves_to_the_archive_with_its_text(project: Project) -> None:
+def forget_texts(project: Project) -> None:
+    project.sql("DELETE FROM revisions")
+    project.sql("DELETE FROM report_texts")
+
+
+def run_doctor(project: Project, *options: str) -> tuple[int, dict[str, Any]]:
+    """Run the program as a user whom file permissions stop."""
+    done = subprocess.run(
+        [sys.executable, "-m", "kr", "doctor", *options, "--format", "json"],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+        preexec_fn=obey_permissions,
+    )
+    assert b"Traceback" not in done.stderr, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+@contextmanager
+def closed(path: Path) -> Iterator[None]:
+    """Take every permission from a file or folder, for as long as the block runs."""
+    mode = path.stat().st_mode
+    path.chmod(0)
+    try:
+        yield
+    finally:
+        path.chmod(mode)
+
+
+def test_a_lost_report_is_written_back_from_the_text_that_is_kept(project: Project) -> None:
     keep(project, "slots", "plugins")
-    (project.base / "frameworks/vue/slots.md").unlink()
+    lost = project.base / "frameworks/vue/slots.md"
+    text = lost.read_bytes()
+    lost.unlink()
     (finding,) = report(project)["findings"]
     assert (finding["check"], finding["severity"], finding["subject"]) == ("dangling", "error", "vue-slots")
-    assert "archive" in finding["repair"]
-    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert "write the report back" in finding["repair"]
+    assert not lost.exists()
     value = repair(project)
     assert (value["problems"], value["findings"]) == (0, [])
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert lost.read_bytes() == text
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
+
+
+def test_a_lost_report_whose_text_is_not_kept_is_archived_and_no_return_is_promised(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    (project.base / "frameworks/vue/slots.md").unlink()
+    forget_texts(project)
+    (finding,) = report(project)["findings"]
+    assert "archive" in finding["repair"]
+    assert "kr archive restore" not in finding["repair"]
+    assert repair(project)["problems"] == 0
     assert ids(project) == ["vue-plugins"]
-    ((archived, reason, sha256),) = project.sql("SELECT id, reason, sha256 FROM archived_entries")
-    assert (archived, reason) == ("vue-slots", "manual")
-    assert project.sql("SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
+    assert project.sql("SELECT id, reason FROM archived_entries") == [("vue-slots", "manual")]
     exported = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
     assert [item["id"] for item in exported] == ["vue-slots"]
+
+
+@pytest.mark.parametrize("place", ["frameworks", "frameworks/vue", "frameworks/vue/slots.md"])
+def test_what_may_not_be_read_costs_no_entry(project: Project, place: str) -> None:
+    keep(project, "slots", "plugins")
+    with closed(project.base / place):
+        status, value = run_doctor(project, "--repair")
+    assert status == 1
+    assert value["repaired"] == []
+    (finding,) = [row for row in value["findings"] if row["check"] == "unreadable"]
+    assert (finding["subject"], finding["repair"]) == (str(project.base / place), None)
+    assert "Permission denied" in finding["message"]
+    if not place.endswith(".md"):
+        told = [row["subject"] for row in value["findings"] if row["check"] == "permissions"]
+        assert told == [str(project.base / place)]
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert report(project)["findings"] == []
+
+
+def test_an_export_that_may_not_be_read_is_a_finding(project: Project) -> None:
+    keep(project, "slots")
+    (project.base / "_archived-index.yaml").unlink(missing_ok=True)
+    index = project.base / "index.yaml"
+    with closed(index):
+        status, value = run_doctor(project, "--repair")
+    assert (status, value["repaired"]) == (1, [])
+    (finding,) = [
+        row for row in value["findings"] if row["check"] == "export" and row["subject"] == str(index)
+    ]
+    assert finding["message"].startswith("can't be read: Permission denied")
+    assert finding["repair"] is None
+
+
+def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project) -> None:
+    keep(project, "slots")
+    index = project.base / "index.yaml"
+    index.unlink()
+    index.mkdir()
+    value = repair(project)
+    assert value["repaired"] == []
+    (finding,) = [row for row in value["findings"] if row["subject"] == str(index)]
+    assert "no regular file" in finding["message"]
+    assert (finding["check"], finding["repair"]) == ("export", None)
 
 
 def test_an_empty_report_and_a_path_that_leaves_are_dangling(project: Project) -> None:
@@ -474,25 +562,17 @@ def test_a_network_file_system_is_told(project: Project, tmp_path: Path, kind: s
 
 
 @pytest.mark.parametrize("option", [[], ["--repair"]])
-def test_what_may_not_be_written_is_told(project: Project, option: list[str]) -> None:
+def test_what_may_not_be_written_is_told_once(project: Project, option: list[str]) -> None:
     keep(project, "slots")
     (project.base / "frameworks/vue/slots.md").unlink()
-    with protected(project.base, *project.base.glob("kr.db*")):
-        done = subprocess.run(
-            [sys.executable, "-m", "kr", "doctor", *option, "--format", "json"],
-            cwd=project.root,
-            env=project.environ(),
-            capture_output=True,
-            timeout=60,
-            check=False,
-            preexec_fn=obey_permissions,
-        )
-    value = json.loads(done.stdout)
-    assert done.returncode == 1
-    told = {row["subject"] for row in value["findings"] if row["check"] == "permissions"}
-    assert {str(project.base), str(project.database)} <= told
+    folders = (project.base / "frameworks", project.base / "frameworks/vue")
+    with protected(project.base, *folders, *project.base.glob("kr.db*")):
+        status, value = run_doctor(project, *option)
+    assert status == 1
+    (told,) = [row for row in value["findings"] if row["check"] == "permissions"]
+    assert told["subject"] == str(project.base)
+    assert "more below it" in told["message"]
     assert all(row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "dangling")
-    assert b"Traceback" not in done.stderr
     assert ids(project) == ["vue-slots"]
 
 
@@ -500,6 +580,7 @@ def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
     keep(project, "slots", "plugins")
     for path in (project.base / "frameworks/vue").iterdir():
         path.unlink()
+    forget_texts(project)
     heard: list[tuple[str, list[str]]] = []
 
     def announce(finding: Finding) -> None:
@@ -514,6 +595,7 @@ def test_the_command(project: Project) -> None:
     assert project.run("doctor").returncode == 0
     keep(project, "slots")
     (project.base / "frameworks/vue/slots.md").unlink()
+    forget_texts(project)
     told = project.run("doctor", "--format", "text")
     assert told.returncode == 1
     assert b"--repair would: move it to the archive" in told.stdout
