@@ -1,8 +1,11 @@
 """``kr completion``: the script that makes a shell complete kr."""
 
+import sys
+
 import click
 
 from kr.cli.options import common_options
+from kr.cli.render import write_out
 
 _EPILOG = """\b
 Examples:
@@ -27,5 +30,6 @@ def command(ctx: click.Context, /, shell: str) -> int:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"{shell}: no completion is known for this shell.")
-    click.echo(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())
+    if sys.stdout is not None:
+        write_out(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())
     return 0

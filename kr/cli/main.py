@@ -157,12 +157,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return status if signals.received is None else 128 + signals.received
 
 
+_ONLY_SHOWN = frozenset({"--help", "-h", "--version"})
+
+
 def _run(arguments: Sequence[str] | None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    stdout = sys.stdout
     try:
         status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
+    except SystemExit:
+        # So click leaves when a pipe is closed, standard output replaced: who read a help has seen enough of it.
+        if sys.stdout is not stdout and not _ONLY_SHOWN.isdisjoint(given):
+            return 0
+        raise
     except click.Abort:
         return 128 + signal.SIGINT
     except KrError as error:

@@ -23,14 +23,12 @@ def find(folder: Folder, inventory: Inventory) -> None:
         replaced = _replacements(module)
         for words, comment in _directives(module, "require"):
             if len(words) >= 2:
-                version = replaced.get((words[0], words[1]), replaced.get((words[0], ""), words[1]))
-                if not version:
-                    continue
-                inventory.add("go", words[0], version, file, direct="indirect" not in comment)
+                version = replaced.get((words[0], words[1]), replaced.get((words[0], "")))
+                inventory.add("go", words[0], version or words[1], file, direct="indirect" not in comment)
 
 
 def _replacements(text: str) -> dict[tuple[str, str], str]:
-    """Map ``(path, version or "")`` to the version that stands in; empty for a folder of the project's own."""
+    """Map ``(path, version or "")`` to the version that stands in; empty for a folder, which has none."""
     found: dict[tuple[str, str], str] = {}
     for words, _ in _directives(text, "replace"):
         if "=>" in words:

@@ -136,6 +136,7 @@ def test_go_short_names_indirect_and_replace() -> None:
         ("yaml", "gopkg.in/yaml.v3", "v3.0.1", True),
         ("sonic", "github.com/bytedance/sonic", "v1.11.3", False),
         ("net", "golang.org/x/net", "v0.23.0", False),
+        ("local", "example.org/local", "v0.0.0", True),  # replaced by a folder: what it asks for stands
     }
 
 

@@ -1,0 +1,55 @@
+"""A reader who has gone has seen enough: what is only shown ends well."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.program import Project
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--help"],
+        ["-h"],
+        ["--version"],
+        ["entries", "--help"],
+        ["entries", "list", "-h"],
+        ["completion", "bash"],
+        ["completion", "fish"],
+        ["entries", "list"],
+    ],
+    ids=" ".join,
+)
+def test_a_closed_pipe_is_no_failure(project: Project, arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            cwd=project.root,
+            env=project.environ(),
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_closed_pipe_hides_no_wrong_command_line(project: Project) -> None:
+    command = f"{sys.executable} -m kr entries nope | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
