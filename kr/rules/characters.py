@@ -2,6 +2,10 @@
 
 Control characters and terminal escapes, bidirectional controls, and everything that shows nothing: such
 characters hide instructions from people, reorder what they read, or repaint their terminal.
+
+Thirteen format characters (general category Cf) are kept, since they are seen: the signs that are written
+around or below numbers in Arabic, Syriac and Kaithi (U+0600 to U+0605, U+06DD, U+070F, U+0890, U+0891,
+U+08E2, U+110BD, U+110CD).
 """
 
 import re
@@ -9,7 +13,8 @@ import re
 # ECMA-48: control sequences (colours, cursor), command strings (titles, hyperlinks), other escapes.
 _TERMINAL = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
-    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c\n]{0,4096}(?:\x07|\x1b\\|\x9c)"
+    # A string ends where another begins: a text of beginnings alone must not be read thousands of times.
+    r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]{0,8}[0-~]"
 )
 _LINE_BREAK = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
@@ -18,6 +23,7 @@ _NOT_SHOWN = re.compile(
     "\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line breaks
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     "\u2800\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff"
+    "\U00016fe4\U0001d159"  # a filler and a note without a head: letters and symbols that are blank
     "\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
     "\ud800-\udfff"  # lone surrogates, which no file can hold
     "]"

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 from lxml.etree import _Element
 
+from kr.sources.html_hidden import is_hidden, style_of, text_hidden
+
 _GUTTERS = frozenset({
     "linenos", "lineno", "linenodiv", "gutter", "gl", "hljs-ln-numbers", "line-numbers-rows",
     "line-numbers-wrapper", "rouge-gutter", "ec-line-numbers", "ln", "code-lineno", "line-number",
@@ -22,6 +24,18 @@ _NO_LANGUAGE = frozenset({
     "numbers", "line-numbers", "sourcecode", "toolbar", "nohighlight", "no-highlight",
 })  # fmt: skip
 _SAME = {"python3": "python", "ipython3": "python", "ipython": "python", "source-shell": "shell"}
+# Without those that are tags of people's languages too: cs (Czech), pl (Polish), ml, ps, vi.
+_LANG = frozenset({
+    "apache", "asm", "awk", "bash", "bat", "batch", "c", "c#", "c++", "clojure", "cmake", "console", "cpp",
+    "csharp", "css", "cuda", "dart", "diff", "docker", "dockerfile", "elixir", "elm", "erlang", "fish",
+    "fortran", "fsharp", "go", "golang", "graphql", "groovy", "haskell", "hcl", "html", "http", "ini", "java",
+    "javascript", "js", "json", "json5", "jsonc", "jsx", "julia", "kotlin", "latex", "less", "lisp", "lua",
+    "makefile", "markdown", "matlab", "mysql", "nginx", "nix", "objc", "objective-c", "ocaml", "pascal",
+    "perl", "pgsql", "php", "plsql", "postgresql", "powershell", "prisma", "properties", "proto", "protobuf",
+    "py", "python", "r", "rb", "ruby", "rust", "sass", "scala", "scheme", "scss", "sh", "shell", "solidity",
+    "sql", "svelte", "swift", "terraform", "toml", "ts", "tsx", "typescript", "vb", "vbnet", "vue", "wasm",
+    "xml", "yaml", "yml", "zig", "zsh",
+})  # fmt: skip
 _LANGUAGE = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,29}")
 
 
@@ -41,9 +55,13 @@ def code_language(pre: _Element) -> str:
     """Tell the language that a ``pre`` element, the code in it or a wrapper around it names; else ``""``.
 
     Understood are ``language-x``, ``lang-x``, ``highlight-x``, ``highlight-source-x``, ``brush: x``,
-    ``hljs x``, ``sourceCode x`` and the attributes ``data-lang`` and ``data-language``.
+    ``hljs x``, ``sourceCode x`` and the attributes ``data-lang`` and ``data-language``; and ``lang`` of the block
+    and of the code in it (WordPress, older GitHub), where it names a language of programs and none of people.
     """
     for element in _named(pre):
+        lang = _clean(element.get("lang") or "")
+        if lang in _LANG and element.tag in {"pre", "code"}:
+            return lang
         for name in ("data-lang", "data-language"):
             found = _clean(element.get(name) or "")
             if found:
@@ -66,7 +84,7 @@ def code_text(pre: _Element) -> str:
         if isinstance(item, str):
             parts.append(item)
             continue
-        if item.tag in _NOT_CODE or (item is not pre and is_gutter(item)):
+        if item.tag in _NOT_CODE or (item is not pre and (is_gutter(item) or _is_unseen(item))):
             continue
         is_line = item.tag in _LINES and item is not pre
         if is_line:
@@ -82,6 +100,13 @@ def code_text(pre: _Element) -> str:
             waiting.append(str(item.text))
     text = "".join(parts).replace("\r\n", "\n").replace("\r", "\n")
     return text.strip("\n").rstrip()
+
+
+def _is_unseen(element: _Element) -> bool:
+    """Whether people don't see a part of code. Colours don't count: highlighters set them inline, on blanks too."""
+    style = style_of(element)
+    said = text_hidden(element, style)
+    return is_hidden(element, style) or said.get("font", False) or said.get("visibility", False)
 
 
 def _end_line(parts: list[str]) -> None:

@@ -7,6 +7,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from lxml.etree import _Element
 
 from kr.sources.html_code import classes, is_gutter
+from kr.sources.html_hidden import is_hidden
 
 _DROPPED = frozenset({
     "script", "style", "noscript", "template", "nav", "footer", "form", "button", "input", "select",
@@ -26,7 +27,6 @@ _DROPPED_CLASSES = frozenset({
     "zeroclipboard-container", "edit-this-page", "mw-editsection", "noprint",
     "visually-hidden-focusable",
 })  # fmt: skip
-_HIDDEN_STYLE = re.compile(r"(?i)(?:display\s*:\s*none|visibility\s*:\s*hidden)")
 _PERMALINK_SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b"})
 
 _UNSAFE_IN_LINK = re.compile(r"""[\s"'<>()\[\]\\`|\x00-\x1f\x7f]""")
@@ -37,10 +37,7 @@ def is_dropped(element: _Element) -> bool:
     tag = element.tag
     if tag in _DROPPED or element.get("role") in _DROPPED_ROLES:
         return True
-    if "hidden" in element.attrib or element.get("aria-hidden") == "true":
-        return True
-    style = element.get("style")
-    if style and _HIDDEN_STYLE.search(style[:2000]):
+    if element.get("aria-hidden") == "true" or is_hidden(element):
         return True
     if not _DROPPED_CLASSES.isdisjoint(classes(element)) or is_gutter(element):
         return True

@@ -6,6 +6,8 @@ from itertools import islice
 from lxml import etree
 from lxml.etree import _Element
 
+from kr.sources.html_hidden import is_hidden
+
 MAX_ELEMENTS = 200_000
 """Elements of a page that are looked at; what follows is cut."""
 
@@ -59,10 +61,12 @@ def parse(html: str) -> _Element | None:
 def main_element(root: _Element) -> _Element:
     """Return the element that holds the content: by what engines mark, then by tag, role and id; else the body.
 
-    A mark that several elements carry is none: a page of many articles is not one article.
+    A mark that several elements carry is none: a page of many articles is not one article. What people don't
+    see is not the content.
     """
     body = next(root.iter("body"), root)
-    for candidates in _candidates(body):
+    for group in _candidates(body):
+        candidates = [one for one in group if not _is_within_hidden(one, body)]
         outer = [one for one in candidates if not any(parent in candidates for parent in one.iterancestors())]
         if len(outer) == 1 and _length(outer[0]) >= min(_LONG_ENOUGH, max(1, _length(body) // 2)):
             return outer[0]
@@ -74,6 +78,15 @@ def page_title(root: _Element) -> str | None:
     title = next(root.iter("title"), None)
     text = "" if title is None else " ".join((title.text or "")[:4000].split())[:200].strip()
     return text or None
+
+
+def _is_within_hidden(element: _Element, body: _Element) -> bool:
+    around: _Element | None = element
+    while around is not None and around is not body:
+        if is_hidden(around):
+            return True
+        around = around.getparent()
+    return False
 
 
 def _candidates(body: _Element) -> list[list[_Element]]:

@@ -10,11 +10,13 @@ from html import unescape
 from bs4.element import NavigableString, Tag
 from markdownify import ATX, MarkdownConverter
 
+from kr.rules.characters import strip_invisible
 from kr.sources.html_main import main_element, page_title, parse
 from kr.sources.html_tree import TreeCopy
 
 _MARKDOWN = frozenset({"text/plain", "text/markdown", "text/x-markdown", "application/markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
+_ESCAPE_REFERENCE = re.compile(r"&#(?:0{0,6}27|[xX]0{0,6}1[bB])(?:;|(?![0-9a-fA-F]))")
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGE_OF_TYPE = re.compile(r"text/(?:x-)?([a-z0-9+#-]{1,20})")
 _MAX_CODE = 1_000_000
@@ -45,11 +47,13 @@ def to_markdown(text: str, *, media_type: str, url: str) -> Markdown:
     """Convert a page. Markdown and plain text stay as they are; JSON and other text become a code block.
 
     ``url`` is the page's address, which relative links are resolved against. The text may be empty: a page
-    without content. Never raises for a page's content, and takes time in proportion to its length.
+    without content. Control and invisible characters and terminal escapes go first, whole: a parser would take
+    a part of an escape and leave the rest as text. Never raises for a page's content, and takes time in proportion to its length.
     """
-    if media_type in _HTML:
+    is_html = media_type in _HTML
+    text = strip_invisible(_ESCAPE_REFERENCE.sub("\x1b", text) if is_html else text)
+    if is_html:
         return _from_html(text, url)
-    text = text.removeprefix("\ufeff").replace("\0", "").replace("\r\n", "\n").replace("\r", "\n")
     if media_type in _MARKDOWN:
         return Markdown(text=text.strip("\n"), title=_first_heading(text))
     if not text.strip():

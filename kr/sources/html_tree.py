@@ -16,6 +16,7 @@ from lxml.etree import _Element
 
 from kr.sources.html_code import classes, code_language, code_text
 from kr.sources.html_content import absolute, is_dropped
+from kr.sources.html_hidden import style_of, text_hidden
 from kr.sources.html_main import MAX_ELEMENTS
 
 MAX_TEXT = 1_000_000
@@ -54,6 +55,8 @@ class _Place:
     lists: int = 0
     in_heading: bool = False
     in_head: bool = False
+    hidden: frozenset[str] = frozenset()
+    """What hides the text here, of the properties that ``text_hidden`` tells of."""
 
 
 @dataclass(slots=True)
@@ -85,8 +88,10 @@ class TreeCopy:
             if seen > MAX_ELEMENTS or self._tags >= _MAX_TAGS or self._left <= 0:
                 self.is_cut = True
                 break
-            if item is not main and is_dropped(item):
-                continue
+            if item is not main:
+                if is_dropped(item):
+                    continue
+                place = _as_styled(item, place)
             inner = self._enter(item, place)
             if inner is not None:
                 waiting.extend(_children(item, inner))
@@ -190,7 +195,7 @@ class TreeCopy:
         return {}
 
     def _add_code(self, element: _Element, place: _Place) -> None:
-        code = code_text(element)
+        code = "" if place.hidden else code_text(element)
         if len(code) > self._left:
             self.is_cut = True
             code = code[: self._left]
@@ -204,6 +209,8 @@ class TreeCopy:
 
     def _add_signature(self, element: _Element, place: _Place) -> None:
         """Sphinx marks up every part of a function's signature; as one piece of code it can be read."""
+        if place.hidden:
+            return
         signature = " ".join("".join(map(str, element.itertext())).rstrip("¶#\uf0c1 \n").split())
         signature = signature[: min(2000, self._left)]
         self._left -= len(signature)
@@ -213,6 +220,8 @@ class TreeCopy:
 
     def _say(self, text: str, place: _Place) -> None:
         """Add text; adjacent pieces become one, so that a converter sees whole words."""
+        if place.hidden:
+            return
         text = _WHITESPACE.sub(" ", text)
         if text == " " and place.tag.name in _NO_TEXT:
             return
@@ -237,6 +246,15 @@ class TreeCopy:
         tag = self.soup.new_tag(name, attrs=dict(attributes or {}))
         place.tag.append(tag)
         return tag
+
+
+def _as_styled(element: _Element, place: _Place) -> _Place:
+    """Tell from an element's style what hides its text; an inner element may show its own again."""
+    said = text_hidden(element, style_of(element))
+    if not said:
+        return place
+    hides = {name for name, is_so in said.items() if is_so}
+    return replace(place, hidden=place.hidden - said.keys() | hides)
 
 
 def _children(element: _Element, place: _Place) -> Iterator[tuple[_Element | str, _Place]]:

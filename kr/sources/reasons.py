@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from kr.rules import characters
+from kr.rules.characters import strip_invisible
 from kr.values import ServerConfig
 
 MAX_REASON = 200
@@ -19,12 +21,11 @@ _LONGEST_NUMBER = 12
 def one_line(text: str, *, limit: int = MAX_REASON) -> str:
     """Make ``text`` one printable line of at most ``limit`` characters, cut with an ellipsis.
 
-    Control, bidirectional and invisible characters go: the line ends in a terminal, a log and YAML.
+    As ``kr.rules.characters.one_line`` does; and what Python takes for unprintable (private and unassigned
+    characters) becomes a space, since the line ends in a terminal, a log and YAML.
     """
-    start = text[: limit * 20]
-    visible = "".join(char if char.isprintable() else " " for char in start)
-    line = " ".join(visible.split())
-    return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
+    shown = strip_invisible(text[: limit * 20])
+    return characters.one_line("".join(char if char.isprintable() else " " for char in shown), limit)
 
 
 def secrets_of(server: ServerConfig) -> tuple[str, ...]:

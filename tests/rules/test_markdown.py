@@ -1,5 +1,7 @@
 import re
+import sys
 import time
+import unicodedata
 from typing import Any
 
 import pytest
@@ -222,6 +224,29 @@ def test_rendering(markdown: str, expected: str) -> None:
 )
 def test_invisible_characters_go(text: str, expected: str) -> None:
     assert strip_invisible(text) == expected
+
+
+def test_every_format_character_goes_but_those_that_are_seen() -> None:
+    kept = {
+        code
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.category(chr(code)) == "Cf" and strip_invisible(f"a{chr(code)}b") != "ab"
+    }
+    seen = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+    assert kept == seen
+
+
+@pytest.mark.parametrize(
+    "start", ["\x9d", "\x90", "\x9b", "\x1b[", "\x1b]", "\x1b ", "\x1b[1;", "\x9d" + "a" * 50]
+)
+def test_escapes_without_end_take_no_time(start: str) -> None:
+    started = time.process_time()
+    strip_invisible(start * (500_000 // len(start)))
+    assert time.process_time() - started < 2
+
+
+def test_blank_symbols_go() -> None:
+    assert strip_invisible("a\U0001d159b\U00016fe4c\u3164d\u2800e") == "abcde"
 
 
 @given(st.text(st.characters(codec=None)))

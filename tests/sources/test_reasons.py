@@ -27,7 +27,8 @@ def test_a_short_text_is_kept_as_it_is() -> None:
 
 
 def test_control_and_bidirectional_characters_go() -> None:
-    assert one_line("a\x1b[31mb\u202ec\r\nd\u200be") == "a [31mb c d e"
+    assert one_line("a\x1b[31mb\u202ec\r\nd\u200be") == "abc de"
+    assert one_line("a\x1b]0;title\x07 b\ue000c\u0378d") == "a b c d"
 
 
 @given(st.text(alphabet="abcdefgh0123-_", min_size=4, max_size=30))
