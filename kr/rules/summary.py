@@ -72,7 +72,8 @@ def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
         return Summary(_cleaned(_nearest(candidates, ranked)), is_answer=False)
     chosen = _with_context(chosen, candidates, count)
     chosen = _with_lead(chosen, candidates, ranked, count)
-    chosen += _followed(chosen, candidates, count - len(chosen))
+    followed = _followed(chosen, candidates)
+    chosen = [chosen[0], *followed, *(c for c in chosen[1:] if c not in followed)][:count]
     return Summary(_cleaned(_in_order(chosen)))
 
 
@@ -185,18 +186,14 @@ def _is_beside(one: _Candidate, other: _Candidate) -> bool:
     )
 
 
-def _followed(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate], room: int) -> list[_Candidate]:
-    """Return the list items that say what a name is which the best sentences put into code."""
-    names = [
-        name for candidate in chosen[:_NAMES_FOLLOWED] for name in _NAME.findall(candidate.sentence.text)
-    ]
-    texts = [candidate.sentence.text for candidate in chosen]
+def _followed(chosen: Sequence[_Candidate], candidates: Sequence[_Candidate]) -> list[_Candidate]:
+    """Return the list items that say what a name is which the best sentence puts into code."""
     found: list[_Candidate] = []
-    for name in dict.fromkeys(names):
+    for name in dict.fromkeys(_NAME.findall(chosen[0].sentence.text)):
         defining = next(
             (c for c in candidates if c.sentence.label == name and understandable(c.sentence) > 0), None
         )
-        if defining and len(found) < room and defining.sentence.text not in texts:
+        if defining and defining is not chosen[0] and len(found) < _NAMES_FOLLOWED:
             found.append(defining)
     return found
 

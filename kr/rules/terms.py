@@ -25,7 +25,7 @@ _PART_OF_NAME = 0.4
 _MEMORY = 60_000  # distinct words of texts that are remembered
 
 _RUN = re.compile(f"[{WORD}]+")
-_NAME = re.compile(r"[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*")
+_NAME = re.compile(r"(?<!\w)(?:[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)")
 _VALUE = re.compile(r"(?<!^)\b(?:None|null|NULL|nil)\b")  # function words to a reader, values to a programmer
 _GENERIC = word_set(
     """
