@@ -105,7 +105,13 @@ def _stated(what: str) -> str:
     if not is_informative(what):
         return ""
     parts = _parts(tail_of_chain(what, _CHAIN_COLUMNS))
-    return stated(ended(next(filter(has_name, parts), parts[0]) if parts else what))
+    # What follows may name the version or the setting that the first sentence lacks.
+    told = ""
+    for part in parts[parts.index(next(filter(has_name, parts), parts[0])) :] if parts else [what]:
+        if told and columns(told) + columns(part) > COLUMNS - 16:
+            break
+        told = f"{told}. {part}" if told else ended(part)
+    return stated(told)
 
 
 def _parts(what: str) -> list[str]:

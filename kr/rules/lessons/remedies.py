@@ -116,7 +116,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*?([\w.-]+:\d+).*[Cc]onnection refused.*", r"Start the service on \1 and wait until it listens (connection refused)"),
     (r".*EADDRINUSE.*?:{1,3}(\d+).*|.*[Aa]ddress already in use.*?:(\d+).*", r"Free port \1\2 or configure another one (EADDRINUSE)"),
     (r".*(?:ECONNREFUSED|[Cc]onnection refused).*?([\w.-]+:\d+).*", r"Start the service on \1 and wait until it listens (ECONNREFUSED)"),
-    (r".*(?:ENOTFOUND|Name or service not known|getaddrinfo)\s*N?.*", r"Check the host name \1: it does not resolve (use the service's name)"),
+    (r".*(?:ENOTFOUND|Name or service not known|getaddrinfo|[Cc]ould not resolve host:)\s*N?.*", r"Check the host name \1: it does not resolve (use the service's name)"),
     (r".*(?:ENOSPC|No space left on device).*", r"Free disk space or raise fs.inotify.max_user_watches (ENOSPC)"),
     (r".*EMFILE.*|.*[Tt]oo many open files.*", r"Close files or raise ulimit -n (EMFILE)"),
     (r".*[Bb]ind for \S*:(\d+) failed: port is already allocated.*", r"Free port \1 or map another one: it is already allocated"),
@@ -179,7 +179,7 @@ _BROAD_ROWS: tuple[tuple[str, str], ...] = (
     (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
     (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
     (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
-    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |the )?N.*", r"Install or declare \2, or correct its name (could not \1 it)"),
+    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |artifact |package |file |the )?(?!host\b|dependenc|all\b|any\b)N.*", r"Install or declare \2, or correct its name (could not \1 it)"),
     (r"(.*\b(?:timed out|[Tt]imeout)\b.*)", r"Raise the timeout or make it answer sooner: \1"),
 )  # fmt: skip
 

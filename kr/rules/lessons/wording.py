@@ -13,9 +13,9 @@ _LABEL = re.compile(
     r"|details?|summary|suggestion|recommendation|resolution|fix|hint|help|tip|note|action|solution|cause"
     r"|问题|描述|建议|修复建议|修复方案|修复|解决方案|解决办法|原因|错误|说明|备注|审查意见|评审意见)(?:\W{0,3}[:：]|\s+[-–—]\s)\s*"
     r"|\W?【[^】]{1,6}】\s*"
-    r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|ERROR [0-9]{4} \([0-9A-Z]{5}\):\s+"
+    r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|(?:ERROR )?[0-9]{4} \([0-9A-Z]{5}\):\s+"
     r"|[\w./-]+\.[a-z]{1,5}(?:[:(][0-9]+)(?:[:,][0-9]+)?\)?:?\s+(?:[-–—]\s+)?"
-    r"|(?:fatal )?error:\s+|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+"
+    r"|(?:fatal|(?:fatal )?error):\s+|(?:psql|docker|curl|go):\s+(?:\([0-9]+\)\s+)?|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+"
     r"|\s*[-*•●❌✗✘×✖⨯>#]+\s+|\s*\(?[0-9]{1,2}[.)、]\s+)",
     re.IGNORECASE,
 )
@@ -37,7 +37,7 @@ _CLAUSE = re.compile(r"[,;，；、]\s*|\s+[-–—]+\s+|(?<=[a-z)`'\"]): ")
 
 _MODAL = re.compile(
     r"\b(?:must|should|shall|needs?|required?|requires|instead|ensure|make sure|have to|has to|always|avoid|prefer|do not|don't|only"
-    r"|use)\b",
+    r"|(?<!in )(?<!of )(?<!the )use(?! of\b| case))\b",
     re.IGNORECASE,
 )
 _ZH_DIRECTIVE = re.compile(
@@ -57,7 +57,7 @@ _EXCEPTION = re.compile(
 )
 _ERROR = re.compile(
     r"\b(?:\w*(?:error|exception)s?|fail(?:ed|ure|s|ing)?|fatal|panic(?:ked)?|crash(?:es|ed)?|denied|rejected|not (?:found|supported|recognized|allowed"
-    r"|permitted|valid)|cannot|can't|can ?not|could not|couldn't|unable|refused|timed out|timeout|unexpected|no such|unsupported|unknown"
+    r"|permitted|valid)|cannot|can't|can ?not|could not|couldn't|unable|refus(?:ed|ing)|timed out|timeout|unexpected|no such|unsupported|unknown"
     r"|invalid|unresolved|mismatch|conflict(?:s|ing)?|broken)\b|失败|异常|报错|错误|超时|无法|不存在|找不到|崩溃",
     re.IGNORECASE,
 )
@@ -189,14 +189,19 @@ def _zh_affirmative(sentence: str) -> str:
     outcome = _ZH_OUTCOME.search(told, needed + 2) if needed >= 0 else None
     if outcome is None:
         return told
-    joint = "，否则会" if outcome[1] in {"导致", "造成", "引起", "引发"} else "，否则"
-    return f"{told[: outcome.start()]}{joint}{told[outcome.end() :]}"
+    head, _comma, condition = (
+        told[: outcome.start()].partition("，")
+        if "，" in told[needed : outcome.start()]
+        else (told[: outcome.start()], "", "")
+    )
+    will = "会" if outcome[1] in {"导致", "造成", "引起", "引发"} else ""
+    return f"{head}，否则{condition}{will}{told[outcome.end() :]}"
 
 
 def tail_of_chain(text: str, limit: int) -> str:
     """Take the useless head off a long chain of ``context: context: cause``, until the rest fits."""
     parts = text.split(": ")
-    while len(parts) > 2 and columns(": ".join(parts)) > limit:
+    while len(parts) > 1 and columns(": ".join(parts)) > limit:
         del parts[0]
     return ": ".join(parts)
 

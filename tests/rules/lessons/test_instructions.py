@@ -77,6 +77,18 @@ def test_a_placeholder_is_no_remedy(nothing: str) -> None:
             "UserController.update 未校验 userId 的归属，存在越权风险",
             "UserController.update 需要校验 userId 的归属，否则存在越权风险",
         ),
+        (
+            "接口 /api/order/list 未做分页，数据量大时导致 OOM",
+            "接口 /api/order/list 需要做分页，否则数据量大时会导致 OOM",
+        ),
+        (
+            "FlywayException: Validate failed: Migrations have failed validation. Checksum mismatch for version 3",
+            "Handle FlywayException: Validate failed: Migrations have failed validation. Checksum mismatch for version 3",
+        ),
+        (
+            'The container name "/db" is already in use. You have to remove (or rename) that container.',
+            'You have to remove (or rename) that container (The container name "/db" is already in use)',
+        ),
         ("循环内调用 mapper.selectById", "避免在循环内调用 mapper.selectById"),
         (
             "ArrayIndexOutOfBoundsException: Index 3 out of bounds for length 3 in CsvReader.read",
@@ -198,7 +210,7 @@ org.opentest4j.AssertionFailedError: expected: <200> but was: <404>
     [
         (_MAVEN, ["release version 21", "not supported"]),
         (_DOCKER, ["docker.sock", "permission denied"]),
-        (_KUBECTL, ['unknown field "imagePullPolcy"']),
+        (_KUBECTL, ["field", "imagePullPolcy"]),
         (_PIP, ["urllib3"]),
         (_NUMPY, ["NumPy", "2.0"]),
         (_PRISMA, ["public.User", "migration"]),
