@@ -88,8 +88,11 @@ def check_integrity(patient: Patient) -> Iterator[Finding]:
     only_counters = all(problem.startswith("counters:") for problem in health.problems)
     if only_counters:
         repair, fix = "count the entries anew", lambda: _recount(patient)
-    elif health.only_indexes:
-        repair, fix = "back it up and build its indexes anew", lambda: _reindex(patient)
+    elif health.is_mendable:
+        repair, fix = (
+            "back it up, create what is missing and build its indexes anew, in place",
+            lambda: _mend(patient),
+        )
     else:
         repair = "move it aside, and build a new one from its readable rows, the exports and the reports"
         fix = lambda: replace_damaged(patient)  # noqa: E731 - beside its text
@@ -109,11 +112,12 @@ def _recount(patient: Patient) -> str:
         return f"{unit.entries.count()} entries"
 
 
-def _reindex(patient: Patient) -> str:
+def _mend(patient: Patient) -> str:
     kept = keep_before_repair(patient.database)
     with patient.store.write() as unit:
-        unit.upkeep.reindex()
-    return f"indexes built anew; the database as it was is {kept}"
+        made = unit.upkeep.mend()
+    created = f"created {', '.join(made)}; " if made else ""
+    return f"{created}indexes built anew; the database as it was is {kept}"
 
 
 def check_network(patient: Patient) -> Iterator[Finding]:

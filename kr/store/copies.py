@@ -28,8 +28,10 @@ COMPANIONS = ("-wal", "-shm", "-journal")
 def backup(path: Path, target: Path, *, is_locked: bool = False) -> Path:
     """Copy the database to ``target``, which must not exist, and return it. Others may write meanwhile.
 
-    Raises a ``StoreError``; nothing is left then.
+    Raises a ``StoreError``; nothing is left then, and no folder is made: a mistyped one may be meant.
     """
+    if not target.parent.is_dir():
+        raise StoreUnwritable(f"{target.parent}: there is no such folder; make it, or name another file")
     with _staged(sqlite_file(path), target.parent, is_locked=is_locked) as copy:
         _publish(copy, target)
     return target
@@ -127,9 +129,15 @@ def _check_copy(copy: Path, source: Path) -> None:
         raise StoreTooNew((found.message or "").replace(str(copy), str(source)))
     if found.state not in {"current", "older"}:
         raise StoreCorrupt(f"{source}: is no database of kr; nothing was changed")
-    problems = examine(copy).problems
-    if problems:
-        raise StoreCorrupt(f"{source}: is not sound ({problems[0]}); nothing was changed")
+    health = examine(copy)
+    if health.problems and not health.is_mendable:
+        raise StoreCorrupt(f"{source}: is not sound ({health.problems[0]}); nothing was changed")
+    if health.problems and found.state == "current":
+        from kr.store.database import Database
+        from kr.store.mending import mend
+
+        with Database(copy).migrating() as connection:
+            mend(connection)
     if found.state == "older":
         from kr.store import upgrade
         from kr.store.database import Database

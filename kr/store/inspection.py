@@ -23,6 +23,18 @@ VIEWS = (
 )
 """The public views (SPEC 5)."""
 
+TRIGGERS = (
+    "archived_entries_delete",
+    "archived_entries_edited",
+    "archived_entries_insert",
+    "archived_entries_update",
+    "entries_delete",
+    "entries_edited",
+    "entries_insert",
+    "entries_update",
+)
+"""What keeps ``counters`` and the folded keys right, whoever writes."""
+
 _TIMEOUT = 10.0
 _MOST_PROBLEMS = 20
 _INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
@@ -43,10 +55,10 @@ class Look:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What an examination found. ``only_indexes``: every problem is one that REINDEX repairs."""
+    """What an examination found. ``is_mendable``: ``Upkeep.mend`` puts every problem right, in place."""
 
     problems: tuple[str, ...] = ()
-    only_indexes: bool = False
+    is_mendable: bool = False
 
 
 def sqlite_file(path: Path, *, timeout: float = _TIMEOUT) -> SqliteFile:
@@ -99,8 +111,13 @@ def examine(path: Path) -> Health:
             problems = [str(error)]
     return Health(
         problems=tuple(dict.fromkeys(problems[:_MOST_PROBLEMS])),
-        only_indexes=all(any(sign in problem for sign in _INDEX_PROBLEMS) for problem in problems),
+        is_mendable=all(map(_is_mendable, problems)),
     )
+
+
+def _is_mendable(problem: str) -> bool:
+    is_missing = problem.endswith(" is missing") and problem.split(" ", 1)[0] in {"index", "trigger", "view"}
+    return is_missing or problem.startswith("counters:") or any(sign in problem for sign in _INDEX_PROBLEMS)
 
 
 def _problems(connection: sqlite3.Connection) -> Iterator[str]:
@@ -119,7 +136,13 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _missing(connection: sqlite3.Connection) -> Iterator[str]:
-    wanted = {"table": set(metadata.tables), "view": set(VIEWS)}
+    indexes = {str(index.name) for table in metadata.tables.values() for index in table.indexes}
+    wanted = {
+        "table": set(metadata.tables),
+        "index": indexes,
+        "trigger": set(TRIGGERS),
+        "view": set(VIEWS),
+    }
     for kind, names in wanted.items():
         for name in sorted(names - _names(connection, kind)):
             yield f"{kind} {name} is missing"

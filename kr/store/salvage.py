@@ -24,7 +24,8 @@ def salvage(damaged: Path, connection: sa.Connection) -> dict[str, int]:
     """
     counted: dict[str, int] = {}
     try:
-        with sqlite_file(damaged).inspecting() as source:
+        # Moved aside, it is nobody else's: a lock would only leave its file behind.
+        with sqlite_file(damaged).inspecting(is_locked=True) as source:
             source.text_factory = lambda text: text.decode(errors="replace")
             for table in metadata.sorted_tables:
                 if table.name not in _NOT_CARRIED:

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import sqlalchemy as sa
 
 from kr.rules import naming
-from kr.store import times
+from kr.store import mending, times
 from kr.store.entries import Entries
 from kr.store.reports import ReportFiles
 from kr.store.revisions import Revisions
 from kr.store.rows import Circuit
 from kr.store.saving import free_name, is_free
-from kr.store.schema import archived_entries, circuits, counters, entries, leases, reservations
+from kr.store.schema import archived_entries, circuits, entries, leases, reservations
 from kr.values import Entry
 
 
@@ -84,16 +84,11 @@ class Upkeep:
 
     def recount(self) -> None:
         """Set the counter of live entries to what is there."""
-        number = sa.select(sa.func.count()).select_from(entries).scalar_subquery()
-        changed = self._connection.execute(
-            sa.update(counters).where(counters.c.name == "entries").values(value=number)
-        )
-        if not changed.rowcount:
-            self._connection.execute(sa.insert(counters).values(name="entries", value=number))
+        mending.recount(self._connection)
 
-    def reindex(self) -> None:
-        """Build every index of the database anew from its table."""
-        self._connection.exec_driver_sql("REINDEX")
+    def mend(self) -> list[str]:
+        """Put indexes, triggers, views and counters right; see ``kr.store.mending``."""
+        return mending.mend(self._connection)
 
     def _count(self, table: sa.Table, now: datetime) -> int:
         return self._connection.execute(

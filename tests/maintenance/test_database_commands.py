@@ -15,7 +15,7 @@ import pytest
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.maintenance.databases import Databases
 from kr.store import copies
-from kr.store.inspection import VIEWS, examine, look
+from kr.store.inspection import TRIGGERS, VIEWS, examine, look
 from kr.store.schema import SCHEMA_VERSION
 from kr.store.store import Store
 from tests.support.older import make_older
@@ -80,6 +80,24 @@ def test_a_file_that_exists_is_left_alone(store: Store, databases: Databases, tm
     with pytest.raises(StoreUnwritable, match="never overwrites"):
         databases.backup(tmp_path / "mine")
     assert (tmp_path / "mine").read_text() == "precious"
+
+
+def test_a_folder_that_is_not_there_is_not_made(store: Store, databases: Databases, tmp_path: Path) -> None:
+    save(store, "one")
+    target = tmp_path / "mistyped" / "copy.db"
+    with pytest.raises(StoreError, match="there is no such folder"):
+        databases.backup(target)
+    assert not target.parent.exists()
+
+
+def test_a_backup_that_lacks_an_index_is_mended_on_its_way(
+    store: Store, databases: Databases, tmp_path: Path
+) -> None:
+    save(store, "one")
+    copy = Path(databases.backup(tmp_path / "copy.db")["backup"])
+    sql(copy, "DROP INDEX entries_path")
+    databases.restore(copy)
+    assert (topics(store.path), examine(store.path).problems) == (["one"], ())
 
 
 def test_a_folder_gets_a_named_copy(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -364,6 +382,8 @@ def test_a_sound_database(store: Store, databases: Databases) -> None:
     ("statement", "told"),
     [
         ("DROP VIEW next_evictions", "view next_evictions is missing"),
+        ("DROP INDEX entries_last_accessed", "index entries_last_accessed is missing"),
+        ("DROP TRIGGER entries_insert", "trigger entries_insert is missing"),
         ("DROP TABLE circuits", "table circuits is missing"),
         ("ALTER TABLE lessons DROP COLUMN recurred", "table lessons has no column recurred"),
         ("UPDATE counters SET value = 7 WHERE name = 'entries'", "7 entries are counted, 1 are there"),
@@ -381,10 +401,12 @@ def test_what_is_not_sound_is_named(store: Store, databases: Databases, statemen
     assert any(told in problem for problem in value["problems"]), value["problems"]
 
 
-def test_the_views_are_those_of_a_new_database(store: Store, databases: Databases) -> None:
+def test_the_views_and_triggers_are_those_of_a_new_database(store: Store, databases: Databases) -> None:
     databases.upgrade()
     names = {name for (name,) in sql(store.path, "SELECT name FROM sqlite_master WHERE type = 'view'")}
     assert names == set(VIEWS)
+    names = {name for (name,) in sql(store.path, "SELECT name FROM sqlite_master WHERE type = 'trigger'")}
+    assert names == set(TRIGGERS)
 
 
 def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:

@@ -402,6 +402,33 @@ def test_a_broken_index_is_built_anew(project: Project) -> None:
     assert (project.base / "kr.db.repair.bak").is_file()
 
 
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        ("index", "entries_last_accessed"),
+        ("view", "next_evictions"),
+        ("view", "hit_rate_by_day"),
+        ("trigger", "entries_insert"),
+    ],
+)
+def test_a_missing_index_view_or_trigger_is_created_in_place(project: Project, kind: str, name: str) -> None:
+    keep(project, "slots", "plugins")
+    definition = project.sql("SELECT sql FROM sqlite_master WHERE name = ?", name)
+    file = project.database.stat().st_ino
+    project.sql(f"DROP {kind} {name}")
+    insert_entry(project.database, "by-hand", path="frameworks/vue/slots.md")
+    finding = next(row for row in report(project)["findings"] if row["check"] == "integrity")
+    assert f"{kind} {name} is missing" in finding["message"]
+    assert "in place" in finding["repair"]
+    value = repair(project)
+    assert value["problems"] == 0, value
+    assert project.database.stat().st_ino == file
+    assert list(project.base.glob("*.damaged*")) == []
+    assert (project.base / "kr.db.repair.bak").is_file()
+    assert project.sql("SELECT sql FROM sqlite_master WHERE name = ?", name) == definition
+    assert project.sql("SELECT value FROM counters WHERE name = 'entries'") == [(3,)]
+
+
 def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
     keep(project, "slots", "plugins")
     with project.app() as app:
@@ -415,6 +442,7 @@ def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
     assert project.sql("SELECT * FROM requests") == requests
     assert ids(project) == ["vue-plugins", "vue-slots"]
     assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
+    assert list(project.base.glob("kr.db.*.damaged?*")) == []
 
 
 def damage(database: Path) -> bytes:
