@@ -325,7 +325,7 @@ def test_a_report_cannot_command_the_terminal(project: Project, context7: StandI
 def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project) -> None:
     (project.root / "kr.yaml").write_text(
         "role_mapping: {knowledge_researcher_persona: lean}\nknowledge_research: {}\n"
-        "defaults: {agent_timeout_seconds: {knowledge_research: 4}}\n"
+        "defaults: {agent_timeout_seconds: {knowledge_research: 12}}\n"
     )
     with context7_server() as server:
         project.use_context7(server.url)
