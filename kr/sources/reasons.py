@@ -61,10 +61,19 @@ def credentials_of(server: ServerConfig) -> tuple[str, ...]:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Put ``***`` for every secret in ``text``. ``secrets`` are longest first."""
-    for secret in secrets:
+    """Put ``***`` for every secret in ``text``. ``secrets`` are longest first.
+
+    Also for one with invisible characters in between, which would be whole again once these are taken out.
+    """
+    known = tuple(secrets)
+    for secret in known:
         text = text.replace(secret, "***")
-    return text
+    shown = strip_invisible(text)
+    if not any(secret in shown for secret in known):
+        return text
+    for secret in known:
+        shown = shown.replace(secret, "***")
+    return shown
 
 
 def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:

@@ -47,6 +47,13 @@ def test_no_secret_stays(secret: str) -> None:
         assert secret not in without_secrets(text, secrets_of(server)).replace("***", "")
 
 
+def test_a_secret_in_pieces_is_not_made_whole() -> None:
+    secrets = ("secret-12345", "secret")
+    for text in ("secret-\u200b12345", "sec\x1b[1mret-12345", "secret-12345 sec\u00adret-12345"):
+        assert "secret" not in one_line(without_secrets(text, secrets))
+    assert without_secrets("a\u200bb *** secret", secrets) == "a\u200bb *** ***"
+
+
 def test_each_place_of_a_secret_is_known() -> None:
     assert set(
         secrets_of(
