@@ -164,7 +164,8 @@ class App:
         from kr.research.explain import explain, read_query
 
         query = read_query(request, warn=logger.warning)
-        return explain(self.store, query, matching_rules(self.settings), now=self._clock())
+        index = self.settings.knowledge_base / "index.yaml"
+        return explain(self.store, query, matching_rules(self.settings), now=self._clock(), index=index)
 
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""

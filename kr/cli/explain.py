@@ -7,6 +7,7 @@ import click
 from kr.cli.forms import check_form, question_parameters
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
+from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
 
 _EPILOG = """\b
@@ -33,7 +34,8 @@ def command(
     """Tell what the cache would say to a question about FRAMEWORK, and why.
 
     Every entry of the framework is listed with its tier, topic overlap, shared tags and freshness, and with
-    the reason why it is not the answer. Nothing is asked on the network and nothing is changed.
+    the reason why it is not the answer. An index.yaml that the first research would import is named.
+    Nothing is asked on the network and nothing is changed; an older kr's database is refused, not upgraded.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")
@@ -50,12 +52,14 @@ def view(value: dict[str, Any]) -> str:
     """Make the readable view: the outcome, the query, then an entry per paragraph."""
     outcome, query = value["outcome"], value["query"]
     asked = f"{query['framework']} {query['framework_version']} · {query['topic']}"
-    lines = [
-        f"{click.style(outcome, fg=_COLOURS[outcome], bold=True)}  {value['decision']}",
-        f"  asked: {asked} · tags: {', '.join(query['tags'])}",
-    ]
+    first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
+    lines = [click.style(outcome, fg=_COLOURS[outcome], bold=True) + first.removeprefix(outcome), *more]
+    lines += wrapped("  asked: ", f"{asked} · tags: {', '.join(query['tags'])}", indent=4)
+    if value["waiting_index"]:
+        waits = f"{value['waiting_index']}: the first research imports it, and may find the answer there"
+        lines += wrapped("  waiting: ", waits, indent=4)
     if value["nearest_frameworks"]:
-        lines.append(f"  written alike: {', '.join(value['nearest_frameworks'])}")
+        lines += wrapped("  written alike: ", ", ".join(value["nearest_frameworks"]), indent=4)
     for row in value["considered"]:
         lines += ["", *_entry(row)]
     return "\n".join(lines)
@@ -63,14 +67,18 @@ def view(value: dict[str, Any]) -> str:
 
 def _entry(row: dict[str, Any]) -> list[str]:
     overlap = "-" if row["topic_overlap"] is None else f"{row['topic_overlap']:.2f}"
+    freshness = f"{row['freshness']}{''.join(f'; {reason}' for reason in row['reasons'])}"
+    shared = ", ".join(row["shared_tags"]) or "none"
     is_answer = row["refused"] is None
-    lines = [
-        click.style(row["id"], bold=is_answer),
-        f"  topic     {row['topic']} (overlap {overlap})",
-        f"  tags      {', '.join(row['tags']) or '-'} (shared: {', '.join(row['shared_tags']) or 'none'})",
-        f"  tier      {row['tier'] or 'none'}",
-        f"  freshness {row['freshness']}{''.join(f'; {reason}' for reason in row['reasons'])}",
-    ]
+    lines = [click.style(line, bold=is_answer) for line in wrapped("", row["id"], indent=2)]
+    for label, text in (
+        ("topic", f"{row['topic']} (overlap {overlap})"),
+        ("tags", f"{', '.join(row['tags']) or '-'} (shared: {shared})"),
+        ("tier", row["tier"] or "none"),
+        ("freshness", freshness),
+    ):
+        lines += wrapped(f"  {label:<9} ", text, indent=12)
     if row["refused"]:
-        lines.append(f"  {click.style('refused', fg='yellow')}   {row['refused']}")
+        first, *more = wrapped("  refused   ", row["refused"], indent=12)
+        lines += [first.replace("refused", click.style("refused", fg="yellow"), 1), *more]
     return lines

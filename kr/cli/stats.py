@@ -7,13 +7,14 @@ import click
 
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
+from kr.cli.wrapping import fitted, wrapped
 
 _EPILOG = """\b
 Examples:
   kr stats
   kr stats --format json
 """
-_BAR = 30
+_BAR = 22
 _NAME = 30
 _MOST_ROWS = 12
 
@@ -26,6 +27,7 @@ def command(ctx: click.Context) -> int:
 
     Saved seconds are the hits times the difference between the mean duration of a research that a source
     answered and that of a hit; saved calls are the hits times the calls charged to such a research on average.
+    No database is made; one of an older kr is backed up beside itself and upgraded first.
     """
     with open_app(ctx) as app:
         emit(app.stats(), common(ctx), view)
@@ -84,12 +86,7 @@ def _section(title: str, rows: Iterable[str], *, always: bool = False) -> list[s
 
 
 def _bar_line(name: str, share: float, told: str) -> str:
-    return f"  {_cut(name):<{_NAME}} {bar(share)} {told}"
-
-
-def _cut(name: str) -> str:
-    name = " ".join(name.split())
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+    return f"  {fitted(name, _NAME)} {bar(share)} {told}"
 
 
 def _rates(rows: list[dict[str, Any]], key: str) -> list[str]:
@@ -120,7 +117,7 @@ def _sources(rows: list[dict[str, Any]]) -> list[str]:
         lines.append(_bar_line(row["source"], row["success_rate"] or 0.0, told))
         if row["circuit"] == "open":
             paused = f"paused until {row['open_until']}: {row['last_error'] or 'it kept failing'}"
-            lines.append(f"    {click.style(paused, fg='yellow')}")
+            lines += [click.style(line, fg="yellow") for line in wrapped("    ", paused, indent=6)]
     return lines
 
 

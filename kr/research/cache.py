@@ -1,11 +1,11 @@
 """Steps 2 and 3 of seed 000: is there an entry that answers, and may it still be served."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from kr.research.shelf import Shelf
-from kr.rules.freshness import Limits, judge
+from kr.rules.freshness import Limits, Verdict, judge
 from kr.rules.match import find_match
 from kr.store.store import Store
 from kr.values import Entry, Match, Query, Tier
@@ -33,12 +33,31 @@ class Found:
 
         A report that shares a tag alone is about something else, and a skeleton says nothing (SPEC 3.3).
         """
-        if self.match is None or self.match.tier == "framework+tags" or self.match.entry.origin == "skeleton":
+        if self.match is None or not may_be_baseline(self.match.tier, self.match.entry):
             return None
         return self.report
 
 
 MISS = Found()
+
+
+def may_be_baseline(tier: Tier, entry: Entry) -> bool:
+    """Whether a stale entry of this tier may be what a new research stands on."""
+    return tier != "framework+tags" and entry.origin != "skeleton"
+
+
+def judge_all(
+    candidates: Sequence[Entry], query: Query, limits: Limits, now: datetime
+) -> dict[str, tuple[Entry, Verdict]]:
+    """Judge each entry, by its id, and give it the status it has now; ``archived`` ones are no answer."""
+    verdicts = ((entry, judge(entry, query.framework_version, limits, now)) for entry in candidates)
+    return {
+        entry.id: (
+            entry if verdict.status == "archived" else replace(entry, status=verdict.status),
+            verdict,
+        )
+        for entry, verdict in verdicts
+    }
 
 
 class Cache:
@@ -60,21 +79,15 @@ class Cache:
     def _look_up(self, store: Store, query: Query) -> Found:
         with store.read() as unit:
             candidates = unit.entries.candidates(query.framework)
-        reasons: dict[str, str] = {}
-        live: list[Entry] = []
-        for entry in candidates:
-            verdict = judge(entry, query.framework_version, self._limits, self._clock())
-            if verdict.status == "archived":
-                continue
-            live.append(replace(entry, status=verdict.status))
-            reasons[entry.id] = ", ".join(verdict.reasons)
+        judged = judge_all(candidates, query, self._limits, self._clock())
+        live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
         match = find_match(query, live, fuzzy=self._fuzzy, floor=self._floor)
         if match is None:
             return MISS
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         if (stored.status, match.entry.status) == ("fresh", "stale"):
             with store.write() as unit:
-                unit.entries.mark_stale(stored.id, reasons[stored.id])
+                unit.entries.mark_stale(stored.id, ", ".join(judged[stored.id][1].reasons))
         report = store.read_report(match.entry)
         if report is None:
             store.drop_lost(stored)

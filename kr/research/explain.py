@@ -1,22 +1,29 @@
 """What the cache would say to a request, and why (SPEC 3.2, 3.3): no network, no change, no database made.
 
-It walks the way of ``kr.research.cache.Cache`` without storing the marks and removals that a real look finds
-due.
+It judges as ``kr.research.cache.Cache`` does without storing the marks and removals that a real look finds
+due. No change: the database's bytes and those of its write-ahead log stay as they are (``kr.store.peek``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 from kr.contracts.requests import ResearchRequest, parse_request
 from kr.documents import read_document
-from kr.errors import FieldError, InvalidRequest, StoreError
-from kr.rules.freshness import Limits, Verdict, judge
+from kr.errors import FieldError, InvalidRequest
+from kr.research.cache import judge_all, may_be_baseline
+from kr.rules.freshness import Limits, Verdict
 from kr.rules.match import THRESHOLD, Considered, rank
-from kr.store.inspection import look
 from kr.store.store import Store
 from kr.values import Entry, Query, Tier
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
+
+FIRST_IMPORT = "first_import"
+"""The key in ``meta`` that ``kr.transfer.first_use`` writes when it has imported."""
 
 Outcome = Literal["hit", "stale", "miss"]
 
@@ -45,33 +52,37 @@ def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], obje
     return parsed.request.research_query.query()
 
 
-def explain(store: Store, query: Query, rules: Rules, *, now: datetime) -> dict[str, Any]:
+def explain(
+    store: Store, query: Query, rules: Rules, *, now: datetime, index: Path | None = None
+) -> dict[str, Any]:
     """Hold every entry of the framework against ``query``. Raises a ``StoreError``.
+
+    ``index`` is where an ``index.yaml`` may wait; ``waiting_index`` names it if the first research would import
+    it, so that it may answer what is a miss here.
 
     ``outcome`` is ``hit``, ``stale`` (it would be researched again) or ``miss``. Each of ``considered`` tells
     its tier, overlap, shared tags, freshness with reasons, and ``refused``: why it is not the answer, or None.
     """
-    candidates: list[Entry] = []
-    others: list[str] = []
-    if store.exists():
-        _require_current(store)
-        with store.read() as unit:
-            candidates = unit.entries.candidates(query.framework)
-            if not candidates:
-                others = list(unit.counts.entries_by("framework"))
-    verdicts = {entry.id: judge(entry, query.framework_version, rules.limits, now) for entry in candidates}
-    judged = [_with_status(entry, verdicts[entry.id]) for entry in candidates]
-    live = [entry for entry in judged if verdicts[entry.id].status != "archived"]
+    held = _held(store, query.framework)
+    verdicts = judge_all(held.candidates, query, rules.limits, now)
+    live = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
     ranked = rank(query, live, fuzzy=rules.fuzzy, floor=rules.floor)
     best = ranked[0] if ranked and ranked[0].tier else None
-    is_lost = best is not None and store.read_report(best.entry) is None
-    rows = [_row(item, verdicts[item.entry.id], best, is_lost=is_lost) for item in ranked]
-    rows += [_archived_row(entry, verdicts[entry.id], rules) for entry in judged if entry not in live]
-    outcome, decision = _decide(best, is_lost=is_lost, candidates=candidates)
+    # Not through read_report, which puts right what a killed writer left.
+    is_lost = best is not None and not (store.read_file(best.entry.path) or b"").strip()
+    rows = [_row(item, verdicts[item.entry.id][1], best, is_lost=is_lost) for item in ranked]
+    rows += [
+        _archived_row(entry, verdict, rules)
+        for entry, verdict in verdicts.values()
+        if verdict.status == "archived"
+    ]
+    outcome, decision = _decide(best, is_lost=is_lost, candidates=held.candidates)
+    waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
         "entry_id": best.entry.id if best and not is_lost else None,
         "decision": decision,
+        "waiting_index": str(waiting) if waiting else None,
         "query": _query(query),
         "rules": {
             "topic_overlap_at_least": THRESHOLD,
@@ -82,14 +93,34 @@ def explain(store: Store, query: Query, rules: Rules, *, now: datetime) -> dict[
             "max_age_days": rules.limits.max_age_days,
         },
         "considered": rows,
-        "nearest_frameworks": _nearest(query.framework, others),
+        "nearest_frameworks": _nearest(query.framework, held.others),
     }
 
 
-def _require_current(store: Store) -> None:
-    """Refuse a database that a mere read would upgrade."""
-    if look(store.path).state == "older":
-        raise StoreError(f"{store.path}: is of an older kr, and this changes nothing; run `kr db upgrade`")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What the database has: entries of the framework, or else the names of others.
+
+    ``is_untouched``: an index that stands there would be imported by the first research (SPEC 6.2).
+    """
+
+    candidates: Sequence[Entry] = ()
+    others: Sequence[str] = ()
+    is_untouched: bool = True
+
+
+def _held(store: Store, framework: str) -> _Held:
+    from kr.store.peek import peek
+
+    def read(unit: "Unit") -> _Held:
+        candidates = unit.entries.candidates(framework)
+        return _Held(
+            candidates=candidates,
+            others=() if candidates else list(unit.counts.entries_by("framework")),
+            is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
+        )
+
+    return peek(store, read) or _Held()
 
 
 def _query(query: Query) -> dict[str, Any]:
@@ -100,10 +131,6 @@ def _query(query: Query) -> dict[str, Any]:
         "tags": list(query.tags),
         "question": query.question,
     }
-
-
-def _with_status(entry: Entry, verdict: Verdict) -> Entry:
-    return replace(entry, status="fresh" if verdict.status == "fresh" else "stale")
 
 
 def _row(item: Considered, verdict: Verdict, best: Considered | None, *, is_lost: bool) -> dict[str, Any]:
@@ -163,7 +190,7 @@ def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entr
         return "miss", f"would be researched: the report of {best.entry.id} is missing or empty"
     if best.entry.status == "fresh":
         return "hit", f"{best.entry.id} would be served from the cache"
-    if best.tier == "framework+tags" or best.entry.origin == "skeleton":
+    if best.tier is not None and not may_be_baseline(best.tier, best.entry):
         return "stale", f"would be researched again; {best.entry.id} is stale and no baseline"
     return "stale", f"would be researched again, with {best.entry.id} as the baseline"
 

@@ -4,9 +4,11 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from kr.analytics import by_age
 from kr.cli.stats import bar, view
@@ -160,9 +162,25 @@ def test_a_bar_has_its_width_and_hides_nothing(share: float, width: int) -> None
 def test_the_view_fits_80_columns(filled: Project) -> None:
     sql(filled.database, "UPDATE entries SET framework = ?, framework_key = NULL", "a\nvery " * 30)
     with filled.app() as app:
-        lines = view(app.stats()).splitlines()
+        lines = click.unstyle(view(app.stats())).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("50% of 10" in line or "50%" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["组件" * 30, "响应式" * 5, "é" * 40, "vue"])
+def test_the_view_counts_cells_not_characters(filled: Project, name: str) -> None:
+    sql(filled.database, "UPDATE entries SET framework = ?, framework_key = NULL", name)
+    sql(filled.database, "UPDATE requests SET framework = ?", name)
+    sql(filled.database, "UPDATE source_calls SET source = ?, duration_ms = 119999", name)
+    with filled.app() as app:
+        lines = click.unstyle(view(app.stats())).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    starts = {
+        cell_len(line[: line.index(next(sign for sign in line if sign in "█░"))])
+        for line in lines
+        if "█" in line
+    }
+    assert len(starts) == 1
 
 
 def test_the_command_gives_the_same_as_json(filled: Project) -> None:

@@ -2,12 +2,17 @@
 
 import hashlib
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
+from rich.cells import cell_len
 
-from kr.errors import InvalidRequest, StoreError
+from kr.cli.explain import view
+from kr.errors import InvalidRequest, StoreCorrupt, StoreError
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry, sql
 
@@ -61,6 +66,99 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
     assert second["id"] == "vue-routing-guards"
     assert "below 0.70" in second["refused"]
     assert project.research()["results"]["cache_entry_id"] == value["entry_id"]
+
+
+INDEX = """- id: vue-repeatable-options
+  framework: vue
+  framework_version: "3.5"
+  topic: repeatable options
+  tags: [options, configuration]
+  path: frameworks/vue/repeatable-options.md
+  created: "2026-11-20"
+  last_accessed: "2026-11-20"
+  status: fresh
+  confidence: high
+"""
+
+
+def leave_an_index(project: Project) -> Path:
+    report = project.base / "frameworks/vue/repeatable-options.md"
+    report.parent.mkdir(parents=True)
+    report.write_text("# vue - repeatable options\n")
+    index = project.base / "index.yaml"
+    index.write_text(INDEX)
+    return index
+
+
+def test_an_index_that_waits_is_named_and_not_imported(project: Project) -> None:
+    index = leave_an_index(project)
+    before = fingerprint(project.base)
+    value = explain(project)
+    assert (value["outcome"], value["waiting_index"]) == ("miss", str(index))
+    assert "  waiting: " in view(value)
+    assert fingerprint(project.base) == before
+    assert project.research()["results"]["cache_entry_id"] == "vue-repeatable-options"
+    value = explain(project)
+    assert (value["outcome"], value["waiting_index"]) == ("hit", None)
+    assert "waiting" not in view(value)
+
+
+def test_an_index_beside_a_database_without_entries_waits_until_it_was_imported_once(
+    project: Project,
+) -> None:
+    with project.app() as app, app.store.write() as unit:
+        assert unit.entries.count() == 0
+    index = leave_an_index(project)
+    assert explain(project)["waiting_index"] == str(index)
+    project.research()
+    project.sql("DELETE FROM entries")
+    assert explain(project)["waiting_index"] is None
+
+
+def test_a_log_that_a_killed_process_left_stays_as_it_is(project: Project) -> None:
+    keep(project, "repeatable options")
+    kept = project.root / "kept"
+    with closing(sqlite3.connect(project.database)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("UPDATE entries SET topic = 'repeatable flags', topic_key = NULL")
+        writer.commit()
+        kept.mkdir()
+        for name in ("kr.db", "kr.db-wal"):
+            (kept / name).write_bytes((project.base / name).read_bytes())
+    for path in project.base.glob("kr.db*"):
+        path.unlink()
+    for path in kept.iterdir():
+        path.rename(project.base / path.name)
+    before = fingerprint(project.base)
+    assert before["kr.db-wal"]
+    value = explain(project)
+    assert [row["topic"] for row in value["considered"]] == ["repeatable flags"]
+    after = fingerprint(project.base)
+    after.pop("kr.db-shm", None)
+    assert after == before
+
+
+def test_it_reads_while_another_process_has_the_database_open(project: Project) -> None:
+    keep(project, "repeatable options")
+    with closing(sqlite3.connect(project.database, isolation_level=None)) as writer:
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute("UPDATE entries SET topic = 'not committed'")
+        assert explain(project)["outcome"] == "hit"
+        writer.execute("ROLLBACK")
+
+
+def test_a_damaged_database_is_an_error_that_names_it(project: Project) -> None:
+    keep(project, "repeatable options")
+    project.database.write_bytes(b"no database " * 1000)
+    with pytest.raises(StoreCorrupt, match=r"kr\.db"):
+        explain(project)
+
+
+def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
+    keep(project, "a\nrefused\n" + "very long options " * 8, tags=("options", "one\nhit", "选项" * 40))
+    lines = click.unstyle(view(explain(project, topic="长" * 60))).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    assert not any(line.startswith(("refused", "hit")) for line in lines[1:])
 
 
 def test_a_weaker_entry_says_what_it_stands_behind(project: Project) -> None:
