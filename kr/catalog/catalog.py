@@ -25,12 +25,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+MISSING_REPORT = "missing report"
+"""Why an entry can't be served although its time is not over: see ``stale_because``."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """The operations over one knowledge base. ``export`` writes the YAML files, where they are wanted.
 
-    A status is told as it stands today: an entry that is past its time is ``stale`` before a request marks it.
+    A status is told as it stands today: an entry that is past its time, or whose report is missing or empty,
+    is ``stale`` before a request marks it or removes it.
     """
 
     store: Store
@@ -57,9 +61,11 @@ class Catalog:
 
         now = self.clock()
         with self.store.read() as unit:
-            judged = [self._judged(entry, now)[0] for entry in unit.browsing.entries()]
-        hits = search(words, judged)[:limit]
-        return [{**entry_item(hit.entry), "score": hit.score, "found": list(hit.found)} for hit in hits]
+            hits = search(words, (self._aged(entry, now)[0] for entry in unit.browsing.entries()))[:limit]
+        return [
+            {**entry_item(self._judged(hit.entry, now)[0]), "score": hit.score, "found": list(hit.found)}
+            for hit in hits
+        ]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Tell all about one entry; with its report's text when it is asked for (null when it is lost)."""
@@ -197,6 +203,12 @@ class Catalog:
         }
 
     def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
+        aged, reasons = self._aged(entry, now)
+        if self.store.read_file(entry.path):
+            return aged, reasons
+        return replace(aged, status="stale"), (*reasons, MISSING_REPORT)
+
+    def _aged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
         verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
         return replace(entry, status="fresh" if verdict.status == "fresh" else "stale"), verdict.reasons
 

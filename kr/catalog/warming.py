@@ -31,7 +31,7 @@ class Ask(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Need:
-    """One framework that the project depends on. ``fresh`` and ``stale`` count its entries."""
+    """One framework that the project depends on. ``fresh`` and ``stale`` count its entries that have a report."""
 
     framework: str
     version: str
@@ -68,7 +68,10 @@ def needs(project: Path, store: Store, limits: Limits, now: datetime, warn: Warn
         need = next((found[name] for name in names[entry.framework] if name in found), None)
         if need is None or entry.origin == "skeleton":
             continue
-        if judge(entry, need.version, limits, now).status == "fresh":
+        is_fresh = judge(entry, need.version, limits, now).status == "fresh"
+        if not store.read_file(entry.path):
+            continue  # a look-up would find nothing to serve, and remove it
+        if is_fresh:
             need.fresh += 1
         else:
             need.stale += 1

@@ -4,13 +4,11 @@ from typing import Any
 
 import click
 
-from kr.cli.completing import complete_archived_id
+from kr.cli.completing import complete_archived_framework, complete_archived_id
 from kr.cli.entries_view import archive_view, restored_view
 from kr.cli.examples import examples
-from kr.cli.options import TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, common, common_options, open_app
 from kr.cli.render import emit
-
-_MOST = 1_000_000
 
 
 @click.group(
@@ -31,13 +29,18 @@ def command() -> None:
     short_help="List the archived entries.",
     epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"),
 )
-@click.option("--framework", type=TEXT, help="Entries of this framework alone.")
+@click.option(
+    "--framework",
+    type=TEXT,
+    shell_complete=complete_archived_framework,
+    help="Entries of this framework alone.",
+)
 @click.option(
     "--reason",
     type=click.Choice(["lru", "age", "manual"]),
     help="Evicted for room, not accessed for too long, or removed by hand.",
 )
-@click.option("--limit", type=click.IntRange(1, _MOST), metavar="N", help="At most N entries.")
+@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
 @common_options
 @click.pass_context
 def list_archive(ctx: click.Context, /, **wanted: Any) -> int:

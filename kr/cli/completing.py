@@ -1,4 +1,4 @@
-"""What the shell completes from the database: framework names and entry ids (SPEC 6.5).
+"""What the shell completes from the database: framework names, entry ids and revisions (SPEC 6.5).
 
 A key press: it creates nothing, waits for nobody, and says nothing when there is nothing to say.
 """
@@ -19,11 +19,20 @@ def complete_framework(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Offer the frameworks of the index, one for each that is equal when folded."""
-    from kr.rules.naming import fold
     from kr.store.glance import frameworks
 
-    found = {fold(name): name for name in _glance(ctx, frameworks)}
-    return _offered(found.values(), incomplete)
+    return _offered(_once(_glance(ctx, frameworks)), incomplete)
+
+
+def complete_archived_framework(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Offer the frameworks of the archive, one for each that is equal when folded."""
+    from kr.store.glance import archived_frameworks
+
+    return _offered(_once(_glance(ctx, archived_frameworks)), incomplete)
 
 
 def complete_entry_id(
@@ -46,6 +55,26 @@ def complete_archived_id(
     from kr.store.glance import archived_ids
 
     return _offered(_glance(ctx, archived_ids), incomplete)
+
+
+def complete_revision(
+    ctx: click.Context,
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Offer the revisions of the entry whose id was typed before, the last first."""
+    from kr.store.glance import revisions
+
+    entry_id = ctx.params.get("entry_id")
+    if not isinstance(entry_id, str):
+        return []
+    return _offered(_glance(ctx, lambda path: revisions(path, entry_id)), incomplete)
+
+
+def _once(names: Iterable[str]) -> Iterable[str]:
+    from kr.rules.naming import fold
+
+    return {fold(name): name for name in names}.values()
 
 
 def _glance(ctx: click.Context, look: Callable[[Path], list[str]]) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kr.cli.completing import complete_entry_id
+from kr.cli.completing import complete_entry_id, complete_framework, complete_revision
 from kr.cli.entries_view import (
     entries_view,
     entry_view,
@@ -16,12 +16,10 @@ from kr.cli.entries_view import (
     search_view,
 )
 from kr.cli.examples import examples
-from kr.cli.options import TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, common, common_options, open_app
 from kr.cli.render import emit
 
-_MOST = 1_000_000
-
-_LIMIT = click.option("--limit", type=click.IntRange(1, _MOST), metavar="N", help="At most N entries.")
+_LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
 
 
 @click.group(
@@ -37,7 +35,11 @@ _LIMIT = click.option("--limit", type=click.IntRange(1, _MOST), metavar="N", hel
 )
 @common_options
 def command() -> None:
-    """Look through the index, and change it by hand."""
+    """Look through the index, and change it by hand.
+
+    An id that no entry has is an error on standard error, which names the nearest ids; standard output stays
+    empty, in every format, and the exit status is 1.
+    """
 
 
 @command.command(
@@ -45,7 +47,9 @@ def command() -> None:
     short_help="List the entries, the last accessed first.",
     epilog=examples("kr entries list", "kr entries list --framework vue --status stale --limit 20"),
 )
-@click.option("--framework", type=TEXT, help="Entries of this framework alone.")
+@click.option(
+    "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
+)
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
 @_LIMIT
 @common_options
@@ -141,7 +145,7 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> int:
     epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
-@click.argument("revision", type=int)
+@click.argument("revision", type=int, shell_complete=complete_revision)
 @common_options
 @click.pass_context
 def restore(ctx: click.Context, /, entry_id: str, revision: int) -> int:

@@ -4,36 +4,45 @@ from typing import Any
 
 import click
 
-from kr.cli.table import cell, table
+from kr.cli.table import cell, table, width
 from kr.rules.characters import strip_invisible
 
 Row = dict[str, Any]
 
 _NONE = "none"
+_ROOMY = 110
 
 
 def entries_view(rows: list[Row]) -> str:
     """Make a table of entries."""
-    lines = [
-        (row["id"], row["framework_version"], row["status"], row["confidence"], row["last_accessed"][:10])
-        for row in rows
-    ]
-    return table(("id", "version", "status", "confidence", "accessed"), lines, wide="id") if rows else _NONE
+    columns = {"id": "id", "framework": "framework", "version": "framework_version", "topic": "topic"}
+    return _listed(
+        rows, columns | {"status": "status"}, {"confidence": "confidence", "accessed": "last_accessed"}
+    )
 
 
 def search_view(rows: list[Row]) -> str:
     """Make a table of what a search found."""
-    lines = [(f"{row['score']:.2f}", row["id"], row["tags"], row["status"]) for row in rows]
-    return table(("score", "id", "tags", "status"), lines, wide="id") if rows else _NONE
+    shown = [{**row, "score": f"{row['score']:.2f}"} for row in rows]
+    columns = {"score": "score", "id": "id", "framework": "framework", "topic": "topic", "status": "status"}
+    return _listed(shown, columns, {"tags": "tags"})
 
 
 def archive_view(rows: list[Row]) -> str:
     """Make a table of archived entries."""
+    columns = {"no": "archive_id", "id": "id", "framework": "framework", "topic": "topic", "reason": "reason"}
+    return _listed(rows, columns | {"archived": "archived_at"}, {"version": "framework_version"})
+
+
+def _listed(rows: list[Row], columns: dict[str, str], more: dict[str, str]) -> str:
+    """Make a table of columns and the keys that they show; ``more`` of them where there is room."""
+    if width() >= _ROOMY:
+        columns |= more
     lines = [
-        (row["archive_id"], row["id"], row["framework_version"], row["reason"], row["archived_at"][:19])
+        [row[key][:10] if key in {"last_accessed", "archived_at"} else row[key] for key in columns.values()]
         for row in rows
     ]
-    return table(("no", "id", "version", "reason", "archived at"), lines, wide="id") if rows else _NONE
+    return table(list(columns), lines, cut="topic", kept="id") if rows else _NONE
 
 
 def history_view(rows: list[Row]) -> str:

@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from kr.cli.completing import complete_framework
 from kr.cli.options import common, common_options, open_app, request_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
@@ -46,7 +47,12 @@ def command() -> None:
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
 @click.option("--query", default="", help="Rank by relevance to these words instead of by date.")
-@click.option("--framework", default="", help="Put lessons about this framework first.")
+@click.option(
+    "--framework",
+    default="",
+    shell_complete=complete_framework,
+    help="Put lessons about this framework first.",
+)
 @common_options
 @click.pass_context
 def inject(

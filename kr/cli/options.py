@@ -38,6 +38,9 @@ class RequestFile(click.File):
 
 
 TEXT = Typed()
+MOST = 1_000_000
+"""The largest number that counts of rows and calls may be: no more can be meant."""
+
 request_option = click.option(
     "--request",
     "document",

@@ -26,8 +26,9 @@ def command(ctx: click.Context, /, project: Path | None, *, everything: bool, ma
     """List the frameworks and versions that a project's dependency files name.
 
     Read are package.json, pom.xml, pyproject.toml, requirements*.txt, build.gradle, go.mod, Cargo.toml and
-    composer.json, and the lock files beside them: a lock file's exact version wins over a range. Files that
-    can't be used are told on standard error.
+    composer.json, those of workspace members too, and the lock files: package-lock.json, npm-shrinkwrap.json,
+    yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock, gradle.lockfile, Cargo.lock, composer.lock and Gemfile.lock.
+    A lock file's exact version wins over a range. Files that can't be used are told on standard error.
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)

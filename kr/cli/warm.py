@@ -6,11 +6,9 @@ from typing import Any
 import click
 
 from kr.cli.examples import examples
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import MOST, common, common_options, open_app
 from kr.cli.render import emit
 from kr.cli.table import table
-
-_MOST = 1_000_000
 
 
 @click.command(
@@ -25,11 +23,11 @@ _MOST = 1_000_000
 @click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
 @click.option(
     "--max-calls",
-    type=click.IntRange(0, _MOST),
+    type=click.IntRange(0, MOST),
     metavar="N",
     help="Calls to sources that the whole run may cost. Default: max_calls_per_story.",
 )
-@click.option("--limit", type=click.IntRange(1, _MOST), metavar="N", help="Ask about N frameworks at most.")
+@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="Ask about N frameworks at most.")
 @common_options
 @click.pass_context
 def command(

@@ -27,7 +27,18 @@ def archived_ids(path: Path) -> list[str]:
     return _names(path, "SELECT id FROM archived_entries GROUP BY id ORDER BY max(archive_id) DESC LIMIT ?")
 
 
-def _names(path: Path, query: str) -> list[str]:
+def archived_frameworks(path: Path) -> list[str]:
+    """Return the frameworks of archived entries, as they were written."""
+    return _names(path, "SELECT DISTINCT framework FROM archived_entries ORDER BY framework LIMIT ?")
+
+
+def revisions(path: Path, entry_id: str) -> list[str]:
+    """Return the numbers of an entry's earlier texts, the last first."""
+    query = "SELECT revision FROM revisions WHERE entry_id = ? ORDER BY revision DESC LIMIT ?"
+    return _names(path, query, entry_id)
+
+
+def _names(path: Path, query: str, *parameters: str) -> list[str]:
     if not path.is_file():
         return []
     # A closed database is read as it is: mode=ro alone would leave a write-ahead log behind.
@@ -35,7 +46,7 @@ def _names(path: Path, query: str) -> list[str]:
     address = f"file:{quote(str(path.absolute()))}?mode=ro{'&immutable=1' if closed else ''}"
     try:
         with closing(sqlite3.connect(address, uri=True, timeout=_WAIT_SECONDS)) as connection:
-            return [str(name) for (name,) in connection.execute(query, (_MOST,))]
+            return [str(name) for (name,) in connection.execute(query, (*parameters, _MOST))]
     except sqlite3.Error:
         # No database, a busy or a broken one: there is nothing to offer, and nobody to tell.
         return []

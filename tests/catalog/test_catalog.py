@@ -54,6 +54,18 @@ def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
     assert ids(app.catalog.entries(limit=2)) == ["vue-b", "vue-c"]
 
 
+@pytest.mark.parametrize("empty", [True, False])
+def test_an_entry_without_a_report_is_not_fresh(app: App, project: Project, *, empty: bool) -> None:
+    lost, kept = save(app, project, topic="a"), save(app, project, topic="b")
+    report = project.base / app.catalog.entry(lost)["path"]
+    report.write_text("") if empty else report.unlink()
+    shown = app.catalog.entry(lost)
+    assert (shown["status"], shown["stale_because"]) == ("stale", ["missing report"])
+    assert ids(app.catalog.entries(status="fresh")) == [kept]
+    assert ids(app.catalog.entries(status="stale")) == [lost]
+    assert {row["id"]: row["status"] for row in app.catalog.search("vue")} == {lost: "stale", kept: "fresh"}
+
+
 def test_a_list_is_filtered_by_framework_and_by_status_of_today(app: App, project: Project) -> None:
     old = save(app, project, "Vue", "old")
     project.clock.pass_days(31)

@@ -102,6 +102,20 @@ def test_ids_are_completed_where_an_id_is_asked_for(project: Project) -> None:
     assert offered(project, "archive", "restore", "") == ["vue-slots"]
 
 
+def test_frameworks_and_revisions_are_completed_wherever_they_are_asked_for(project: Project) -> None:
+    keep(project, "react", "hooks")
+    with project.app() as app:
+        for text in ("one", "two", "three"):
+            app.store.save_report(draft("vue", "slots"), f"# {text}\n", project.clock())
+        with app.store.write() as unit:
+            unit.archive.move("react-hooks", "manual", project.clock())
+    for words in (("entries", "list"), ("lessons", "inject")):
+        assert offered(project, *words, "--framework", "") == ["vue"]
+    assert offered(project, "archive", "list", "--framework", "r") == ["react"]
+    assert offered(project, "entries", "restore", "vue-slots", "") == ["2", "1"]
+    assert offered(project, "entries", "restore", "vue-nothing", "") == []
+
+
 def test_ids_come_last_used_first(project: Project) -> None:
     keep(project, "vue", "slots")
     keep(project, "vue", "plugins")

@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -80,6 +81,9 @@ def test_remove_and_restore_without_a_terminal(project: Project) -> None:
 
 def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
     assert "nearest: vue-slots" in answer(project, "entries", "show", "vue-slot", status=1)
+    as_json = project.run("entries", "show", "nope", "--format", "json")
+    assert (as_json.returncode, as_json.stdout) == (1, b"")
+    assert "standard output stays" in project.run("entries", "--help").stdout.decode()
     assert "nearest: vue-slots" in answer(project, "entries", "remove", "vue-slot", "--yes", status=1)
 
 
@@ -154,10 +158,33 @@ def test_tables_keep_within_eighty_columns(project: Project) -> None:
         entry_id = app.catalog.entries()[0]["id"]
         app.catalog.remove([entry_id])
         app.catalog.restore(entry_id)
-    for command in (["entries", "list"], ["entries", "search", "topic"]):
+        app.catalog.remove(["vue-slots"])
+        archived = draft("a-framework-with-a-long-name", "other " * 20)
+        app.store.save_report(archived, "# text\n", project.clock())
+        app.catalog.remove([app.catalog.entries()[0]["id"]])
+    for command in (["entries", "list"], ["entries", "search", "topic"], ["archive", "list"]):
         lines = project.run(*command, "--format", "text").stdout.decode().splitlines()
         assert len(lines) > 2
         assert max(map(len, lines)) <= 80
+
+
+def test_tables_tell_framework_and_topic_and_keep_ids_whole(project: Project) -> None:
+    with project.app() as app:
+        app.store.save_report(
+            draft("spring-boot", "transaction propagation and isolation levels"), "# x\n", project.clock()
+        )
+        app.catalog.remove(["vue-slots"])
+    listed = project.run("entries", "list", "--format", "text").stdout.decode()
+    assert re.search(r"^vue-virtual-scrolling +vue +8\.2 +virtual scr.* +fresh$", listed, re.MULTILINE)
+    searched = project.run("entries", "search", "scrolling", "--format", "text").stdout.decode()
+    assert re.search(
+        r"^\d\.\d\d +vue-virtual-scrolling +vue +virtual scrolling +fresh$", searched, re.MULTILINE
+    )
+    archived = project.run("archive", "list", "--format", "text").stdout.decode()
+    assert re.search(r"^1 +vue-slots +vue +slots +manual +2026-11-21$", archived, re.MULTILINE)
+    roomy = project.run("entries", "list", "--format", "text", more={"COLUMNS": "160"}).stdout.decode()
+    assert "transaction propagation and isolation levels" in roomy
+    assert "accessed" in roomy
 
 
 def test_the_help_lists_and_explains(project: Project) -> None:

@@ -32,6 +32,22 @@ def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
     assert project.run("versions", "package.json").returncode == 2
 
 
+def test_the_help_names_every_lock_file(project: Project) -> None:
+    text = project.run("versions", "--help").stdout.decode()
+    locks = (
+        *(
+            "package-lock.json",
+            "npm-shrinkwrap.json",
+            "yarn.lock",
+            "pnpm-lock.yaml",
+            "uv.lock",
+            "poetry.lock",
+        ),
+        *("gradle.lockfile", "Cargo.lock", "composer.lock", "Gemfile.lock"),
+    )
+    assert [name for name in locks if name not in text] == []
+
+
 def test_marking_tells_which(project: Project) -> None:
     with project.app() as app:
         app.store.save_report(draft("vue", "slots", framework_version="2"), "# text\n", project.clock())
