@@ -3,29 +3,11 @@
 from collections.abc import Iterable
 
 from kr.errors import UnknownEntry
+from kr.rules.alike import nearest
 from kr.rules.characters import one_line
-from kr.rules.naming import fold
 from kr.store.unit import Unit
 
 _LONGEST = 200
-_MOST = 3
-_LEAST_ALIKE = 60.0
-_MUCH_LESS = 15.0
-
-
-def nearest(wanted: str, ids: Iterable[str]) -> list[str]:
-    """Return the ids most like ``wanted``, at most three, the most alike first."""
-    from rapidfuzz import fuzz, process
-
-    found = process.extract(
-        fold(wanted[:_LONGEST]),
-        sorted(ids),
-        scorer=fuzz.WRatio,
-        processor=fold,
-        limit=_MOST,
-        score_cutoff=_LEAST_ALIKE,
-    )
-    return [choice for choice, score, _ in found if score > found[0][1] - _MUCH_LESS]
 
 
 def unknown_entry(unit: Unit, entry_id: str) -> UnknownEntry:

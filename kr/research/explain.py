@@ -197,11 +197,7 @@ def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entr
 
 def _nearest(framework: str, others: Sequence[str]) -> list[str]:
     """Offer frameworks that are written alike, when none is equal."""
-    import difflib
-
+    from kr.rules.alike import nearest
     from kr.rules.naming import fold
 
-    folded = {fold(name): name for name in others}
-    return [
-        folded[name] for name in difflib.get_close_matches(fold(framework), list(folded), n=3, cutoff=0.6)
-    ]
+    return nearest(framework, {fold(name): name for name in others}.values())

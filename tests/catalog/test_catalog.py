@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.app import App
-from kr.catalog.nearest import nearest
 from kr.errors import EntryConflict, KrError, UnknownEntry
+from kr.rules.alike import nearest
 from kr.rules.baseline import SKELETON_MARK
 from kr.rules.characters import strip_invisible
 from tests.support.program import Project
