@@ -30,7 +30,7 @@ def backup(path: Path, target: Path, *, is_locked: bool = False) -> Path:
 
     Raises a ``StoreError``; nothing is left then, and no folder is made: a mistyped one may be meant.
     """
-    if not target.parent.is_dir():
+    if sqlite_file(path).identity() is not None and not target.parent.is_dir():
         raise StoreUnwritable(f"{target.parent}: there is no such folder; make it, or name another file")
     with _staged(sqlite_file(path), target.parent, is_locked=is_locked) as copy:
         _publish(copy, target)
