@@ -37,6 +37,7 @@ _PHASE = click.option(
 
 
 @click.group("lessons", epilog=_EPILOG)
+@common_options
 def command() -> None:
     """Lessons that agents learned from failures, in an append-only Markdown file."""
 

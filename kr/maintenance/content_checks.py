@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from kr.maintenance.findings import Finding, Patient, counted
 from kr.maintenance.orphans import entry_of, modified, report_paths
-from kr.maintenance.standing import standing
 from kr.rules.freshness import parse_time
+from kr.store.standing import standing
 from kr.values import Entry
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kr.errors import ReportUnwritable
 from kr.maintenance.findings import Finding, Patient, counted
-from kr.maintenance.standing import standing
+from kr.store.standing import standing
 from kr.store.unit import Unit
 from kr.values import Entry
 

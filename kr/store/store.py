@@ -143,10 +143,15 @@ class Store:
         return text if text.strip() else None
 
     def drop_lost(self, entry: Entry) -> bool:
-        """Remove an entry whose report is gone (SPEC 3.3), unless somebody has written it again meanwhile."""
+        """Remove an entry whose report is gone (SPEC 3.3), unless somebody has written it again meanwhile.
+
+        A report that merely can't be read just now (no permission, a failing disk) is not gone.
+        """
+        from kr.store.standing import standing
+
         with self.write() as unit:
             row = unit.entries.get(entry.id)
-            if row is None or (self._files().read(row.path) or b"").strip():
+            if row is None or standing(self._knowledge_base, row.path).state != "absent":
                 return False
             return unit.entries.remove(entry.id)
 

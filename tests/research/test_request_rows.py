@@ -29,7 +29,9 @@ def test_a_mode_that_is_one_is_kept_with_a_failure(project: Project, mode: str) 
 def test_an_injection_tells_how_long_it_took(project: Project) -> None:
     lessons = project.base / "lessons" / "_lessons-learned.md"
     lessons.parent.mkdir(parents=True)
-    lessons.write_text("".join(f"- [2026-11-20] [dev-execution] [tag-{n}] Do not do {n}\n" for n in range(20_000)))
+    lessons.write_text(
+        "".join(f"- [2026-11-20] [dev-execution] [tag-{n}] Do not do {n}\n" for n in range(20_000))
+    )
     document = {
         "story_key": "3-1",
         "mode": "lessons-inject",

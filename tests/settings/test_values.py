@@ -241,7 +241,7 @@ def test_the_database_url_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
 
 @given(st.text(max_size=30))
 def test_any_text_for_any_kind_is_read_or_told(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
-    folder = tmp_path_factory.getbasetemp()
+    folder = tmp_path_factory.mktemp("any")
     keys = ("enabled", "max_entries", "max_age_days", "cache_match_floor", "knowledge_base_path")
     written = "".join(f"  {key}: {json.dumps(text)}\n" for key in keys)
     try:

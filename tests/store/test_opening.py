@@ -277,3 +277,29 @@ def test_alembic_itself_migrates_under_the_lock(base: Path) -> None:
     )
     with Store(None, base) as store:
         assert use(store) == 0
+
+
+def test_a_report_that_cannot_be_read_is_not_gone(base: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from kr.store.store import Store\n"
+        "with Store(None, Path(sys.argv[1])) as store:\n"
+        "    with store.read() as unit: (entry,) = unit.entries.all()\n"
+        "    assert store.read_report(entry) is None\n"
+        "    assert not store.drop_lost(entry)\n"
+        "    with store.read() as unit: assert unit.entries.count() == 1\n"
+    )
+    with Store(None, base) as store:
+        saved = store.save_report(draft(), "# text\n", NOW)
+    folder = (base / saved.entry.path).parent
+    folder.chmod(0)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(base)],
+            preexec_fn=obey_permissions,
+            capture_output=True,
+            cwd=ROOT,
+            check=False,
+        )
+    finally:
+        folder.chmod(0o755)
+    assert done.returncode == 0, done.stderr.decode()
