@@ -7,11 +7,15 @@ import subprocess
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from kr.projects.documents import choose_documents, choose_sources, walk
 from kr.projects.installed import Description, InstalledPackage
 from kr.projects.model import printable
 from kr.projects.repository import repository_of_urls
+
+if TYPE_CHECKING:
+    from email.message import Message
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|_[A-Za-z0-9_]+")
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
@@ -104,8 +108,9 @@ def _parts(distribution: metadata.Distribution) -> Iterator[tuple[str, ...]]:
 
 
 def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
-    about = distribution.metadata
-    name, version = about["Name"], about["Version"]
+    # An email message in fact, whose ``get`` is silent about what is missing on every Python.
+    about = cast("Message", distribution.metadata)
+    name, version = about.get("Name"), about.get("Version")
     root = Path(str(distribution.locate_file(""))).resolve()
     if not name or not version or not _NAME.fullmatch(name) or not root.is_dir():
         return None
@@ -115,8 +120,8 @@ def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
         (label.strip(), url.strip())
         for label, _, url in (entry.partition(",") for entry in about.get_all("Project-URL") or ())
     )
-    if about["Home-page"]:
-        urls += (("Homepage", about["Home-page"]),)
+    if about.get("Home-page"):
+        urls += (("Homepage", about.get("Home-page", "")),)
     return InstalledPackage(
         name=name,
         version=printable(version, limit=100),
@@ -138,9 +143,11 @@ def _walk_top_level(distribution: metadata.Distribution, root: Path) -> Iterator
             yield from (f"{name}/{file}" for file in walk(root / name))
 
 
-def _description(about: metadata.PackageMetadata) -> Description | None:
-    body = about["Description"] or (about.get_payload() if hasattr(about, "get_payload") else None)
+def _description(about: "Message") -> Description | None:
+    body = about.get("Description") or about.get_payload()
     if not isinstance(body, str) or not body.strip():
         return None
-    content_type = str(about["Description-Content-Type"] or "text/x-rst").partition(";")[0].strip().lower()
+    content_type = (
+        str(about.get("Description-Content-Type") or "text/x-rst").partition(";")[0].strip().lower()
+    )
     return Description(text=body[:_LONGEST_DESCRIPTION], content_type=content_type)

@@ -93,7 +93,8 @@ def test_whatever_a_source_writes_is_quoted_or_fenced_and_harmless(text: str) ->
     cleaned = clean(text)
     assert all(line == "" or line.startswith(">") for line in _outside_fences(cleaned))
     assert not re.search(r"^ {0,3}#", "\n".join(_outside_fences(cleaned)), re.MULTILINE)
-    assert not any(re.match(r" {0,3}(#{1,2}(\s|$)|\*\*Confidence:)", line) for line in cleaned.splitlines())
+    # One `#` is a comment in half of all languages: code may hold it.
+    assert not any(re.match(r" {0,3}(##(\s|$)|\*\*Confidence:)", line) for line in cleaned.splitlines())
     assert strip_invisible(cleaned) == cleaned
     for token in _tokens(cleaned):
         assert token.type not in {"html_block", "html_inline", "image", "heading_open"}, cleaned
