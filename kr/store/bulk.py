@@ -224,16 +224,15 @@ class _Intake:
         """Make sure that this very text stands at a path; False when something else does."""
         with self._files.replacement(path) as target:
             if target.create(content):
-                self._transaction.compensations.append(lambda: self._take_back(path))
+                self._transaction.compensations.append(lambda seen: self._take_back(seen, path))
                 return True
             return target.current() == content
 
-    def _take_back(self, path: str) -> None:
+    def _take_back(self, seen: sa.Connection, path: str) -> None:
         """Remove a copy, unless what went wrong (a signal, say) struck after the commit."""
         for table in (entries, archived_entries):
-            if self._connection.execute(sa.select(table.c.id).where(table.c.path == path).limit(1)).first():
+            if seen.execute(sa.select(table.c.id).where(table.c.path == path).limit(1)).first():
                 return
-        self._connection.rollback()
         with self._files.replacement(path) as target:
             target.remove()
 

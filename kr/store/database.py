@@ -34,8 +34,8 @@ class Transaction:
 
     def __init__(self, connection: sa.Connection) -> None:
         self.connection = connection
-        self.compensations: list[Callable[[], None]] = []
-        """Run newest first when the transaction fails."""
+        self.compensations: list[Callable[[sa.Connection], None]] = []
+        """Run newest first when the transaction fails, with a connection that shows what is committed."""
         self.afterwards: list[Callable[[], None]] = []
         """Run once it is committed."""
 
@@ -117,11 +117,28 @@ class Database:
                 self._file.require_current(version)
                 yield transaction
         except BaseException:
-            for compensate in reversed(transaction.compensations):
-                compensate()
+            self._compensate(transaction)
             raise
         for step in transaction.afterwards:
             step()
+
+    def _compensate(self, transaction: Transaction) -> None:
+        """Undo what joined a transaction that failed.
+
+        An interrupt may have left the writing connection anyhow: in the middle of a commit, of a rollback.
+        """
+        if not transaction.compensations:
+            return
+        try:
+            driver = transaction.connection.connection.dbapi_connection
+            if driver is not None:
+                driver.rollback()
+            with self._connect(self._engines.reading, is_locked=True) as seen:
+                for compensate in reversed(transaction.compensations):
+                    compensate(seen)
+        except (SQLAlchemyError, sqlite3.Error) as exc:
+            # Whoever uses the report next reads from its undo name what is to be done.
+            log.warning("%s: an interrupted write is left to be put right later: %s", self.path, exc)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

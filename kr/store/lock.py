@@ -26,23 +26,24 @@ def exclusive(path: Path, *, timeout: float) -> Iterator[None]:
     try:
         yield
     finally:
-        # Unlocked by name, so that a descriptor inherited through fork doesn't keep it.
-        _flock(lock, unlock=True)
-        os.close(lock)
+        try:
+            # Unlocked by name, so that a descriptor inherited through fork doesn't keep it.
+            _flock(lock, unlock=True)
+        finally:
+            os.close(lock)
 
 
 def _acquire(path: Path, deadline: float, timeout: float) -> int:
     while True:
         lock = _open(path)
         try:
-            granted = _try(lock, path)
-        except BaseException:
+            if not _try(lock, path):
+                _wait(lock, path, deadline, timeout)
+            if _is_still(lock, path):
+                return lock
+        except BaseException:  # also what a signal's handler raised: a lock that leaks here stays held
             os.close(lock)
             raise
-        if not granted:
-            _wait(lock, path, deadline, timeout)
-        if _is_still(lock, path):
-            return lock
         # Somebody removed the file while we waited; others lock the new one.
         os.close(lock)
 
@@ -84,53 +85,47 @@ def _try(lock: int, path: Path) -> bool:
 
 
 class _Waiter(threading.Thread):
-    """Blocks in flock for a caller who may give up: flock has no timeout, and polling is not fair."""
+    """Blocks in flock for a caller who may give up: flock has no timeout, and polling is not fair.
+
+    It blocks on a duplicate of the caller's descriptor. Both are one lock, held until both are closed, so that
+    whoever gives up only closes its own.
+    """
 
     def __init__(self, lock: int) -> None:
         super().__init__(name="kr-lock", daemon=True)
         self.error: OSError | None = None
-        self._lock = lock
+        self._lock = os.dup(lock)
         self._settled = threading.Event()
-        self._mutex = threading.Lock()
-        self._abandoned = False
+
+    def start(self) -> None:
+        """Start waiting. Raises ``RuntimeError`` where no more threads are to be had."""
+        try:
+            super().start()
+        except RuntimeError:
+            os.close(self._lock)
+            raise
 
     def run(self) -> None:
         try:
             _flock(self._lock)
         except OSError as exc:
             self.error = exc
-        with self._mutex:
-            if self._abandoned:
-                os.close(self._lock)
+        finally:
+            os.close(self._lock)
             self._settled.set()
 
     def settled(self, timeout: float) -> bool:
         return self._settled.wait(max(timeout, 0.0))
 
-    def abandon(self) -> None:
-        """Give up; the lock is closed here, or by the thread as soon as it is granted."""
-        with self._mutex:
-            if self._settled.is_set():
-                os.close(self._lock)
-            self._abandoned = True
-
 
 def _wait(lock: int, path: Path, deadline: float, timeout: float) -> None:
-    waiter = _Waiter(lock)
     try:
+        waiter = _Waiter(lock)
         waiter.start()
-    except RuntimeError as exc:  # no more threads
-        os.close(lock)
+    except (OSError, RuntimeError) as exc:  # no more descriptors, or threads
         raise StoreBusy(f"{path}: can't wait for the lock: {exc}") from exc
-    is_settled = False
-    try:
-        is_settled = waiter.settled(deadline - time.monotonic())
-    finally:  # also when a signal's handler raised
-        if not is_settled:
-            waiter.abandon()
-    if not is_settled:
+    if not waiter.settled(deadline - time.monotonic()):
         raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
     waiter.join()
     if waiter.error is not None:
-        os.close(lock)
         raise StoreError(f"{path}: can't be locked: {waiter.error.strerror}") from waiter.error

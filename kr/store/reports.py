@@ -128,8 +128,8 @@ class Replacement:
         self._folder = folder
         self._made_in = made_in
         self._name = shown.name
+        self._staged: str | None = None
         self._undo: str | None = None
-        self._is_run = False
 
     def heal(self, live_sha256: str | None) -> None:
         """Finish or undo what a killed writer left: the row's hash says whether it had committed."""
@@ -154,10 +154,11 @@ class Replacement:
     def run(self, staged: str, sha256: str) -> None:
         """Put the staged file, whose hash is given, in place. Raises ``ReportUnwritable``."""
         folder = self._folder
+        # Noted before it is done: a signal may strike between a step and any note of it.
+        self._staged, self._undo = staged, _undo_prefix(self._name) + sha256
         try:
-            self._keep_old(_undo_prefix(self._name) + sha256)
+            self._keep_old(self._undo)
             os.replace(staged, self._name, src_dir_fd=self._base, dst_dir_fd=folder)
-            self._is_run = True
         except OSError as exc:
             raise _unwritable(self._shown, exc) from exc
 
@@ -187,23 +188,29 @@ class Replacement:
             os.unlink(self._name, dir_fd=self._folder)
 
     def roll_back(self) -> None:
-        """Bring the old file back, or none where none was. Raises ``ReportUnwritable``."""
+        """Bring the old file back, or none where none was. Raises ``ReportUnwritable``.
+
+        How far ``run`` came is read from the files. Call it while the staged file is still kept.
+        """
+        if self._staged is None or self._undo is None:
+            return
         folder = self._folder
         try:
-            if self._is_run and self._undo is not None:
+            if _exists(self._staged, self._base):
+                _unlink(self._undo, folder)
+            elif _exists(self._undo, folder):
                 os.replace(self._undo, self._name, src_dir_fd=folder, dst_dir_fd=folder)
-            elif self._is_run:
-                os.unlink(self._name, dir_fd=folder)
-            elif self._undo is not None:
-                os.unlink(self._undo, dir_fd=folder)
+            else:
+                _unlink(self._name, folder)
         except OSError as exc:
             raise _unwritable(self._shown, exc) from exc
+        self._staged = None
 
     def finish(self) -> None:
         """Forget the old file: the new pair is committed. What can't be removed, ``heal`` removes."""
         if self._undo is not None:
             with suppress(OSError):
-                os.unlink(self._undo, dir_fd=self._folder)
+                _unlink(self._undo, self._folder)
 
     def sync(self) -> None:
         """Bring the new names to disk; folders that know no sync are passed over."""
@@ -230,7 +237,19 @@ class Replacement:
             copy = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with os.fdopen(os.open(undo, copy, 0o666, dir_fd=self._folder), "wb") as file:
                 file.write(self.current() or b"")
-        self._undo = undo
+
+
+def _exists(name: str, folder: int) -> bool:
+    try:
+        os.lstat(name, dir_fd=folder)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _unlink(name: str, folder: int) -> None:
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=folder)
 
 
 def _parts(path: str) -> PurePosixPath:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.rules import naming
@@ -78,7 +78,7 @@ def swap(
     The last step of a transaction: if that fails to commit, the old file comes back.
     """
     saved = _guard(transaction, unit, entry, limits, now)
-    transaction.compensations.append(lambda: _undo(transaction.connection, target, entry))
+    transaction.compensations.append(lambda seen: _undo(seen, target, entry))
     transaction.afterwards.append(target.finish)
     target.run(staged, entry.sha256 or "")
     return saved
@@ -97,19 +97,14 @@ def _write(
     return entry
 
 
-def _undo(connection: sa.Connection, target: Replacement, entry: Entry) -> None:
+def _undo(seen: sa.Connection, target: Replacement, entry: Entry) -> None:
     """Bring the old file back, unless what went wrong (a signal, say) struck after the commit."""
     row = (
         entries.c.id == entry.id,
         entries.c.sha256 == entry.sha256,
         entries.c.last_accessed == entry.last_accessed,
     )
-    try:
-        is_committed = connection.execute(sa.select(entries.c.id).where(*row)).one_or_none() is not None
-        connection.rollback()
-    except SQLAlchemyError:
-        is_committed = False
-    if is_committed:
+    if seen.execute(sa.select(entries.c.id).where(*row)).one_or_none() is not None:
         target.finish()
     else:
         target.roll_back()

@@ -1,0 +1,117 @@
+"""A signal's exception may rise right after any call returned, before the line after it notes that it did.
+
+Here it rises after each call that the store makes to the system or to SQLite, one after another.
+"""
+
+import hashlib
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from kr.store.store import Store
+from tests.support.stores import NOW, draft, sql
+
+ENTRY = "click-repeatable-options"
+
+
+class Interrupter:
+    """Raises ``KeyboardInterrupt`` as the ``number``-th of the watched calls returns."""
+
+    def __init__(self, number: int) -> None:
+        self.left = number
+
+    def __call__(self, _frame: FrameType, event: str, called: Any) -> None:
+        if event == "c_return" and _is_watched(called):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        sys.setprofile(self)
+        try:
+            yield
+        finally:
+            sys.setprofile(None)
+
+
+def _is_watched(called: Any) -> bool:
+    owner = getattr(called, "__self__", None)
+    if isinstance(owner, sqlite3.Connection | sqlite3.Cursor):
+        return True
+    return getattr(called, "__module__", "") in {"posix", "_io", "fcntl"}
+
+
+def save(store: Store) -> None:
+    store.save_report(draft(), "# new\n", NOW)
+
+
+def save_another(store: Store) -> None:
+    store.save_report(draft(topic="another"), "# another\n", NOW)
+
+
+def restore_revision(store: Store) -> None:
+    store.restore_revision(ENTRY, 1, NOW)
+
+
+def restore_archived(store: Store) -> None:
+    with store.read() as unit:
+        [archived] = unit.archive.of_id("flask-repeatable-options")
+    store.restore_archived(archived, NOW)
+
+
+@pytest.fixture(scope="module")
+def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A knowledge base with an entry of two revisions, one that the guard will archive, and an archived one."""
+    base = tmp_path_factory.mktemp("ready") / "knowledge-base"
+    with Store(None, base) as store:
+        store.save_report(draft("django"), "# django\n", NOW)
+        store.save_report(draft("flask"), "# flask\n", NOW)
+        store.remove(["flask-repeatable-options"], NOW)
+        for text in ("# one\n", "# two\n", "# three\n"):
+            store.save_report(draft(), text, NOW)
+    return base
+
+
+# What an interrupt keeps from being closed is closed by the collector.
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("operation", [save, save_another, restore_revision, restore_archived])
+def test_an_interrupt_after_any_call_leaves_pairs(
+    ready: Path, tmp_path: Path, operation: Callable[[Store], None]
+) -> None:
+    interrupted = 0
+    for number in range(1, 2_000):
+        base = tmp_path / str(number)
+        shutil.copytree(ready, base)
+        interrupter = Interrupter(number)
+        with Store(None, base, max_entries=2) as store, suppress(KeyboardInterrupt), interrupter.watching():
+            operation(store)
+        check(base)
+        shutil.rmtree(base)
+        if interrupter.left > 0:
+            break
+        interrupted += 1
+    assert 20 < interrupted < 1_000
+
+
+def check(base: Path) -> None:
+    with Store(None, base) as store:
+        with store.read() as unit:
+            rows = unit.entries.all()
+        assert ENTRY in {entry.id for entry in rows}
+        for entry in rows:
+            text = store.read_report(entry)
+            assert text is not None, entry.path
+            assert hashlib.sha256(text.encode()).hexdigest() == entry.sha256
+    archived = {path for (path,) in sql(base / "kr.db", "SELECT path FROM archived_entries")}
+    files = {str(path.relative_to(base)) for path in base.rglob("*.md")}
+    assert files == archived | {entry.path for entry in rows}
+    assert [path.name for path in base.rglob(".kr-tmp-*")] == []
+    assert sql(base / "kr.db", "PRAGMA integrity_check") == [("ok",)]
