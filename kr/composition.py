@@ -53,7 +53,37 @@ def build_researcher(
     clock: Callable[[], datetime],
 ) -> Researcher:
     """Build what answers research requests. Nothing is asked, opened or loaded yet."""
-    services = _services(settings, store, environ=environ, cwd=cwd, progress=progress, clock=clock)
+    config = settings.knowledge_research
+
+    def sources() -> SourceSet:
+        fallback = config.fallback_if_mcp_unavailable
+        return SourceSet(
+            chain=[_source(name, settings, environ) for name in config.sources],
+            fallback=_source(fallback, settings, environ) if fallback else None,
+            local_docs=_local_docs(settings, environ, cwd),
+        )
+
+    def breaker(shelf: Shelf, owner: str) -> Breaker:
+        return StoredBreaker(
+            shelf,
+            owner,
+            failures=config.circuit_breaker.failures,
+            pause_seconds=config.circuit_breaker.pause_seconds,
+            probe_seconds=_PROBE_SECONDS,
+            clock=clock,
+        )
+
+    services = Services(
+        store=store,
+        sources=sources,
+        breaker=breaker,
+        persona=lambda: _persona(settings, environ),
+        repository=lambda framework: _repository(settings, environ, cwd, framework),
+        writer=_writer(settings, environ),
+        export=build_export(settings, store),
+        progress=progress,
+        clock=clock,
+    )
     return Researcher(_policy(settings), services)
 
 
@@ -75,48 +105,6 @@ def matching_rules(settings: Settings) -> "Rules":
 
     policy = _policy(settings)
     return Rules(limits=policy.limits, fuzzy=policy.fuzzy, floor=policy.floor)
-
-
-def _services(
-    settings: Settings,
-    store: Store,
-    *,
-    environ: Mapping[str, str],
-    cwd: Path,
-    progress: Progress,
-    clock: Callable[[], datetime],
-) -> Services:
-    config = settings.knowledge_research
-
-    def sources() -> SourceSet:
-        fallback = config.fallback_if_mcp_unavailable
-        return SourceSet(
-            chain=[_source(name, settings, environ) for name in config.sources],
-            fallback=_source(fallback, settings, environ) if fallback else None,
-            local_docs=_local_docs(settings, environ, cwd),
-        )
-
-    def breaker(shelf: Shelf, owner: str) -> Breaker:
-        return StoredBreaker(
-            shelf,
-            owner,
-            failures=config.circuit_breaker.failures,
-            pause_seconds=config.circuit_breaker.pause_seconds,
-            probe_seconds=_PROBE_SECONDS,
-            clock=clock,
-        )
-
-    return Services(
-        store=store,
-        sources=sources,
-        breaker=breaker,
-        persona=lambda: _persona(settings, environ),
-        repository=lambda framework: _repository(settings, environ, cwd, framework),
-        writer=_writer(settings, environ),
-        export=build_export(settings, store),
-        progress=progress,
-        clock=clock,
-    )
 
 
 def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source:

@@ -9,7 +9,6 @@ from kr.research.chain import Call
 from kr.research.shelf import Shelf
 from kr.store.rows import Reservation, SourceCall
 from kr.store.times import to_text
-from kr.store.unit import Unit
 
 _POLL_SECONDS = 0.1
 
@@ -48,6 +47,7 @@ class LedgerBudget:
         self._clock = clock
         self._charged_here = 0
         self._held: str | None = None
+        self._may_hold = False
 
     def remaining(self) -> int:
         """Count the calls left, as ``budget_remaining`` tells it."""
@@ -62,6 +62,7 @@ class LedgerBudget:
     def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
         """Hold one call; wait for those that other processes hold as long as ``patience`` (seconds) lasts."""
         give_up = time.monotonic() + patience
+        self._may_hold = True
         while True:
             got = self._try_to_reserve()
             if got.outcome == "granted":
@@ -102,19 +103,14 @@ class LedgerBudget:
             reason=call.reason,
             charged=call.charged,
         )
-
-        def write(unit: Unit) -> None:
-            if held is not None:
-                unit.ledger.release(held)
-            unit.ledger.record(row)
-
-        self._shelf.write(write, None)
+        self._shelf.write(lambda unit: unit.ledger.settle(held, row), None)
+        self._may_hold = False
 
     def give_back(self) -> None:
-        """Give back what is held: the call was interrupted."""
-        held, self._held = self._held, None
-        if held is not None:
-            self._shelf.write(lambda unit: unit.ledger.release(held), None)
+        """Give back what is held: the call was interrupted, perhaps before its reservation was noted here."""
+        if self._may_hold:
+            self._held, self._may_hold = None, False
+            self._shelf.write(lambda unit: unit.ledger.release_all(self._payer.owner), 0)
 
     def renew(self) -> None:
         """Keep what is held from expiring; called by the heartbeat while a source is asked."""

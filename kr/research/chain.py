@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.research.deadline import Deadline
+from kr.research.overall_deadline import OverallDeadline
 from kr.rules.passages import read_answer
 from kr.sources.base import Ask, Source
 from kr.values import Answer, Consulted, Learned, SourceOutcome
@@ -95,7 +95,13 @@ class Chain:
     """Asks sources for one request."""
 
     def __init__(
-        self, *, budget: Budget, breaker: Breaker, progress: Progress, deadline: Deadline, timeout: float
+        self,
+        *,
+        budget: Budget,
+        breaker: Breaker,
+        progress: Progress,
+        deadline: OverallDeadline,
+        timeout: float,
     ) -> None:
         self._budget = budget
         self._breaker = breaker
@@ -119,6 +125,15 @@ class Chain:
 
     def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
         """Ask one source and add what became of it. False when it may not be asked, which adds nothing."""
+        try:
+            return self._ask_one(source, ask, gathered)
+        except BaseException:
+            # Interrupted: what was held must not stay held until it expires.
+            self._budget.give_back()
+            self._breaker.give_back(source.name)
+            raise
+
+    def _ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
         if not self._may_ask(source, gathered):
             return False
         refusal = self._breaker.refusal(source.name)
@@ -132,11 +147,6 @@ class Chain:
         except SourceFailure as failure:
             self._breaker.note(source.name, failure)
             self._add_failure(source, failure, time.monotonic() - started, gathered)
-        except BaseException:
-            # Interrupted: what was held must not stay held until it expires.
-            self._budget.give_back()
-            self._breaker.give_back(source.name)
-            raise
         else:
             self._breaker.note(source.name, None)
             self._add_answer(source, answer, time.monotonic() - started, gathered)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from kr.research.deadline import Deadline
+from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.rules.freshness import major
 from kr.rules.naming import fold
@@ -36,7 +36,7 @@ def flight_key(query: Query) -> str:
 
 @contextmanager
 def single_flight(
-    shelf: Shelf, query: Query, *, owner: str, deadline: Deadline, clock: Callable[[], datetime]
+    shelf: Shelf, query: Query, *, owner: str, deadline: OverallDeadline, clock: Callable[[], datetime]
 ) -> Iterator[bool]:
     """Hold the lease for ``query`` within the block; yields whether another process held it before.
 

@@ -13,7 +13,7 @@ from kr.errors import KrError
 from kr.research.budget import LedgerBudget, Payer
 from kr.research.cache import Cache
 from kr.research.chain import Breaker, Progress
-from kr.research.deadline import Deadline
+from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.rules.freshness import Limits
 from kr.rules.persona import Persona
@@ -85,7 +85,7 @@ class Run:
     shelf: Shelf
     cache: Cache
     budget: LedgerBudget
-    deadline: Deadline
+    deadline: OverallDeadline
     timeout: float
     include_report: bool
     notes: list[str] = field(default_factory=list)
@@ -120,7 +120,7 @@ class Run:
                 max_calls=overrides.max_calls,
                 clock=services.clock,
             ),
-            deadline=Deadline(policy.overall_timeout),
+            deadline=OverallDeadline(policy.overall_timeout),
             timeout=overrides.timeout_seconds or policy.timeout,
             include_report=include_report,
         )

@@ -23,8 +23,6 @@ _WORD = re.compile(r"[^\W_]+")
 class Course:
     """What happened to one research request."""
 
-    refused: bool = False
-    """Validation failed, or research is disabled."""
     fresh_hit: bool = False
     consulted: tuple[Consulted, ...] = ()
     budget_ended: bool = False
@@ -39,10 +37,8 @@ class Course:
 
 
 def research_status(course: Course) -> ResearchStatus:
-    """Return the first status of SPEC 3.9's table that holds."""
+    """Return the first status of SPEC 3.9's table that holds, for a request that was not refused."""
     asked = {row.status for row in course.consulted if row.source != LOCAL_DOCS}
-    if course.refused:
-        return "failure"
     if course.fresh_hit:
         return "cache-hit"
     if not course.answered:

@@ -39,7 +39,7 @@ class Incoming:
     """An entry that was checked, but has no place yet. None: it isn't told.
 
     Texts are not blank; ``path`` is relative and stays below its folder. Times are stored text or a bare
-    ``YYYY-MM-DD``, none of them in the future. ``text`` is None when the report is missing.
+    ``YYYY-MM-DD``, none of them in the future. ``text`` is None when the report is missing, or not read yet.
     """
 
     id: str | None
@@ -52,7 +52,7 @@ class Incoming:
     last_accessed: str | None
     status: EntryStatus
     departure: Departure | None
-    text: ReportText | None
+    text: ReportText | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The budget of a story: calls charged, and calls reserved before they are made (SPEC 3.4)."""
 
 import uuid
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import sqlalchemy as sa
@@ -94,10 +94,14 @@ class Ledger:
             .where(reservations.c.session_id == session_id, reservations.c.story_key == story_key)
         ).scalar_one()
 
-    def charge(self, reservation: str, call: SourceCall) -> None:
-        """Turn a reservation into a charged call. The call counts even if the reservation has expired."""
-        self.release(reservation)
-        self.record(replace(call, charged=True))
+    def settle(self, reservation: str | None, call: SourceCall) -> None:
+        """Write a call down, and give back what was held for it.
+
+        A charged call counts even if its reservation has expired.
+        """
+        if reservation is not None:
+            self.release(reservation)
+        self.record(call)
 
     def release(self, reservation: str) -> None:
         """Give a reserved call back; one that is gone already is no error."""

@@ -6,7 +6,7 @@ A report that is missing is no reason to refuse its entry: a look-up removes suc
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from kr.store.incoming import Incoming, ReportText
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.transfer.export import ARCHIVE, INDEX
-from kr.transfer.items import BadItem, Told, check_item
+from kr.transfer.items import BadItem, check_item
 from kr.transfer.read_index import LIMIT, Bad, Item, read_items
 
 Progress = Callable[[int, int], None]
@@ -173,10 +173,10 @@ class _Import:
             self._refuse(found.line, str(error))
             return
         self._result.warnings += [f"{self._file}:{found.line}: {warning}" for warning in found.warnings]
-        self._batch.append((found.line, _incoming(told, text)))
+        self._batch.append((found.line, replace(told, text=text)))
         self._bytes += len(text.content) if text else 0
 
-    def _text(self, told: Told) -> ReportText | None:
+    def _text(self, told: Incoming) -> ReportText | None:
         """Read the report that an item names; where its folder has none, the one that is here already."""
         content = self._content(self._folder, told.path)
         if content is not None or self._is_in_place:
@@ -214,22 +214,6 @@ class _Import:
 
     def _refuse(self, line: int, reason: str) -> None:
         self._result.refused.append(Refused(str(self._file), line, reason))
-
-
-def _incoming(told: Told, text: ReportText | None) -> Incoming:
-    return Incoming(
-        id=told.id,
-        framework=told.framework,
-        framework_version=told.framework_version,
-        topic=told.topic,
-        tags=told.tags,
-        path=told.path,
-        created=told.created,
-        last_accessed=told.last_accessed,
-        status=told.status,
-        departure=told.departure,
-        text=text,
-    )
 
 
 def _read_header(

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import PurePosixPath
 from typing import NoReturn, get_args
@@ -10,10 +9,9 @@ from typing import NoReturn, get_args
 from kr.documents import Tree
 from kr.errors import KrError
 from kr.rules.freshness import parse_time
-from kr.store.incoming import Departure
+from kr.store.incoming import Departure, Incoming
 from kr.store.rows import ArchiveReason
 from kr.store.times import to_text
-from kr.values import EntryStatus
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _LINE_BREAK = re.compile("[\n\r\x85\u2028\u2029]")
@@ -31,29 +29,13 @@ class BadItem(KrError):
     code = "bad_item"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
-    """An item's fields; None where it tells nothing. Times are stored text or bare dates, never in the future."""
-
-    id: str | None
-    framework: str
-    framework_version: str | None
-    topic: str
-    tags: tuple[str, ...] | None
-    path: str
-    created: str | None
-    last_accessed: str | None
-    status: EntryStatus
-    departure: Departure | None
-
-
-def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> Told:
-    """Check one item. ``archived``: the file holds archived items, whatever their status says.
+def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> Incoming:
+    """Check one item; its report is not looked for. ``archived``: the file holds archived items, whatever their status says.
 
     A time in the future is nobody's: it counts as not told. Raises ``BadItem`` for the first bad field.
     """
     status = _status(fields)
-    return Told(
+    return Incoming(
         id=_id(fields),
         framework=_required(fields, "framework"),
         framework_version=_text(fields, "framework_version"),

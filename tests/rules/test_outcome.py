@@ -91,7 +91,6 @@ def test_pages_agree_by_half_of_the_questions_keywords() -> None:
 @pytest.mark.parametrize(
     ("course", "status"),
     [
-        (Course(refused=True, fresh_hit=True), "failure"),
         (Course(fresh_hit=True, written=False, budget_ended=True), "cache-hit"),
         (Course(budget_ended=True), "budget-exhausted"),
         (
@@ -121,12 +120,13 @@ def test_any_course_has_one_status_and_each_status_can_be_reached() -> None:
     outcomes: Sequence[SourceOutcome] = get_args(SourceOutcome)
     reached = {
         research_status(
-            Course(refused=r, fresh_hit=h, budget_ended=b, written=w, consulted=_rows(("a", one), ("b", two)))
+            Course(fresh_hit=h, budget_ended=b, written=w, consulted=_rows(("a", one), ("b", two)))
         )
-        for r, h, b, w in product([False, True], repeat=4)
+        for h, b, w in product([False, True], repeat=3)
         for one, two in product(outcomes, repeat=2)
     }
-    assert reached == set(get_args(ResearchStatus))
+    # A request that is refused takes no course.
+    assert reached == set(get_args(ResearchStatus)) - {"failure"}
 
 
 @given(st.lists(st.sampled_from(get_args(SourceOutcome)), max_size=5), st.booleans(), st.booleans())

@@ -80,6 +80,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base
 
 
+@pytest.mark.timeout(600)  # a hundred stores and more, each brought to disk
 # What an interrupt keeps from being closed is closed by the collector.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("operation", [save, save_another, restore_revision, restore_archived])

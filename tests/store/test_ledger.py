@@ -38,7 +38,7 @@ def test_a_reserved_call_is_charged_once(store: Store) -> None:
     assert outcome == "granted"
     assert reservation is not None
     with store.write() as unit:
-        unit.ledger.charge(reservation, call())
+        unit.ledger.settle(reservation, call(charged=True))
     with store.read() as unit:
         assert (unit.ledger.spent("s", "1-1"), unit.ledger.reserved("s", "1-1")) == (1, 0)
 
@@ -53,7 +53,7 @@ def test_what_others_hold_may_come_back_and_what_is_spent_may_not(store: Store) 
     assert outcome == "granted"
     assert reservation is not None
     with store.write() as unit:
-        unit.ledger.charge(reservation, call())
+        unit.ledger.settle(reservation, call(charged=True))
     assert reserve(store, 1) == ("exhausted", None)
     assert reserve(store, 0) == ("exhausted", None)
 
@@ -88,7 +88,7 @@ def test_an_expired_reservation_still_charges_the_call_that_was_made(store: Stor
     assert reserve(store, 1, owner="other", later=60)[0] == "granted"
     assert reservation is not None
     with store.write() as unit:
-        unit.ledger.charge(reservation, call())
+        unit.ledger.settle(reservation, call(charged=True))
         assert unit.ledger.spent("s", "1-1") == 1
 
 

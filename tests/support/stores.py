@@ -118,7 +118,7 @@ def _spend(store: Store, owner: str, limit: str, at: str) -> str:
             if (turn + int(owner)) % 3 == 0:
                 unit.ledger.release(won.id)
             else:
-                unit.ledger.charge(won.id, call(owner))
+                unit.ledger.settle(won.id, call(owner, charged=True))
                 charged += 1
     return str(charged)
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from kr.documents import Tree
 from kr.rules.naming import base_name, suffixed_name
-from kr.store.incoming import Departure
-from kr.transfer.items import BadItem, Told, check_item, check_path
+from kr.store.incoming import Departure, Incoming
+from kr.transfer.items import BadItem, check_item, check_path
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ITEM: dict[str, Tree] = {"framework": "vue", "topic": "slots", "path": "frameworks/vue/slots.md"}
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 
 
-def check(*, archived: bool = False, **changes: Any) -> Told:
+def check(*, archived: bool = False, **changes: Any) -> Incoming:
     return check_item({**ITEM, **changes}, now=NOW, archived=archived)
 
 

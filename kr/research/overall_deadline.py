@@ -7,7 +7,7 @@ _SHARE_KEPT = 0.05
 _MOST_KEPT = 5.0
 
 
-class Deadline:
+class OverallDeadline:
     """Counts down from ``seconds``, in monotonic time.
 
     A small share is kept back for writing the report, so that the answer is out before the caller's own
