@@ -27,8 +27,8 @@ def is_alive(owner: str) -> bool | None:
         return False
     except (PermissionError, OverflowError):
         pass  # it is another user's
-    # The number may have been given to another process since.
-    return _start(pid) == parts[2]
+    # The number may have been given to another process since; a zombie is dead, its parent just hasn't looked.
+    return _start(pid) == parts[2] and _stat(pid)[:1] != ["Z"]
 
 
 def _machine() -> str:
@@ -41,13 +41,14 @@ def _machine() -> str:
 
 
 def _start(pid: int) -> str:
+    return "".join(_stat(pid)[19:20])
+
+
+def _stat(pid: int) -> list[str]:
+    """Return the fields of a process behind its name: the state first, the 20th is when it started."""
     try:
-        # Behind the name in brackets, which may hold blanks and brackets itself, the 20th field.
-        return (
-            Path(f"/proc/{pid}/stat")
-            .read_text(encoding="utf-8", errors="replace")
-            .rpartition(")")[2]
-            .split()[19]
-        )
-    except (OSError, IndexError):
-        return ""
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    # The name in brackets may hold blanks and brackets itself.
+    return text.rpartition(")")[2].split()

@@ -30,6 +30,18 @@ class Connection(sqlite3.Connection):
 
     is_transient = False
 
+    def close(self) -> None:
+        """Close; what is open of a transaction ends at once.
+
+        SQLAlchemy closes a connection when an interrupt strikes in a statement. SQLite keeps it, and its lock,
+        for as long as a traceback holds the cursor.
+        """
+        try:
+            self.rollback()
+        except sqlite3.Error as exc:
+            log.debug("a connection is closed as it is: %s", exc)
+        super().close()
+
 
 class OutdatedError(Exception):
     """The database is older than the newest migration. ``connection`` is to be closed under the lock."""

@@ -1,52 +1,18 @@
-"""A signal's exception may rise right after any call returned, before the line after it notes that it did.
-
-Here it rises after each call that the store makes to the system or to SQLite, one after another.
-"""
+"""Reports and their rows when an interrupt strikes after any of the store's calls to the system or to SQLite."""
 
 import hashlib
 import shutil
-import sqlite3
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
 from kr.store.store import Store
+from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW, draft, sql
 
 ENTRY = "click-repeatable-options"
-
-
-class Interrupter:
-    """Raises ``KeyboardInterrupt`` as the ``number``-th of the watched calls returns."""
-
-    def __init__(self, number: int) -> None:
-        self.left = number
-
-    def __call__(self, _frame: FrameType, event: str, called: Any) -> None:
-        if event == "c_return" and _is_watched(called):
-            self.left -= 1
-            if self.left == 0:
-                raise KeyboardInterrupt
-
-    @contextmanager
-    def watching(self) -> Iterator[None]:
-        sys.setprofile(self)
-        try:
-            yield
-        finally:
-            sys.setprofile(None)
-
-
-def _is_watched(called: Any) -> bool:
-    owner = getattr(called, "__self__", None)
-    if isinstance(owner, sqlite3.Connection | sqlite3.Cursor):
-        return True
-    return getattr(called, "__module__", "") in {"posix", "_io", "fcntl"}
 
 
 def save(store: Store) -> None:

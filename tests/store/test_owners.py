@@ -1,0 +1,50 @@
+"""Which owners of leases and reservations are dead."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from kr.store.owners import is_alive, make_owner
+
+NAME_ITSELF = "from kr.store.owners import make_owner; print(make_owner(), flush=True); input()"
+
+
+@contextmanager
+def another_owner() -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    with subprocess.Popen(
+        [sys.executable, "-c", NAME_ITSELF], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip(), process
+        finally:
+            process.kill()
+
+
+def test_a_living_process_is_alive() -> None:
+    assert is_alive(make_owner()) is True
+    with another_owner() as (owner, _):
+        assert is_alive(owner) is True
+
+
+def test_a_process_that_is_killed_is_dead_before_its_parent_has_looked() -> None:
+    with another_owner() as (owner, process):
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+        assert is_alive(owner) is False
+        process.wait()
+        assert is_alive(owner) is False
+
+
+def test_another_process_of_the_same_number_is_not_the_owner() -> None:
+    machine, pid, _, unique = make_owner().split("/")
+    assert is_alive(f"{machine}/{pid}/1/{unique}") is False
+
+
+def test_what_cannot_be_known_is_unknown() -> None:
+    machine, pid, start, unique = make_owner().split("/")
+    assert is_alive(f"elsewhere~1/{pid}/{start}/{unique}") is None
+    assert is_alive(f"{machine}/x/{start}/{unique}") is None
+    assert is_alive("me") is None
