@@ -100,13 +100,14 @@ class ReportFiles:
 
     @contextmanager
     def replacement(self, path: str) -> Iterator["Replacement"]:
-        """Open the folder of a path, made if absent, without following symlinks. Call with the lock held.
+        """Open the folder of a path, without following symlinks; it and the base are made if absent.
 
-        Raises ``ReportUnwritable``.
+        Call with the lock held. Raises ``ReportUnwritable``.
         """
         with ExitStack() as opened:
             try:
                 relative = _parts(path)
+                self._base.mkdir(parents=True, exist_ok=True)
                 base = folder = _opened(opened, os.open(self._base.resolve(), _DIRECTORY))
                 made_in = []
                 for part in relative.parent.parts:

@@ -106,6 +106,14 @@ def test_a_knowledge_base_from_another_folder_comes_in_with_its_reports(project:
     assert not list(project.base.glob(".kr-*"))
 
 
+def test_the_folder_is_made_where_the_database_stands_elsewhere(tmp_path: Path, old: Path) -> None:
+    project = Project(tmp_path / "apart", env={"KR_DATABASE_URL": f"sqlite:///{tmp_path}/elsewhere/kr.db"})
+    write_index(old, [item()])
+    write_report(old, "frameworks/vue/slots.md")
+    assert counts(run(project, old)) == {"imported": 1}
+    assert (project.base / "frameworks/vue/slots.md").is_file()
+
+
 def test_an_imported_entry_is_served(project: Project, old: Path) -> None:
     query = request()["research_query"]
     write_index(old, [item(query["topic"], tags=query["tags"])])
