@@ -55,7 +55,7 @@ class _Choice:
             if known:
                 matched = self.recurred.setdefault(candidate.lesson.tags[0], {})
                 matched.update(dict.fromkeys(lesson.id for lesson in known))
-            if not known and not _is_told(candidate.lesson, [other.lesson for other in self.fresh]):
+            if not known and not any(duplicates(candidate.lesson, [other.lesson for other in self.fresh])):
                 self.fresh.append(candidate)
         return [candidate.lesson for candidate in self.fresh]
 
@@ -113,11 +113,6 @@ def record(
     )
 
 
-def _is_told(lesson: Lesson, fresh: Sequence[Lesson]) -> bool:
-    """Tell whether the batch has the lesson: one return's finding is recorded once, whatever events it shows."""
-    return any(other.summary == lesson.summary for other in fresh) or any(duplicates(lesson, fresh))
-
-
 def _identity(request: RecordRequest) -> dict[str, str]:
     return {"session_id": request.session_id, "story_key": request.story_key}
 
@@ -150,8 +145,10 @@ def _distilled(
     date = now.astimezone(UTC).date().isoformat()
     found: list[_Candidate] = []
     for event in events:
-        used = [candidate.lesson.summary for candidate in found]
-        lesson = lesson_of(event, phase_tag(event, request.phase), returned, context, date=date, used=used)
+        phase = phase_tag(event, request.phase)
+        # Each phase's next agent gets the best text there is; only within one phase must lessons differ.
+        used = [other.lesson.summary for other in found if phase in other.lesson.tags]
+        lesson = lesson_of(event, phase, returned, context, date=date, used=used)
         if lesson is None:
             logger.warning("%s: the agent's return tells nothing that a lesson could be made of", event)
         else:

@@ -183,19 +183,58 @@ def test_more_than_three_events_are_cut(path: Path, project: Path, caplog: pytes
     ]
 
 
-def test_two_events_of_one_finding_are_one_lesson(path: Path, project: Path) -> None:
-    envelope = record_to(
+REVIEWED = {
+    "status": "needs-intervention",
+    "errors": ["AC-3 必须写明 P95 响应时间"],
+    "results": {"review_rounds": 10},
+}
+
+
+def test_one_finding_is_one_lesson_in_a_phase(path: Path, project: Path) -> None:
+    envelope = record_to(path, project, **REVIEWED, phase="code-review", event_type="review_max_rounds")
+    assert (envelope.results.events_detected, envelope.results.entries_skipped) == (2, 1)
+    assert [entry.event_type for entry in envelope.results.recorded_entries] == ["review_max_rounds"]
+
+
+def test_one_finding_is_a_lesson_in_each_phase_that_it_happened_in(path: Path, project: Path) -> None:
+    envelope = record_to(path, project, **REVIEWED, phase="story-review", event_type="review_max_rounds")
+    results = envelope.results
+    assert (results.events_detected, results.entries_recorded, results.entries_skipped) == (2, 2, 0)
+    assert [(entry.phase, entry.event_type) for entry in results.recorded_entries] == [
+        ("code-review", "review_max_rounds"),
+        ("story-review", "agent_needs_intervention"),
+    ]
+    assert {entry.summary for entry in results.recorded_entries} == {"AC-3 必须写明 P95 响应时间"}
+    for phase in ("code-review", "story-review"):
+        assert "P95" in (inject_from(path, phase).results or {})["injection_block"]
+    again = record_to(path, project, **REVIEWED, phase="story-review", event_type="review_max_rounds")
+    assert (again.status, again.results.entries_skipped) == ("skipped", 2)
+
+
+def test_another_phase_gets_the_best_text_too(path: Path, project: Path) -> None:
+    unhealthy = "Warning  Unhealthy  12s (x9 over 92s)  kubelet  the pod was seen to be in a strange state"
+    told = record_to(
         path,
         project,
-        status="needs-intervention",
-        errors=["AC-3 必须写明 P95 响应时间"],
-        results={"review_rounds": 3},
-        phase="story-review",
-        event_type="review_max_rounds",
+        errors=[unhealthy],
+        results={"issues": [{"severity": "high", "fix": "Set readinessProbe.httpGet.path to /health"}]},
+        phase="e2e-inspection",
+        event_type="e2e_verification_failure",
     )
-    assert envelope.results.events_detected == 2
-    assert envelope.results.entries_skipped == 1
-    assert [entry.phase for entry in envelope.results.recorded_entries] == ["code-review"]
+    assert [(entry.phase, entry.summary) for entry in told.results.recorded_entries] == [
+        ("code-review", "Set readinessProbe.httpGet.path to /health"),
+        ("e2e-inspection", "Set readinessProbe.httpGet.path to /health"),
+    ]
+    own = record_to(
+        path,
+        project,
+        errors=["Use Page for MyBatis-Plus paging"],
+        results={"issues": [{"severity": "high", "fix": "Bind :id in UserDao.find"}]},
+    )
+    assert [(entry.phase, entry.summary) for entry in own.results.recorded_entries] == [
+        ("code-review", "Bind :id in UserDao.find"),
+        ("dev-execution", "Use Page for MyBatis-Plus paging"),
+    ]
 
 
 def test_what_tells_nothing_is_skipped(path: Path, project: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kr.rules.lessons.columns import columns
-from kr.rules.lessons.distill import COLUMNS, distill
+from kr.rules.lessons.distill import COLUMNS, distill, is_worth_keeping
+from kr.rules.lessons.events import phase_tag
 from kr.rules.lessons.line import Lesson, clean_ref, cleaned
 from kr.rules.lessons.returned import AgentReturn, Finding
 from kr.rules.lessons.scrub import relative_path
@@ -38,11 +39,11 @@ def lesson_of(
 ) -> Lesson | None:
     """Return the lesson of one event; ``None`` when nothing in the return tells anything.
 
-    ``used`` are the summaries of the events before: another finding is preferred to the same one again, which
-    is returned where there is no other, and is then a duplicate.
+    ``used`` are the summaries that earlier events of the phase took: another finding is preferred to the same
+    one again, which is returned where there is no other, and is then a duplicate.
     """
     again: Lesson | None = None
-    for finding in _findings(event, returned, context):
+    for finding in _findings(event, phase, returned, context):
         ref = _ref(finding, returned, context)
         # What fits beside the reference is injected whole later.
         room = COLUMNS - _FRAME_COLUMNS - columns(ref) if ref else COLUMNS
@@ -54,7 +55,7 @@ def lesson_of(
     return again
 
 
-def _findings(event: EventType, returned: AgentReturn, context: Context) -> Iterator[Finding]:
+def _findings(event: EventType, phase: str, returned: AgentReturn, context: Context) -> Iterator[Finding]:
     """Yield what may tell about the event, the most telling first."""
     milder = tuple(issue for issue in returned.issues if issue.severity != "high")
     severe = _with_remedies_first(returned.severe)
@@ -63,8 +64,11 @@ def _findings(event: EventType, returned: AgentReturn, context: Context) -> Iter
     if event == "dev_failure_auto_fixed" and returned.remedy:
         complaint = next((error.complaint for error in returned.errors), returned.summary)
         yield Finding(complaint=complaint, remedy=returned.remedy)
-    yield from _with_remedies_first((*returned.errors, *milder))
-    # They have an event of their own; another one takes them when nothing else is left.
+    others = _with_remedies_first((*returned.errors, *milder))
+    # Severe issues have an event of their own: another one of its phase takes them when nothing else is left,
+    # and one of another phase when they say what to do and the rest does not.
+    is_theirs = phase == phase_tag("high_severity_issues", phase)
+    yield from others if is_theirs else sorted([*others, *severe], key=_says_nothing_to_do)
     yield from severe
     yield Finding(complaint=returned.summary, remedy=returned.remedy)
     yield Finding(complaint=context.additional)
@@ -74,6 +78,10 @@ def _findings(event: EventType, returned: AgentReturn, context: Context) -> Iter
 
 def _with_remedies_first(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: not finding.remedy)
+
+
+def _says_nothing_to_do(finding: Finding) -> bool:
+    return not finding.remedy and not is_worth_keeping(finding.complaint)
 
 
 def _ref(finding: Finding, returned: AgentReturn, context: Context) -> str | None:
