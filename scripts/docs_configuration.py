@@ -28,7 +28,8 @@ _ALLOWED = {
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
     "KR_DATABASE_URL": "Where the database is: `sqlite:////absolute/path.db`, three slashes for a relative one. "
-    "Default: `kr.db` in the knowledge base.",
+    "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. A database elsewhere "
+    "remembers the folder of its reports: while that is there, nothing is read or written in another one.",
     "KR_PHASE": "The phase of agents whose type does not tell it, for [`kr hook`](commands/hook.md).",
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",
     "KR_TOKEN": "Reserved: kr knows the name and does not read it yet.",
@@ -70,7 +71,7 @@ else `_bmad-output`.
 `headers` and `env`. They are never written to a log, a report, the database or an answer.
 
 A wrong value is an error that names the file with its line or the variable, the key, and what is allowed (exit
-status 1). An unknown key is a warning.
+status 2). An unknown key is a warning.
 """
 
 

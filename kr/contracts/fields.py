@@ -18,7 +18,8 @@ _STORY_KEY = re.compile(r"[0-9]+-[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATORS = "\u2028\u2029"
 _COUNT = re.compile(r"0|[1-9][0-9]*")
-_LARGEST_COUNT = 10**9
+_MOST_DIGITS = 18
+"""A longer number fits no integer column and no timer, and nobody means it."""
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -93,15 +94,14 @@ Phase = Annotated[str, BeforeValidator(_phase)]
 
 
 def read_count(value: object, *, zero_is_meant: bool) -> int | None:
-    """Read an override that must be a positive integer; ``None`` when it is none (seed 000, step 1).
+    """Read an override that must be a positive integer below 10**18; ``None`` when it is none (seed 000, step 1).
 
     ``zero_is_meant`` lets ``0`` through (SPEC 3.1: ``max_calls: 0`` means that nothing is left).
     """
     text = value.strip() if isinstance(value, str) else str(value) if type(value) is int else ""
     if not _COUNT.fullmatch(text) or (text == "0" and not zero_is_meant):
         return None
-    # Nobody means more; a longer number must not reach an integer column or a timer.
-    return min(int(text), _LARGEST_COUNT) if len(text) <= 10 else _LARGEST_COUNT
+    return int(text) if len(text) <= _MOST_DIGITS else None
 
 
 def validate(

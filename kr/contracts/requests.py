@@ -194,6 +194,6 @@ def _overrides(value: object, warnings: list[str]) -> ConfigOverrides:
         read[key] = read_count(given, zero_is_meant=key == "max_calls")
         if given is not None and read[key] is None:
             warnings.append(
-                f"config_overrides.{key}: {shown(given)} is no positive integer: the configured value is used"
+                f"config_overrides.{key}: {shown(given)} is no positive integer below 10^18: the configured value is used"
             )
     return ConfigOverrides(**read)

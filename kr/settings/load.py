@@ -15,7 +15,7 @@ class Settings:
 
     ``project_root`` is what relative paths in the file are relative to; ``config_file`` is None without a
     file. ``database_url`` is as given (SQLite's relative paths are SQLAlchemy's to read), None for
-    ``kr.db`` in the knowledge base. ``warnings`` are sentences for standard error, without secrets.
+    ``kr.db`` in the knowledge base, as always with ``--kb``. ``warnings`` are sentences for standard error, without secrets.
     """
 
     knowledge_research: "KnowledgeResearch"

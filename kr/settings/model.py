@@ -121,7 +121,8 @@ class KnowledgeResearch(Section):
         "The weakest match that counts: framework+tags, framework+topic or framework+topic+tags.",
     )
     sources: Annotated[tuple[SourceName, ...], BeforeValidator(_sources)] = described(
-        SOURCES, "The sources, in the order they are asked; [] asks none."
+        SOURCES,
+        "The sources, in the order they are asked; with [] the fallback is still asked, unless it is null.",
     )
     fallback_if_mcp_unavailable: Annotated[
         SourceName | None, BeforeValidator(one_of(*SOURCES, nullable=True))
@@ -143,7 +144,7 @@ class KnowledgeResearch(Section):
     )
     servers: Servers = described(
         {name: Server(url=url) for name, url in DEFAULT_SERVERS.items()},
-        "The MCP servers, as mcpServers has them; one that is named here replaces the default of its name.",
+        "The MCP servers, as mcpServers has them; one named here replaces the default of its name, null takes it away.",
         repr=False,
     )
     web_search: WebSearch = described(WebSearch(), "The provider of web searches.")

@@ -43,15 +43,22 @@ class RawSettings:
     warnings: list[str]
 
     def origin(self, path: KeyPath) -> str:
-        """Say where a key got its value: a variable, or a line of the file, or the file's nearest outer key."""
+        """Say where a key got its value: a variable, or a line of the file, or the file's nearest outer key.
+
+        What stands in no line of its own was made by a variable of a key within it.
+        """
         for length in range(len(path), 0, -1):
             here = path[:length]
             if here in self.variables:
                 return self.variables[here]
             if here in self.found.content.lines:
                 return f"{self.found.file}, line {self.found.content.lines[here]}"
-        within = (name for key, name in self.variables.items() if key[: len(path)] == path)
-        return next(within, str(self.found.file or "the configuration"))
+            if length == len(path) and (within := self._variable_within(path)):
+                return within
+        return str(self.found.file or "the configuration")
+
+    def _variable_within(self, path: KeyPath) -> str | None:
+        return next((name for key, name in self.variables.items() if key[: len(path)] == path), None)
 
     def sentence(self, problem: Problem) -> str:
         return f"{self.origin(problem.path)}: {show_path(problem.path)} {problem.message}"
@@ -66,7 +73,8 @@ def read_raw(
         data=found.content.data,
         found=found,
         knowledge_base=Path(),
-        database_url=environ.get("KR_DATABASE_URL", "").strip() or None,
+        # A base that is named holds its own database: with another's index its reports would seem lost.
+        database_url=None if knowledge_base else environ.get("KR_DATABASE_URL", "").strip() or None,
         variables={},
         problems=[],
         warnings=[*found.warnings],

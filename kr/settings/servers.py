@@ -52,7 +52,9 @@ class Server(Section):
         BeforeValidator(one_of("http", "streamable-http", "streamable_http", "stdio", nullable=True)),
     ] = described(None, "Accepted as other programs write it; url or command decides.")
     url: Annotated[str | None, BeforeValidator(web_address(nullable=True))] = described(
-        None, "Where the server answers over streamable HTTP; ${VAR} expands.", repr=False
+        None,
+        "Where it answers over streamable HTTP; ${VAR} expands. Without url and command the default's own.",
+        repr=False,
     )
     headers: Headers = described(
         {},

@@ -181,6 +181,18 @@ def test_a_variable_can_not_go_into_what_is_no_mapping(tmp_path: Path) -> None:
     ]
 
 
+def test_a_variable_that_makes_a_mapping_of_a_scalar_is_blamed_itself(tmp_path: Path) -> None:
+    message = problem(tmp_path, {"KR_MAX_ENTRIES__X": "1"}, "knowledge_research:\n  enabled: yes\n")
+    assert message.startswith("KR_MAX_ENTRIES__X: knowledge_research.max_entries must be ")
+
+
+def test_the_option_for_the_knowledge_base_overrides_file_and_variables(tmp_path: Path) -> None:
+    environ = {"KR_DATABASE_URL": "sqlite:///elsewhere.db", "KR_KNOWLEDGE_BASE_PATH": "k1"}
+    settings = load_settings(config=None, knowledge_base=Path("k2"), environ=environ, cwd=tmp_path)
+    assert (settings.knowledge_base, settings.database_url) == (tmp_path / "k2", None)
+    assert load(tmp_path, environ).database_url == "sqlite:///elsewhere.db"
+
+
 def test_the_kinds_of_keys_agree_with_the_model() -> None:
     fields = KnowledgeResearch.model_fields
     models = {
