@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
-from kr.contracts.requests import MODES, LessonsInjectRequest, Parsed, ResearchRequest, parse_request
+from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import ConfigError, InvalidRequest, KrError, StoreError
 from kr.settings import Settings, load_settings
@@ -98,7 +98,7 @@ class App:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return self._refuse({}, *validation_problems(error.fields))
+            return self._refuse(error.read, *validation_problems(error.fields))
         for warning in document.warnings:
             logger.warning("%s", warning)
         return self._handle(document.data, include_report=include_report)
@@ -195,7 +195,8 @@ class App:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return self._refuse({"mode": "lessons-inject"}, *validation_problems(error.fields))
+            refused = {**error.read, "mode": "lessons-inject"}
+            return self._refuse(refused, *validation_problems(error.fields))
         for warning in document.warnings:
             logger.warning("%s", warning)
         return self.inject_lessons(document.data, query=query, framework=framework)
@@ -368,7 +369,7 @@ class App:
         row = RequestRow(
             id=uuid.uuid4().hex,
             at=to_text(self._clock()),
-            mode=_text(envelope.mode) if envelope.mode in MODES else None,
+            mode=_text(envelope.mode),
             status="failure",
             story_key=_text(envelope.story_key),
             session_id=_text(envelope.session_id),

@@ -47,7 +47,8 @@ def read_document(data: bytes, *, limit: int = LIMIT, depth: int = DEPTH) -> Doc
     stands twice counts as it stands last, with a warning; merge keys (``<<``) are keys like others.
 
     Raises ``InvalidRequest`` with one ``FieldError`` for anything else, and nothing but that; its field is
-    the path of the key where one is known (``research_query.tags[0]``), otherwise ``request``.
+    the path of the key where one is known (``research_query.tags``, whatever its member), otherwise ``request``.
+    The error carries the texts at the document's top that were read before.
     """
     if len(data) > limit:
         _refuse(f"the request is larger than {limit} bytes")
@@ -79,7 +80,9 @@ def _show_key(key: str) -> str:
 
 
 def _refuse(message: str, path: KeyPath = ()) -> NoReturn:
-    raise InvalidRequest(FieldError(show_path(path), message))
+    # A list's members are told under the list's own name: the validation table knows no `tags[0]`.
+    named = tuple(step for step in path if isinstance(step, str))
+    raise InvalidRequest(FieldError(show_path(named), message))
 
 
 def _decode(data: bytes) -> str:
@@ -219,13 +222,18 @@ def _build(events: "Iterable[yaml.Event]", depth: int, doubles: Doubles) -> Tree
 
     builder = TreeBuilder(depth, doubles)
     documents = 0
-    for event in events:
-        if isinstance(event, yaml.DocumentStartEvent):
-            documents += 1
-            if documents > 1:
-                _refuse(f"{_place(event)}: a request is one document, and a second one begins here")
-        else:
-            builder.feed(event)
+    try:
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    _refuse(f"{_place(event)}: a request is one document, and a second one begins here")
+            else:
+                builder.feed(event)
+    except InvalidRequest as error:
+        top = builder.root if isinstance(builder.root, dict) else {}
+        error.read = {key: value for key, value in top.items() if isinstance(value, str)}
+        raise
     return builder.root
 
 

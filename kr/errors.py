@@ -24,6 +24,7 @@ Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are tr
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
+from collections.abc import Mapping
 from typing import ClassVar, NamedTuple
 
 
@@ -58,7 +59,10 @@ class FieldError(NamedTuple):
 
 
 class InvalidRequest(KrError):
-    """A request failed validation: all bad fields at once (SPEC 3.1)."""
+    """A request failed validation: all bad fields at once (SPEC 3.1).
+
+    ``read`` is what was read of a document before it was refused; it holds no more than the keys at its top.
+    """
 
     code = "validation_error"
     http_status = 422
@@ -66,6 +70,7 @@ class InvalidRequest(KrError):
     def __init__(self, *fields: FieldError) -> None:
         super().__init__("; ".join(f"{field}: {message}" for field, message in fields))
         self.fields = fields
+        self.read: Mapping[str, str] = {}
 
 
 class StoreError(KrError):

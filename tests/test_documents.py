@@ -159,7 +159,7 @@ def test_warnings_are_bounded() -> None:
         ('{"a": "x', "request", "line 1, column 7"),
         ('{"a": "x" "b"}', "request", "line 1, column 11"),
         ("{" * 100_000, "request", "a key must be text"),
-        ("a: &x 1\nb: {c: [0, *x]}", "b.c[1]", "line 2, column 12: aliases (*x)"),
+        ("a: &x 1\nb: {c: [0, *x]}", "b.c", "line 2, column 12: aliases (*x)"),
         ("*x : 1", "request", "aliases"),
         ("a: !!python/object:os.system x", "a", "tag tag:yaml.org,2002:python/object:os.system"),
         ("a: !!binary aGk=", "a", "tag"),
@@ -177,7 +177,7 @@ def test_warnings_are_bounded() -> None:
         (b"a: \xed\xa0\x80", "request", "not UTF-8"),
         (b"\xff\xfea", "request", "not UTF-16"),
         (b"\xff\xfe\x00\x00a\x00\x00\x00", "request", "U+0000"),
-        ('{"a": {"b": [1, "\\ud800"]}}', "a.b[1]", "lone surrogate"),
+        ('{"a": {"b": [1, "\\ud800"]}}', "a.b", "lone surrogate"),
         ('{"a": {"\\udfff": 1}}', "a.\\udfff", "lone surrogate"),
         ('a: {b: "\\ud800"}', "request", "broken"),
         ('a: "\\U00110000"', "request", "broken"),
@@ -188,6 +188,23 @@ def test_refusals_name_the_key_and_the_place(data: bytes | str, field: str, part
     found = refused(data)
     assert found[0] == field
     assert part in found[1]
+
+
+@pytest.mark.usefixtures("either_loader")
+@pytest.mark.parametrize(
+    "rest", ["c: *x", "c: {d: [*x]}", "c: " + "[" * 40, "c: ]", "---\nc: 1", "? [c]\n: 1"]
+)
+def test_a_refusal_carries_the_texts_at_the_top_that_were_read(rest: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        read_document(f"a: 1.0\nlist: [b]\nnothing:\n{rest}\nlate: 2".encode())
+    assert caught.value.read == {"a": "1.0"}
+
+
+def test_a_refusal_of_what_is_never_read_carries_nothing() -> None:
+    for data in (b"[*x]", b"*x : 1", b"", b"\xff"):
+        with pytest.raises(InvalidRequest) as caught:
+            read_document(data)
+        assert caught.value.read == {}
 
 
 @pytest.mark.usefixtures("either_loader")

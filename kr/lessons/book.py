@@ -59,7 +59,7 @@ class LessonBook:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            return _refused({}, error)
+            return _refused(error.read, error)
         for warning in document.warnings:
             logger.warning("%s", warning)
         return self.record(document.data)

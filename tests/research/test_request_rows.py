@@ -14,10 +14,28 @@ def project(tmp_path: Path) -> Project:
     return Project(tmp_path / "project")
 
 
-@pytest.mark.parametrize("mode", ["rm -rf /", "Research", "", ["research"], {}, 3, None])
-def test_a_mode_that_is_none_is_null(project: Project, mode: Any) -> None:
+@pytest.mark.parametrize("mode", ["rm -rf /", "Research", "", 3])
+def test_a_mode_that_is_none_is_kept_as_it_was_given(project: Project, mode: Any) -> None:
+    assert project.research(request(mode=mode))["mode"] == str(mode)
+    assert project.sql("SELECT mode, status FROM requests") == [(str(mode), "failure")]
+
+
+@pytest.mark.parametrize("mode", [["research"], {}, None])
+def test_a_mode_that_is_no_text_is_null(project: Project, mode: Any) -> None:
     assert project.research(request(mode=mode))["status"] == "failure"
     assert project.sql("SELECT mode, status FROM requests") == [(None, "failure")]
+
+
+def test_a_document_that_is_refused_keeps_whose_it_was(project: Project) -> None:
+    text = (
+        b"story_key: 3-1\nmode: research\nsession_id: s-1\nresearch_query:\n  topic: &t x\n  tags: [a, *t]\n"
+    )
+    with project.app() as app:
+        answer = app.research_document(text).plain()
+    assert [answer[key] for key in ("story_key", "mode", "session_id")] == ["3-1", "research", "s-1"]
+    assert [error["field"] for error in answer["errors"]] == ["research_query.tags"]
+    rows = project.sql("SELECT story_key, mode, session_id, framework FROM requests")
+    assert rows == [("3-1", "research", "s-1", None)]
 
 
 @pytest.mark.parametrize("mode", ["research", "lessons-inject"])
