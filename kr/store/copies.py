@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -194,11 +195,20 @@ def _publish(copy: Path, target: Path) -> None:
     except OSError:  # a file system without hard links
         try:
             with target.open("xb") as file:
-                file.write(copy.read_bytes())
-                file.flush()
-                os.fsync(file.fileno())
+                _fill(file, target, copy.read_bytes())
         except OSError as exc:
             raise StoreUnwritable(f"{target}: can't be written: {exc.strerror}") from exc
+
+
+def _fill(file: BinaryIO, target: Path, content: bytes) -> None:
+    """Write a new file to disk; nothing is left of it when that fails."""
+    try:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
 
 
 def _numbered(path: Path, name: str, make: Callable[[Path], Path]) -> Path:

@@ -82,8 +82,8 @@ class Database:
         """Wait for the lock and open a transaction; rolled back unless the block ends normally."""
         if self.is_writing:
             raise RuntimeError("a write inside a write of the same thread would wait for itself")
-        self._writing.now = True
         try:
+            self._writing.now = True
             with self._locked(), self._translated():
                 connection = self._connect(self._engines.writing, is_locked=True)
                 with connection:
@@ -135,10 +135,19 @@ class Database:
                 driver.rollback()
             with self._connect(self._engines.reading, is_locked=True) as seen:
                 for compensate in reversed(transaction.compensations):
-                    compensate(seen)
-        except (SQLAlchemyError, sqlite3.Error) as exc:
-            # Whoever uses the report next reads from its undo name what is to be done.
-            log.warning("%s: an interrupted write is left to be put right later: %s", self.path, exc)
+                    self._try(compensate, seen)
+        except (KrError, SQLAlchemyError, sqlite3.Error) as exc:
+            self._leave_for_later(exc)
+
+    def _try(self, compensate: Callable[[sa.Connection], None], seen: sa.Connection) -> None:
+        try:
+            compensate(seen)
+        except (KrError, SQLAlchemyError) as exc:
+            self._leave_for_later(exc)
+
+    def _leave_for_later(self, exc: Exception) -> None:
+        # Whoever uses the report next reads from its undo name what is to be done.
+        log.warning("%s: a write that failed is left to be put right later: %s", self.path, exc)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -227,7 +227,12 @@ class Replacement:
         except OSError:  # a file system without hard links
             new = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with os.fdopen(os.open(self._name, new, 0o666, dir_fd=self._folder), "wb") as file:
-                file.write(content)
+                try:
+                    file.write(content)
+                    file.flush()
+                except BaseException:
+                    self.remove()
+                    raise
 
     def _keep_old(self, undo: str) -> None:
         try:

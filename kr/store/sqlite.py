@@ -87,14 +87,16 @@ class SqliteFile:
 
     def open_for_writing(self) -> Connection:
         """Open an existing, up-to-date database. Call with the lock held."""
-        with self.translated():
+        with self.translated(), ExitStack() as opened:
             connection = self._connect("rw")
-            self._checked(connection)
+            opened.callback(connection.close)
+            self._require_up_to_date(connection, opened)
             with suppress(sqlite3.OperationalError):  # a reader of a restored copy may be in the way
                 _use_wal(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
+            opened.pop_all()
             return connection
 
     def open_for_reading(self) -> Connection:
@@ -220,18 +222,18 @@ class SqliteFile:
         return connection
 
     def _opened_for_reading(self, mode: str) -> Connection:
-        connection = self._connect(mode)
-        self._checked(connection)
-        connection.execute("PRAGMA query_only = ON")
-        return connection
+        with ExitStack() as opened:
+            connection = self._connect(mode)
+            opened.callback(connection.close)
+            self._require_up_to_date(connection, opened)
+            connection.execute("PRAGMA query_only = ON")
+            opened.pop_all()
+            return connection
 
-    def _checked(self, connection: Connection) -> None:
-        try:
-            is_current = self.require_current(self.version(connection))
-        except BaseException:
-            connection.close()
-            raise
-        if not is_current:
+    def _require_up_to_date(self, connection: Connection, opened: ExitStack) -> None:
+        """Raise ``OutdatedError`` with the connection, which stays open then."""
+        if not self.require_current(self.version(connection)):
+            opened.pop_all()
             raise OutdatedError(connection)
 
     def _refuse_strangers(self, connection: Connection) -> None:
@@ -273,9 +275,10 @@ def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) 
     except OSError:
         return None
     best = ("", "")
+    resolved = folder.resolve()
     for line in lines:
         _, point, kind, *_ = [*line.split(" "), "", ""]
-        if folder.resolve().is_relative_to(point.replace("\\040", " ")):
+        if resolved.is_relative_to(point.replace("\\040", " ")):
             # Of several mounts on one point the last one counts.
             best = max((point, kind), best, key=lambda found: len(found[0]))
     return best[1] if best[1] in _NETWORK_FILE_SYSTEMS else None
