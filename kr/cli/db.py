@@ -7,6 +7,7 @@ import click
 
 from kr.cli.options import Common, common, common_options, open_app
 from kr.cli.render import View, emit
+from kr.rules.counting import counted
 
 _EPILOG = """\b
 Examples:
@@ -68,7 +69,7 @@ def backup(ctx: click.Context, /, file: Path | None) -> int:
     """
     with open_app(ctx) as app:
         value = app.databases().backup(file)
-        _show(value, ctx, lambda it: f"backed up to {it['backup']} ({it['bytes']} bytes)")
+        _show(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
     return 0
 
 
@@ -114,7 +115,7 @@ def _checked(value: dict[str, Any]) -> str:
 
 
 def _restored(value: dict[str, Any]) -> str:
-    lines = [f"{value['path']} is {value['restored']} now ({value['entries']} entries)"]
+    lines = [f"{value['path']} is {value['restored']} now ({counted(value['entries'], 'entry', 'entries')})"]
     if value["kept"]:
         lines.append(f"what was there before is {value['kept']}")
     lines.append("`kr doctor` tells whether its reports are all there")

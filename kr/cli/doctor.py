@@ -6,6 +6,7 @@ import click
 
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
+from kr.rules.counting import counted
 
 if TYPE_CHECKING:
     from kr.maintenance.findings import Finding
@@ -64,6 +65,6 @@ def view(value: dict[str, Any]) -> str:
         if row["repair"]:
             lines.append(f"  --repair would: {row['repair']}")
     number = value["problems"]
-    told = "no problem" if not number else f"{number} problem{'s' if number > 1 else ''}"
+    told = counted(number, "problem") if number else "no problem"
     lines.append(click.style(f"{told} in {value['knowledge_base']}", bold=True))
     return "\n".join(lines)

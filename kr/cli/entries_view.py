@@ -6,6 +6,7 @@ import click
 
 from kr.cli.table import cell, table, width
 from kr.rules.characters import strip_invisible
+from kr.rules.counting import counted
 
 Row = dict[str, Any]
 
@@ -82,7 +83,7 @@ def removed_view(value: Row) -> str:
         f"{click.style('archived', bold=True)}  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
         for row in value["removed"]
     ]
-    return "\n".join([*lines, *_notes(value), f"{value['index_count']} entries are live"])
+    return "\n".join([*lines, *_notes(value), _live(value["index_count"])])
 
 
 def restored_view(value: Row) -> str:
@@ -96,8 +97,16 @@ def restored_view(value: Row) -> str:
         for row in value["replaced"]
     ]
     moved = max(value["lru_evicted"], 0) + value["auto_archived"]
-    lines += [f"{moved} other entries went to the archive, to keep within capacity"] if moved else []
-    return "\n".join([*lines, *_notes(value), f"{value['index_count']} entries are live"])
+    lines += (
+        [f"{counted(moved, 'other entry', 'other entries')} went to the archive, to keep within capacity"]
+        if moved
+        else []
+    )
+    return "\n".join([*lines, *_notes(value), _live(value["index_count"])])
+
+
+def _live(number: int) -> str:
+    return f"{counted(number, 'entry is', 'entries are')} live"
 
 
 def _notes(value: Row) -> list[str]:

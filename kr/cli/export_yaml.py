@@ -7,6 +7,7 @@ import click
 
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
+from kr.rules.counting import counted
 
 _EPILOG = """\b
 Examples:
@@ -38,4 +39,6 @@ def command(ctx: click.Context, output: Path | None) -> int:
 def view(value: dict[str, Any]) -> str:
     """Make the readable view: how much was written, and where."""
     index, archive = value["files"]
-    return f"{value['entries']} entries   {index}\n{value['archived']} archived  {archive}"
+    told = (counted(value["entries"], "entry", "entries"), f"{value['archived']} archived")
+    width = max(map(len, told))
+    return f"{told[0]:<{width}}  {index}\n{told[1]:<{width}}  {archive}"

@@ -10,9 +10,10 @@ import click
 
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
+from kr.rules.counting import counted
 
 if TYPE_CHECKING:
-    from kr.transfer.import_yaml import Progress
+    from kr.transfer.import_yaml import Imported, Progress
 
 _EPILOG = """\b
 Examples:
@@ -42,11 +43,24 @@ def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
             click.echo(f"{click.style('refused:', fg='yellow')} {_plain(str(item))}", err=True)
         for file in result.unreadable:
             click.echo(f"{click.style('error:', fg='red')} {_plain(str(file))}", err=True)
-        if result.missing_reports:
-            note = f"{result.missing_reports} entries name a report that is missing; a look-up removes them"
+        for note in _notes(result):
             click.echo(f"{click.style('warning:', fg='yellow')} {note}", err=True)
         emit(result.plain(), common(ctx), view)
     return 1 if result.unreadable else 0
+
+
+def _notes(result: "Imported") -> Iterator[str]:
+    if result.missing_reports:
+        yield (
+            f"{counted(result.missing_reports, 'entry comes', 'entries come')} without a report: a look-up "
+            "removes such an entry, and `kr archive restore` can't bring one back"
+        )
+    if result.differing:
+        yield (
+            f"{counted(result.differing, 'unchanged item says', 'unchanged items say')} something else than the "
+            "entry that is here, whose last_accessed is as new or newer. Where the item is right, give it the "
+            f"present time and import again: last_accessed: {result.at}"
+        )
 
 
 @contextmanager
@@ -72,5 +86,5 @@ def view(value: dict[str, Any]) -> str:
     """Make the readable view: the counts in a line each, zeros left out."""
     names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
     lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
-    lines.append(f"{value['index_count']:>7}  entries now")
+    lines.append(f"{value['index_count']:>7}  {'entry' if value['index_count'] == 1 else 'entries'} now")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ import click
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
 from kr.cli.wrapping import fitted, wrapped
+from kr.rules.counting import counted
 
 _EPILOG = """\b
 Examples:
@@ -38,22 +39,22 @@ def view(value: dict[str, Any]) -> str:
     """Make the readable view, 80 columns wide, with a bar beside what can be compared."""
     requests, saved, index = value["requests"], value["saved"], value["index"]
     archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
-    spared = f"{saved['calls']:g} calls, {_duration(saved['seconds'])}"
+    spared = f"{counted(saved['calls'], 'call')}, {_duration(saved['seconds'])}"
     lines = [
         _title("Requests"),
-        f"  {requests['research']} research, {requests['hits']} hits, {requests['misses']} misses",
+        f"  {requests['research']} research, {counted(requests['hits'], 'hit')}, {counted(requests['misses'], 'miss', 'misses')}",
         _bar_line("hit rate", requests["hit_rate"] or 0.0, _percent(requests["hit_rate"])),
-        f"  saved: {spared} (measured on {saved['measured_researches']} researches)",
+        f"  saved: {spared} (measured on {counted(saved['measured_researches'], 'research', 'researches')})",
     ]
     lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
     lines += _section("Hit rate by day", _rates(value["hit_rate_by_day"][-_MOST_ROWS:], "day"))
     lines += _section(
-        f"Spending: {spending['charged']} calls for {spending['stories']} stories",
+        f"Spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}",
         _spending(spending["by_story"], spending["max_calls_per_story"]),
     )
     lines += _section("Sources", _sources(value["sources"]))
     lines += _section(
-        f"Index: {index['entries']} of {index['max_entries']} entries"
+        f"Index: {index['entries']} of {counted(index['max_entries'], 'entry', 'entries')}"
         f"{''.join(f', {number} {name}' for name, number in index['by_status'].items())}"
         f"; {archive['entries']} archived",
         [],
@@ -121,14 +122,14 @@ def _sources(rows: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _shares(counted: dict[str, int]) -> list[str]:
-    most = max(counted.values(), default=0) or 1
-    return [_bar_line(name, number / most, str(number)) for name, number in counted.items()]
+def _shares(numbers: dict[str, int]) -> list[str]:
+    most = max(numbers.values(), default=0) or 1
+    return [_bar_line(name, number / most, str(number)) for name, number in numbers.items()]
 
 
 def _lessons(rows: list[dict[str, Any]]) -> list[str]:
     return [
-        f"  {row['phase']:<16} {row['lessons']:>4} lessons, given {row['injected']} times, "
+        f"  {row['phase']:<16} {counted(row['lessons'], 'lesson'):>12}, given {counted(row['injected'], 'time')}, "
         f"recurred {row['recurred']}"
         for row in rows
     ]

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kr.maintenance.findings import Finding, Patient, counted
+from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import entry_of, modified, report_paths
+from kr.rules.counting import counted
 from kr.rules.freshness import parse_time
 from kr.store.standing import standing
 from kr.values import Entry
@@ -192,6 +193,6 @@ def check_circuits(patient: Patient) -> Iterator[Finding]:
                 check="circuit",
                 severity="information",
                 subject=circuit.source,
-                message=f"is not asked until {circuit.open_until}, after {circuit.failures} failures in a row; "
+                message=f"is not asked until {circuit.open_until}, after {counted(circuit.failures, 'failure')} in a row; "
                 f"the last: {circuit.last_error or 'unknown'}",
             )

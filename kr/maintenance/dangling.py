@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from kr.errors import ReportUnwritable
-from kr.maintenance.findings import Finding, Patient, counted
+from kr.maintenance.findings import Finding, Patient
+from kr.rules.counting import counted
 from kr.store.standing import standing
 from kr.store.unit import Unit
 from kr.values import Entry

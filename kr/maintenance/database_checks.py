@@ -8,6 +8,7 @@ from pathlib import Path
 from kr.errors import StoreError
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.rebuild import rebuild, remains, replace_damaged
+from kr.rules.counting import counted
 from kr.store.copies import keep_before_repair
 from kr.store.inspection import examine
 from kr.store.sqlite import network_file_system
@@ -73,7 +74,7 @@ def _absent(patient: Patient) -> Iterator[Finding]:
 
 def _upgrade(patient: Patient) -> str:
     with patient.store.write() as unit:
-        return f"upgraded, {unit.entries.count()} entries"
+        return f"upgraded, {counted(unit.entries.count(), 'entry', 'entries')}"
 
 
 def check_integrity(patient: Patient) -> Iterator[Finding]:
@@ -109,7 +110,7 @@ def check_integrity(patient: Patient) -> Iterator[Finding]:
 def _recount(patient: Patient) -> str:
     with patient.store.write() as unit:
         unit.upkeep.recount()
-        return f"{unit.entries.count()} entries"
+        return counted(unit.entries.count(), "entry", "entries")
 
 
 def _mend(patient: Patient) -> str:

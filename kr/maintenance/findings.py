@@ -48,11 +48,6 @@ class Finding:
         }
 
 
-def counted(number: int, one: str, many: str | None = None) -> str:
-    """Say how many: ``1 lease``, ``2 leases``."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
-
-
 @dataclass(kw_only=True)
 class Patient:
     """A knowledge base under examination. ``mounts`` is the system's table of file systems."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from kr.maintenance.findings import Patient
 from kr.maintenance.orphans import report_paths
+from kr.rules.counting import counted
 from kr.store.copies import move_aside
 from kr.store.inspection import sqlite_file
 from kr.store.salvage import salvage
@@ -20,7 +21,7 @@ def remains(patient: Patient) -> str:
     """Say what a new database could be made of; empty when there is nothing."""
     exports = [name for name in EXPORTS if (patient.knowledge_base / name).is_file()]
     reports = len(report_paths(patient.knowledge_base))
-    told = [*exports, f"{reports} report{'s' if reports != 1 else ''}" if reports else ""]
+    told = [*exports, counted(reports, "report") if reports else ""]
     return " and ".join(part for part in told if part)
 
 
@@ -56,8 +57,8 @@ def _take_in(patient: Patient) -> str:
     if not any((base / name).is_file() for name in EXPORTS):
         return "there is no export to import"
     result = import_yaml(patient.store, base, [base], now=patient.clock())
-    counted = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
+    counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
     told = [*map(str, result.unreadable), *map(str, result.refused)]
     more = len(told) - _MOST_TOLD
     bad = "; ".join(told[:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
-    return f"from the exports: {counted or 'nothing new'}" + (f" (not taken in: {bad})" if bad else "")
+    return f"from the exports: {counts or 'nothing new'}" + (f" (not taken in: {bad})" if bad else "")

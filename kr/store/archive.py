@@ -66,17 +66,22 @@ class Archive:
         """Move one live entry to the archive. False when there is none."""
         return bool(self._move(entries.c.id == entry_id, reason, now))
 
-    def keep_text(self, entry_id: str, path: str, sha256: str) -> None:
-        """Note the text of archived rows that came without a hash, before their file is written over."""
-        self._connection.execute(
-            sa.update(archived_entries)
-            .where(
-                archived_entries.c.id == entry_id,
-                archived_entries.c.path == path,
-                archived_entries.c.sha256.is_(None),
-            )
-            .values(sha256=sha256)
-        )
+    def keep_text(self, path: str, sha256: str) -> None:
+        """Note the text that a file is about to lose, where it is that of a row that came without a hash.
+
+        It is a live entry's while there is one at the path, and else that of the row that was archived last.
+        """
+        if self._connection.execute(sa.select(entries.c.id).where(entries.c.path == path).limit(1)).first():
+            return
+        last = self._connection.execute(
+            sa.select(archived_entries.c.archive_id, archived_entries.c.sha256)
+            .where(archived_entries.c.path == path)
+            .order_by(archived_entries.c.archived_at.desc(), archived_entries.c.archive_id.desc())
+            .limit(1)
+        ).one_or_none()
+        if last is not None and last.sha256 is None:
+            row = archived_entries.c.archive_id == last.archive_id
+            self._connection.execute(sa.update(archived_entries).where(row).values(sha256=sha256))
 
     def guard(self, *, keep: str, now: datetime, max_entries: int, archive_after_days: int) -> Guarded:
         """Archive what was not accessed for too many whole UTC days, then evict down to ``max_entries``.

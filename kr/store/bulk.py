@@ -5,6 +5,7 @@ against the archive, so that what the guard archived doesn't come back with ever
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -99,7 +100,7 @@ class _Intake:
         entry_id = self._identify(item, pair)
         live = self._live(entry_id)
         if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
-            return Outcome("unchanged")
+            return Outcome("unchanged", differs=live is not None and _differs(item, live))
         path = self._place(item, pair, live)
         entry = self._entry(item, entry_id, path, live)
         if live is not None and live.sha256 != entry.sha256:
@@ -112,13 +113,16 @@ class _Intake:
         return Outcome("imported" if live is None else "updated")
 
     def _archive(self, item: Incoming, pair: Pair) -> Outcome:
-        if item.departure is None:
+        departure = item.departure
+        if departure is None:
             raise AssertionError("only an archived entry comes here")
         entry_id = self._identify(item, pair)
         if any(_is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
             return Outcome("unchanged")
+        if item.text is not None and item.text.is_here and self._is_of_another(item.path, departure.at):
+            item = replace(item, text=None)
         entry = self._entry(item, entry_id, self._place(item, pair, None), None)
-        at = _stored(item.departure.at) or times.to_text(self._now)
+        at = _stored(departure.at) or times.to_text(self._now)
         self._archived.append(
             {
                 "id": entry.id,
@@ -126,7 +130,7 @@ class _Intake:
                 "status": "archived",
                 "prior_status": entry.status,
                 "archived_at": at,
-                "reason": item.departure.reason,
+                "reason": departure.reason,
             }
         )
         claim = Claim(
@@ -139,6 +143,11 @@ class _Intake:
         )
         self._claims.add(claim)
         return Outcome("archived")
+
+    def _is_of_another(self, path: str, archived_at: str | None) -> bool:
+        """Tell whether what stands at a path is the text of a live entry, or of one that left later."""
+        claims = self._claims.of_path(path)
+        return any(claim.is_live or (claim.archived_at or "") > (archived_at or "") for claim in claims)
 
     def _identify(self, item: Incoming, pair: Pair) -> str:
         """Return the id that the entry has here, or may take: no other framework or topic holds it."""
@@ -189,6 +198,11 @@ class _Intake:
         if item.text is None:
             if live is not None and live.path != item.path:
                 raise _NoPlace(f"path: there is no report at it, and {live.id} has one here")
+            if holder is not None and item.departure is not None:
+                # It has no text to lose, and its row is worth keeping.
+                return next(
+                    (path for path in self._paths(item, None) if not self._claims.of_path(path)), item.path
+                )
             self._require_free(holder)
             return item.path
         if item.text.is_here and holder is None:
@@ -282,6 +296,19 @@ def _stored(time: str | None) -> str | None:
 def _is_newer(told: str | None, known: str) -> bool:
     """Tell whether an access is later than the known one. A date alone compares as a date; none tells nothing."""
     return told is not None and told > known[: len(told)]
+
+
+def _differs(item: Incoming, live: Entry) -> bool:
+    """Tell whether an item says something of its entry that was not so before, as one that a person edited."""
+    told = (
+        (item.framework, live.framework),
+        (item.framework_version, live.framework_version),
+        (item.topic, live.topic),
+        (item.tags, live.tags),
+        # Fresh is also what an item counts as that tells no status.
+        ("stale" if item.status == "stale" else None, live.status),
+    )
+    return any(new is not None and new != old for new, old in told)
 
 
 def _is_same(item: Incoming, claim: Claim) -> bool:

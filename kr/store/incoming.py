@@ -57,7 +57,11 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of an entry. ``reason`` is there exactly when it was refused."""
+    """What became of an entry. ``reason`` is there exactly when it was refused.
+
+    ``differs``: it was left out because it is not newer, and says something else than the live entry.
+    """
 
     taken: Taken
     reason: str | None = None
+    differs: bool = False

@@ -109,7 +109,7 @@ class Restorer:
         on_disk = target.current()
         unit.revisions.replace(entry, back.owner, on_disk, now)
         if on_disk:
-            unit.archive.keep_text(entry.id, entry.path, digest(on_disk))
+            unit.archive.keep_text(entry.path, digest(on_disk))
         unit.entries.put(replace(entry, status="fresh"))
         if stale_reason is not None:
             unit.entries.mark_stale(entry.id, stale_reason)
@@ -143,9 +143,7 @@ class Restorer:
         if own is not None:
             return own
         on_disk = self.files.read(back.former_path) or b""
-        if on_disk.strip() and (
-            back.sha256 in {None, digest(on_disk)} or not unit.revisions.has(digest(on_disk))
-        ):
+        if on_disk.strip() and (back.sha256 == digest(on_disk) or not unit.revisions.has(digest(on_disk))):
             return on_disk
         raise EntryConflict(
             f"{back.entry.id}: its text is lost, it is neither in the database nor at {back.former_path}; "

@@ -92,7 +92,7 @@ def _write(
     on_disk = target.current()
     unit.revisions.replace(entry, place.former, on_disk, now)
     if on_disk:
-        unit.archive.keep_text(entry.id, entry.path, digest(on_disk))
+        unit.archive.keep_text(entry.path, digest(on_disk))
     unit.entries.put(entry)
     return entry
 
@@ -155,10 +155,10 @@ def _entry(unit: Unit, place: _Place, draft: Draft, sha256: str, now: datetime) 
 
 
 def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
-    """A renewed entry is still found by the tags that it had."""
+    """A renewed entry is still found by the tags that it had; of tags that compare alike the first stays."""
     tags: dict[str, str] = {}
     for tag in (*old, *new):
-        tags.setdefault(naming.fold(tag), tag)
+        tags.setdefault(naming.tag_key(tag), tag)
     return tuple(tags.values())
 
 

@@ -55,7 +55,11 @@ class Unreadable:
 
 @dataclass(slots=True)
 class Imported:
-    """What became of all items. ``warnings`` are sentences for a person."""
+    """What became of all items. ``warnings`` are sentences for a person.
+
+    ``differing`` of the unchanged ones say something else than the entry that is here, and are not newer.
+    ``at`` is when it was.
+    """
 
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("imported", "updated", "unchanged", "archived"), 0)
@@ -64,6 +68,8 @@ class Imported:
     unreadable: list[Unreadable] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     missing_reports: int = 0
+    differing: int = 0
+    at: str = ""
     auto_archived: int = 0
     lru_evicted: int = 0
     index_count: int = 0
@@ -80,6 +86,7 @@ class Imported:
             **self.counts,
             "refused": len(self.refused),
             "missing_reports": self.missing_reports,
+            "differing": self.differing,
             "auto_archived": self.auto_archived,
             "lru_evicted": self.lru_evicted,
             "index_count": self.index_count,
@@ -100,12 +107,14 @@ def import_yaml(
 
     Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
     """
-    result = Imported()
+    result = Imported(at=f"{now:%Y-%m-%dT%H:%M:%SZ}")
     files = list(_files(sources, result))
+    live_paths: dict[Path, set[str]] = {}
     # Live entries first: what is live and archived at once must not be taken for archived alone.
     for file in sorted(files, key=lambda file: file.name == ARCHIVE):
+        live = live_paths.setdefault(file.absolute().parent, set())
         try:
-            _Import(store, knowledge_base, file, result, now).run(progress)
+            _Import(store, knowledge_base, file, result=result, now=now, live_paths=live).run(progress)
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
     if result.has_changed:
@@ -134,7 +143,14 @@ class _Import:
     """One file on its way in."""
 
     def __init__(
-        self, store: Store, knowledge_base: Path, file: Path, result: Imported, now: datetime
+        self,
+        store: Store,
+        knowledge_base: Path,
+        file: Path,
+        *,
+        result: Imported,
+        now: datetime,
+        live_paths: set[str],
     ) -> None:
         self._store = store
         self._file = file
@@ -144,23 +160,34 @@ class _Import:
         self._now = now
         self._is_archive = file.name == ARCHIVE
         self._is_in_place = _is_same(self._folder, knowledge_base)
+        self._first = len(result.refused)
+        self._live_paths = live_paths
+        self._departed: list[tuple[int, Incoming]] = []
         self._batch: list[tuple[int, Incoming]] = []
         self._bytes = 0
 
     def run(self, progress: Progress | None) -> None:
         data = _read(self._file)
         total = data.count(b"\n") + 1
+
+        def step(line: int) -> None:
+            if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
+                self._flush()
+                if progress is not None:
+                    progress(line, total)
+
+        broken: IndexUnreadable | None = None
         try:
             for found in read_items(data):
                 self._add(found)
-                if len(self._batch) >= _BATCH or self._bytes >= _BATCH_BYTES:
-                    self._flush()
-                    if progress is not None:
-                        progress(found.line, total)
-        except IndexUnreadable:
-            self._flush()
-            raise
+                step(found.line)
+        except IndexUnreadable as error:
+            broken = error
+        self._add_departed(step)
         self._flush()
+        self._result.refused[self._first :] = sorted(self._result.refused[self._first :], key=_line)
+        if broken is not None:
+            raise broken
 
     def _add(self, found: Item | Bad) -> None:
         if isinstance(found, Bad):
@@ -168,12 +195,39 @@ class _Import:
             return
         try:
             told = check_item(found.fields, now=self._now, archived=self._is_archive)
-            text = self._text(told)
         except BadItem as error:
             self._refuse(found.line, str(error))
             return
         self._result.warnings += [f"{self._file}:{found.line}: {warning}" for warning in found.warnings]
-        self._batch.append((found.line, replace(told, text=text)))
+        if told.departure is not None:
+            self._departed.append((found.line, told))
+            return
+        self._live_paths.add(told.path)
+        self._put(found.line, told, is_own=True)
+
+    def _add_departed(self, step: Callable[[int], None]) -> None:
+        """Add the archived items, once all live ones are known.
+
+        A file is the report of the live entry that names it, else of the one that was archived last. What an
+        archived entry said before that is not known, so that it comes without a text (SPEC 3.8).
+        """
+        last: dict[str, tuple[str, int]] = {}
+        for line, told in self._departed:
+            at = (told.departure.at if told.departure else None) or ""
+            last[told.path] = max(last.get(told.path, ("", 0)), (at, line))
+        for line, told in self._departed:
+            is_last = last[told.path][1] == line and told.path not in self._live_paths
+            self._put(line, told, is_own=is_last)
+            step(line)
+        self._departed.clear()
+
+    def _put(self, line: int, told: Incoming, *, is_own: bool) -> None:
+        try:
+            text = self._text(told) if is_own else None
+        except BadItem as error:
+            self._refuse(line, str(error))
+            return
+        self._batch.append((line, replace(told, text=text)))
         self._bytes += len(text.content) if text else 0
 
     def _text(self, told: Incoming) -> ReportText | None:
@@ -209,6 +263,7 @@ class _Import:
                 self._refuse(line, outcome.reason)
                 continue
             self._result.counts[outcome.taken] += 1
+            self._result.differing += outcome.differs
             if incoming.text is None and outcome.taken != "unchanged":
                 self._result.missing_reports += 1
 
@@ -235,6 +290,10 @@ def _read_header(
         researched_at=researched_at,
         fresh_until=to_text(end) if end is not None else None,
     )
+
+
+def _line(refused: Refused) -> int:
+    return refused.line
 
 
 def _read(file: Path) -> bytes:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from kr.values import Entry
 
-HEADER = "# Written by kr from its database: edit with `kr entries`, take in with `kr import-yaml`.\n"
+HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"
 
 _EMOJI = "[\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
 _NOT_PRINTABLE = re.compile(

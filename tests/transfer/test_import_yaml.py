@@ -10,10 +10,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from kr.errors import EntryConflict
 from kr.rules.baseline import SKELETON_MARK
 from kr.store.store import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
+from tests.support.stores import draft
 
 REPORT = (
     "# {0}\n\n**Version:** 3\n**Research Date:** 2026-10-02\n**Confidence:** high\n\n## Summary\n\n{0}.\n"
@@ -302,6 +304,83 @@ def test_archived_items_tell_when_and_why_if_they_do(project: Project, old: Path
     ]
     assert found[1][2:] == ("2026-10-20T01:02:03.000000Z", "archived")
     assert found[2][2].startswith("2026-11-21T12:00")
+
+
+VERSIONS = "framework_version, sha256 IS NULL, confidence"
+
+
+@pytest.mark.parametrize("place", ["in place", "elsewhere"])
+def test_an_archived_entry_is_not_given_the_text_of_a_live_one(
+    project: Project, old: Path, place: str
+) -> None:
+    folder = project.base if place == "in place" else old
+    write_report(folder, "frameworks/vue/slots.md")
+    write_index(folder, [item(framework_version="2.x")])
+    gone = item(framework_version="1.x", archived_at="2026-10-20", status="archived")
+    write_index(folder, [gone], name="_archived-index.yaml")
+    run(project, folder)
+    assert rows(project, VERSIONS) == [("2.x", 0, "high")]
+    assert rows(project, VERSIONS, "archived_entries") == [("1.x", 1, "low")]
+    with project.app() as app, pytest.raises(EntryConflict, match="its text is lost"):
+        app.catalog.restore("vue-slots", replace_live=True)
+    assert project.research()["status"] != "failure"
+    assert rows(project, VERSIONS, "archived_entries") == [("1.x", 1, "low")]
+
+
+def test_a_file_is_the_text_of_what_was_archived_last(project: Project, old: Path) -> None:
+    write_report(old, "frameworks/vue/slots.md")
+    gone = [
+        item(framework_version=version, status="archived", archived_at=f"2026-10-{day}")
+        for version, day in (("1.x", 20), ("3.x", 22), ("2.x", 21))
+    ]
+    write_index(old, [*gone, item("live", path="frameworks/vue/live.md")])
+    assert counts(run(project, old)) == {"imported": 1, "archived": 3}
+    found = dict(project.sql("SELECT framework_version, sha256 IS NULL FROM archived_entries"))
+    assert found == {"1.x": 1, "2.x": 1, "3.x": 0}
+
+
+def test_a_text_that_is_written_over_is_the_live_entrys_own(project: Project, old: Path) -> None:
+    write_report(old, "frameworks/vue/slots.md")
+    write_index(old, [item(), item(framework_version="1.x", status="archived")])
+    run(project, old)
+    with project.app() as app:
+        app.store.save_report(draft("vue", "slots"), "# another\n", project.clock())
+    assert rows(project, "framework_version, sha256", "archived_entries") == [("1.x", None)]
+
+
+def test_an_archived_entry_at_the_path_of_another_keeps_its_row(project: Project) -> None:
+    write_report(project.base, "frameworks/vue/slots.md")
+    gone = item("plugins", path="frameworks/vue/slots.md", status="archived")
+    write_index(project.base, [item(), gone])
+    assert reasons(run(project, project.base)) == []
+    ((path, is_unknown),) = rows(project, "path, sha256 IS NULL", "archived_entries")
+    assert path != "frameworks/vue/slots.md"
+    assert is_unknown
+
+
+@pytest.mark.parametrize(
+    ("changes", "differing"),
+    [
+        ({"tags": ["other"]}, 1),
+        ({"framework_version": "3.6"}, 1),
+        ({"topic": "Slots", "id": "vue-slots", "path": "frameworks/vue/slots.md"}, 1),
+        ({"status": "stale"}, 1),
+        ({"tags": ...}, 0),
+        ({"created": "2026-10-02"}, 0),
+        ({}, 0),
+    ],
+)
+def test_an_edited_item_that_is_not_newer_is_told(
+    project: Project, old: Path, changes: dict[str, Any], differing: int
+) -> None:
+    write_index(old, [item()])
+    run(project, old)
+    write_index(old, [item(**changes)])
+    result = run(project, old)
+    assert counts(result) == {"unchanged": 1}
+    assert result.plain()["differing"] == differing
+    write_index(old, [item(**changes | {"last_accessed": result.at})])
+    assert counts(run(project, old)) == {"updated": 1}
 
 
 def test_skeletons_and_stale_copies_are_never_fresh(project: Project, old: Path) -> None:
