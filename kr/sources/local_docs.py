@@ -93,11 +93,7 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     from kr.projects.relevance import answers
     from kr.rules.ranking import rank
 
-    until = min(deadline, time.monotonic() + _SECONDS)
-
-    def expired() -> bool:
-        return time.monotonic() >= until
-
+    expired = _limit(deadline, _SECONDS)
     pieces = [*_sections(package, expired), *_docstrings(package, terms, deadline)]
     weigh = _standing(package)
     first, rare = rank(
@@ -113,6 +109,12 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     second, _ = rank([(p.title, p.text) for p in shown], terms, rare=rare, factors=[weigh(p) for p in shown])
     enough = second[0].score * _LEAST_OF_BEST if second else 0.0
     return _best([shown[row.index] for row in second if row.score >= enough], package)
+
+
+def _limit(deadline: float, seconds: float) -> "Callable[[], bool]":
+    """Tell when to stop: at the deadline, or after so many seconds of own work, so that load changes no answer."""
+    enough = time.thread_time() + seconds
+    return lambda: time.thread_time() >= enough or time.monotonic() >= deadline
 
 
 def _standing(package: "InstalledPackage") -> "Callable[[_Piece], float]":
@@ -203,13 +205,13 @@ def _docstrings(package: "InstalledPackage", terms: "Terms", deadline: float) ->
     from kr.projects.jsdoc import parse_declarations
     from kr.rules.ranking import rarity
 
-    until = min(deadline, time.monotonic() + _SOURCE_SECONDS)
-    found = list(_mentioning(package, terms, until))
+    expired = _limit(deadline, _SOURCE_SECONDS)
+    found = list(_mentioning(package, terms, expired))
     rare = rarity(terms, (mentioned for mentioned, _, _ in found))
     weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
     found.sort(key=lambda row: -sum(weights[at] * count for at, count in row[0].items()))
     for _, origin, text in found:
-        if time.monotonic() >= until:
+        if expired():
             return
         module = _module(origin)
         parse = parse_source if origin.endswith(".py") else parse_declarations
@@ -218,14 +220,14 @@ def _docstrings(package: "InstalledPackage", terms: "Terms", deadline: float) ->
 
 
 def _mentioning(
-    package: "InstalledPackage", terms: "Terms", until: float
+    package: "InstalledPackage", terms: "Terms", expired: "Callable[[], bool]"
 ) -> Iterator[tuple[dict[int, int], str, str]]:
     """Yield ``(terms, origin, text)`` of the sources that mention any term."""
     from kr.projects.folder import Unreadable, read_bytes
 
     room = _MAX_SOURCES
     for path in package.sources:
-        if time.monotonic() >= until:
+        if expired():
             return
         try:
             data = read_bytes(path, limit=_MAX_SOURCE)
