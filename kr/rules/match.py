@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from kr.rules.compare import Comparison, compare
 from kr.rules.keywords import MAX_CHARACTERS
-from kr.rules.naming import fold
+from kr.rules.naming import fold, tag_key
 from kr.rules.topics import topic_of
 from kr.values import TIERS, Entry, Match, Query, Tier
 
@@ -128,9 +128,3 @@ def shared_tags(query: Iterable[str], entry: Iterable[str]) -> tuple[str, ...]:
     theirs = {tag_key(tag) for tag in entry}
     found = {key: tag for tag in reversed([*query]) if (key := tag_key(tag)) and key in theirs}
     return tuple(reversed(found.values()))
-
-
-@lru_cache(maxsize=2048)
-def tag_key(tag: str) -> str:
-    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike."""
-    return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())

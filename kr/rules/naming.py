@@ -7,6 +7,7 @@ name to the later.
 
 import hashlib
 import unicodedata
+from functools import lru_cache
 from typing import NamedTuple
 
 _MAX_SEGMENT_BYTES = 100
@@ -42,6 +43,12 @@ def fold(text: str) -> str:
     """
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
     return unicodedata.normalize("NFKC", once.casefold()).strip()
+
+
+@lru_cache(maxsize=2048)
+def tag_key(tag: str) -> str:
+    """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike (SPEC 3.2)."""
+    return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
 
 
 def kebab(text: str) -> str:

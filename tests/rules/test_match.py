@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kr.rules import match
 from kr.rules.compare import compare
+from kr.rules.naming import tag_key
 from kr.rules.topics import topic_of
 from kr.values import TIERS, Entry, Query, Tier
 from tests.support import calibration
@@ -234,13 +235,13 @@ class TestTags:
         "other", ["virtual scroll", "Virtual_Scroll", " VIRTUAL-scroll ", "ｖirtual--scroll"]
     )
     def test_compare_like_frameworks(self, other: str) -> None:
-        assert match.tag_key(other) == match.tag_key("virtual-scroll")
+        assert tag_key(other) == tag_key("virtual-scroll")
 
     def test_are_shared_once_as_the_query_writes_them(self) -> None:
         assert match.shared_tags(("A b", "a-b", "C", "x"), ("a_b", "c", "d")) == ("A b", "C")
 
     def test_different_tags_differ(self) -> None:
-        keys = {match.tag_key(tag) for tag in ("c", "c++", "c#", "virtual-scroll", "virtualscroll", "表格")}
+        keys = {tag_key(tag) for tag in ("c", "c++", "c#", "virtual-scroll", "virtualscroll", "表格")}
         assert len(keys) == 6
 
 

@@ -333,3 +333,9 @@ def test_what_killed_writers_left_is_swept_once_it_is_old(store: Store, base: Pa
 def test_text_of_a_careless_caller_is_written_all_the_same(store: Store) -> None:
     entry = store.save_report(draft(), "# lone \ud800 surrogate\n", NOW).entry
     assert store.read_report(entry) == "# lone ? surrogate\n"
+
+
+def test_tags_that_compare_alike_are_stored_once(store: Store) -> None:
+    first = store.save_report(draft(tags=("a-b", "a_b", "A B", "c")), "# one\n", NOW).entry
+    assert first.tags == ("a-b", "c")
+    assert store.save_report(draft(tags=("C", "a b", "d")), "# two\n", LATER).entry.tags == ("a-b", "c", "d")
