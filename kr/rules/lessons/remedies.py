@@ -107,6 +107,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*\bJavaScript heap out of memory.*", r"Raise NODE_OPTIONS=--max-old-space-size or split the work: heap out of memory"),
     # Shell, system, network
     (r"(?:.*: )?N: command not found", r"Install \1 or add it to PATH before it is called"),
+    (r"(?:(?:.*: )?command not found|fish: Unknown command): N", r"Install \1 or add it to PATH before it is called"),
     (r"(?:.*: )?N: not found", r"Install \1 or add it to PATH before it is called"),
     (r"(?:.*: )?(\w+): unbound variable", r"Set \1 or give it a default ${\1:-} (set -u)"),
     (r"(?:.*: )?(\S+): (?:/bin/)?\S*\^M: bad interpreter.*", r"Convert \1 to LF line endings (dos2unix): CRLF breaks its shebang"),
