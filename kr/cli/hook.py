@@ -5,12 +5,14 @@ import os
 import re
 import stat
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kr.cli.options import common, common_options, open_app
+from kr.rules.lessons.embedded import returned_documents
 from kr.rules.lessons.hooks import (
     AgentStop,
     Start,
@@ -19,7 +21,6 @@ from kr.rules.lessons.hooks import (
     answer,
     last_words,
     read_hook,
-    returned_document,
 )
 from kr.values import PHASES
 
@@ -117,10 +118,11 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
                 with open_app(ctx) as app:
                     _record_tool(app, task, story_key)
         case AgentStop():
-            text = returned_document(task.message or last_words(_tail(Path(task.transcript or ""))))
-            if text is not None:
+            message = task.message or last_words(_tail(Path(task.transcript or "")))
+            returned = _returned(returned_documents(message))
+            if returned is not None:
                 with open_app(ctx) as app:
-                    _record_agent(app, task, text, story_key)
+                    _record_agent(app, task, returned, story_key)
     return None
 
 
@@ -155,21 +157,39 @@ def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
                 "phase": task.phase,
                 "event_type": "general_agent_failure",
                 "agent_return": {"status": "failure", "errors": [task.error]},
+                "framework_context": task.about,
             }
         )
     _tell_failures(envelope)
 
 
-def _record_agent(app: "App", task: AgentStop, text: str, story_key: str) -> None:
+def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
+    """Return the first of the texts that reads as an agent's return. Raises ``InvalidRequest`` when none reads at all."""
+    if not texts:
+        return None
     from kr.documents import read_document
+    from kr.errors import InvalidRequest
 
-    data: Any = read_document(text.encode()).data
-    data = data.get("return", data)
-    if isinstance(data, dict) and data.get("status"):
-        with app.lessons() as book:
-            _tell_failures(
-                book.record_shown(task.phase, data, session_id=task.session_id, story_key=story_key)
-            )
+    problem: InvalidRequest | None = None
+    for text in texts:
+        try:
+            data: Any = read_document(text.encode(errors="replace")).data
+        except InvalidRequest as error:
+            problem = problem or error
+            continue
+        data = data.get("return") or data
+        if isinstance(data, dict) and data.get("status"):
+            return data
+    if problem is not None:
+        raise problem
+    return None
+
+
+def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_key: str) -> None:
+    with app.lessons() as book:
+        _tell_failures(
+            book.record_shown(task.phase, returned, session_id=task.session_id, story_key=story_key)
+        )
 
 
 def _tell_failures(envelope: "RecordEnvelope | None") -> None:

@@ -121,6 +121,40 @@ def test_a_tools_failure_is_recorded_when_it_teaches(project: Project) -> None:
     ]
 
 
+def test_a_tools_command_names_what_its_error_does_not(project: Project) -> None:
+    for command in ("cd web && npm run build", "cat", "echo x"):
+        for error in ("Command timed out after 2m 0.0s", "Exit code 126\nPermission denied"):
+            hook(
+                project, "PostToolUseFailure", error=error, tool_name="Bash", tool_input={"command": command}
+            )
+    for error in ("cat: /home/u/x.txt: No such file or directory", "Command timed out after 2m 0.0s"):
+        hook(project, "PostToolUseFailure", error=error, tool_name="Bash", tool_input=[])
+    hook(project, "PostToolUseFailure", error="zsh: command not found: ripgrep", tool_name="Bash")
+    told = [line.partition("] [dev-execution] ")[2] for line in lessons(project)]
+    assert [line.partition(":")[0] for line in told] == [
+        "npm run build", "npm run build", "cat", "cat", "Install ripgrep or add it to PATH before it is called",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '{"story_key": "3-1", "status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}',
+        'Done.\n{"return": {"status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}}',
+        'Done.\r\n```JSON\r\n{"status": "failure",\r\n"errors": ["Use Foo.bar() instead of Foo.baz()"]}\r\n```',
+    ],
+)
+def test_a_return_is_recorded_however_it_is_written(project: Project, message: str) -> None:
+    done = hook(project, "SubagentStop", agent_type="dev", last_assistant_message=message)
+    assert (len(lessons(project)), done.stderr) == (1, b"")
+
+
+def test_a_return_that_cannot_be_read_is_told(project: Project) -> None:
+    message = "```yaml\nstatus: failure\n  errors: [a\n```"
+    done = hook(project, "SubagentStop", agent_type="dev", last_assistant_message=message)
+    assert b"broken" in done.stderr
+
+
 def test_a_subagents_return_is_recorded(project: Project) -> None:
     returned = {
         "status": "needs-fix",

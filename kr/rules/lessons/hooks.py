@@ -5,9 +5,11 @@ The hook's JSON comes from outside: whatever is missing or odd means that there 
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+from kr.rules.lessons.tools import taught
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
@@ -76,12 +78,6 @@ _PHASE_WORDS = (
 )
 _STARTS = frozenset({"SessionStart", "SubagentStart"})
 _WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
-_EXIT = re.compile(r"(?i)\b(?:exit(?:ed with)?(?: code| status)?|status|code):? ?-?[0-9]+")
-_LOOKED_AT = 4000
-_OWN_SLIPS = frozenset(
-    {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
-)
-_FENCED = re.compile(r"```(?:json|yaml|yml)?[ \t]*\n(.*?)```", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,11 +91,12 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFailure:
-    """A tool failed: record what its error teaches."""
+    """A tool failed: record what its error teaches. ``about`` is what failed, where the error names nothing."""
 
     phase: str
     session_id: str
     error: str
+    about: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,13 +125,10 @@ def read_hook(data: object, default_phase: str | None = None) -> Task | None:
     if event in _STARTS:
         return Start(event=event, phase=phase, session_id=session)
     if event == "PostToolUseFailure":
-        error = _text(data, "error")
-        is_ours = (
-            len(_WORDS.findall(_EXIT.sub("", error[:_LOOKED_AT]).lower())) > 1
-            and data.get("is_interrupt") is not True
-            and _text(data, "tool_name") not in _OWN_SLIPS
-        )
-        return ToolFailure(phase=phase, session_id=session, error=error) if is_ours else None
+        told = taught(_text(data, "tool_name"), data.get("tool_input"), _text(data, "error"))
+        if told is None or data.get("is_interrupt") is True:
+            return None
+        return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1])
     if event == "SubagentStop" and data.get("stop_hook_active") is not True:
         message = _text(data, "last_assistant_message")
         transcript = _text(data, "agent_transcript_path") or None
@@ -165,19 +159,6 @@ def answer(event: str, context: str) -> dict[str, Any]:
             break
         kept.append(line)
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
-
-
-def returned_document(message: str) -> str | None:
-    """Find the structured return in an agent's last words: a fenced block, or all of it, that has a status."""
-    candidates: Sequence[str] = [*reversed(_FENCED.findall(message)), message]
-    return next(
-        (
-            text
-            for text in candidates
-            if re.search(r"^\s*[{\"']*(?:return:|status[\"']?\s*:)", text, re.MULTILINE)
-        ),
-        None,
-    )
 
 
 def last_words(transcript: str) -> str:

@@ -13,7 +13,6 @@ from kr.rules.lessons.hooks import (
     last_words,
     phase_of,
     read_hook,
-    returned_document,
 )
 
 
@@ -53,6 +52,9 @@ def test_what_is_to_do() -> None:
     assert read("PostToolUseFailure", error="no module orjson", tool_name="Bash") == ToolFailure(
         phase="code-review", session_id="s", error="no module orjson"
     )
+    assert read(
+        "PostToolUseFailure", error="Command timed out", tool_input={"command": "make"}
+    ) == ToolFailure(phase="code-review", session_id="s", error="Command timed out", about="make")
     assert read("SubagentStop", last_assistant_message="m") == AgentStop(
         phase="code-review", session_id="s", message="m", transcript=None
     )
@@ -109,21 +111,6 @@ def test_the_answer_is_whole_lines_within_the_limit() -> None:
     assert told["hookSpecificOutput"]["hookEventName"] == "SubagentStart"
     assert len(context) <= 10_000
     assert {len(line) for line in context.splitlines()[1:]} == {999}
-
-
-@pytest.mark.parametrize(
-    ("message", "found"),
-    [
-        ("I am done.", None),
-        ("The status: was good", None),
-        ("Done.\n```yaml\nstatus: failure\nerrors: []\n```\nBye", "status: failure\nerrors: []\n"),
-        ('```json\n{"status": "ok"}\n```', '{"status": "ok"}\n'),
-        ("```\nls\n```\n```\nreturn:\n  status: ok\n```", "return:\n  status: ok\n"),
-        ('{"status": "failure"}', '{"status": "failure"}'),
-    ],
-)
-def test_the_structured_return_is_found(message: str, found: str | None) -> None:
-    assert returned_document(message) == found
 
 
 def test_the_last_words_of_a_transcript() -> None:
