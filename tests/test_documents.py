@@ -228,18 +228,18 @@ def test_depth_is_counted_in_containers(opening: str, closing: str) -> None:
 
 @pytest.mark.parametrize("unit", ["[", '{"a":', '{"a":[', "- ", "{a: ", "[{a: "])
 def test_a_hundred_thousand_openings_are_refused_quickly(unit: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     assert "nested deeper than 32" in refused(unit * 100_000)[1]
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 10
 
 
 @pytest.mark.parametrize(
     "text", ['{"a": "' + '\\"' * 500_000, "{" + '"' * 1_000_000, '{"a": [' + "[]," * 300_000]
 )
 def test_broken_json_of_full_size_is_refused_quickly(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     refused(text)
-    assert time.perf_counter() - began < 20
+    assert time.process_time() - began < 20
 
 
 def test_the_limit_is_in_bytes_and_inclusive() -> None:

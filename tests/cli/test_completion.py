@@ -137,4 +137,4 @@ def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
     with project.app() as app, app.store.write():
         began = time.monotonic()
         assert glance.frameworks(project.database) == ["vue"]
-        assert time.monotonic() - began < 1
+        assert time.monotonic() - began < 10

