@@ -135,11 +135,13 @@ def _names(used: Sequence[Dependency], framework: str) -> list[str]:
 
 
 def _once(used: Sequence[Dependency]) -> list[Dependency]:
-    chosen: dict[str, Dependency] = {}
+    packages: dict[str, list[Dependency]] = {}
     for dependency in used:
-        known = fitting(used, dependency.package) or [dependency]
-        best = next((one for one in known if one.package == dependency.package), dependency)
-        chosen.setdefault(fold(dependency.framework), best)
+        packages.setdefault(dependency.package, []).append(dependency)
+    chosen: dict[str, Dependency] = {}
+    for package, rows in packages.items():
+        best = next(iter(fitting(rows, package)), rows[0])
+        chosen.setdefault(fold(best.framework), best)
     return list(chosen.values())
 
 

@@ -13,7 +13,7 @@ from kr.rules.template import read_confidence, read_date, read_version
 from kr.store.times import to_text
 from kr.values import Entry
 
-_FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t*_]*(\S.*?)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 _HEADER_CHARACTERS = 20_000
 
@@ -48,7 +48,7 @@ def read_facts(text: str) -> Facts | None:
         return None
     title = _unescaped(title.removeprefix("# "))
     header = _FRAMEWORK.search(text[:_HEADER_CHARACTERS].split("\n## ", 1)[0])
-    framework = _unescaped(header[1].strip("*_ ")) if header else ""
+    framework = _unescaped(header[1].strip("*_ \t")) if header else ""
     if not framework or not title.casefold().startswith(f"{framework} - ".casefold()):
         framework, _, _ = title.partition(" - ")
     topic = title[len(framework) + 3 :]

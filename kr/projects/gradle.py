@@ -26,6 +26,10 @@ _VARIABLE = re.compile(
     r"""(?:\[\s*)?["']?([A-Za-z_][\w.]*)["']?(?:\s*\])?(?:\s*:\s*String)?(?:\s+by\s+extra\s*\(|\s*[=,])\s*["']([^"'$]{1,100})["']"""
 )
 _PLUGIN = re.compile(r"""\bid\s*\(?\s*["']([\w.-]+)["']\s*\)?\s*version\s*\(?\s*["']([^"']+)["']""")
+_TOKEN = re.compile(
+    r"""("(?:\\[^\n]|[^"\\\n])*+"?|'(?:\\[^\n]|[^'\\\n])*+'?)|/\*.*?(?:\*/|\Z)|//[^\n]*|[{};]""", re.DOTALL
+)
+"""A string, to the end of its line at most; a comment; what parts statements. Each is read once."""
 _INCLUDE = re.compile(r"""["']:?([\w.:/-]+)["']""")
 
 
@@ -57,9 +61,9 @@ def find(folder: Folder, inventory: Inventory) -> None:
 
 
 def _code(text: str) -> list[str]:
-    """Return the lines without comments; a ``//`` in a URL is none."""
-    bare = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
-    return [re.sub(r"(^|\s)//.*$", "", line[:_LONGEST_LINE]) for line in bare.splitlines()[:_MOST_LINES]]
+    """Return the statements, each on a line of its own, without comments; what stands in a string is none."""
+    bare = _TOKEN.sub(lambda found: found[1] or ("\n" if found[0] in "{};" else " "), text)
+    return [line[:_LONGEST_LINE] for line in bare.splitlines()[:_MOST_LINES]]
 
 
 def _subprojects(folder: Folder) -> list[str]:

@@ -1,6 +1,7 @@
 """pom.xml: properties, dependencyManagement, the parent and the modules inside the project."""
 
 import re
+from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,6 +9,10 @@ from xml.etree.ElementTree import Element
 
 from kr.projects.folder import MAX_MEMBERS, Folder
 from kr.projects.model import UNKNOWN, Inventory
+
+_LONGEST = 300
+"""Characters of a coordinate or of a property that stands in one; anything longer is neither."""
+_MOST_CHARACTERS = 4 * 1024 * 1024
 
 SPRING_BOOT = "org.springframework.boot"
 
@@ -19,8 +24,8 @@ class Model:
     group: str = ""
     artifact: str = ""
     version: str = ""
-    properties: dict[str, str] = field(default_factory=dict)
-    managed: dict[str, str] = field(default_factory=dict)
+    properties: ChainMap[str, str] = field(default_factory=ChainMap)
+    managed: ChainMap[str, str] = field(default_factory=ChainMap)
     groups: dict[str, str] = field(default_factory=dict)
     """Versions that hold for a whole group; only Spring Boot's BOM is known to be numbered like its parts."""
 
@@ -29,24 +34,23 @@ class Model:
         return Model(
             group=self.group,
             version=self.version,
-            properties=dict(self.properties),
-            managed=dict(self.managed),
+            properties=self.properties.new_child(),
+            managed=self.managed.new_child(),
             groups=dict(self.groups),
         )
 
     def resolve(self, text: str, *, depth: int = 8) -> str:
         """Fill ``${...}`` in; ``unknown`` where a property is not to be found."""
-        known = self.properties | {
-            "project.version": self.version,
-            "project.groupId": self.group,
-            "pom.version": self.version,
-            "version": self.version,
-        }
         for _ in range(depth):
-            if "${" not in text or len(text) > 1_000:
+            if "${" not in text or len(text) > _LONGEST:
                 break
-            text = re.sub(r"\$\{([^${}]*)\}", lambda m: known.get(m[1].strip(), "\0"), text)
-        return UNKNOWN if "\0" in text or "${" in text or len(text) > 1_000 else text.strip()
+            text = re.sub(r"\$\{([^${}]*)\}", lambda m: self._property(m[1].strip()), text)
+        return UNKNOWN if "\0" in text or "${" in text or len(text) > _LONGEST else text.strip()
+
+    def _property(self, name: str) -> str:
+        if name in {"project.version", "pom.version", "version"}:
+            return self.version
+        return self.group if name == "project.groupId" else self.properties.get(name, "\0")
 
 
 def find(folder: Folder, inventory: Inventory) -> None:
@@ -84,6 +88,9 @@ def _parse(folder: Folder, file: str) -> Element | None:
     text = folder.text(file)
     if text is None:
         return None
+    if len(text) > _MOST_CHARACTERS:
+        folder.warn(file, f"it is larger than {_MOST_CHARACTERS // 1024**2} MiB")
+        return None
     try:
         # Without its declaration the text is read as what it is, whatever encoding it claims.
         root: Element = fromstring(re.sub(r"^\s*<\?xml[^>]{0,200}\?>", "", text), forbid_dtd=True)
@@ -115,7 +122,8 @@ def _model(root: Element, inherited: Model) -> Model:
     model.version = _text(root, "version") or model.version
     properties = root.find("properties")
     for item in properties if properties is not None else ():
-        model.properties[str(item.tag)] = (item.text or "").strip()
+        value = (item.text or "").strip()
+        model.properties[str(item.tag)] = value if len(value) <= _LONGEST else "\0"
     model.version = model.resolve(model.version) if model.version else ""
     for name in model.groups:
         model.groups[name] = model.resolve(model.groups[name])
@@ -150,8 +158,9 @@ def _coordinates(entry: Element, model: Model) -> tuple[str, str, str]:
 
 def _modules(root: Element) -> list[str]:
     found = [*root.findall("modules/module"), *root.findall("profiles/profile/modules/module")]
-    return [text for m in found if (text := (m.text or "").strip()) and len(text) < 300]
+    return [text for m in found[:MAX_MEMBERS] if (text := (m.text or "").strip()) and len(text) < _LONGEST]
 
 
 def _text(entry: Any, name: str) -> str:
-    return (entry.findtext(name) or "").strip()
+    text = (entry.findtext(name) or "").strip()
+    return text if len(text) <= _LONGEST else ""

@@ -1,6 +1,7 @@
 """``kr warm``: what the cache lacks of a project's frameworks, and asking for it within one budget."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +86,18 @@ def test_a_framework_counts_once(project: Project) -> None:
     (project.root / "a" / "package.json").write_text('{"name": "a", "dependencies": {"vue": "^2"}}')
     with project.app() as app:
         assert len(app.warm()) == 1
+
+
+def test_many_dependencies_take_linear_time(project: Project) -> None:
+    depend(project, **{f"package-{number}": "1" for number in range(3_000)})
+    with project.app() as app:
+        for number in range(20):
+            save(app, project, f"package-{number}", framework_version="1")
+        began = time.monotonic()
+        rows = app.warm()
+        assert time.monotonic() - began < 15
+    assert sum(row["state"] == "fresh" for row in rows) == 20
+    assert len(rows) == 3_000
 
 
 def test_entries_of_a_kindred_name_count(project: Project) -> None:

@@ -5,6 +5,7 @@ import random
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
@@ -16,6 +17,7 @@ import yaml
 
 from kr.maintenance import doctor
 from kr.maintenance.findings import Finding, Patient
+from kr.maintenance.orphans import read_facts
 from kr.store.inspection import examine
 from kr.store.schema import SCHEMA_VERSION
 from kr.store.times import to_text
@@ -240,6 +242,17 @@ def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
     assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
 
 
+def test_a_database_of_another_folder_is_told_and_left_alone(project: Project) -> None:
+    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
+    keep(project, "slots", "plugins")
+    other = Project(project.root, env={**project.env, "KR_KNOWLEDGE_BASE_PATH": "other"})
+    (project.root / "other" / "frameworks").mkdir(parents=True)
+    value = repair(other)
+    assert ("dangling", "error") in found(value)
+    assert {row["check"] for row in value["repaired"]} == {"export"}
+    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
+
+
 def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
     keep(project, "slots")
     put(project, "frameworks/c/c.md", REPORT.format(framework="C++", topic="move semantics"))
@@ -266,6 +279,15 @@ def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
     repair(project)
     assert len(set(ids(project))) == 2
     assert report(project)["findings"] == []
+
+
+@pytest.mark.parametrize(
+    "line", ["framework: x" + " " * 19_000 + "y", "* " * 9_000, "framework:" + "*" * 19_000]
+)
+def test_an_orphan_is_read_in_linear_time(line: str) -> None:
+    began = time.monotonic()
+    assert read_facts(f"# vue - slots\n\n{line}\n") is not None
+    assert time.monotonic() - began < 1
 
 
 def test_a_skeleton_comes_back_stale(project: Project) -> None:

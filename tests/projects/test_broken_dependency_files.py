@@ -2,6 +2,8 @@
 
 import json
 import os
+import time
+import tracemalloc
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -166,6 +168,39 @@ def test_requirements_that_include_each_other_end(tmp_path: Path) -> None:
     found = find_dependencies(tmp_path)
     assert {d.package for d in found.dependencies} == {"flask", "rich"}
     assert "outside the project" in found.warnings[0]
+
+
+def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
+    uses = "".join(
+        f"<dependency><groupId>g</groupId><artifactId>a{number}</artifactId>"
+        f"<version>{'${big}' * 40}${{{name}}}</version></dependency>"
+        for number, name in enumerate(("big", "project.version", "project.parent.version") * 1_000)
+    )
+    big = "y" * 300_000
+    write(
+        tmp_path,
+        "pom.xml",
+        f"<project><parent><version>{big}</version></parent><version>{big}</version>"
+        f"<properties><big>{big}</big></properties><dependencies>{uses}</dependencies></project>".encode(),
+    )
+    tracemalloc.start()
+    try:
+        began = time.monotonic()
+        found = find_dependencies(tmp_path)
+        assert time.monotonic() - began < 20
+        assert tracemalloc.get_traced_memory()[1] < 100 * 1024**2
+    finally:
+        tracemalloc.stop()
+    assert {d.version for d in found.dependencies} == {"unknown"}
+
+
+@pytest.mark.parametrize("piece", ["/* ", '"', "'", "/", '"\\', "{", "a:", "${", "["])
+@pytest.mark.parametrize("file", ["build.gradle", "settings.gradle"])
+def test_gradle_scripts_are_read_in_linear_time(tmp_path: Path, file: str, piece: str) -> None:
+    write(tmp_path, file, (piece * 200_000).encode())
+    began = time.monotonic()
+    find_dependencies(tmp_path)
+    assert time.monotonic() - began < 10
 
 
 def test_maven_modules_that_name_each_other_end(tmp_path: Path) -> None:

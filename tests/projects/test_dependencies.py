@@ -115,6 +115,27 @@ def test_gradle_notations_variables_plugin_and_lock() -> None:
     assert rows("gradle", direct=False) == {("org.slf4j:slf4j-api", "2.0.12", "gradle.lockfile")}
 
 
+@pytest.mark.parametrize(
+    ("file", "script", "version"),
+    [
+        ("build.gradle", "dependencies { implementation 'a:b:1.0' }", "1.0"),
+        ("build.gradle.kts", 'dependencies { implementation("a:b:1.0") }', "1.0"),
+        ("build.gradle", "ext { ver = '1.2.3' }\ndependencies { api \"a:b:$ver\" }", "1.2.3"),
+        ("build.gradle", "ext { ver = '1.2.3' }\ndependencies { api \"a:b:${ver}\"; }", "1.2.3"),
+        ("build.gradle", "dependencies { api group: 'a', name: 'b', version: '1' }", "1"),
+        ("build.gradle", "dependencies { api('a:b:1') { transitive = false } }", "1"),
+        ("build.gradle", "dependencies { /* none */ test 'x:y:2'; api 'a:b:1' } // end", "1"),
+        ("build.gradle", "jar { exclude '**/*.class' }\ndependencies { api 'a:b:1' } /* 'it */", "1"),
+        ("build.gradle", "u = 'https://x'; dependencies { api 'a:b:1' }", "1"),
+        ("build.gradle", "dependencies { // api 'a:b:2'\n  api 'a:b:1' }", "1"),
+    ],
+)
+def test_gradle_blocks_in_one_line(tmp_path: Path, file: str, script: str, version: str) -> None:
+    (tmp_path / file).write_text(script)
+    found = find_dependencies(tmp_path)
+    assert [d.version for d in found.dependencies if d.package == "a:b"] == [version]
+
+
 def test_gradle_kotlin_catalog_and_subproject() -> None:
     found = {(d.framework, d.version) for d in find_dependencies(DATA / "gradle-catalog").dependencies}
     assert found == {

@@ -1,3 +1,6 @@
+import time
+
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -121,6 +124,18 @@ export interface Options {
     assert [d.name for d in found] == ["response.cookie", "response.Options", "response.limit"]
     assert found[0].docstring == 'Set cookie `name`.\n\n    res.cookie("a")\n\n- @param {String} name'
     assert found[1].signature == "export interface Options"
+
+
+@pytest.mark.parametrize("piece", ["/** ", "/**", "/**/", "/** a */ ", "/***/", "*/"])
+def test_comments_are_found_in_linear_time(piece: str) -> None:
+    began = time.monotonic()
+    parse_declarations(piece * 100_000, "m")
+    assert time.monotonic() - began < 5
+
+
+def test_a_comment_that_is_too_long_hides_no_other() -> None:
+    source = f"/** {'a' * 30_000} */\nfunction one() {{}}\n/**/\n/** b */\nfunction two() {{}}\n"
+    assert [found.name for found in parse_declarations(source, "m")] == ["m.two"]
 
 
 def test_sections_by_heading() -> None:
