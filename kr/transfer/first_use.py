@@ -12,6 +12,7 @@ from kr.transfer.export import ARCHIVE, INDEX
 log = logging.getLogger(__name__)
 
 _DONE = "first_import"
+_BEGUN = "begun"
 _LOCK = ".import.lock"
 _WAIT_SECONDS = 60.0
 _SHOWN = 20
@@ -31,16 +32,18 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
     with exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
         if not _is_first_use(store):
             return False
+        # Whoever is interrupted leaves a part: the next one goes on, whatever is in the database by then.
+        _note(store, _BEGUN)
         result = import_yaml(store, knowledge_base, [knowledge_base], now=now)
         told = [*map(str, result.unreadable), *map(str, result.refused), *result.warnings]
         for line in told[:_SHOWN]:
             log.warning("%s", line)
         if len(told) > _SHOWN:
             log.warning("%s: %d more warnings", knowledge_base, len(told) - _SHOWN)
-        if result.unreadable and not result.has_changed:
+        is_in_vain = bool(result.unreadable) and not result.has_changed
+        _note(store, "" if is_in_vain else to_text(now))
+        if is_in_vain:
             return False
-        with store.write() as unit:
-            unit.meta.put(_DONE, to_text(now))
         counts = result.counts
         log.info(
             "%s: imported %d entries, %d archived", knowledge_base, counts["imported"], counts["archived"]
@@ -50,4 +53,10 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
 
 def _is_first_use(store: Store) -> bool:
     with store.read() as unit:
-        return unit.entries.count() == 0 and unit.meta.get(_DONE) is None
+        noted = unit.meta.get(_DONE)
+        return noted == _BEGUN or (not noted and unit.entries.count() == 0)
+
+
+def _note(store: Store, value: str) -> None:
+    with store.write() as unit:
+        unit.meta.put(_DONE, value)

@@ -2,12 +2,15 @@
 
 import logging
 import threading
+from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
+from kr.store.incoming import Incoming, Outcome
 from kr.store.store import Store
 from kr.transfer.first_use import import_on_first_use
 from tests.support.program import Clock, Project, request
@@ -64,6 +67,28 @@ def test_not_beside_entries(project: Project) -> None:
     project.research(request(framework="click"))
     (project.base / "later.yaml").rename(project.base / "index.yaml")
     assert project.research()["status"] == "degraded"
+
+
+def test_what_was_interrupted_is_taken_up_again(project: Project) -> None:
+    index = project.base / "index.yaml"
+    gone = index.read_text().replace("options", "gone").replace("repeatable", "other")
+    (project.base / "_archived-index.yaml").write_text(gone)
+
+    class Interrupted(Store):
+        batches = 0
+
+        def take_in(self, batch: Sequence[Incoming], now: datetime) -> list[Outcome]:
+            self.batches += 1
+            if self.batches == 2:
+                raise KeyboardInterrupt
+            return super().take_in(batch, now)
+
+    with Interrupted(None, project.base) as store, pytest.raises(KeyboardInterrupt):
+        import_on_first_use(store, project.base, now=Clock()())
+    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
+    for _ in range(2):
+        project.research(request(framework="click"))
+        assert project.sql("SELECT id FROM archived_entries") == [("vue-gone",)]
 
 
 def test_an_export_or_a_listing_as_first_command_loses_nothing(project: Project) -> None:
