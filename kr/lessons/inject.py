@@ -11,7 +11,7 @@ from kr.contracts.lessons import InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.lessons.catalog import Catalog, Injection
 from kr.lessons.file import LessonsFile, LessonsUnreadable
-from kr.rules.lessons.inject import block, most_relevant, newest, of_phase
+from kr.rules.lessons.inject import block, distinct, most_relevant, newest, of_phase
 from kr.rules.lessons.line import Lesson
 from kr.store.store import Store
 
@@ -47,7 +47,8 @@ def inject(
         chosen: list[Lesson] = []
     else:
         if parsed.unread:
-            logger.warning("%s: %d lines are no lessons and were passed over", lessons_file, parsed.unread)
+            number = "1 line is no lesson" if parsed.unread == 1 else f"{parsed.unread} lines are no lessons"
+            logger.warning("%s: %s; passed over", lessons_file, number)
         found = of_phase(parsed.lessons, phase)
         chosen = _choose(found, budget, query, framework)
         if not found:
@@ -72,6 +73,7 @@ def inject(
 
 
 def _choose(lessons: list[Lesson], budget: int, query: str, framework: str) -> list[Lesson]:
+    lessons = distinct(lessons)
     if query.strip() or framework.strip():
         return most_relevant(lessons, budget, query=query, framework=framework)
     return newest(lessons, budget)

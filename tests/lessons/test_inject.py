@@ -2,6 +2,7 @@
 
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,6 +49,22 @@ def test_lines_that_are_none_are_told_as_a_number(path: Path, caplog: pytest.Log
     write(path, "- [2026-02-06] [dev-execution] a", "prose", "- [2026-99-99] [dev-execution] b")
     assert inject_from(path).results["total_lessons_found"] == 1
     assert "2 lines" in caplog.text
+
+
+def test_one_line_that_is_none_is_one(path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(path, "- [2026-02-06] [dev-execution] a", "prose")
+    inject_from(path)
+    assert "1 line is no lesson" in caplog.text
+
+
+def test_copies_take_one_place(path: Path) -> None:
+    copies = [f"- [2026-02-{day:02}] [dev-execution] Set row-height" for day in range(1, 20)]
+    write(path, "- [2026-01-01] [dev-execution] Set row-width", *copies, copies[-1])
+    ranked: tuple[dict[str, Any], ...] = ({}, {"query": "row-height"}, {"framework": "vue"})
+    for options in ranked:
+        results = inject_from(path, **options).results or {}
+        assert (results["phase_filtered_count"], results["injected_count"]) == (21, 2)
+        assert results["injection_block"].splitlines()[1:] == ["1. Set row-height", "2. Set row-width"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"# Lessons Learned\n", b"\xef\xbb\xbf"])

@@ -15,6 +15,7 @@ COLUMNS = 160
 
 _REF_COLUMNS = 80
 _LOOKED_AT = 3000
+_END = " .。;；"
 _FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
 # Only what a list would put there: `404: return Not Found` and `2.x needs` say something by their numbers.
 _FIRST_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
@@ -23,6 +24,17 @@ _FIRST_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
 def of_phase(lessons: Sequence[Lesson], phase: str) -> list[Lesson]:
     """Keep the lessons that have ``phase`` among their tags, exactly (LI-2)."""
     return [lesson for lesson in lessons if phase in lesson.tags]
+
+
+def distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
+    """Keep of lessons that read alike the newest: who edits or copies lines may leave one of them twice."""
+    found: dict[str, Lesson] = {}
+    for lesson in lessons:
+        text = lesson.summary.rstrip(_END).casefold()
+        other = found.get(text)
+        if other is None or _recency(lesson) > _recency(other):
+            found[text] = lesson
+    return list(found.values())
 
 
 def newest(lessons: Sequence[Lesson], budget: int) -> list[Lesson]:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.rules.lessons.columns import columns, cut, cut_head
-from kr.rules.lessons.inject import block, most_relevant, newest, numbered, of_phase
+from kr.rules.lessons.inject import block, distinct, most_relevant, newest, numbered, of_phase
 from kr.rules.lessons.line import Lesson
 
 _ANY = st.text(st.characters(codec=None), max_size=400)
@@ -41,6 +41,12 @@ def test_order_is_date_then_the_phase_alone_then_the_later_line() -> None:
         assert newest(shuffled, 10) == expected
         assert newest(shuffled, 2) == expected[:2]
         assert newest(shuffled, 0) == []
+
+
+def test_a_text_that_stands_several_times_is_given_once() -> None:
+    kept = [lesson("Set row-height", "2026-03-01", at=7), lesson("Set row-width", at=8)]
+    copies = [lesson("Set row-height", at=9), lesson("set row-height.", "2026-03-01", ref="a.vue", at=2)]
+    assert sorted(distinct([*copies, *kept, *copies])) == sorted(kept)
 
 
 def test_the_block() -> None:
