@@ -210,9 +210,16 @@ class App:
         return self._handle(data, include_report=False, query=query, framework=framework)
 
     @contextmanager
-    def lessons(self, *, patience: float = _LESSONS_PATIENCE) -> "Iterator[LessonBook]":
-        """Open the project's lessons. They wait ``patience`` seconds for a busy database: the file is the authority."""
+    def lessons(
+        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
+    ) -> "Iterator[LessonBook]":
+        """Open the project's lessons.
+
+        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 20)
+        for others who write to the file, which is the authority.
+        """
         from kr.lessons.book import LessonBook
+        from kr.lessons.file import LOCK_TIMEOUT
         from kr.rules.lessons.events import Limits
 
         defaults = self.settings.defaults
@@ -228,6 +235,7 @@ class App:
                 limits=limits,
                 store=store,
                 clock=self._clock,
+                lock_timeout=LOCK_TIMEOUT if queue is None else queue,
             )
 
     @property

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
 _NO_STORY = "0-0"
+_QUEUE = 3.0
+"""Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 
 _EPILOG = """\b
 Example, in .claude/settings.json (SessionStart, SubagentStart, PostToolUseFailure, SubagentStop):
@@ -149,7 +151,7 @@ def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
 
 
 def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
-    with app.lessons() as book:
+    with app.lessons(queue=_QUEUE) as book:
         envelope = book.record(
             {
                 "session_id": task.session_id,
@@ -186,7 +188,7 @@ def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_key: str) -> None:
-    with app.lessons() as book:
+    with app.lessons(queue=_QUEUE) as book:
         _tell_failures(
             book.record_shown(task.phase, returned, session_id=task.session_id, story_key=story_key)
         )

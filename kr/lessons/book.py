@@ -10,7 +10,7 @@ from typing import Any
 from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
-from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
 from kr.lessons.record import record
 from kr.rules.lessons.duplicates import duplicates
 from kr.rules.lessons.events import Limits, shown
@@ -46,13 +46,15 @@ class LessonBook:
         limits: Limits,
         store: Store,
         clock: Callable[[], datetime],
+        lock_timeout: float = LOCK_TIMEOUT,
     ) -> None:
         self.path = lessons_file
-        self._file = LessonsFile(lessons_file)
+        self._file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
         self._root = project_root
         self._limits = limits
         self._store = store
         self._clock = clock
+        self._lock_timeout = lock_timeout
 
     def record_document(self, data: bytes) -> RecordEnvelope:
         """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
@@ -79,6 +81,7 @@ class LessonBook:
             limits=self._limits,
             store=self._store,
             now=self._clock(),
+            lock_timeout=self._lock_timeout,
         )
 
     def record_shown(
@@ -100,7 +103,10 @@ class LessonBook:
 
         Raises ``LessonsUnreadable``.
         """
-        found: Sequence[Lesson] = self._file.read(None if phase is None else {phase}).lessons
+        try:
+            found: Sequence[Lesson] = self._file.read(None if phase is None else {phase}).lessons
+        except LessonsUnreadable as error:
+            raise LessonsUnreadable(f"{self.path}: {error}") from error
         if phase is not None:
             found = of_phase(found, phase)
         if query.strip():

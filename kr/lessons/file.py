@@ -14,7 +14,9 @@ from pathlib import Path
 from kr.errors import KrError, StoreError
 from kr.rules.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
 
-_LOCK_TIMEOUT = 60.0
+LOCK_TIMEOUT = 20.0
+"""Seconds to queue behind other writers, each of which needs a few milliseconds."""
+
 _ATTEMPTS = 2
 _BOM = b"\xef\xbb\xbf"
 
@@ -42,7 +44,7 @@ class Appended:
 class LessonsFile:
     """One lessons file. Nothing is opened before it is used."""
 
-    def __init__(self, path: Path, *, lock_timeout: float = _LOCK_TIMEOUT) -> None:
+    def __init__(self, path: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
         self.path = path
         self._lock_timeout = lock_timeout
         self._journal = _Journal(self.lock_path)
@@ -50,7 +52,7 @@ class LessonsFile:
     @property
     def lock_path(self) -> Path:
         """The file that writers lock and note their lines in; it stays."""
-        return self.path.with_name(f".{self.path.name}.lock")
+        return self.path.parent / f".{self.path.name}.lock"
 
     def content(self) -> bytes:
         """Return the file's bytes; nothing where there is no file. Raises ``LessonsUnreadable``.
@@ -94,7 +96,7 @@ class LessonsFile:
         except StoreError as exc:
             raise AppendFailed(str(exc)) from exc
         except OSError as exc:
-            raise AppendFailed(exc.strerror or str(exc)) from exc
+            raise AppendFailed(_reason(exc, self.path)) from exc
         except LessonsUnreadable as exc:
             raise AppendFailed(str(exc)) from exc
 
@@ -153,6 +155,13 @@ class LessonsFile:
                 raise LessonsUnreadable("it is no regular file")
             with os.fdopen(file, "rb", closefd=False) as stream:
                 return stream.read()
+
+
+def _reason(error: OSError, path: Path) -> str:
+    """Say why, with the name of the folder or file that it is about, if that is another one than ``path``."""
+    reason = error.strerror or str(error)
+    is_other = error.filename is not None and Path(error.filename) != path
+    return f"{error.filename}: {reason}" if is_other else reason
 
 
 class _Journal:

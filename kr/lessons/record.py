@@ -19,7 +19,7 @@ from kr.contracts.lessons import (
     skip,
 )
 from kr.lessons.catalog import Catalog, Recording
-from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
+from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.rules.lessons.duplicates import duplicates
 from kr.rules.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
 from kr.rules.lessons.line import Lesson
@@ -68,11 +68,12 @@ def record(
     limits: Limits,
     store: Store | None,
     now: datetime,
+    lock_timeout: float = LOCK_TIMEOUT,
 ) -> RecordEnvelope:
     """Answer a valid request: ``recorded``, ``skipped`` or ``failure`` (``append_write_failed``).
 
     The file is the authority: ``store``, when there is one that can serve, keeps the lessons' origin and
-    which of them recurred.
+    which of them recurred. ``lock_timeout`` is how many seconds to queue behind other writers.
     """
     returned = read_return(request.agent_return)
     detected = detect(request.event_type, request.phase, returned, limits)
@@ -81,7 +82,7 @@ def record(
     if len(detected) > MOST_EVENTS:
         logger.warning("%d events detected; the first %d are recorded", len(detected), MOST_EVENTS)
     candidates = _distilled(request, detected[:MOST_EVENTS], returned, project_root, now)
-    file = LessonsFile(lessons_file)
+    file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
     choice = _Choice(candidates)
     shown = _shown(lessons_file, project_root)
     try:

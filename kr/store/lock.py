@@ -52,9 +52,12 @@ def _open(path: Path) -> int:
     flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, os.O_RDWR | flags, 0o666)
-    except PermissionError:
+    except PermissionError as denied:
         try:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            problem = f"{path.parent}: {denied.strerror}: {path.name} can't be made in this folder"
+            raise StoreUnwritable(problem) from denied
         except OSError as exc:
             raise StoreUnwritable(f"{path}: can't be opened: {exc.strerror}") from exc
     except OSError as exc:

@@ -1,13 +1,18 @@
 """``kr lessons`` as a process: forms, streams, exit statuses."""
 
 import json
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 import yaml
 
+from kr.store.lock import exclusive
 from tests.support.lessons import record_data
 from tests.support.program import Project
+from tests.support.stores import obey_permissions, protected
 
 FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
 
@@ -84,6 +89,56 @@ def test_a_failed_write_exits_0_too(project: Project) -> None:
     assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "failure")
 
 
+def run_obeying(project: Project, *arguments: str, stdin: str = "") -> "subprocess.CompletedProcess[str]":
+    """Run the program as somebody whom permissions stop."""
+    return subprocess.run(
+        [sys.executable, "-m", "kr", "lessons", *arguments, "--format", "json"],
+        cwd=project.root, env=project.environ(), text=True, input=stdin, capture_output=True,
+        preexec_fn=obey_permissions, check=False, timeout=60,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("protects", ["lessons", "."])
+def test_missing_permission_is_told_with_its_folder(project: Project, protects: str) -> None:
+    folder = (project.base / protects).resolve()
+    folder.mkdir(parents=True)
+    with protected(folder):
+        done = run_obeying(project, "record", "--request", "-", stdin=json.dumps(record_data()))
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"]) == (0, "failure")
+    assert "Permission denied" in answer["errors"][0]["message"]
+    assert str(folder) in answer["errors"][0]["message"]
+
+
+def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Project) -> None:
+    write(project, "- [2026-01-01] [code-review] look twice")
+    with protected(project.base):
+        done = run_obeying(project, "inject", "--phase", "code-review")
+    assert (done.returncode, json.loads(done.stdout)["results"]["injected_count"]) == (0, 1)
+    assert f"not counted: {project.base}: Permission denied" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [("list",), ("search", "x")])
+def test_an_unreadable_file_is_named(project: Project, arguments: tuple[str, ...]) -> None:
+    path = write(project, "- [2026-01-01] [code-review] look twice")
+    path.chmod(0)
+    done = run_obeying(project, *arguments)
+    assert (done.returncode, f"{path}: Permission denied" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize("held", ["lessons/._lessons-learned.md.lock", "kr.db.lock"])
+def test_who_holds_a_lock_stops_no_hook_and_no_recording(project: Project, held: str) -> None:
+    write(project, "- [2026-01-01] [code-review] look twice")
+    error = "ModuleNotFoundError: No module named 'orjson'"
+    event = {"hook_event_name": "PostToolUseFailure", "session_id": "s", "error": error}
+    began = time.monotonic()
+    with exclusive(project.base / held, timeout=1):
+        done = project.run("hook", stdin=json.dumps(event))
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert time.monotonic() - began < 9
+    assert b"another process has held the lock" in done.stderr
+
+
 def test_a_disabled_cache_records_and_does_not_inject(project: Project) -> None:
     off = {"KR_ENABLED": "false"}
     done = project.run(
@@ -151,7 +206,7 @@ def test_unreadable_lines_are_told_on_standard_error(project: Project) -> None:
     write(project, "- [2026-01-01] [code-review] a", "prose")
     done = project.run("lessons", "inject", "--phase", "code-review", "--format", "text")
     assert done.stdout.decode() == "[LESSONS] code-review phase warnings:\n1. a\n"
-    assert b"1 lines" in done.stderr or b"1 line" in done.stderr
+    assert b"1 line is no lesson" in done.stderr
 
 
 def test_list_and_search(project: Project) -> None:
@@ -196,3 +251,9 @@ def test_import(project: Project) -> None:
     done = project.run("lessons", "import", "other.md", "missing.md", "--format", "json")
     assert (done.returncode, json.loads(done.stdout)["imported"]) == (1, 1)
     assert b"missing.md" in done.stderr
+
+
+@pytest.mark.parametrize("file", [".", "/", "", "..", "\udcff"])
+def test_what_is_no_file_is_not_imported(project: Project, file: str) -> None:
+    done = project.run("lessons", "import", file)
+    assert (done.returncode, b"can't be read" in done.stderr, b"bug" in done.stderr) == (1, True, False)

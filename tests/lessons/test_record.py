@@ -183,7 +183,7 @@ def test_more_than_three_events_are_cut(path: Path, project: Path, caplog: pytes
     ]
 
 
-REVIEWED = {
+REVIEWED: dict[str, Any] = {
     "status": "needs-intervention",
     "errors": ["AC-3 必须写明 P95 响应时间"],
     "results": {"review_rounds": 10},

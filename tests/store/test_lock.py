@@ -10,7 +10,7 @@ import pytest
 
 from kr.errors import StoreBusy, StoreUnwritable
 from kr.store.lock import exclusive
-from tests.support.stores import ROOT
+from tests.support.stores import ROOT, obey_permissions, protected
 
 HOLD = """
 import sys, time
@@ -95,6 +95,26 @@ def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(ZeroDivisionError), exclusive(tmp_path / "db.lock", timeout=1):
             raise ZeroDivisionError
+
+
+def test_a_folder_without_write_permission_is_named(tmp_path: Path) -> None:
+    code = """
+import sys
+from pathlib import Path
+from kr.errors import StoreUnwritable
+from kr.store.lock import exclusive
+try:
+    with exclusive(Path(sys.argv[1]), timeout=1):
+        pass
+except StoreUnwritable as error:
+    print(error)
+"""
+    with protected(tmp_path):
+        done = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path / "db.lock")],
+            cwd=ROOT, text=True, capture_output=True, preexec_fn=obey_permissions, check=True, timeout=30,
+        )  # fmt: skip
+    assert done.stdout == f"{tmp_path}: Permission denied: db.lock can't be made in this folder\n"
 
 
 def test_a_lock_without_a_folder_is_unwritable(tmp_path: Path) -> None:
