@@ -34,6 +34,16 @@ def check_dangling(patient: Patient) -> Iterator[Finding]:
             f"{counted(len(entries), 'entry', 'entries')}. Mount it, or set knowledge_base_path",
         )
         return
+    home = patient.store.other_home()
+    if entries and home is not None:
+        yield Finding(
+            check="dangling",
+            severity="error",
+            subject=str(patient.knowledge_base),
+            message=f"{patient.store.path} indexes the reports in {home}, not those here. Set knowledge_base_path "
+            "to that folder, or give this one a database of its own (--kb)",
+        )
+        return
     unreadable: dict[tuple[Path | None, str], list[str]] = {}
     for entry in entries:
         found = standing(patient.knowledge_base, entry.path)

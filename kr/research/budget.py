@@ -9,6 +9,7 @@ from kr.research.chain import Call
 from kr.research.shelf import Shelf
 from kr.store.rows import Reservation, SourceCall
 from kr.store.times import to_text
+from kr.store.unit import Unit
 
 _POLL_SECONDS = 0.1
 
@@ -28,7 +29,7 @@ class LedgerBudget:
 
     ``max_calls`` given: the budget of this invocation is exactly that, whatever the ledger shows; what it spends
     is charged there too. Not given: ``per_story`` less what the ledger shows as charged. Without a usable
-    database the invocation counts for itself.
+    database the invocation counts for itself, on top of what one that can merely be read shows.
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class LedgerBudget:
         self._is_override = max_calls is not None
         self._clock = clock
         self._charged_here = 0
+        self._unrecorded = 0
         self._held: str | None = None
         self._may_hold = False
 
@@ -54,9 +56,11 @@ class LedgerBudget:
         spent = self._charged_here
         if not self._is_override:
             payer = self._payer
-            spent = self._shelf.read(
-                lambda unit: unit.ledger.spent(payer.session_id, payer.story_key), self._charged_here
+            recorded = self._shelf.read(
+                lambda unit: unit.ledger.spent(payer.session_id, payer.story_key),
+                self._charged_here - self._unrecorded,
             )
+            spent = recorded + self._unrecorded
         return max(0, self._limit - spent)
 
     def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
@@ -75,8 +79,7 @@ class LedgerBudget:
     def _try_to_reserve(self) -> Reservation:
         if self._is_override and self._charged_here >= self._limit:
             return Reservation(outcome="exhausted")
-        counted_here = Reservation(outcome="granted" if self._charged_here < self._limit else "exhausted")
-        return self._shelf.write(
+        reserved = self._shelf.write(
             lambda unit: unit.ledger.reserve(
                 session_id=self._payer.session_id,
                 story_key=self._payer.story_key,
@@ -84,8 +87,9 @@ class LedgerBudget:
                 limit=None if self._is_override else self._limit,
                 now=self._clock(),
             ),
-            counted_here,
+            None,
         )
+        return reserved or Reservation(outcome="granted" if self.remaining() else "exhausted")
 
     def settle(self, call: Call) -> None:
         """Write the call into the ledger, and charge or give back what was held for it."""
@@ -103,7 +107,13 @@ class LedgerBudget:
             reason=call.reason,
             charged=call.charged,
         )
-        self._shelf.write(lambda unit: unit.ledger.settle(held, row), None)
+
+        def record(unit: Unit) -> bool:
+            unit.ledger.settle(held, row)
+            return True
+
+        if not self._shelf.write(record, otherwise=False):
+            self._unrecorded += call.charged
         self._may_hold = False
 
     def give_back(self) -> None:

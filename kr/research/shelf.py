@@ -26,6 +26,7 @@ class Shelf:
         self._store = store
         self._is_closed = False
         self._is_read_only = False
+        self._told: set[str] = set()
         self.problem: StoreError | None = None
 
     @property
@@ -65,7 +66,9 @@ class Shelf:
 
     def note(self, error: StoreError) -> None:
         """Remember a problem that arose elsewhere with the same store."""
-        logger.warning("%s", error)
+        if str(error) not in self._told:
+            logger.warning("%s", error)
+        self._told.add(str(error))
         self.problem = self.problem or error
         self._is_closed = self._is_closed or isinstance(error, _LASTING)
         self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)

@@ -101,12 +101,14 @@ class Store:
         """Write a report, its row and its revision in one step, then run the capacity guard (SPEC 3.8)."""
         from kr.store.saving import save
 
+        self._require_home()
         return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now)
 
     def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
         """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""
         from kr.store.bulk import take_in
 
+        self._require_home()
         return take_in(self._database(), self._files(), batch, now=now)
 
     def run_guard(self, now: datetime) -> "Guarded":
@@ -145,10 +147,15 @@ class Store:
     def drop_lost(self, entry: Entry) -> bool:
         """Remove an entry whose report is gone (SPEC 3.3), unless somebody has written it again meanwhile.
 
-        A report that merely can't be read just now (no permission, a failing disk) is not gone.
+        A report that merely can't be read just now (no permission, a failing disk) is not gone, nor one of a
+        database elsewhere whose folder of reports is not there (not mounted). Raises ``StoreError`` where the
+        database belongs to another such folder.
         """
         from kr.store.standing import standing
 
+        self._require_home()
+        if not self._is_at_home() and not (self._knowledge_base / "frameworks").is_dir():
+            return False
         with self.write() as unit:
             row = unit.entries.get(entry.id)
             if row is None or standing(self._knowledge_base, row.path).state != "absent":
@@ -191,9 +198,43 @@ class Store:
 
         return Limits(max_entries=self._max_entries, archive_after_days=self._archive_after_days)
 
+    def other_home(self) -> Path | None:
+        """Return the folder of reports that the database belongs to, when it is not this one (``kr.store.home``)."""
+        from kr.store.home import foreign_home
+
+        if self._is_at_home():
+            return None
+        with self.read() as unit:
+            return foreign_home(unit, self._knowledge_base)
+
+    def _is_at_home(self) -> bool:
+        """Whether the database lies in its knowledge base: they go together wherever they go."""
+        return self._database_url is None or self.path.resolve().is_relative_to(
+            self._knowledge_base.resolve()
+        )
+
+    def _require_home(self) -> None:
+        """Refuse to touch another folder's entries; the first folder that is written to is the database's own."""
+        from kr.store.home import claim, is_claimed
+
+        if self._is_at_home():
+            return
+        with self.read() as unit:
+            if is_claimed(unit, self._knowledge_base):
+                return
+        home = self.other_home()
+        if home is not None:
+            raise StoreError(
+                f"{self.path}: it indexes the reports in {home}, not those in {self._knowledge_base}. Name that "
+                "folder, or let this one have a database of its own (--kb)"
+            )
+        with self.write() as unit:
+            claim(unit, self._knowledge_base)
+
     def _restorer(self) -> "Restorer":
         from kr.store.restoring import Restorer
 
+        self._require_home()
         return Restorer(database=self._database(), files=self._files(), limits=self._limits())
 
     def _database(self) -> "Database":
