@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kr.maintenance.ahead import news
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import entry_of, modified, report_paths
 from kr.rules.counting import counted
@@ -19,14 +20,14 @@ _VOLATILE = ("  last_accessed: ", "  status: ")
 
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Reports that no row speaks of."""
+    """Reports that no row speaks of, nor an item of the exports that is taken in first."""
     if not patient.is_readable:
         return
     with patient.store.read() as unit:
         known = unit.upkeep.known_paths()
-    for path in report_paths(patient.knowledge_base):
-        if path not in known:
-            yield _orphan(patient, path)
+    orphans = [path for path in report_paths(patient.knowledge_base) if path not in known]
+    told = {item.path for item in news(patient)} if orphans else set()
+    yield from (_orphan(patient, path) for path in orphans if path not in told)
 
 
 def _orphan(patient: Patient, path: str) -> Finding:

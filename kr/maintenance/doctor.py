@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kr.errors import KrError
-from kr.maintenance import content_checks, dangling, database_checks
+from kr.maintenance import ahead, content_checks, dangling, database_checks
 from kr.maintenance.findings import Finding, Patient
 
 Check = Callable[[Patient], Iterator[Finding]]
@@ -16,6 +16,7 @@ CHECKS: tuple[Check, ...] = (
     database_checks.check_integrity,
     content_checks.check_expired,
     dangling.check_dangling,
+    ahead.check_ahead,
     content_checks.check_orphans,
     content_checks.check_export,
     content_checks.check_circuits,

@@ -3,12 +3,14 @@
 Nothing is deleted: a damaged file is kept beside the new one.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 from kr.maintenance.findings import Patient
 from kr.maintenance.orphans import report_paths
 from kr.rules.counting import counted
 from kr.store.copies import move_aside
+from kr.store.incoming import Incoming
 from kr.store.inspection import sqlite_file
 from kr.store.salvage import salvage
 
@@ -29,7 +31,7 @@ def rebuild(patient: Patient) -> str:
     """Make a database from the exports; reports that they leave out are found as orphans next."""
     with patient.store.write() as unit:
         unit.entries.count()
-    return _take_in(patient)
+    return take_in(patient)
 
 
 def replace_damaged(patient: Patient) -> str:
@@ -39,7 +41,7 @@ def replace_damaged(patient: Patient) -> str:
     with sqlite_file(path, timeout=60.0).exclusive():
         kept = move_aside(path, f"{patient.clock():%Y%m%dT%H%M%SZ}.damaged")
     rescued = _rescue(patient, kept)
-    return f"{rescued}; {_take_in(patient)}; the damaged file is {kept}"
+    return f"{rescued}; {take_in(patient)}; the damaged file is {kept}"
 
 
 def _rescue(patient: Patient, damaged: Path) -> str:
@@ -49,14 +51,17 @@ def _rescue(patient: Patient, damaged: Path) -> str:
     return f"rows rescued: {told or 'none'}"
 
 
-def _take_in(patient: Patient) -> str:
-    """Import the exports. What can't be read is told; the file stays, and is copied before it is written over."""
+def take_in(patient: Patient, only: Callable[[Incoming], bool] | None = None) -> str:
+    """Import the exports, or ``only`` some items of them.
+
+    What can't be read is told; the file stays, and is copied before it is written over.
+    """
     from kr.transfer.import_yaml import import_yaml
 
     base = patient.knowledge_base
     if not any((base / name).is_file() for name in EXPORTS):
         return "there is no export to import"
-    result = import_yaml(patient.store, base, [base], now=patient.clock())
+    result = import_yaml(patient.store, base, [base], now=patient.clock(), only=only)
     counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
     told = [*map(str, result.unreadable), *map(str, result.refused)]
     more = len(told) - _MOST_TOLD

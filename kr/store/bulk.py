@@ -99,7 +99,7 @@ class _Intake:
     def _enter(self, item: Incoming, pair: Pair) -> Outcome:
         entry_id = self._identify(item, pair)
         live = self._live(entry_id)
-        if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
+        if any(not is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
             return Outcome("unchanged", differs=live is not None and _differs(item, live))
         path = self._place(item, pair, live)
         entry = self._entry(item, entry_id, path, live)
@@ -293,7 +293,7 @@ def _stored(time: str | None) -> str | None:
     return None if time is None else times.to_text(times.from_text(time))
 
 
-def _is_newer(told: str | None, known: str) -> bool:
+def is_newer(told: str | None, known: str) -> bool:
     """Tell whether an access is later than the known one. A date alone compares as a date; none tells nothing."""
     return told is not None and told > known[: len(told)]
 

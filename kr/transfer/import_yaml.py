@@ -6,6 +6,7 @@ A report that is missing is no reason to refuse its entry: a look-up removes suc
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -102,8 +103,9 @@ def import_yaml(
     *,
     now: datetime,
     progress: Progress | None = None,
+    only: Callable[[Incoming], bool] | None = None,
 ) -> Imported:
-    """Import folders (both files of each) and single index files; the guard runs at the end.
+    """Import folders (both files of each) and single index files; the guard runs at the end. ``only``: which items.
 
     Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
     """
@@ -114,7 +116,8 @@ def import_yaml(
     for file in sorted(files, key=lambda file: file.name == ARCHIVE):
         live = live_paths.setdefault(file.absolute().parent, set())
         try:
-            _Import(store, knowledge_base, file, result=result, now=now, live_paths=live).run(progress)
+            taken = _Import(store, knowledge_base, file, result=result, now=now, live_paths=live, only=only)
+            taken.run(progress)
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
     if result.has_changed:
@@ -124,6 +127,18 @@ def import_yaml(
         with store.read() as unit:
             result.index_count = unit.entries.count()
     return result
+
+
+def told_in(folder: Path, *, now: datetime) -> Iterator[Incoming]:
+    """Read what the index files of a folder tell, without the reports; what can't be read is passed over."""
+    for name in (INDEX, ARCHIVE):
+        if not (folder / name).is_file():
+            continue
+        with suppress(IndexUnreadable):
+            for found in read_items(_read(folder / name)):
+                with suppress(BadItem):
+                    if isinstance(found, Item):
+                        yield check_item(found.fields, now=now, archived=name == ARCHIVE)
 
 
 def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
@@ -151,6 +166,7 @@ class _Import:
         result: Imported,
         now: datetime,
         live_paths: set[str],
+        only: Callable[[Incoming], bool] | None,
     ) -> None:
         self._store = store
         self._file = file
@@ -162,6 +178,7 @@ class _Import:
         self._is_in_place = _is_same(self._folder, knowledge_base)
         self._first = len(result.refused)
         self._live_paths = live_paths
+        self._only = only
         self._departed: list[tuple[int, Incoming]] = []
         self._batch: list[tuple[int, Incoming]] = []
         self._bytes = 0
@@ -222,6 +239,8 @@ class _Import:
         self._departed.clear()
 
     def _put(self, line: int, told: Incoming, *, is_own: bool) -> None:
+        if self._only is not None and not self._only(told):
+            return
         try:
             text = self._text(told) if is_own else None
         except BadItem as error:

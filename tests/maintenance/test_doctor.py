@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kr.app import App
 from kr.maintenance import doctor
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import read_facts
@@ -271,6 +272,71 @@ def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
         entry = unit.entries.get("c-move-semantics")
         assert entry is not None
         assert app.store.read_report(entry) == REPORT.format(framework="C++", topic="move semantics")
+
+
+def older_copy(project: Project, *between: Callable[[App], object]) -> None:
+    """Do something, then put the database back as it was before."""
+    old = project.database.read_bytes()
+    with project.app() as app:
+        for step in between:
+            step(app)
+        export_yaml(app.store, project.base)
+    remove_database(project)
+    project.database.write_bytes(old)
+
+
+def research(project: Project, topic: str, **changes: Any) -> Callable[[App], object]:
+    text = REPORT.format(framework="vue", topic=topic)
+    made = draft("vue", topic, **{"tags": ("a", "b"), "framework_version": "3.5", **changes})
+    return lambda app: app.store.save_report(made, text, project.clock())
+
+
+def exports(project: Project) -> list[str]:
+    return [(project.base / name).read_text() for name in ("index.yaml", "_archived-index.yaml")]
+
+
+def test_an_older_copy_of_the_database_learns_from_the_exports(project: Project) -> None:
+    keep(project, "slots")
+    project.clock.pass_days(1)
+    older_copy(
+        project,
+        research(project, "plugins"),
+        research(project, "slots", framework_version="3.6"),
+        research(project, "gone"),
+        lambda app: app.catalog.remove(["vue-gone"]),
+    )
+    before = exports(project)
+    assert found(report(project)) == [("ahead", "warning"), ("export", "warning"), ("export", "warning")]
+    value = repair(project)
+    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["ahead"])
+    assert exports(project) == before
+    assert project.sql("SELECT id, tags, framework_version FROM entries ORDER BY id") == [
+        ("vue-plugins", '["a", "b"]', "3.5"),
+        ("vue-slots", '["options", "a", "b"]', "3.6"),
+    ]
+    assert project.sql("SELECT id, reason, tags FROM archived_entries") == [
+        ("vue-gone", "manual", '["a", "b"]')
+    ]
+    with project.app() as app:
+        assert app.catalog.restore("vue-gone")["entry"]["status"] == "fresh"
+
+
+def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
+    keep(project, "slots", "plugins", "lost")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    behind = exports(project)
+    project.clock.pass_days(1)
+    with project.app() as app:
+        research(project, "slots")(app)
+        app.catalog.restore("vue-plugins")
+    (project.base / "frameworks/vue/lost.md").unlink()
+    project.sql("DELETE FROM entries WHERE id = 'vue-lost'")
+    for name, text in zip(("index.yaml", "_archived-index.yaml"), behind, strict=True):
+        put(project, name, text)
+    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
+    assert ids(project) == ["vue-plugins", "vue-slots"]
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
 
 
 def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
