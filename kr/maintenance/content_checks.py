@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from kr.maintenance.ahead import news
 from kr.maintenance.findings import Finding, Patient
-from kr.maintenance.orphans import entry_of, modified, report_paths
+from kr.maintenance.orphans import entry_of, linked_folders, modified, report_paths
 from kr.rules.counting import counted
 from kr.rules.freshness import parse_time
 from kr.store.standing import standing
@@ -85,6 +85,18 @@ def _adopt(patient: Patient, path: str) -> str:
     with patient.store.write() as unit:
         adopted = unit.upkeep.adopt(patient.reports, entry, content)
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
+
+
+def check_links(patient: Patient) -> Iterator[Finding]:
+    """Folders of reports that are symbolic links: nothing is written through them."""
+    for path in linked_folders(patient.knowledge_base):
+        yield Finding(
+            check="link",
+            severity="error",
+            subject=str(path),
+            message="is a symbolic link, and no report is written through one below the knowledge base. Put the "
+            "folder itself there (a bind mount will do), or set knowledge_base_path to where the folder is",
+        )
 
 
 def check_export(patient: Patient) -> Iterator[Finding]:

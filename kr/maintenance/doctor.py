@@ -12,6 +12,7 @@ Check = Callable[[Patient], Iterator[Finding]]
 CHECKS: tuple[Check, ...] = (
     database_checks.check_network,
     database_checks.check_permissions,
+    content_checks.check_links,
     database_checks.check_database,
     database_checks.check_integrity,
     content_checks.check_expired,

@@ -40,6 +40,15 @@ def report_paths(knowledge_base: Path) -> list[str]:
     return sorted(found)
 
 
+def linked_folders(knowledge_base: Path) -> list[Path]:
+    """Return what is a symbolic link where ``frameworks/`` or a folder below it would be, sorted."""
+    top = knowledge_base / "frameworks"
+    found = [top] if top.is_symlink() else []
+    for folder, folders, _ in os.walk(top) if not found else ():
+        found += [path for name in folders if (path := Path(folder, name)).is_symlink()]
+    return sorted(found)
+
+
 def read_facts(text: str) -> Facts | None:
     """Read framework and topic from ``# framework - topic``; None for a text that begins otherwise."""
     lines = (line.strip() for line in text[:_HEADER_CHARACTERS].lstrip("\ufeff").splitlines())

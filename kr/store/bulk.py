@@ -209,7 +209,7 @@ class _Intake:
             return item.path
         if not item.text.is_theirs:
             self._require_free(holder)
-        problem = "path: every name for its report is taken"
+        problem = ""
         for path in self._paths(item, live):
             if any(claim.pair != pair for claim in self._claims.of_path(path)):
                 continue
@@ -217,8 +217,8 @@ class _Intake:
                 if self._copy(path, item.text.content):
                     return path
             except ReportUnwritable as error:
-                problem = str(error)
-        raise _NoPlace(problem)
+                problem = problem or str(error)
+        raise _NoPlace(problem or "path: every name for its report is taken")
 
     @staticmethod
     def _require_free(holder: Claim | None) -> None:

@@ -114,6 +114,7 @@ class ReportFiles:
                     with suppress(FileExistsError):
                         os.mkdir(part, dir_fd=folder)
                         made_in.append(folder)
+                    _refuse_link(part, folder)
                     folder = _opened(opened, os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=folder))
             except (OSError, ValueError) as exc:
                 raise _unwritable(self._base / path, exc) from exc
@@ -243,6 +244,13 @@ class Replacement:
             copy = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
             with os.fdopen(os.open(undo, copy, 0o666, dir_fd=self._folder), "wb") as file:
                 file.write(self.current() or b"")
+
+
+def _refuse_link(name: str, folder: int) -> None:
+    if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+        raise ValueError(
+            f"{name} is a symbolic link, and nothing is written through links below the knowledge base"
+        )
 
 
 def _exists(name: str, folder: int) -> bool:

@@ -269,7 +269,9 @@ class _Import:
             raise BadItem(f"path: the report is larger than {_MAX_REPORT_BYTES // 1024**2} MiB")
         content = self._store.read_file(path, folder=folder)
         if content is None:
-            raise BadItem(f"path: {path} is no file within {folder} that can be read")
+            raise BadItem(
+                f"path: {path} is no file within {folder} that can be read (no link is followed out of it)"
+            )
         return content
 
     def _flush(self) -> None:

@@ -16,6 +16,7 @@ import pytest
 import yaml
 
 from kr.app import App
+from kr.errors import ReportUnwritable
 from kr.maintenance import doctor
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import read_facts
@@ -272,6 +273,20 @@ def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
         entry = unit.entries.get("c-move-semantics")
         assert entry is not None
         assert app.store.read_report(entry) == REPORT.format(framework="C++", topic="move semantics")
+
+
+@pytest.mark.parametrize("link", ["frameworks", "frameworks/vue"])
+def test_a_folder_of_reports_that_is_a_link_is_named(project: Project, tmp_path: Path, link: str) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    (project.base / link).parent.mkdir(parents=True)
+    (project.base / link).symlink_to(shared)
+    with pytest.raises(ReportUnwritable, match=f"{link.rpartition('/')[2]} is a symbolic link"):
+        keep(project, "slots")
+    value = repair(project)
+    assert found(value) == [("link", "error")]
+    assert value["findings"][0]["subject"] == str(project.base / link)
+    assert not list(shared.iterdir())
 
 
 def older_copy(project: Project, *between: Callable[[App], object]) -> None:
