@@ -5,19 +5,24 @@ wording, then the sentence that says what to do, then an affirmative form of the
 """
 
 import re
+from collections.abc import Sequence
 
 from kr.rules.keywords import keywords, normalise
 from kr.rules.lessons.columns import columns
-from kr.rules.lessons.empty import CHINESE, first_name, has_name, is_informative
+from kr.rules.lessons.empty import CHINESE, has_name, is_informative
 from kr.rules.lessons.essence import essence
 from kr.rules.lessons.line import clean_summary
+from kr.rules.lessons.phrases import plain_order, reported
 from kr.rules.lessons.remedies import advice
 from kr.rules.lessons.scrub import scrub
+from kr.rules.lessons.verbs import imperative
 from kr.rules.lessons.wording import (
     affirmative,
     ended,
     fit,
     is_fact,
+    is_order,
+    is_prohibition,
     is_telling,
     plain,
     sentences,
@@ -29,22 +34,48 @@ COLUMNS = 160
 """Two lines of 80 columns."""
 
 _LONG_REMEDY = 2000
+_SHORT_ORDER = 48
 _CHAIN_COLUMNS = 120
 _INSTEAD = re.compile(r"\binstead$", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:either )?[a-z]+ (?:it|this|them|that)\b(?! \w+ (?:is|are)\b)", re.IGNORECASE)
+_CALL = re.compile(r"\b(?:[a-zA-Z_]\w*\.)*[a-zA-Z_]\w*\(\)")
+_API = re.compile(r"\b\w+\(|\b[A-Za-z_]\w*\.[A-Za-z_]\w*|\b[A-Z][a-z]\w*[A-Z]|@\w|`")
+_FENCED = re.compile(r"```.*?```", re.DOTALL)
+_CLAUSE_END = re.compile(r"[,，;；]\s*|\s+[-–—]+\s+| because ")
+_REPLACED = re.compile(
+    r"(['\"`])[\w$@./:()-]{2,}\1|\b(?:[a-zA-Z_]\w*\.)*[a-zA-Z_]\w*\(\)|\b[a-z_]\w*(?:\.\w+)+"
+)
+_LONG_FRAMEWORK = 400
 _FRAMEWORK_COLUMNS = 40
 
 
-def distill(complaint: str, remedy: str = "", framework: str = "", limit: int = COLUMNS) -> str | None:
+def distill(
+    complaint: str, remedy: str = "", framework: str = "", limit: int = COLUMNS, *, is_report: bool = False
+) -> str | None:
     """Return the lesson's summary in one line of at most ``limit`` columns; ``None`` when nothing is told.
 
-    ``framework`` is named in front where the text does not name it.
+    ``framework`` is named in front where the text does not name it. With ``is_report`` the complaint reports a fix:
+    what was done is what to do.
     """
     wrong = essence(complaint)
     what = plain(wrong.complaint)
-    given = _remedy(remedy) or _told(wrong.remedy)
-    told = _with_subject(given, what) if given else _worked_out(what) or _stated(what)
+    done, about = (
+        reported(sentences(plain(complaint[:_LONG_REMEDY]))) if is_report and not remedy else ("", "")
+    )
+    given = done or _remedy(remedy) or _told(wrong.remedy)
+    told = (
+        _with_subject(given, about if done else what) if given else _worked_out(what, limit) or _stated(what)
+    )
     if not told:
         return None
+    if (
+        told == given == _told(wrong.remedy)
+        and columns(told) < _SHORT_ORDER
+        and has_name(what)
+        and not CHINESE.search(told)
+    ):
+        # A tool speaks of what it printed before.
+        told = f"{told} ({fit(ended(what), limit - columns(told) - 3)})"
     named = _named(told, framework)
     return clean_summary(fit(named, limit)) or None
 
@@ -58,36 +89,55 @@ def is_worth_keeping(complaint: str) -> bool:
     return has_name(_worked_out(what))
 
 
+def says_what_to_do(remark: str) -> bool:
+    """Tell whether a person's remark says itself what to do, and names what it is about."""
+    told = [plain_order(part) for part in sentences(plain(remark[:_LONG_REMEDY]))]
+    return any(is_order(part) and has_name(part) for part in told)
+
+
 def _remedy(text: str) -> str:
     """Read what somebody gave as the remedy: it may carry a label, or be the words of a whole log."""
-    text = text[:_LONG_REMEDY]
+    text = _without_code(text[:_LONG_REMEDY])
     if not is_informative(plain(text)):
         return ""
     found = essence(plain(text) if text.count("\n") < 4 else text)
-    return _told(found.complaint) or _told(found.remedy)
+    told = _told(found.complaint) or _told(found.remedy)
+    # Who gives a remedy in the past tense says what was done.
+    done = imperative(told, is_past=True) if not CHINESE.search(told) else ""
+    return done[:1].upper() + done[1:] if done and done != told else told
+
+
+def _without_code(text: str) -> str:
+    """Take out fenced code where there are words beside it."""
+    bare = _FENCED.sub("\n", text)
+    return bare if is_informative(plain(bare)) else text
 
 
 def _told(remedy: str) -> str:
-    """Return the first sentences of a remedy that fit, as an instruction."""
+    """Return the first sentences of a remedy that fit, as an instruction; what leads to the instruction goes."""
+    told = [part for part in sentences(plain(remedy)) if is_informative(part)]
+    plainly = [plain_order(part) for part in told]
+    first = next((at for at, part in enumerate(plainly) if is_order(part)), None)
     kept = ""
-    for sentence in sentences(plain(remedy)):
-        if not is_informative(sentence):
-            continue
+    for sentence in plainly[first or 0 :]:
         longer = f"{kept}. {sentence}" if kept else sentence
         if kept and columns(longer) > COLUMNS:
             break
         kept = longer
+    if first is not None:
+        return _with_subject(kept, next(filter(has_name, told[:first]), ""))
     return kept if not kept or is_telling(kept) else affirmative(kept)
 
 
-def _worked_out(what: str) -> str:
+def _worked_out(what: str, limit: int = COLUMNS) -> str:
     """Return what a complaint says to do, by itself or by a rule; empty when it says nothing of the kind."""
-    known = advice(what)
-    if known or not is_informative(what):
-        return known or ""
-    what = tail_of_chain(what, _CHAIN_COLUMNS)
+    if not is_informative(what):
+        return advice(what) or ""
     parts = _parts(what)
-    for part in parts:
+    orders = [at for at, part in enumerate(parts) if is_order(plain_order(part))]
+    if orders:
+        return _ordered(parts, orders, limit)
+    for part in (what, *parts):
         known = advice(part)
         if known:
             return known
@@ -96,15 +146,30 @@ def _worked_out(what: str) -> str:
     order = [at for at, part in enumerate(parts) if is_telling(part)] or range(len(parts))
     telling = next((at for at in order if is_telling(worded[at]) or worded[at] != parts[at]), None)
     if telling is not None:
-        return _with_subject(worded[telling], ". ".join(parts[:telling]))
+        return _with_subject(plain_order(worded[telling]), ". ".join(parts[:telling]))
     return advice(what, broad=True) or next((part for part in parts if is_fact(part)), "")
+
+
+def _ordered(parts: Sequence[str], orders: Sequence[int], limit: int) -> str:
+    """Choose among the sentences that command: a prohibition says less than what to do instead."""
+    first = orders[0]
+    told = plain_order(parts[first])
+    about = ". ".join(parts[:first])
+    if not is_prohibition(told):
+        return _with_subject(told, about)
+    instead = next((plain_order(parts[at]) for at in orders[1:] if not is_prohibition(parts[at])), "")
+    for head in (told, _CLAUSE_END.split(told)[0]):
+        both = f"{head}. {instead}" if instead else head
+        if columns(both) <= limit:
+            return _with_subject(both if instead else told, about)
+    return _with_subject(instead or told, told)
 
 
 def _stated(what: str) -> str:
     """Word what no rule knows; empty when it tells nothing."""
     if not is_informative(what):
         return ""
-    parts = _parts(tail_of_chain(what, _CHAIN_COLUMNS))
+    parts = _parts(what)
     # What follows may name the version or the setting that the first sentence lacks.
     told = ""
     for part in parts[parts.index(next(filter(has_name, parts), parts[0])) :] if parts else [what]:
@@ -115,25 +180,30 @@ def _stated(what: str) -> str:
 
 
 def _parts(what: str) -> list[str]:
-    parts = [part for part in sentences(what) if is_informative(part)]
+    told = [tail_of_chain(part, _CHAIN_COLUMNS) for part in sentences(what)]
+    parts = [part for part in told if is_informative(part)]
     # A reviewer's question says less than what follows it.
-    return [part for part in parts if part[-1] not in "?？"] or parts
+    return [part for part in parts if part[-1] not in "?？" or plain_order(part) != part] or parts
 
 
 def _with_subject(told: str, what: str) -> str:
-    """Put before an instruction that names nothing, or not what it replaces, the thing it speaks of."""
-    replaced = first_name(what) if _INSTEAD.search(told) else ""
-    if replaced and replaced not in told:
-        return f"{told} of {replaced}"
-    if has_name(told) or not what or not is_informative(what):
+    """Put to an instruction that names nothing, or not what it replaces or is about, the thing it speaks of."""
+    replaced = _REPLACED.search(what) if _INSTEAD.search(told) else None
+    if replaced and replaced[0] not in told:
+        return f"{told} of {replaced[0]}"
+    if not what or not is_informative(what):
         return told
+    if has_name(told) and not _PRONOUN.match(told):
+        call = _CALL.search(what)
+        is_complete = call is None or _API.search(told) is not None or CHINESE.search(told) is not None
+        return told if is_complete or call is None else f"{call[0]}: {told}"
     named = [part for part in sentences(what) if has_name(part)] or sentences(what)
     about = fit(ended(named[0]), max(COLUMNS - columns(told) - 3, 40))
     return f"{told}（{about}）" if CHINESE.search(told) else f"{told} ({about})"
 
 
 def _named(told: str, framework: str) -> str:
-    name = fit(plain(scrub(framework)), _FRAMEWORK_COLUMNS)
+    name = fit(plain(scrub(framework[:_LONG_FRAMEWORK])), _FRAMEWORK_COLUMNS)
     words = frozenset(keywords(re.sub(r"[\d.x^~<>=*]+$", "", name).strip() or name))
     folded = normalise(told).casefold().replace("-", "").replace(" ", "")
     if not name or (words and all(word in folded for word in words)):

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from kr.rules.lessons.columns import columns
-from kr.rules.lessons.distill import COLUMNS, distill, is_worth_keeping
+from kr.rules.lessons.distill import COLUMNS, distill, is_worth_keeping, says_what_to_do
 from kr.rules.lessons.events import phase_tag
 from kr.rules.lessons.line import Lesson, clean_ref, cleaned
 from kr.rules.lessons.returned import AgentReturn, Finding
@@ -13,6 +13,7 @@ from kr.values import EventType
 
 _LEAST_COLUMNS = 96
 _FRAME_COLUMNS = 12
+_FIXED: EventType = "dev_failure_auto_fixed"
 _RESEARCH_TIMEOUT = (
     "Narrow the question to knowledge-researcher or raise timeout_seconds: the research timed out"
 )
@@ -47,7 +48,13 @@ def lesson_of(
         ref = _ref(finding, returned, context)
         # What fits beside the reference is injected whole later.
         room = COLUMNS - _FRAME_COLUMNS - columns(ref) if ref else COLUMNS
-        summary = distill(finding.complaint, finding.remedy, context.framework, max(room, _LEAST_COLUMNS))
+        summary = distill(
+            finding.complaint,
+            finding.remedy,
+            context.framework,
+            max(room, _LEAST_COLUMNS),
+            is_report=event == _FIXED and finding.complaint == returned.summary,
+        )
         lesson = summary and cleaned(Lesson(date=date, tags=(phase,), summary=summary, ref=ref))
         if lesson and lesson.summary not in used:
             return lesson
@@ -61,10 +68,15 @@ def _findings(event: EventType, phase: str, returned: AgentReturn, context: Cont
     severe = _with_remedies_first(returned.severe)
     if event == "high_severity_issues":
         yield from severe
-    if event == "dev_failure_auto_fixed" and returned.remedy:
+    if event == _FIXED and returned.remedy:
         complaint = next((error.complaint for error in returned.errors), returned.summary)
         yield Finding(complaint=complaint, remedy=returned.remedy)
     others = _with_remedies_first((*returned.errors, *milder))
+    given = [finding for finding in others if finding.remedy]
+    # A person's own words about what to do tell more than a trace.
+    is_told = event == _FIXED or says_what_to_do(returned.summary)
+    told = [Finding(complaint=returned.summary)] if is_told else []
+    others = [*given, *told, *others[len(given) :]]
     # Severe issues have an event of their own: another one of its phase takes them when nothing else is left,
     # and one of another phase when they say what to do and the rest does not.
     is_theirs = phase == phase_tag("high_severity_issues", phase)

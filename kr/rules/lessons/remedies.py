@@ -1,7 +1,7 @@
 """What to do about errors whose wording is fixed by a language, a runtime or a tool: general rules, first match wins.
 
 Each row is a regular expression over the one-line complaint and the advice it gives. ``N`` is a name, quoted
-or not.
+or not; ``Q`` one that is quoted or looks like a name.
 """
 
 import re
@@ -10,12 +10,31 @@ from typing import NamedTuple
 
 _N = r"['\"`‘“<]?([\w$@.:/#*+^~%\[\]()-]*[\w$)\]*])['\"`’”>]?"
 
+# As a word of a sentence may be a name in a place of fixed wording only, elsewhere it has to look like one.
+_Q = r"(?=['\"`‘“<]|\S*[\w$@][._/@:#-][\w$]|[@$#.-]|\S*[a-z][A-Z]|[A-Z]|\S*\d)" + _N
+
 _ROWS: tuple[tuple[str, str], ...] = (
     # Whatever says so itself
-    (r"(.+?)[.;,]? (?:Did|did) you mean:? N\?", r"Use \2: \1"),
+    (r"(.+?)[.;,]? (?:Did|did) you mean:? (?:to use )?(.{2,60}?)\?.*", r"Use \2: \1"),
     (r"N (?:is|has been|was|are) deprecated(?: (?:since|in|from) ([\w. ]+?))?[,;.]?(?: and [^.;]*)?[,;.]?\s*(?:please )?(?:use|replaced by|replace it with|in favou?r of) (.+)", r"Use \3 instead of \1 (deprecated)"),
     (r"N is deprecated.*", r"Replace \1: it is deprecated"),
     # Python
+    (r"Item \"None\" of \"?(.+?)\"? has no attribute N(.*)", r"Check for None before .\2: \1 may be None\3"),
+    (r"Argument (\S+) to N(?: of \"?\w+\"?)? has incompatible type \"?(.+?)\"?; expected \"?(.+?)\"?( \([\w-]+\))?", r"Pass \4, not \3, as argument \1 of \2\5"),
+    (r"Incompatible (?:default for argument|types in assignment).*?\((?:expression|default) has type \"?(.+?)\"?, (?:variable|argument|base class \"\w+\") has type \"?(.+?)\"?\)(.*)", r"Assign \2, not \1\3"),
+    (r"Incompatible return value type \(got \"?(.+?)\"?, expected \"?(.+?)\"?\)(.*)", r"Return \2, not \1\3"),
+    (r"N (?:is )?imported (?:but unused|and not used)(?: as \S+)?(.*)", r"Remove the unused import \1\2"),
+    (r"(?:local variable )?N (?:is )?(?:assigned to but never used|declared and not used|declared but its value is never read)(.*)", r"Remove the unused \1\2"),
+    (r"declared and not used: N", r"Remove the unused \1"),
+    (r"(?:RuntimeError: )?Expected all tensors to be on the same device.*?devices, (\S+) and (\S+?)!.*", r"Move the model and every tensor to one device with .to(device): found \1 and \2"),
+    (r".*CUDA out of memory.*", r"Reduce the batch size or free tensors (torch.no_grad()): CUDA out of memory"),
+    (r"ValueError: (not enough|too many) values to unpack \(expected (\d+).*", r"Unpack as many values as are returned: \1 for \2 names"),
+    (r"ValueError: invalid literal for (int|float)\(\).*?: (.+)", r"Validate the text before \1(): \2 is no number"),
+    (r"ValueError: could not convert string to float: (.+)", r"Validate the text before float(): \1 is no number"),
+    (r"RuntimeError: dictionary changed size during iteration", r"Iterate over a copy (list(d)): the dictionary changed size during iteration"),
+    (r".*(?:Can't|cannot) pickle (?:local object |)N.*", r"Move \1 to module level: it can't be pickled"),
+    (r"(?:TypeError: )?unhashable type: N", r"Use a hashable key (tuple, frozenset) instead of \1"),
+    (r"(?:TypeError: )?N object is not subscriptable", r"Pass a container: \1 is not subscriptable"),
     (r"TypeError: (\S+\(\)) missing \d+ required (?:positional|keyword-only) arguments?: (.+)", r"Call \1 with its required argument \2"),
     (r"TypeError: (\S+\(\)) got an unexpected keyword argument N", r"Call \1 without \2: its signature has no such argument"),
     (r"TypeError: (\S+\(\)) takes (.+?) positional arguments? but (\d+) (?:was|were) given", r"Call \1 with \2 positional arguments, not \3"),
@@ -49,6 +68,20 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"(?:\w+\.)*MissingGreenlet: .*", r"Load relations eagerly (selectinload) with AsyncSession: lazy loading needs a greenlet"),
     (r"(?:\w+\.)*DoesNotExist: (\w+) matching query does not exist.*", r"Use get_object_or_404 or .filter().first(): \1 may not exist"),
     # Java
+    (r".*Field N doesn't have a default value.*", r"Set \1 in the INSERT, or give the column a default"),
+    (r".*Unrecognized field N \(class (?:[\w$]+\.)*([\w$]+)\).*", r"Declare \1 in \2 or ignore it (@JsonIgnoreProperties(ignoreUnknown = true))"),
+    (r".*not-null property references a null or transient value ?: (?:[a-z]\w*\.)*(\S+)", r"Set \1 before saving: it is a not-null property"),
+    (r".*object references an unsaved transient instance.*?: (?:[a-z]\w*\.)*(\w+)", r"Save \1 first or cascade PERSIST to it (unsaved transient instance)"),
+    (r".*Request method N (?:is )?not supported.*", r"Call the route with a method that its mapping allows: \1 is not supported"),
+    (r".*Required (?:request )?parameter N .*is not present.*", r"Send the request parameter \1: it is required"),
+    (r".*release version (\d+) not supported.*|.*invalid (?:target|source) release: (\d+).*", r"Build with JDK \1\2 (JAVA_HOME) or lower maven.compiler.release: release version \1\2 not supported"),
+    (r".*UnsupportedClassVersionError: (\S+) has been compiled by a more recent version.*", r"Run with the JDK that \1 was compiled for, or lower its release"),
+    (r".*Cannot load driver class: (\S+).*|.*No suitable driver found for (\S+).*", r"Add the JDBC driver for \1\2 to the runtime class path"),
+    (r".*Failed to configure a DataSource: 'url' attribute is not specified.*", r"Set spring.datasource.url, or exclude DataSourceAutoConfiguration"),
+    (r"NoSuchElementException: No value present", r"Use orElseThrow() or orElse() instead of Optional.get(): no value present"),
+    (r"StackOverflowError.*", r"Bound the recursion (cyclic toString, hashCode or JSON reference): StackOverflowError"),
+    (r"InvalidUseOfMatchersException: .*", r"Wrap every argument in a matcher (eq(), any()): Mockito mixes no matchers with raw values"),
+    (r".*Unable to resolve service for type '(?:\w+\.)*([\w<>`]+)'(?: while attempting to activate '(?:\w+\.)*([\w<>`]+)')?.*", r"Register \1 in the service collection (AddScoped or AddSingleton): \2 needs it"),
     (r"NullPointerException: Cannot (?:invoke|read field|load from|store to|assign field) \"(?:[a-z]\w*\.)*([^\"]+)\"(?: because \"?(.+?)\"? is null)?", r"Check \2 for null before \1"),
     (r"(?:NoSuchBeanDefinitionException: )?.*No qualifying bean of type '(?:[a-z]\w*\.)*(\w+)'.*", r"Declare a bean of type \1 (@Component or @Bean) in a scanned package"),
     (r"NoUniqueBeanDefinitionException: No qualifying bean of type '(?:[a-z]\w*\.)*(\w+)'.*", r"Mark one \1 bean @Primary or inject it with @Qualifier"),
@@ -67,12 +100,26 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"OptimisticLock\w*Exception.*|ObjectOptimisticLockingFailureException.*", r"Reload the entity and retry: its @Version changed"),
     (r"(?:CannotGetJdbcConnectionException|SQLTransientConnectionException): (\S+) - Connection is not available.*", r"Close connections or raise maximumPoolSize: \1 has none available"),
     (r".*Could not resolve placeholder N in value.*", r"Define the property \1 (application.yml or environment)"),
-    (r".*cannot find symbol\W+symbol: *(?:\w+) (\S+)\W+location: *(?:variable \w+ of type|class|interface) (?:[a-z]\w*\.)*(\w+).*", r"Declare or import \1: \2 has no such symbol"),
+    (r".*cannot find symbol\W+(?:symbol: *)?(?:\w+) (\S+)\W+location: *(?:variable \w+ of type|class|interface) (?:[a-z]\w*\.)*(\w+).*", r"Declare or import \1: \2 has no such symbol"),
     (r"UnnecessaryStubbingException.*", r"Remove stubbings that the test does not use, or use lenient() (Mockito strict stubs)"),
     (r"IllegalStateException: Duplicate key (.+)", r"Give Collectors.toMap a merge function: duplicate key \1"),
     (r"NumberFormatException: For input string: (.+)", r"Validate the number before parsing: \1 is none"),
     (r"OutOfMemoryError: (.+)", r"Stream or page the data, or raise -Xmx: \1"),
     # TypeScript and JavaScript
+    (r".*(?:error:0308010C|ERR_OSSL_EVP_UNSUPPORTED).*", r"Upgrade webpack, or set NODE_OPTIONS=--openssl-legacy-provider: digital envelope routines unsupported (OpenSSL 3)"),
+    (r"(?:SyntaxError: )?Unexpected token '?(?:export|import)'?.*", r"Transpile the ES module (transformIgnorePatterns in Jest, or \"type\": \"module\"): unexpected export"),
+    (r".*[Ee]ach child in a list should have a unique \"?key\"? prop.*", r"Give each child of a list a unique key prop"),
+    (r".*Invalid hook call.*", r"Call hooks only in the body of a function component, with one copy of React"),
+    (r".*Objects are not valid as a React child \(found: (.+?)\).*", r"Render a field, not the object: React cannot render \1"),
+    (r"Property N was accessed during render but is not defined on instance.*", r"Define \1 in setup() or data(): the template uses it"),
+    (r".*error TS2564: Property N has no initializer.*", r"Initialize \1 in the constructor, or declare it optional (TS2564)"),
+    (r".*error TS2554: Expected (\S+) arguments?, but got (\d+).*", r"Pass \1 arguments, not \2 (TS2554)"),
+    (r".*error TS2305: Module N has no exported member N.*", r"Import a name that \1 exports: it has no \2 (TS2305)"),
+    (r".*error TS7016: Could not find a declaration file for module N.*", r"Install the types of \1 (@types) or declare the module (TS7016)"),
+    (r".*error (TS6133|TS6196): N is declared but .*never (?:read|used).*", r"Remove the unused \2 (\1)"),
+    (r".*requested module N does not provide an export named N.*", r"Import a name that \1 exports: it has no \2"),
+    (r"(?:Error: )?Cannot find package N.*", r"Install \1 and declare it as a dependency (no such package)"),
+    (r".*Executable doesn't exist at .*", r"Run npx playwright install before the tests: the browser is not installed"),
     (r"(?:TypeError: )?Cannot (read|set) propert(?:y|ies) of (undefined|null) \((?:reading|setting) N\)", r"Check for \2 before .\3 (optional chaining ?.)"),
     (r"(?:TypeError: )?(?:Cannot destructure property) N of N as it is (undefined|null).*", r"Give \2 a default before destructuring \1: it may be \3"),
     (r"(?:TypeError: )?N is not a function", r"Check that \1 is exported and imported as a function"),
@@ -106,9 +153,24 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"peer (\S+) from (\S+).*", r"Align peer dependencies: \2 needs \1"),
     (r".*\bJavaScript heap out of memory.*", r"Raise NODE_OPTIONS=--max-old-space-size or split the work: heap out of memory"),
     # Shell, system, network
+    (r"(?:.*\s)?(\S+?): (?:line )?\d+: \$'\\r': command not found", r"Convert \1 to LF line endings (dos2unix): it has CRLF"),
+    (r"(.*?):? ?\*\*\* missing separator.*", r"Indent recipe lines with a tab, not blanks: \1 missing separator"),
+    (r".*[Pp]ermission denied \(publickey\).*", r"Add an SSH key that the remote accepts (ssh-add, deploy key): permission denied (publickey)"),
+    (r".*(?:are you root\?|Could not open lock file (\S+)).*", r"Run the package manager as root (sudo): \1"),
+    (r".*CONFLICT \([^)]*\): Merge conflict in (\S+).*", r"Resolve the merge conflict in \1 and commit the result"),
+    (r".*unable to auto-detect email address.*|.*[Pp]lease tell me who you are.*", r"Set git config user.email and user.name before committing"),
+    (r".*local changes to the following files would be overwritten.*", r"Commit or stash local changes before git merge or checkout"),
+    (r".*exec format error.*", r"Build for the platform that runs it (--platform), and begin scripts with a shebang: exec format error"),
+    (r".*[Aa]rgument list too long.*", r"Pass the files through xargs or find -exec: argument list too long"),
+    (r".*\[: too many arguments.*", r"Quote the variables inside [ ]: too many arguments"),
+    (r".*failed to calculate checksum of ref.*?\"(\S+?)\": not found.*|.*COPY failed: .*?(\S+): no such file or directory.*", r"Put \1\2 into the build context (COPY path, .dockerignore): not found"),
+    (r"(?:Failed to pull image|Back-off pulling image) N.*?(?:401 Unauthorized|authentication required|denied).*", r"Give the pod imagePullSecrets for \1: the registry answers 401 Unauthorized"),
+    (r".*OOMKilled.*?container N.*", r"Raise the memory limit of container \1 or use less memory: OOMKilled"),
+    (r".*OOMKilled.*", r"Raise the container's memory limit or use less memory: OOMKilled"),
+    (r".*\b(configmap|secret|service|deployment|namespace|serviceaccount|persistentvolumeclaim)s?(?:\.\w+)? N not found.*", r"Create the \1 \2 first, or correct its name or namespace: not found"),
     (r"(?:.*: )?N: command not found", r"Install \1 or add it to PATH before it is called"),
     (r"(?:(?:.*: )?command not found|fish: Unknown command): N", r"Install \1 or add it to PATH before it is called"),
-    (r"(?:.*: )?N: not found", r"Install \1 or add it to PATH before it is called"),
+    (r"\S*sh: (?:line )?(?:\d+: )?N: not found", r"Install \1 or add it to PATH before it is called"),
     (r"(?:.*: )?(\w+): unbound variable", r"Set \1 or give it a default ${\1:-} (set -u)"),
     (r"(?:.*: )?(\S+): (?:/bin/)?\S*\^M: bad interpreter.*", r"Convert \1 to LF line endings (dos2unix): CRLF breaks its shebang"),
     (r"(?:.*: )?(?!connect|dial|open|mkdir)N: [Pp]ermission denied", r"Give the right to use \1 (chmod +x or owner): permission denied"),
@@ -129,6 +191,21 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*blocked by CORS policy.*", r"Allow the origin on the server (Access-Control-Allow-Origin) or use the dev proxy: CORS"),
     (r"make: \*\*\* No rule to make target N.*", r"Declare or create the make target \1"),
     # Databases
+    (r"deadlock detected in relation N", r"Lock rows of \1 in one order, keep transactions short and retry: deadlock"),
+    (r".*nonaggregated column N.*", r"Put \1 into GROUP BY or aggregate it (only_full_group_by)"),
+    (r".*E11000 duplicate key error collection: (\S+) index: (\S+).*", r"Upsert or check first: unique index \2 of \1"),
+    (r"(?:.*?Invalid `(.+?)` invocation.*?)?[Uu]nique constraint failed on the \w+: \(?`?(\w+)`?\)?.*", r"Upsert or check first: \2 is unique (\1)"),
+    (r".*Duplicate entry N for key N.*", r"Upsert (ON DUPLICATE KEY UPDATE) or check first: key \2 is unique"),
+    (r".*Data too long for column N.*|.*value too long for type (.+)", r"Shorten the value or widen the column \1\2: too long"),
+    (r".*Incorrect string value.*for column N.*", r"Use utf8mb4 for column \1: incorrect string value"),
+    (r".*[Cc]annot add or update a child row: a foreign key constraint fails.*CONSTRAINT N.*", r"Insert the referenced row first: foreign key \1"),
+    (r".*NOT NULL constraint failed: (\S+).*", r"Provide \1: the column is NOT NULL"),
+    (r".*FOREIGN KEY constraint failed.*", r"Insert the referenced row first, or delete the referring ones: FOREIGN KEY constraint"),
+    (r".*current transaction is aborted.*", r"Roll back after the first error (or use a savepoint): the transaction is aborted"),
+    (r".*invalid input syntax for (?:type )?(\w+): (.+)", r"Convert to \1 before the query: invalid input \2"),
+    (r".*(?:too many connections|remaining connection slots are reserved).*", r"Pool connections or raise max_connections: too many connections"),
+    (r".*password authentication failed for user N.*", r"Set valid credentials for the database user \1"),
+    (r".*permission denied for (table|schema|relation|database|sequence) N.*", r"Grant the right to use \1 \2"),
     (r".*relation N does not exist.*|.*[Tt]able N (?:doesn't|does not) exist.*|.*no such table: N", r"Run the migration that creates \1\2\3 first"),
     (r".*column N (?:of relation \S+ )?does not exist.*|.*[Uu]nknown column N.*|.*no such column: N", r"Migrate or correct the column \1\2\3: it does not exist"),
     (r".*duplicate key value violates unique constraint N.*", r"Upsert (ON CONFLICT) or check first: unique constraint \1"),
@@ -138,6 +215,14 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*database is locked.*", r"Set busy_timeout and keep SQLite transactions short: database is locked"),
     (r".*(?:Lock wait timeout exceeded|[Dd]eadlock found|deadlock detected).*", r"Lock rows in one order, keep transactions short and retry: deadlock"),
     # Go, Rust
+    (r".*assignment to entry in nil map.*", r"Initialise the map with make() before assigning: nil map"),
+    (r"DATA RACE: (.+)", r"Guard what \1 share with a mutex or channel: data race"),
+    (r"(?:.*\s)?imports (\S+): import cycle not allowed.*", r"Break the import cycle of \1: move what both packages need into a third"),
+    (r".*all goroutines are asleep - deadlock.*", r"Let another goroutine send, receive or close the channel: all goroutines are asleep"),
+    (r".*concurrent map (?:read and map write|writes|iteration and map write).*", r"Guard the map with sync.RWMutex or use sync.Map: concurrent map access"),
+    (r".*missing go\.sum entry for module providing package N.*", r"Run go mod tidy: go.sum has no entry for \1"),
+    (r"error\[E0277\]: the trait bound `(.+?): (.+?)` is not satisfied.*", r"Implement \2 for \1 or pass a type that has it (E0277)"),
+    (r"error\[(E0432|E0433)\]: .*?`(.+?)`.*", r"Add the crate or correct the path \2 (\1)"),
     (r".*panic: runtime error: invalid memory address or nil pointer dereference.*", r"Check for nil before dereferencing: nil pointer"),
     (r"panic: interface conversion: (.+)", r"Check the type first (v, ok := x.(T)): \1"),
     (r".*panic: runtime error: (.+)", r"Check bounds first: \1"),
@@ -172,15 +257,15 @@ _ROWS: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 
 _BROAD_ROWS: tuple[tuple[str, str], ...] = (
-    (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? N(.*)", r"Provide \1\2"),
-    (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? N(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
+    (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? Q(.*)", r"Provide \1\2"),
+    (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? Q(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
     (r"(.*\b429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
     (r"(.*\b401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
     (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*|.*[Pp]ermission denied.*)", r"Grant the missing permission: \1"),
     (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
     (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
     (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
-    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |artifact |package |file |the )?(?!host\b|dependenc|all\b|any\b)N.*", r"Install or declare \2, or correct its name (could not \1 it)"),
+    (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |artifact |package |file |the )?(?!host\b|dependenc|all\b|any\b)Q.*", r"Install or declare \2, or correct its name (could not \1 it)"),
     (r"(.*\b(?:timed out|[Tt]imeout)\b.*)", r"Raise the timeout or make it answer sooner: \1"),
 )  # fmt: skip
 
@@ -201,7 +286,7 @@ _OPTIONAL = re.compile(r".[?*]\??|.\{[^}]*\}|[.^$+]")
 def _needle(pattern: str) -> str:
     """Return the longest text that stands in the pattern whatever else matches; empty where there is none."""
     bare = re.sub(
-        r"\bN\b",
+        r"\b[NQ]\b",
         "\0",
         pattern.replace("\\(", "\1").replace("\\)", "\2").replace("\\[", "\0").replace("\\]", "\0"),
     )
@@ -221,7 +306,7 @@ def _rules(*, broad: bool) -> tuple[_Rule, ...]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\bN\b", lambda _: _N, pattern))
+    return re.compile(re.sub(r"\b[NQ]\b", lambda found: _N if found[0] == "N" else _Q, pattern))
 
 
 def advice(complaint: str, *, broad: bool = False) -> str | None:
@@ -233,5 +318,5 @@ def advice(complaint: str, *, broad: bool = False) -> str | None:
     for rule in _rules(broad=broad):
         found = _compiled(rule.pattern).fullmatch(text) if rule.needle in text else None
         if found is not None:
-            return " ".join(found.expand(rule.advice).split()).rstrip(": ")
+            return " ".join(found.expand(rule.advice).replace('\\"', '"').split()).rstrip(": ")
     return None

@@ -4,7 +4,7 @@ import re
 
 from kr.rules.lessons.columns import columns, cut
 from kr.rules.lessons.empty import CHINESE, is_informative
-from kr.rules.lessons.verbs import DUTIES, PARTICIPLES, is_imperative
+from kr.rules.lessons.verbs import DUTIES, PARTICIPLES, begins_with_order, is_imperative, is_no_noun
 
 _CJK = r"\u3400-\u9fff"
 _LABEL = re.compile(
@@ -16,7 +16,7 @@ _LABEL = re.compile(
     r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|(?:ERROR )?[0-9]{4} \([0-9A-Z]{5}\):\s+"
     r"|[\w./-]+\.[a-z]{1,5}(?:[:(][0-9]+)(?:[:,][0-9]+)?\)?:?\s+(?:[-–—]\s+)?"
     r"|(?:fatal|(?:fatal )?error):\s+|(?:psql|docker|curl|go):\s+(?:\([0-9]+\)\s+)?|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+"
-    r"|\s*[-*•●❌✗✘×✖⨯>#]+\s+|\s*\(?[0-9]{1,2}[.)、]\s+)",
+    r"|##\[\w+\]|[\u3400-\u9fff]{1,6}(?:失败|错误|报错|异常|出错)[：:]\s*(?=[A-Za-z@\"'`\[])|\s*[-*•●❌✗✘×✖⨯>#❯x]+\s+|\s*\(?[0-9]{1,2}[.)、]\s+)",
     re.IGNORECASE,
 )
 _REPEATED = re.compile(rf"\b([^\W\d_]{{2,}})(?:\s+\1\b)+|([{_CJK}]{{2,6}})\2+", re.IGNORECASE)
@@ -26,11 +26,13 @@ _LINK = re.compile(r"\[([^\]]+)\]\(https?://[^)\s]+\)")
 _MORE_INFO = re.compile(
     r"\s*->\s*\[Help \d+\]|[.;]?\s*See the (?:report|log)s? at\b.*|;\s*if you choose to ignore\b.*|\s*Does the file exist\?"
     r"|\s*\(?(?:for (?:further|more) (?:information|details?)|see (?:also )?(?=https?://)|read more|more info(?:rmation)?"
-    r"|learn more|consult)\b[^.。]*?(?:https?://\S+|$)\)?",
+    r"|learn more|consult)\b[^.。]*?(?:https?://\S+|$)\)?(?: for (?:more|further) (?:details?|info\w*)\b\.?)?",
     re.IGNORECASE,
 )
 _SPACES = re.compile(r"\s+")
-_SENTENCE = re.compile(rf"(?<=[^.][.!?])\s+(?=[A-Z\"'`(\[@<{_CJK}])|(?<=[。！？；])\s*")
+_SENTENCE = re.compile(
+    rf"(?<=[^.][.!?])(?<!\be\.g\.)(?<!\bi\.e\.)\s+(?=[A-Z\"'`(\[@<{_CJK}])|(?<=[。！？；])\s*"
+)
 _ENDING = re.compile(r"[\s.。;；,，:：、]+$")
 _PARENTHESES = re.compile(r"\s*[(（][^()（）]{12,}[)）]")
 _CLAUSE = re.compile(r"[,;，；、]\s*|\s+[-–—]+\s+|(?<=[a-z)`'\"]): ")
@@ -46,6 +48,21 @@ _ZH_DIRECTIVE = re.compile(
 )
 _RISK = r"(?:存在|有).{0,12}(?:风险|问题|漏洞|隐患)"
 _ZH_RISK = re.compile(rf"^[^，,；;]*{_RISK}|^[^需须应请改]*[，,；;][^，,；;]*{_RISK}[^，,；;]*$")
+_ZH_ORDER = re.compile(
+    r"(?:^|[，,；;：:。]\s*)(?:建议|最好|应[该当]?|需要?|必须|请|可以?|记得|务必|改[用为成]|换成|统一|[^，,；;：:。]{0,24}(?:应[该当]|必须|需要?(?!要)|最好|可以用|改[用为成]|换成|放[到进]|移[到至]))"
+    r"|(?:^|[，,；;]\s*)(?:把|将|给|在).{2,}(?:[加换移放改升降补]|设[置为]|使用|添加)"
+)
+_ORDER = re.compile(
+    r"(?:[;:,]|\s[-–—]+|\b(?:so|and|then)) (?:please |just |better )?(?:use|add|set|pass|call|wrap|move|replace|make sure|switch|return|await|catch|bind|prefer|remove|import|run|install|upgrade|pin|raise|configure|declare|define)\b (?!is\b|are\b|of\b)"
+    r"|\b(?:should|must|needs? to|ha(?:s|ve) to) (?:be|use|have|call|return|not|never|go|move|come|run|stay|live|take|pass|set|await|state|check|handle)\b"
+    r"|^should be\b|\bis the (?:right|better|best|correct|proper) (?:place|way|choice|tool|call|type|option)\b|\binstead of\b",
+    re.IGNORECASE,
+)
+_ERROR_HEAD = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning|Failure|Fault)|E\d+)\b")
+_PROHIBITION = re.compile(
+    r"^(?:please )?(?:never|don't|do not|avoid|stop|(?:[^.,;]{0,40})(?:must|should) (?:not|never))\b|^(?:这里)?(?:不要|禁止|避免|切勿|请?勿|不能|不应该?)",
+    re.IGNORECASE,
+)
 _ZH_CLAUSE = re.compile(r"[，,；;]\s*")
 _FACT = re.compile(
     r"(?i:\b(?:not support|only supports?|by default|automatically|deprecated|no longer|replaced by|renamed)\b)"
@@ -54,12 +71,6 @@ _FACT = re.compile(
 _EXCEPTION = re.compile(
     r"((?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Fault|Violation|Panic|Warning)|[A-Z]\w*(?:NotFound|Timeout))(?:[:：]\s*(.+))?",
     re.DOTALL,
-)
-_ERROR = re.compile(
-    r"\b(?:\w*(?:error|exception)s?|fail(?:ed|ure|s|ing)?|fatal|panic(?:ked)?|crash(?:es|ed)?|denied|rejected|not (?:found|supported|recognized|allowed"
-    r"|permitted|valid)|cannot|can't|can ?not|could not|couldn't|unable|refus(?:ed|ing)|timed out|timeout|unexpected|no such|unsupported|unknown"
-    r"|invalid|unresolved|mismatch|conflict(?:s|ing)?|broken)\b|失败|异常|报错|错误|超时|无法|不存在|找不到|崩溃",
-    re.IGNORECASE,
 )
 _ZH_VERBS = (
     "处理|校验|验证|关闭|释放|设置|配置|添加|增加|加锁|加|使用|调用|检查|判断|判空|捕获|覆盖|注册|声明|定义|引入|导入|转义|过滤|初始化|指定|传入|传递|传"
@@ -72,7 +83,7 @@ _ZH_IN_LOOP = re.compile(
 _A = r"(?:a |an |the |any )?"
 _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (r"no tests? (?:cover|check|exercise|exist for)s? (.+)", r"Add tests for \1"),
-    (rf"(?:missing|lacks?|lacking|absent|no|there (?:is|are) no)(?! (?:such|module|space|route|one|longer|qualifying|provider|need|more|further|results?|matching|match)\b) {_A}(.+)", r"Add \1"),
+    (rf"(?:missing|lacks?|lacking|absent|no|there (?:is|are) no)(?! (?:such|module|space|route|one|longer|qualifying|provider|need|more|further|results?|matching|match)\b)(?!.*\b(?:matches|is|are|was|were|can|could|will|has|have|exists?|found|available|allowed|given|returned|fits?)\b) {_A}(.+)", r"Add \1"),
     (rf"(.+?) (?:is|are) missing {_A}(.+)", r"Add \2 to \1"),
     (r"(.+?) (?:is|are) missing", r"Add \1"),
     (rf"(.+?) (?:lacks?|has no|have no) {_A}(.+)", r"Add \2 to \1"),
@@ -94,6 +105,8 @@ _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (r"(?:possible |potential )?race condition (.+)", r"Serialize access: race condition \1"),
     (r"(?:possible |potential )?(memory|resource|connection|listener) leak (.+)", r"Release what is acquired: \1 leak \2"),
 )  # fmt: skip
+_LINK_OR_BRACKET = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|`[^`]*`|\"[^\"]*\"|<[^<>]*>|: ")
+_SHORT_TAIL = 20
 _INNER_ARTICLE = re.compile(r"(?<=[a-z] )(?:The|An?)(?= )")
 _ZH_AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (r"^(.*?)(?:存在|有)?硬编码(?:了|的)?\s*(.+)", r"\1需要将 \2 移到配置，不要硬编码"),
@@ -145,19 +158,26 @@ def is_telling(sentence: str) -> bool:
     )
 
 
-def stated(sentence: str) -> str:
-    """Word a sentence that no rule knows: what is plainly an error as something to handle, all else as it stands.
+def is_order(sentence: str) -> bool:
+    """Tell whether a sentence is an instruction in its author's own words: it commands, or says what should be."""
+    if CHINESE.search(sentence):
+        return _ZH_ORDER.search(sentence) is not None and _ZH_RISK.search(sentence) is None
+    is_command = begins_with_order(sentence) and is_no_noun(sentence)
+    return (is_command or _ORDER.search(sentence) is not None) and not _ERROR_HEAD.match(sentence)
 
-    What is no error may be an instruction in words that no table has: it is never turned round.
+
+def is_prohibition(sentence: str) -> bool:
+    """Tell whether a sentence says what not to do, and no more."""
+    return _PROHIBITION.match(sentence) is not None and _ORDER.search(_PROHIBITION.sub("", sentence)) is None
+
+
+def stated(sentence: str) -> str:
+    """Word a sentence that no rule knows: as it stands, for what is no error may be an instruction in words that no table has.
+
+    An exception that says nothing is empty.
     """
     found = _EXCEPTION.fullmatch(sentence)
-    if found is not None:
-        if found[2] is None or not is_informative(found[2]):
-            return ""
-        return f"处理 {sentence}" if CHINESE.search(sentence) else f"Handle {sentence}"
-    if _ERROR.search(sentence):
-        return f"解决：{sentence}" if CHINESE.search(sentence) else f"Resolve: {sentence}"
-    return sentence
+    return "" if found is not None and (found[2] is None or not is_informative(found[2])) else sentence
 
 
 def is_fact(sentence: str) -> bool:
@@ -199,11 +219,16 @@ def _zh_affirmative(sentence: str) -> str:
 
 
 def tail_of_chain(text: str, limit: int) -> str:
-    """Take the useless head off a long chain of ``context: context: cause``, until the rest fits."""
-    parts = text.split(": ")
-    while len(parts) > 1 and columns(": ".join(parts)) > limit:
-        del parts[0]
-    return ": ".join(parts)
+    """Take the useless head off a long chain of ``context: context: cause``, until the rest fits; what tells nothing is no rest.
+
+    What stands in brackets or quotes is no link of a chain.
+    """
+    while columns(text) > limit:
+        link = next((found.end() for found in _LINK_OR_BRACKET.finditer(text) if found[0] == ": "), 0)
+        if not link or not is_informative(text[link:]) or len(text) - link < _SHORT_TAIL:
+            break
+        text = text[link:]
+    return text
 
 
 def fit(text: str, limit: int) -> str:
