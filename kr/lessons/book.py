@@ -12,7 +12,7 @@ from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
 from kr.lessons.record import record
-from kr.rules.lessons.duplicates import duplicates
+from kr.rules.lessons.duplicates import Told
 from kr.rules.lessons.events import Limits, shown
 from kr.rules.lessons.inject import matching, of_phase
 from kr.rules.lessons.line import Lesson, cleaned, parse_file
@@ -155,11 +155,11 @@ class LessonBook:
 
 
 def _new_ones(lessons: Sequence[Lesson], present: Sequence[Lesson]) -> list[Lesson]:
-    known = {lesson.id for lesson in present}
+    told = Told(present)
     new: list[Lesson] = []
     for lesson in lessons:
-        if lesson.id not in known and not any(duplicates(lesson, (*present, *new))):
-            known.add(lesson.id)
+        if not told.tells(lesson):
+            told.add(lesson)
             new.append(lesson)
     return new
 

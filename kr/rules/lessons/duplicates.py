@@ -2,13 +2,16 @@
 
 import heapq
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 from kr.rules.compare import compare
 from kr.rules.keywords import is_cjk, keywords
 from kr.rules.lessons.line import Lesson
 from kr.rules.naming import fold
-from kr.rules.topics import topic_of
+from kr.rules.topics import Topic, topic_of
 
 THRESHOLD = 0.70
 """An overlap of keywords above this is a duplicate."""
@@ -16,6 +19,10 @@ THRESHOLD = 0.70
 _LEAST_SHARED = 0.3
 _ROOT = 4
 _COMPARED = 200
+_COMPARED_OF_MANY = 24
+_LOOKED_UP = 1000
+_LONGEST = 320
+"""Characters of a summary that are compared: twice as many as a lesson has columns."""
 
 # Words that only command: two lessons are the same whichever of them each uses, except for the denial.
 _DENIED = re.compile(
@@ -62,45 +69,116 @@ def duplicates(lesson: Lesson, others: Iterable[Lesson]) -> Iterator[Lesson]:
     The phase is the lesson's first tag. Of a long file only the lessons that share the most words are looked
     at closely, so that it costs little however long the file is.
     """
-    for other in _nearest(lesson, others):
-        if tells_the_same(lesson.summary, other.summary):
-            yield other
+    yield from _telling_the_same(lesson, _nearest(lesson, others))
+
+
+class Told:
+    """Lessons that many others are compared with: each costs the same however many there are."""
+
+    def __init__(self, lessons: Iterable[Lesson]) -> None:
+        self._lessons: list[Lesson] = []
+        self._equal: dict[tuple[str, str], int] = {}
+        self._with: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+        for lesson in lessons:
+            self.add(lesson)
+
+    def add(self, lesson: Lesson) -> None:
+        """Take a lesson in."""
+        number = len(self._lessons)
+        self._lessons.append(lesson)
+        marks = _marks(lesson)
+        for tag in lesson.tags:
+            self._equal.setdefault((tag, lesson.summary), number)
+            for mark in marks:
+                self._with[tag, mark].append(number)
+
+    def tells(self, lesson: Lesson) -> bool:
+        """Tell whether one of the lessons has the phase of this one and tells the same.
+
+        Only the last thousand that share a word are looked for by that word.
+        """
+        phase = lesson.tags[0]
+        if (phase, lesson.summary) in self._equal:
+            return True
+        marks = _marks(lesson)
+        shared: Counter[int] = Counter()
+        for mark in marks:
+            shared.update(self._with.get((phase, mark), ())[-_LOOKED_UP:])
+        needed = len(marks) * _LEAST_SHARED
+        near = ((count, number) for number, count in shared.items() if count >= needed)
+        best = heapq.nlargest(_COMPARED_OF_MANY, near)
+        return any(_telling_the_same(lesson, (self._lessons[number] for _, number in best)))
+
+
+def _telling_the_same(lesson: Lesson, others: Iterable[Lesson]) -> Iterator[Lesson]:
+    return (other for other in others if tells_the_same(lesson.summary, other.summary))
+
+
+def _marks(lesson: Lesson) -> frozenset[str]:
+    """Return the words of a lesson, and the roots of those that may be inflected."""
+    words = keywords(lesson.summary[:_LONGEST])
+    return frozenset([*words, *(f"{word[:_ROOT]}…" for word in words if len(word) > _ROOT)])
 
 
 def _nearest(lesson: Lesson, others: Iterable[Lesson]) -> list[Lesson]:
-    roots = [word if is_cjk(word) or len(word) < _ROOT else word[:_ROOT] for word in keywords(lesson.summary)]
+    words = keywords(lesson.summary[:_LONGEST])
+    roots = [word if is_cjk(word) or len(word) < _ROOT else word[:_ROOT] for word in words]
     needed = len(roots) * _LEAST_SHARED
     phase, length = lesson.tags[0], len(lesson.summary)
-    near: list[tuple[int, int, Lesson]] = []
-    for other in others:
+    near: list[tuple[int, int, int, int, Lesson]] = []
+    for number, other in enumerate(others):
         if phase in other.tags:
-            text = other.summary.casefold()
+            text = other.summary[:_LONGEST].casefold()
             is_equal = other.summary == lesson.summary
             shared = len(roots) + 1 if is_equal else sum([root in text for root in roots])
             if shared >= needed:
-                near.append((shared, -abs(len(text) - length), other))
-    return [other for _, _, other in heapq.nlargest(_COMPARED, near)]
+                whole = sum([word in text for word in words])
+                near.append((shared, whole, -abs(len(other.summary) - length), number, other))
+    return [other for *_, other in heapq.nlargest(_COMPARED, near)]
+
+
+class _Read(NamedTuple):
+    """What a comparison needs to know of a summary."""
+
+    folded: str
+    denies: bool
+    topic: Topic
+    names: frozenset[str]
+    words: frozenset[str]
+    related: dict[str, tuple[frozenset[str], frozenset[str]]]
+
+
+@lru_cache(maxsize=2048)
+def _read(text: str) -> _Read:
+    plain = _QUOTED.sub("", text)
+    names = frozenset(found.strip(".#@$").casefold() for found in _IDENTIFIER.findall(plain))
+    return _Read(
+        folded=fold(text),
+        denies=_DENIED.search(text) is not None,
+        topic=topic_of(_bare(text)),
+        names=names,
+        words=names | {word.casefold() for word in re.findall(r"[\w$]+", plain)},
+        related=_related(text),
+    )
 
 
 def tells_the_same(one: str, other: str) -> bool:
     """Compare two summaries by their keywords. Opposites and different names are never the same.
 
     How a lesson commands (must, 需要, 必须) makes no difference, whether it forbids does. A summary that merely
-    goes on where the other ends (a reason, a version) denies nothing by it.
+    goes on where the other ends (a reason, a version) denies nothing by it. Of a line that is longer than a
+    lesson can be only the beginning is compared.
     """
-    mine, yours = fold(one), fold(other)
-    if mine == yours:
+    mine, yours = _read(one[:_LONGEST]), _read(other[:_LONGEST])
+    if mine.folded == yours.folded:
         return True
-    if _is_turned_round(one, other) or _has_other_names(one, other):
+    if _is_turned_round(mine, yours) or (mine.names - yours.words and yours.names - mine.words):
         return False
-    if bool(_DENIED.search(one)) != bool(_DENIED.search(other)) and not (
-        mine.startswith(yours) or yours.startswith(mine)
-    ):
+    goes_on = mine.folded.startswith(yours.folded) or yours.folded.startswith(mine.folded)
+    if mine.denies != yours.denies and not goes_on:
         return False
-    compared = compare(topic_of(_bare(one)), topic_of(_bare(other)))
-    if compared.overlap <= THRESHOLD:
-        return False
-    return compared.contradiction is None or mine.startswith(yours) or yours.startswith(mine)
+    compared = compare(mine.topic, yours.topic)
+    return compared.overlap > THRESHOLD and (compared.contradiction is None or goes_on)
 
 
 def _bare(text: str) -> str:
@@ -108,11 +186,10 @@ def _bare(text: str) -> str:
     return " ".join(_COMMAND.sub(" ", _DENIED.sub(" ", _QUOTED.sub("", text))).split())
 
 
-def _is_turned_round(one: str, other: str) -> bool:
+def _is_turned_round(one: _Read, other: _Read) -> bool:
     """Tell "replace A with B" from "replace B with A", and "A before B" from "B before A"."""
-    mine, yours = _related(one), _related(other)
-    for name in mine.keys() & yours.keys():
-        (a, b), (c, d) = mine[name], yours[name]
+    for name in one.related.keys() & other.related.keys():
+        (a, b), (c, d) = one.related[name], other.related[name]
         if (a - c) & (d - b) and (b - d) & (c - a):
             return True
     return False
@@ -126,17 +203,3 @@ def _related(text: str) -> dict[str, tuple[frozenset[str], frozenset[str]]]:
             sides = frozenset(keywords(match[1])), frozenset(keywords(match[2]))
             found[name] = sides[::-1] if is_swapped else sides
     return found
-
-
-def _has_other_names(one: str, other: str) -> bool:
-    """Tell whether each of them names by code or number what the other names nowhere."""
-    return bool(_names(one) - _words(other)) and bool(_names(other) - _words(one))
-
-
-def _names(text: str) -> set[str]:
-    return {found.strip(".#@$").casefold() for found in _IDENTIFIER.findall(_QUOTED.sub("", text))}
-
-
-def _words(text: str) -> set[str]:
-    plain = _QUOTED.sub("", text)
-    return _names(plain) | {word.casefold() for word in re.findall(r"[\w$]+", plain)}
