@@ -15,10 +15,13 @@ _MAX_ATTRIBUTES = 200
 _SPACE = rb"[ \t\r\n\f]"
 _ATTRIBUTE = (
     rb"[ \t\r\n\f/]*+[^ \t\r\n\f/>][^ \t\r\n\f/>=]*+"
-    rb"(?:[ \t\r\n\f]*+=[ \t\r\n\f]*+(?:\"[^\"]*+\"|'[^']*+'|[^ \t\r\n\f>\"'][^ \t\r\n\f>]*+)?+)?+"
+    rb"(?:[ \t\r\n\f]*+=[ \t\r\n\f]*+(?:\"[^\"]*+\"?+|'[^']*+'?+|[^ \t\r\n\f>\"'][^ \t\r\n\f>]*+)?+)?+"
 )
-# libxml2 compares each attribute with all before it: 80,000 of them take a minute.
-_CROWDED_TAG = re.compile(rb"<[A-Za-z][^ \t\r\n\f/>]*+(?>" + _ATTRIBUTE + rb"){%d}" % _MAX_ATTRIBUTES)
+_TAG_NAME = re.compile(rb"<[A-Za-z][^ \t\r\n\f/>]*+")
+_ATTRIBUTES = re.compile(rb"(?:" + _ATTRIBUTE + rb"){0,%d}+(" % (_MAX_ATTRIBUTES - 1) + _ATTRIBUTE + rb")?+")
+_QUOTE = re.compile(rb"[\"']")
+_MOST_READ = 10
+"""How often, on the average, a byte is read in search of attributes."""
 
 _LONG_ENOUGH = 200
 """Characters that make an element count as a page's content."""
@@ -44,7 +47,7 @@ def parse(html: str) -> _Element | None:
     elements inside one another, are not parsed.
     """
     data = html.replace("\0", "").encode("utf-8", "replace")
-    if not data.strip() or _CROWDED_TAG.search(data):
+    if not data.strip() or _is_crowded(data):
         return None
     parser = etree.HTMLParser(
         encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
@@ -56,6 +59,24 @@ def parse(html: str) -> _Element | None:
     if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
         return None
     return root
+
+
+def _is_crowded(data: bytes) -> bool:
+    """Whether a tag has too many attributes: libxml2 compares each with all before it, and 80,000 take a minute.
+
+    What begins within the attributes of a tag has fewer of them, unless it stands in quotes, which may be no
+    quotes to libxml2 (in a comment, say). Markup that has to be read again and again counts as crowded.
+    """
+    place = read = 0
+    while name := _TAG_NAME.search(data, place):
+        found = _ATTRIBUTES.match(data, name.end())
+        end = found.end() if found else name.end()
+        read += end - name.end()
+        if (found and found[1] is not None) or read > _MOST_READ * len(data):
+            return True
+        quote = _QUOTE.search(data, name.end(), end)
+        place = quote.start() if quote else end
+    return False
 
 
 def main_element(root: _Element) -> _Element:

@@ -17,6 +17,8 @@ from kr.sources.html_tree import TreeCopy
 _MARKDOWN = frozenset({"text/plain", "text/markdown", "text/x-markdown", "application/markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
 _ESCAPE_REFERENCE = re.compile(r"&#(?:0{0,6}27|[xX]0{0,6}1[bB])(?:;|(?![0-9a-fA-F]))")
+_BEYOND_ALL = re.compile(r"&#[0-9]{10,}+;?")
+"""A reference to no character, whose number may be too long to be read as one."""
 _BACKTICKS = re.compile(r"`+")
 _LANGUAGE_OF_TYPE = re.compile(r"text/(?:x-)?([a-z0-9+#-]{1,20})")
 _MAX_CODE = 1_000_000
@@ -30,7 +32,8 @@ _LINE_START = re.compile(r"(?:#{1,6}|[-+>])(?=\s|$)|[>]|(?:-{3,}|={2,}|~{3,})(?=
 _NUMBERED_START = re.compile(r"([0-9]{1,9})([.)])(?=\s|$)")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 
-_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*)[^<>]*>|<![^<>]*>")
+# Possessive: a tag without an end is read once, not once for every length of its name.
+_TAG = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9-]*+)[^<>]*+>|<![^<>]*+>")
 _SILENT = frozenset({"script", "style", "template", "noscript", "title", "textarea", "nav"})
 
 
@@ -98,7 +101,7 @@ def _text_alone(html: str) -> str:
             silent = name
     if not silent:
         parts.append(html[end:])
-    lines = (" ".join(unescape(part).replace("\0", "").split()) for part in parts)
+    lines = (" ".join(unescape(_BEYOND_ALL.sub("\ufffd", part)).replace("\0", "").split()) for part in parts)
     return "\n\n".join(_escaped(line) for line in lines if line)
 
 

@@ -310,6 +310,9 @@ def many(piece: str, size: int = 2 * MIB) -> str:
     return piece * (size // len(piece))
 
 
+CROWDED = f"<p>deep words<a {' '.join(f'a{number}' for number in range(300))}>"
+"""A tag for which no tree is built."""
+
 HOSTILE = {
     "10,000 nested divs": "<div>" * 10_000 + "deep words" + "</div>" * 10_000,
     "1,500 nested divs with words": "<div>deep words" * 1500,
@@ -333,6 +336,12 @@ HOSTILE = {
     "backticks": "<p>deep words" + many("`"),
     "comments": "<p>deep words" + many("<!--"),
     "white space": "<p>deep words" + many(" ") + "x",
+    "beginnings of tags": "<p>deep words " + many("<a"),
+    "beginnings of tags, in quotes": "<p>deep words" + many("<a b=\"<a c='<a "),
+    "tags that fill up": "<p>deep words" + many("<a " * 190 + ">"),
+    "a crowded tag, then one without end": CROWDED + "<" + "a" * MIB,
+    "a crowded tag, then beginnings of tags": CROWDED + many("<a") + many("<!") + many("</"),
+    "a crowded tag, then a long number": CROWDED + "&#" + "9" * MIB,
 }
 
 
