@@ -60,7 +60,9 @@ def _write_config(path: Path, settings: Settings, persona: str) -> Touched:
         with path.open("x", encoding="utf-8") as file:
             file.write(render_config(persona=persona, knowledge_base_path=chosen))
     except FileExistsError:
-        return Touched(str(path), "exists")
+        if path.is_file():  # somebody else has just written it
+            return Touched(str(path), "exists")
+        raise ConfigError(f"{path}: is there and no file; move it away and run kr init again") from None
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
     return Touched(str(path), "created")

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.catalog.nearest import unknown_archived, unknown_entry
+from kr.catalog.nearest import nowhere, unknown_archived, unknown_entry
 from kr.catalog.plain import archived_item, entry_item, revision_item
 from kr.errors import KrError, UnknownEntry
 from kr.rules.freshness import UNKNOWN_VERSION, Limits, judge
@@ -34,7 +34,7 @@ class Catalog:
     """The operations over one knowledge base. ``export`` writes the YAML files, where they are wanted.
 
     A status is told as it stands today: an entry that is past its time, or whose report is missing or empty,
-    is ``stale`` before a request marks it or removes it.
+    is ``stale`` before a request marks it or removes it. Looking makes no database where none is.
     """
 
     store: Store
@@ -46,6 +46,8 @@ class Catalog:
         self, *, framework: str | None = None, status: EntryStatus | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
         """List live entries, the last accessed first."""
+        if not self.store.exists():
+            return []
         now = self.clock()
         with self.store.read() as unit:
             judged = (self._judged(entry, now)[0] for entry in unit.browsing.entries(_valid(framework)))
@@ -59,6 +61,8 @@ class Catalog:
         """
         from kr.rules.search import search
 
+        if not self.store.exists():
+            return []
         now = self.clock()
         with self.store.read() as unit:
             hits = search(words, (self._aged(entry, now)[0] for entry in unit.browsing.entries()))[:limit]
@@ -69,7 +73,7 @@ class Catalog:
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Tell all about one entry; with its report's text when it is asked for (null when it is lost)."""
-        entry_id = _key(entry_id)
+        entry_id = self._key(entry_id)
         with self.store.read() as unit:
             stored = unit.entries.get(entry_id)
             if stored is None:
@@ -92,7 +96,7 @@ class Catalog:
 
     def history(self, entry_id: str) -> list[dict[str, Any]]:
         """List the earlier texts of an entry, oldest first; of one that is archived or gone, too."""
-        entry_id = _key(entry_id)
+        entry_id = self._key(entry_id)
         with self.store.read() as unit:
             revisions = unit.revisions.of_entry(entry_id)
             if not revisions and unit.entries.get(entry_id) is None and not unit.archive.of_id(entry_id):
@@ -101,7 +105,7 @@ class Catalog:
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
         """Tell about one earlier text, with the text."""
-        entry_id = _key(entry_id)
+        entry_id = self._key(entry_id)
         with self.store.read() as unit:
             revision = unit.revisions.get(entry_id, number)
             if revision is None:
@@ -117,18 +121,21 @@ class Catalog:
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """List the archive, the last archived first."""
+        if not self.store.exists():
+            return []
         with self.store.read() as unit:
             found = unit.browsing.archived(_valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Give the live entries of these ids, each once; what ``remove`` would take."""
+        keys = list(dict.fromkeys(map(self._key, entry_ids)))
         with self.store.read() as unit:
-            return [entry_item(_live(unit, _key(entry_id))) for entry_id in dict.fromkeys(entry_ids)]
+            return [entry_item(_live(unit, key)) for key in keys]
 
     def remove(self, entry_ids: Sequence[str]) -> dict[str, Any]:
         """Move entries to the archive, reason ``manual``: all of them, or none when one is unknown."""
-        keys = [_key(entry_id) for entry_id in entry_ids]
+        keys = [self._key(entry_id) for entry_id in entry_ids]
         self.check(keys)
         removed = self.store.remove(keys, self.clock())
         if removed is None:  # one went meanwhile
@@ -153,7 +160,7 @@ class Catalog:
         Of several rows of the id the last archived is taken, unless ``archive_id`` or ``archived_at`` (a time,
         or its beginning, such as a date) chooses another. Raises ``EntryConflict`` when it is live again.
         """
-        entry_id = _key(entry_id)
+        entry_id = self._key(entry_id)
         with self.store.read() as unit:
             chosen = _chosen(unit, entry_id, archive_id, archived_at)
         restored = self.store.restore_archived(chosen, self.clock(), replace=replace_live)
@@ -165,7 +172,7 @@ class Catalog:
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
         """Bring an earlier text of a live entry back; the text that it replaces becomes a revision."""
-        entry_id = _key(entry_id)
+        entry_id = self._key(entry_id)
         restored = self.store.restore_revision(entry_id, number, self.clock())
         if restored is None:
             with self.store.read() as unit:
@@ -189,6 +196,12 @@ class Catalog:
         from kr.catalog.warming import needs
 
         return needs(project, self.store, self.limits, self.clock(), _warn)
+
+    def _key(self, entry_id: str) -> str:
+        """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""
+        if not self.store.exists():
+            raise nowhere(entry_id)
+        return _text(entry_id)
 
     def _restored(self, restored: Restored) -> dict[str, Any]:
         saved = restored.saved
@@ -263,10 +276,10 @@ def _unknown_revision(unit: Unit, entry_id: str, number: int) -> UnknownEntry:
     return UnknownEntry(f"{entry_id}: there is no revision {number}; {there_are}")
 
 
-def _key(entry_id: str) -> str:
-    """Take any text as an id: what no database holds (lone surrogates) is no id of anything."""
-    return entry_id.encode(errors="replace").decode()
+def _text(given: str) -> str:
+    """Take any text: what no database holds (lone surrogates) is the id or name of nothing."""
+    return given.encode(errors="replace").decode()
 
 
 def _valid(framework: str | None) -> str | None:
-    return None if framework is None else _key(framework)
+    return None if framework is None else _text(framework)

@@ -25,6 +25,11 @@ def unknown_archived(unit: Unit, entry_id: str) -> UnknownEntry:
     return _unknown("no archived entry has the id", entry_id, unit.browsing.archived_ids(), "kr archive list")
 
 
+def nowhere(entry_id: str) -> UnknownEntry:
+    """Say that nothing has this id, since there is no database yet."""
+    return UnknownEntry(f"no entry has the id {_shown(entry_id)}; there is no database yet")
+
+
 def _unknown(what: str, entry_id: str, ids: Iterable[str], command: str) -> UnknownEntry:
     alike = ", ".join(one_line(found, _LONGEST) for found in nearest(entry_id, ids))
     hint = f"nearest: {alike}" if alike else f"{command} shows them"

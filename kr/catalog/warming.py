@@ -12,6 +12,7 @@ from kr.projects.dependencies import Dependency, fitting
 from kr.rules.freshness import Limits, judge
 from kr.rules.naming import fold
 from kr.store.store import Store
+from kr.values import Entry
 
 TOPIC = "overview and key APIs"
 TAGS = ("overview", "getting-started")
@@ -61,8 +62,7 @@ def needs(project: Path, store: Store, limits: Limits, now: datetime, warn: Warn
     """
     used = dependencies_of(project, everything=False, warn=warn)
     found = {fold(need.framework): need for need in map(_need, _once(used))}
-    with store.read() as unit:
-        entries = unit.entries.all()
+    entries = _entries(store)
     names = {name: _names(used, name) for name in {entry.framework for entry in entries}}
     for entry in entries:
         need = next((found[name] for name in names[entry.framework] if name in found), None)
@@ -115,6 +115,14 @@ def research_needs(
             row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
         rows.append(row)
     return rows + [_row(need, "fresh", note=None) for need in found if need.state == "fresh"]
+
+
+def _entries(store: Store) -> list[Entry]:
+    """Return the live entries; looking makes no database where none is."""
+    if not store.exists():
+        return []
+    with store.read() as unit:
+        return unit.entries.all()
 
 
 def _why_not(*causes: bool) -> str | None:

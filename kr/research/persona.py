@@ -3,11 +3,15 @@
 Headless: files are read, nothing is run, greeted or asked.
 """
 
+import logging
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 from kr.rules.persona import LEAN_PERSONA, MAX_CHARS, Persona, parse_agent, parse_skill
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_PERSONA = "bmad:bmm:agents:architect"
 LEAN = "lean"
@@ -71,7 +75,24 @@ def _read_persona(path: Path, project_root: Path) -> Persona | None:
     skill = path.parent.name
     custom = project_root / "_bmad" / "custom"
     files = [path.parent / "customize.toml", custom / f"{skill}.toml", custom / f"{skill}.user.toml"]
-    return parse_skill(text, [found for file in files if (found := _read(file)) is not None], source)
+    return parse_skill(text, [found for file in files if (found := _read_toml(file)) is not None], source)
+
+
+def _read_toml(path: Path) -> str | None:
+    """Return the text of a customization; what is there and no TOML is passed over with a warning."""
+    import tomllib
+
+    text = _read(path)
+    try:
+        if text is not None:
+            tomllib.loads(text)
+            return text
+        problem = "can't be read as a text file" if os.path.lexists(path) else None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        problem = f"is no TOML: {error}"
+    if problem is not None:
+        logger.warning("%s was passed over: it %s", path, problem)
+    return None
 
 
 def _read(path: Path) -> str | None:

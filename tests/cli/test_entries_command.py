@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kr.errors import UnknownEntry
 from tests.support.program import Project
 from tests.support.stores import draft
 
@@ -53,6 +54,24 @@ def at_a_terminal(project: Project, typed: str, *arguments: str) -> tuple[int, s
         pass
     os.close(leader)
     return process.wait(30), seen.decode()
+
+
+def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
+    project = Project(tmp_path / "nothing")
+    with project.app() as app:
+        assert app.catalog.entries() == app.catalog.search("slots") == app.catalog.archive() == []
+        assert app.warm() == []
+        for look in (
+            app.catalog.entry,
+            app.catalog.history,
+            app.catalog.restore,
+            lambda name: app.catalog.revision(name, 1),
+            lambda name: app.catalog.restore_revision(name, 1),
+            lambda name: app.catalog.remove([name]),
+        ):
+            with pytest.raises(UnknownEntry, match='"vue-slots"; there is no database yet'):
+                look("vue-slots")
+    assert not project.base.exists()
 
 
 def test_every_command_in_every_format(project: Project) -> None:

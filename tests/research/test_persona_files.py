@@ -55,6 +55,20 @@ def test_the_newest_layout_is_taken(root: Path, home: Path) -> None:
     assert fitting_persona(root, home) == DEFAULT_PERSONA
 
 
+@pytest.mark.parametrize(("content", "told"), [(b"[agent\n", "is no TOML: "), (b"\xff", "can't be read")])
+def test_an_override_that_is_no_toml_is_passed_over_with_a_warning(
+    root: Path, home: Path, caplog: pytest.LogCaptureFixture, content: bytes, told: str
+) -> None:
+    _skill(root / ".claude" / "skills", "Winston")
+    custom = root / "_bmad" / "custom" / "bmad-agent-architect.toml"
+    custom.parent.mkdir(parents=True)
+    custom.write_bytes(content)
+    persona, note = load_persona(DEFAULT_PERSONA, root, home)
+    assert (persona.name, note) == ("Winston", None)
+    (message,) = (record.getMessage() for record in caplog.records)
+    assert message.startswith(f"{custom} was passed over: it {told}")
+
+
 def test_overrides_of_the_project_are_merged(root: Path, home: Path) -> None:
     _skill(root / ".claude" / "skills", "Winston")
     custom = root / "_bmad" / "custom"
