@@ -17,6 +17,8 @@ from kr.values import PHASES
 _STORY_KEY = re.compile(r"[0-9]+-[0-9]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _LINE_SEPARATORS = "\u2028\u2029"
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and a symbol that are blank."""
 _COUNT = re.compile(r"0|[1-9][0-9]*")
 _MOST_DIGITS = 18
 """A longer number fits no integer column and no timer, and nobody means it."""
@@ -50,8 +52,13 @@ def as_text(value: object) -> str:
     raise bad(f"must be text, not a {'mapping' if isinstance(value, Mapping) else 'list'}")
 
 
+def is_blank(text: str) -> bool:
+    """Tell whether a text shows nothing: white space and invisible characters alone."""
+    return all(c.isspace() or c in _FILLERS or unicodedata.category(c) == "Cf" for c in text)
+
+
 def _not_blank(text: str) -> str:
-    if not text.strip():
+    if is_blank(text):
         raise bad("must not be empty")
     return text
 

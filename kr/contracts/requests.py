@@ -18,6 +18,7 @@ from kr.contracts.fields import (
     Text,
     as_text,
     bad,
+    is_blank,
     read_count,
     shown,
     unknown_keys,
@@ -41,7 +42,7 @@ def _tags(value: object) -> object:
     if not isinstance(value, list | tuple):
         raise bad("must be a list of at least one tag")
     tags = [as_text(tag) for tag in value if tag is not None]
-    tags = list(dict.fromkeys(tag for tag in tags if tag.strip()))
+    tags = list(dict.fromkeys(tag for tag in tags if not is_blank(tag)))
     if not tags:
         raise bad("must hold at least one tag")
     return tags

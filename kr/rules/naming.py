@@ -39,8 +39,11 @@ class Name(NamedTuple):
 def fold(text: str) -> str:
     """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded.
 
-    Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
+    Characters that show nothing (joiners, direction marks, variation selectors) are dropped: two names that look
+    alike are one. Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
     """
+    if not text.isascii():
+        text = "".join(char for char in text if not _is_invisible(char))
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
     return unicodedata.normalize("NFKC", once.casefold()).strip()
 
@@ -54,13 +57,9 @@ def tag_key(tag: str) -> str:
 def kebab(text: str) -> str:
     """Return the kebab form: letters, marks and digits of any script, the rest as single dashes.
 
-    Characters that show nothing (joiners, variation selectors) are dropped. Empty when nothing is left.
+    Empty when nothing is left.
     """
-    shown = "".join(char for char in fold(text) if not _is_invisible(char))
-    words = "".join(
-        char if unicodedata.category(char)[0] in "LMN" else " "
-        for char in unicodedata.normalize("NFKC", shown)
-    ).split()
+    words = "".join(char if unicodedata.category(char)[0] in "LMN" else " " for char in fold(text)).split()
     return "-".join(word for word in map(_without_leading_marks, words) if word)
 
 

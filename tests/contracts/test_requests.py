@@ -82,7 +82,9 @@ def test_mode(bad: object) -> None:
 
 
 @pytest.mark.parametrize("field", ["framework", "framework_version", "topic", "question"])
-@pytest.mark.parametrize("bad", [KeyError, None, "", "   ", "\u3000", ["x"], {"x": "y"}])
+@pytest.mark.parametrize(
+    "bad", [KeyError, None, "", "   ", "\u3000", "\u200b", " \u202e\u3164", ["x"], {"x": "y"}]
+)
 def test_texts_of_the_query(field: str, bad: object) -> None:
     name = f"research_query.{field}"
     assert list(problems(research(**{f"research_query__{field}": bad}))) == [name]
@@ -102,7 +104,20 @@ def test_a_question_may_have_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [KeyError, None, [], "virtual-scroll", {}, [""], [None, " "], [["a"]], [{"a": "b"}], ["a\nb"]]
+    "bad",
+    [
+        KeyError,
+        None,
+        [],
+        "virtual-scroll",
+        {},
+        [""],
+        [None, " "],
+        ["\u200b"],
+        [["a"]],
+        [{"a": "b"}],
+        ["a\nb"],
+    ],
 )
 def test_tags(bad: object) -> None:
     assert list(problems(research(research_query__tags=bad))) == ["research_query.tags"]

@@ -93,6 +93,14 @@ def test_kebab(text: str, expected: str) -> None:
     assert kebab(text) == expected
 
 
+@pytest.mark.parametrize(
+    "twin", ["a\u200bb", "\u202eab\u202c", "ab\ufeff", "A\u00adB", "a\u3164b", "a\ufe0fb"]
+)
+def test_names_that_look_alike_are_one(twin: str) -> None:
+    assert fold(twin) == "ab"
+    assert base_name(twin, "t") == base_name("ab", "t")
+
+
 def test_the_name_of_the_seed() -> None:
     assert base_name("vue-easytable", "Virtual Scroll") == Name(
         "vue-easytable-virtual-scroll", "frameworks/vue-easytable/virtual-scroll.md"
