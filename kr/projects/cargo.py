@@ -18,9 +18,8 @@ def find(folder: Folder, inventory: Inventory) -> None:
     """Add what the Cargo files of the project say; crates of the workspace itself are left out."""
     file = "Cargo.toml"
     root = folder.document(file)
-    lock = _lock(folder)
     if root is None:
-        collect(inventory, "cargo", [], lock)
+        collect(inventory, "cargo", [], _lock(folder, frozenset()))
         return
     workspace = folder.table(file, root, "workspace")
     shared = folder.table(file, workspace, "dependencies")
@@ -37,7 +36,20 @@ def find(folder: Folder, inventory: Inventory) -> None:
         for dependency in _declared(folder, name, table, shared)
     ]
     declared += _declared(folder, file, shared, {})
-    collect(inventory, "cargo", declared, lock)
+    collect(inventory, "cargo", declared, _lock(folder, frozenset(_own(folder, manifests))))
+
+
+def _own(folder: Folder, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the folded names of the crates that stand in the project: members, and what a path leads to."""
+    for file, manifest in manifests.items():
+        name = folder.table(file, manifest, "package").get("name")
+        if isinstance(name, str):
+            yield _folded(name)
+        workspace = folder.table(file, manifest, "workspace")
+        for table in (*_tables(folder, file, manifest), folder.table(file, workspace, "dependencies")):
+            for key, entry in table.items():
+                if isinstance(entry, dict) and "path" in entry:
+                    yield _folded(str(entry.get("package", key)))
 
 
 def _tables(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -65,12 +77,15 @@ def _declared(folder: Folder, file: str, table: dict[str, Any], shared: dict[str
             yield Declared(package, exact, file)
 
 
-def _lock(folder: Folder) -> Lock | None:
+def _lock(folder: Folder, own: frozenset[str]) -> Lock | None:
     data = folder.document("Cargo.lock", "toml")
     if data is None:
         return None
     lock = Lock("Cargo.lock", fold=_folded)
     for package in folder.items("Cargo.lock", data, "package"):
-        if isinstance(package, dict) and "source" in package:
+        if not isinstance(package, dict):
+            continue
+        # A crate of the project itself has no source either.
+        if "source" in package or _folded(str(package.get("name"))) not in own:
             lock.add(package.get("name"), package.get("version"))
     return lock

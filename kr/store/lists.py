@@ -7,8 +7,8 @@ def texts_of(text: str | None) -> tuple[str, ...]:
     """Read a list leniently: what is no JSON is taken as words parted by commas; blank members go."""
     try:
         found = json.loads(text or "[]")
-    except ValueError:
-        found = (text or "").split(",")
+    except (ValueError, RecursionError):
+        found = [word.strip() for word in (text or "").split(",")]
     if not isinstance(found, list):
         found = [found]
-    return tuple(member for member in (str(item).strip() for item in found if item is not None) if member)
+    return tuple(member for member in (str(item) for item in found if item is not None) if member.strip())

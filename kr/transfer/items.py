@@ -34,6 +34,8 @@ def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> 
 
     A time in the future is nobody's: it counts as not told. Raises ``BadItem`` for the first bad field.
     """
+    if "<<" in fields:
+        _refuse("<<", "a merge key is not followed: write the fields out")
     status = _status(fields)
     return Incoming(
         id=_id(fields),

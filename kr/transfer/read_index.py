@@ -24,6 +24,7 @@ _PLACE = re.compile(r"^line \d+, column \d+: ")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _LIST_BELOW = re.compile(rf"^{_ENTRIES}[ \t]*:[ \t]*(?:#.*)?$", re.MULTILINE)
 _BEFORE_LIST = re.compile(r"(?:[ \t]*(?:#.*|---[ \t]*(?:#.*)?|%.*)?\r?(?:\n|\Z))*")
+_CONFLICT = re.compile(r"^(?:<{7}|\|{7}|={7}|>{7})(?:[ \r].*)?$", re.MULTILINE)
 _DASH = re.compile(r"^([ ]*)-(?=[ \t\r\n]|\Z)", re.MULTILINE)
 
 
@@ -57,6 +58,11 @@ def read_items(data: bytes) -> Iterator[Item | Bad]:
     Raises ``IndexUnreadable`` when it is no such file at all; its message doesn't name the file.
     """
     text = _decode(data)
+    begins = [marker.start() for marker in _CONFLICT.finditer(text) if marker[0].startswith("<")]
+    if begins:
+        why = "a merge left a conflict here: the items of both sides are read"
+        yield from (Bad(line, why) for line in _lines(text, begins))
+        text = _CONFLICT.sub("", text)
     reader = _Reader()
     found = False
     try:
@@ -64,7 +70,7 @@ def read_items(data: bytes) -> Iterator[Item | Bad]:
             found = found or isinstance(item, Item)
             yield item
     except _Broken as broken:
-        yield from _rest(text, broken, begun=reader.begun, found=found)
+        yield from _rest(text, broken, reader, found=found)
 
 
 def _decode(data: bytes) -> str:
@@ -102,9 +108,13 @@ def _parse(text: str) -> "Iterator[yaml.Event]":
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads the events of one document. ``begun`` is the line of the last item that was begun, 0 before."""
+    """Reads the events of one document.
+
+    ``begun`` is the line of the last item that was begun, ``done`` of the last that was given out; 0 before.
+    """
 
     begun: int = 0
+    done: int = 0
     offset: int = 0
 
     def read(self, events: "Iterator[yaml.Event]") -> Iterator[Item | Bad]:
@@ -157,6 +167,7 @@ class _Reader:
                 return
             self.begun = self._line(event)
             yield self._item(event, events)
+            self.done = self.begun
 
     def _item(self, first: "yaml.Event", events: "Iterator[yaml.Event]") -> Item | Bad:
         import yaml
@@ -206,11 +217,12 @@ class _Reader:
         return (mark.line if mark else 0) + 1 + self.offset
 
 
-def _rest(text: str, broken: _Broken, *, begun: int, found: bool) -> Iterator[Item | Bad]:
-    """Read a broken file on from the item that was begun last, item by item."""
+def _rest(text: str, broken: _Broken, reader: _Reader, *, found: bool) -> Iterator[Item | Bad]:
+    """Read a broken file on from the item that was begun last, unless that is done, item by item."""
     waiting: list[Bad] = []
+    pieces = [piece for piece in _pieces(text, reader.begun) if piece.line > reader.done]
     is_told = False
-    for item in (item for piece in _pieces(text, begun) for item in _read_piece(piece)):
+    for item in _read_pieces(pieces, broken, is_between=reader.done > 0):
         is_told = is_told or isinstance(item, Bad)
         if isinstance(item, Bad) and not found:
             waiting.append(item)
@@ -223,6 +235,16 @@ def _rest(text: str, broken: _Broken, *, begun: int, found: bool) -> Iterator[It
         raise IndexUnreadable(f"line {broken.line}: broken: {broken.reason}")
     if not is_told:
         yield Bad(broken.line, f"broken from here on: {broken.reason}")
+
+
+def _read_pieces(pieces: "list[_Piece]", broken: _Broken, *, is_between: bool) -> Iterator[Item | Bad]:
+    """Read pieces; ``is_between``: the break may stand between the first one and an item that is done."""
+    for piece in pieces:
+        items = list(_read_piece(piece))
+        is_good = not any(isinstance(item, Bad) for item in items)
+        if is_between and piece is pieces[0] and broken.line <= piece.line and is_good:
+            yield Bad(min(broken.line, piece.line - 1), broken.reason)
+        yield from items
 
 
 class _Piece(NamedTuple):

@@ -172,6 +172,20 @@ def test_cargo_workspace() -> None:
     assert rows("cargo", direct=False) == {("rand", "0.8.5", "Cargo.lock")}
 
 
+def test_cargo_lock_without_sources(tmp_path: Path) -> None:
+    (tmp_path / "Cargo.toml").write_text(
+        '[package]\nname = "app_one"\n[dependencies]\nserde = "1"\nutil = {path = "../util", version = "1"}\n'
+    )
+    (tmp_path / "Cargo.lock").write_text(
+        "".join(
+            f'[[package]]\nname = "{name}"\nversion = "1.0.7"\n'
+            for name in ("app-one", "util", "serde", "itoa")
+        )
+    )
+    found = [(d.package, d.version, d.direct) for d in find_dependencies(tmp_path).dependencies]
+    assert found == [("serde", "1.0.7", True), ("util", "1", True), ("itoa", "1.0.7", False)]
+
+
 def test_composer() -> None:
     found = find_dependencies(DATA / "composer").dependencies
     assert {(d.framework, d.package, d.version, d.direct) for d in found} == {

@@ -446,6 +446,7 @@ def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_
         "~",
         "0x1F",
         "'",
+        " blanks ",
     ]
     write_index(
         old,
@@ -459,7 +460,7 @@ def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_
     index = project.base / "index.yaml"
     exported = yaml.safe_load(index.read_text(encoding="utf-8"))
     assert sorted(row["framework"] for row in exported) == sorted(texts)
-    assert all(row["tags"] == [row["framework"].strip()] for row in exported)
+    assert all(row["tags"] == [row["framework"]] for row in exported)
     assert all(row["framework"] == row["framework_version"] for row in exported)
     again = Project(tmp_path / "again")
     assert counts(run(again, project.base)) == {"imported": len(texts)}

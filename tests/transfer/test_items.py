@@ -62,6 +62,10 @@ def test_control_characters_are_refused(field: str, sign: str) -> None:
     assert refusal(**{field: f"a{sign}b"}) == message
 
 
+def test_a_merge_key_is_named() -> None:
+    assert refusal(**{"<<": {"framework": "vue"}}) == "<<: a merge key is not followed: write the fields out"
+
+
 def test_tags_as_people_write_them() -> None:
     assert check(tags=["a", None, " ", "b"]).tags == ("a", "b")
     assert check(tags="a, b").tags == ("a", "b")

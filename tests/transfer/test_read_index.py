@@ -119,6 +119,22 @@ def test_broken_yaml_costs_one_item(bad: str, head: str) -> None:
     assert first <= line <= first + 2
 
 
+@pytest.mark.parametrize("after", ["", ITEM.format("b"), ITEM.format("b") + "- id: c: d\n"])
+def test_what_breaks_after_an_item_does_not_cost_or_repeat_it(after: str) -> None:
+    length = ITEM.count("\n")
+    found = lines(ITEM.format("a") + "%TAG ! tag:x\n" + after)
+    rest = [] if not after else ["b"] if ": d" not in after else ["b", 2 * length + 2]
+    assert found == ["a", length + 1, *rest]
+
+
+@pytest.mark.parametrize("before", ["", ITEM.format("x")])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_conflict_of_a_merge_is_told_and_both_sides_are_read(before: str, end: str) -> None:
+    text = f"{before}<<<<<<< HEAD\n{ITEM.format('a')}=======\n{ITEM.format('b')}>>>>>>> other\n- id: c\n"
+    found = lines(text.replace("\n", end))
+    assert found == [before.count("\n") + 1, *(["x"] if before else []), "a", "b", "c"]
+
+
 def test_broken_items_of_an_indented_list() -> None:
     text = "entries:\n  - id: a\n  - id: b: c\n  - id: d\n    tags:\n    - x\n    - y\nversion: 1\n"
     assert lines(text) == ["a", 3, "d"]
