@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from lxml.etree import _Element
 
@@ -123,7 +124,8 @@ def _named(pre: _Element) -> Iterator[_Element]:
         yield code
     around = pre.getparent()
     for _ in range(6):
-        if around is None or around.tag not in _WRAPPERS or len(around) > 4:
+        # Its children are not counted: there may be as many as blocks that ask.
+        if around is None or around.tag not in _WRAPPERS or next(islice(around, 4, 5), None) is not None:
             return
         yield around
         around = around.getparent()

@@ -102,9 +102,9 @@ class TreeCopy:
         """Note which elements have blocks in them, and which tables are there for the layout alone."""
         for element in islice(main.iter(etree.Element), MAX_ELEMENTS):
             if element.tag in _HOLDS_BLOCKS:
-                _mark_ancestors(element, self._with_blocks, ())
+                _mark_ancestors(element, self._with_blocks)
             if element.tag in {"pre", "table", "h1", "h2", "h3", "h4"}:
-                _mark_ancestors(element, self._layout, ("table",))
+                _mark_ancestors(element, self._layout)
 
     def _enter(self, element: _Element, place: _Place) -> _Place | None:
         """Copy one element; return where its children go, or None when they are done."""
@@ -157,7 +157,10 @@ class TreeCopy:
         if element.tag == "caption" and place.tag.name == "table":
             self._flush()
             caption = self.soup.new_tag("p")
-            place.tag.insert_before(caption)
+            around = place.tag.parent or self.soup
+            around.insert(
+                len(around.contents) - 1, caption
+            )  # an open table is the last; nothing to search for
             return replace(place, tag=caption)
         return replace(
             place,
@@ -267,9 +270,9 @@ def _children(element: _Element, place: _Place) -> Iterator[tuple[_Element | str
         yield str(element.text), place
 
 
-def _mark_ancestors(element: _Element, marked: set[_Element], only: tuple[str, ...]) -> None:
+def _mark_ancestors(element: _Element, marked: set[_Element]) -> None:
     """Add the ancestors to ``marked``, as far as they are not in it: each is added once."""
-    for parent in element.iterancestors(*only):
+    for parent in element.iterancestors():
         if parent in marked:
             return
         marked.add(parent)

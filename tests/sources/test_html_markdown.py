@@ -336,6 +336,8 @@ HOSTILE = {
     "backticks": "<p>deep words" + many("`"),
     "comments": "<p>deep words" + many("<!--"),
     "white space": "<p>deep words" + many(" ") + "x",
+    "code blocks in deep divs": "<p>deep words" + "<div>" * 2000 + many("<pre>x</pre>"),
+    "captions": "<p>deep words<table>" + many("<caption>x</caption>"),
     "beginnings of tags": "<p>deep words " + many("<a"),
     "beginnings of tags, in quotes": "<p>deep words" + many("<a b=\"<a c='<a "),
     "tags that fill up": "<p>deep words" + many("<a " * 190 + ">"),
