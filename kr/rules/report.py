@@ -126,7 +126,7 @@ def _researched(
         SUMMARY: _question(query) + told,
         DETAILS: details,
         CODE: code or "No code examples were found.",
-        CAVEATS: _caveats(own, caveats(rows, terms, _CAVEAT_SENTENCES)),
+        CAVEATS: _caveats(own, caveats(_with_the_rest(rows, material.units), terms, _CAVEAT_SENTENCES)),
         ATTRIBUTION: "\n".join(
             f"- Source {origin.number}: {origin.address} (via {origin.source})" for origin in material.origins
         ),
@@ -138,6 +138,12 @@ def _researched(
     shape = _shape(query, today, level, urls, sections)
     origin: ReportOrigin = "installed" if answer.source == LOCAL_DOCS else "researched"
     return Report(text=write_shape(shape), confidence=level, origin=origin)
+
+
+def _with_the_rest(rows: Sequence[Ranked], units: Sequence[Unit]) -> list[Ranked]:
+    """Add the passages that share no word with the question: those below "Known issues" may concern it."""
+    held = {id(row.unit) for row in rows}
+    return [*rows, *(Ranked(unit, 0.0) for unit in units if id(unit) not in held)]
 
 
 def _skeleton(query: Query, today: date, notes: Sequence[str]) -> Report:

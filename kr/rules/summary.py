@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kr.rules.markdown import split
+from kr.rules.outcome import CONTEXT7, DEEPWIKI
 from kr.rules.passages import Ranked, Unit
 from kr.rules.ranking import rarity
 from kr.rules.sentences import Sentence, is_of_length, leans, plain, sentences_of, understandable
@@ -29,6 +30,20 @@ _CAVEAT = re.compile(
     r"|注意|警告|弃用|废弃|不支持|不兼容|版本|迁移|限制",
     re.IGNORECASE,
 )
+_CAVEAT_HEADING = re.compile(
+    r"\W*(?:\d[\d.]*\W+)?(?:(?:known|common|current|important|notable|security|version|major|some)\s+)*"
+    r"(?:caveats?|limitations?|restrictions?|gotchas?|pitfalls?|warnings?|cautions?|beware|breaking changes?|"
+    r"deprecat\w*|migrat\w*|upgrad\w*|(?:in)?compatibilit\w*|notes?|notice|(?<=known )(?:issues?|problems?|bugs?)|"
+    r"(?<=common )(?:mistakes|problems))\b"
+    r"|\W*(?:[\d一二三四五六七八九十]+[、.．\s]\s*)?(?:使用|重要|已知的?|版本)?"
+    r"(?:注意|警告|问题$|限制|局限|弃用|废弃|不兼容|兼容性|破坏性|迁移|升级|陷阱)",
+    re.IGNORECASE,
+)
+_SUBJECTLESS = re.compile(
+    r"(?:deprecated|removed|renamed|requires?|not supported|only works|since v?\d|as of)\b", re.IGNORECASE
+)
+_SPEAKING = 0.35  # of the best passage's score: a source with such a passage is about the question
+_WARNING = 0.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,17 +93,53 @@ def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
 
 
 def caveats(ranked: Sequence[Ranked], terms: Terms, count: int) -> tuple[Quotation, ...]:
-    """Return the sentences that speak of versions, deprecation, limits and warnings where the question is spoken of."""
-    candidates = [
-        candidate for candidate in _candidates(ranked, terms) if _CAVEAT.search(candidate.sentence.text)
-    ]
+    """Return the sentences that speak of versions, deprecation, limits and warnings where the question is spoken of.
+
+    What stands below a heading such as "Known issues" is all of that kind, and about what its source is about.
+    """
+    everything = _candidates(ranked, terms)
+    below = _below_warnings(ranked, terms)
+    candidates = [c for c in everything if id(c.unit) in below or _CAVEAT.search(c.sentence.text)]
     weights = _weights(candidates, terms)
     _score(candidates, ranked, terms, weights)
+    for candidate in candidates:
+        if id(candidate.unit) in below:
+            candidate.score += _WARNING * (sum(weights) or 1.0) * understandable(candidate.sentence)
     scored = [
-        candidate for candidate in candidates if candidate.score > 0 and (candidate.held or not weights)
+        c
+        for c in candidates
+        if c.score > 0 and (c.held or not weights or id(c.unit) in below or _is_about(c, everything, terms))
     ]
     best = sorted(scored, key=lambda candidate: -candidate.score)[:count]
-    return _cleaned(sorted(best, key=lambda candidate: candidate.at))
+    leaned_on = [everything[c.at - 1] for c in best if c.at and leans(c.sentence)]
+    best += [c for c in leaned_on if c not in best and any(c.unit is other.unit for other in best)]
+    return _cleaned(sorted(best, key=lambda candidate: candidate.at)[:count])
+
+
+def _below_warnings(ranked: Sequence[Ranked], terms: Terms) -> set[int]:
+    """Return the units (by ``id``) whose heading announces caveats, in sources that speak of the question.
+
+    Where the question itself asks for them (how to migrate), such a heading is one like others.
+    """
+    best = max((row.score for row in ranked), default=0.0)
+    speaking = {row.unit.origin.number for row in ranked if row.score > 0 and row.score >= _SPEAKING * best}
+    found = set()
+    for row in ranked:
+        heading = _CAVEAT_HEADING.match(row.unit.heading or "")
+        is_asked = row.unit.origin.source in {CONTEXT7, DEEPWIKI}  # they answer the question itself
+        if heading and not terms.within(heading[0]) and (is_asked or row.unit.origin.number in speaking):
+            found.add(id(row.unit))
+    return found
+
+
+def _is_about(candidate: _Candidate, everything: Sequence[_Candidate], terms: Terms) -> bool:
+    """Tell whether a caveat that does not name its subject ("This is deprecated") has the question's before it."""
+    if not (leans(candidate.sentence) or _SUBJECTLESS.match(candidate.sentence.text)):
+        return False
+    before = everything[candidate.at - 1] if candidate.at else candidate
+    if before.unit is candidate.unit and before.held:
+        return True
+    return bool(terms.within(candidate.unit.heading or ""))
 
 
 def _candidates(ranked: Sequence[Ranked], terms: Terms) -> list[_Candidate]:

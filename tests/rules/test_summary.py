@@ -1,7 +1,8 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.rules.passages import ranked, read_answer
+from kr.rules.passages import Ranked, ranked, read_answer
 from kr.rules.summary import Summary, caveats, summarize
 from kr.rules.terms import question_terms
 from kr.values import Answer, Passage
@@ -100,6 +101,77 @@ def test_caveats_speak_of_versions_and_warnings_where_the_question_is_spoken_of(
         "注意：alpha 选项已弃用。",
         "Warning: alpha blocks.",
     ]
+
+
+def _caveats(question: str, *texts: str, source: str = "web_search") -> list[str]:
+    passages = tuple(Passage(text=text, url=f"https://a.example/{at}") for at, text in enumerate(texts))
+    terms = question_terms("click", question)
+    units = read_answer(Answer(source=source, passages=passages)).units
+    rows = ranked(units, terms)
+    rest = [Ranked(unit, 0.0) for unit in units if all(unit is not row.unit for row in rows)]
+    return [quotation.text for quotation in caveats([*rows, *rest], terms, 9)]
+
+
+_REPEATABLE = "# Repeatable options\n\nTo make an option repeatable, pass the argument for many values.\n\n"
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "Caveats",
+        "Limitations",
+        "Known issues",
+        "Gotchas",
+        "Warning",
+        "Breaking changes in 9.0",
+        "Deprecated",
+        "Migration guide",
+        "Migrating from 7.x",
+        "3.2. Important notes",
+        "注意事项",
+        "已知问题",
+        "限制",
+        "三、使用限制",
+    ],
+)
+@pytest.mark.parametrize("source", ["web_search", "context7"])
+def test_what_stands_below_a_heading_of_caveats_is_one(heading: str, source: str) -> None:
+    text = f"{_REPEATABLE}## {heading}\n\nThe shell expands nothing there. 环境变量会被忽略，请另行设置。\n"
+    assert _caveats("How do I make an option repeatable?", text, source=source) == [
+        "The shell expands nothing there.",
+        "环境变量会被忽略，请另行设置。",
+    ]
+
+
+def test_caveats_of_a_page_about_something_else_are_not_told() -> None:
+    other = "# Colours\n\nThe terminal has sixteen.\n\n## Known issues\n\nSome terminals show none of them.\n"
+    assert _caveats("How do I make an option repeatable?", _REPEATABLE, other) == []
+
+
+def test_a_heading_that_the_question_asks_for_announces_nothing() -> None:
+    text = "# Migrations\n\nA migration is a file. It has two functions.\n\n# Squashing\n\nMigrations squash well.\n"
+    assert "It has two functions." not in _caveats("How do I write a migration?", text)
+    for heading in ("Rate limiting", "速率限制", "Release notes", "The issues page"):
+        told = f"{_REPEATABLE}# {heading}\n\nThe shell expands nothing there.\n"
+        assert _caveats("How do I make an option repeatable?", told, source="context7") == [], heading
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            f"{_REPEATABLE}This is deprecated in version 3.",
+            [
+                "To make an option repeatable, pass the argument for many values.",
+                "This is deprecated in version 3.",
+            ],
+        ),
+        ("# Repeatable options\n\nDeprecated since version 8.0.", ["Deprecated since version 8.0."]),
+        ("# Colours\n\nSixteen are there.\n\nThis is deprecated in version 3.", []),
+    ],
+)
+def test_a_caveat_that_points_back_comes_with_its_subject(text: str, told: list[str]) -> None:
+    assert _caveats("How do I make an option repeatable?", text, source="context7") == told
 
 
 _PIECES = st.lists(
