@@ -5,7 +5,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.research.breaker import StoredBreaker
 from kr.research.chain import Breaker, Progress
 from kr.research.pipeline import Researcher
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from kr.rules.report import Synthesis
     from kr.settings.servers import Server
 
-_PROBE_SECONDS = 60.0
+_AROUND_A_CALL = 15.0
+"""Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
 
 
 class NotConfigured:
@@ -40,7 +41,7 @@ class NotConfigured:
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
         """Refuse, with a hint at the setting that is missing."""
-        raise SourceFailure(f"not configured ({self._hint})", is_fault=False)
+        raise SourceNotAsked(f"not configured ({self._hint})")
 
 
 def build_researcher(
@@ -63,13 +64,13 @@ def build_researcher(
             local_docs=_local_docs(settings, environ, cwd),
         )
 
-    def breaker(shelf: Shelf, owner: str) -> Breaker:
+    def breaker(shelf: Shelf, owner: str, timeout: float) -> Breaker:
         return StoredBreaker(
             shelf,
             owner,
             failures=config.circuit_breaker.failures,
             pause_seconds=config.circuit_breaker.pause_seconds,
-            probe_seconds=_PROBE_SECONDS,
+            probe_seconds=timeout + _AROUND_A_CALL,
             clock=clock,
         )
 

@@ -18,6 +18,7 @@
     ├── IndexUnreadable      a file that is to be imported is no index at all
     ├── OutputFailed         standard output can't be written
     └── SourceFailure        a research source gave no answer
+        ├── SourceNotAsked   it was never reached for: nothing is known of how it does
         └── SourceTimeout    it gave none in time
 
 Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are translated at the
@@ -149,7 +150,7 @@ class SourceFailure(KrError):
     ``reason`` is one short line without secrets; it becomes ``degradation_notes: ["{source}: {reason}"]``.
     ``retry_after`` is the pause in seconds that the source asked for, if it did. ``is_fault`` tells a
     source that is broken (counts for the circuit breaker) from one that works and merely does not know
-    the framework, or was never configured.
+    the framework.
     """
 
     code = "source_unavailable"
@@ -165,6 +166,15 @@ class SourceFailure(KrError):
         self.reason = reason
         self.retry_after = retry_after
         self.is_fault = is_fault
+
+
+class SourceNotAsked(SourceFailure):
+    """A source was not asked: not configured, a key or a package is missing, nothing to ask it about."""
+
+    code = "source_not_asked"
+
+    def __init__(self, reason: str, *, retry_after: float | None = None, is_fault: bool = False) -> None:
+        super().__init__(reason, retry_after=retry_after, is_fault=is_fault)
 
 
 class SourceTimeout(SourceFailure):

@@ -13,6 +13,9 @@ class SilentProgress:
     def asking(self, source: str) -> None:
         """Nobody watches."""
 
+    def waiting(self) -> None:
+        """Nobody watches."""
+
     def done(self) -> None:
         """Nobody watches."""
 
@@ -26,8 +29,15 @@ class TerminalProgress:
 
     def asking(self, source: str) -> None:
         """Show that ``source`` is being asked, and for how long."""
+        self._show(f"asking {source}")
+
+    def waiting(self) -> None:
+        """Show that another process's report is waited for, and for how long."""
+        self._show("waiting for another process that researches the same")
+
+    def _show(self, what: str) -> None:
         stop = self._stop = threading.Event()
-        self._thread = threading.Thread(target=_tell, args=(source, stop), name="kr-progress", daemon=True)
+        self._thread = threading.Thread(target=_tell, args=(what, stop), name="kr-progress", daemon=True)
         self._thread.start()
 
     def done(self) -> None:
@@ -38,10 +48,10 @@ class TerminalProgress:
         self._stop = self._thread = None
 
 
-def _tell(source: str, stop: threading.Event) -> None:
+def _tell(what: str, stop: threading.Event) -> None:
     began = time.monotonic()
     while True:
-        sys.stderr.write(f"\r\x1b[Kasking {source} … {time.monotonic() - began:.0f} s")
+        sys.stderr.write(f"\r\x1b[K{what} … {time.monotonic() - began:.0f} s")
         sys.stderr.flush()
         if stop.wait(_REFRESH_SECONDS):
             break

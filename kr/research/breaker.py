@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.research.shelf import Shelf
 
 CIRCUIT_OPEN = "circuit open"
@@ -54,10 +54,15 @@ class StoredBreaker:
             self._shelf.write(lambda unit: unit.circuits.release_probe(source, self._owner), None)
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``), or a failure; only one that is the source's own fault counts."""
+        """Remember an answer (``None``), or a failure; only one that is the source's own fault counts.
+
+        Of a source that was not asked nothing new is known: its probe, if this was one, is another's to make.
+        """
         if self._failures == 0:
             return
-        if failure is not None and failure.is_fault:
+        if isinstance(failure, SourceNotAsked):
+            self.give_back(source)
+        elif failure is not None and failure.is_fault:
             self._count(source, failure)
         elif self._shelf.read(lambda unit: unit.circuits.get(source).failures, 0):
             # It works: that it does not know a framework is no failure of the source.

@@ -71,8 +71,11 @@ class Progress(Protocol):
     def asking(self, source: str) -> None:
         """``source`` is being asked."""
 
+    def waiting(self) -> None:
+        """Another process researches the same, and its report is waited for."""
+
     def done(self) -> None:
-        """Nothing is being asked any more."""
+        """Nothing is being asked, or waited for, any more."""
 
 
 @dataclass(slots=True)

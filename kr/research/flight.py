@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from kr.research.chain import Progress
 from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.rules.freshness import major
@@ -36,7 +37,13 @@ def flight_key(query: Query) -> str:
 
 @contextmanager
 def single_flight(
-    shelf: Shelf, query: Query, *, owner: str, deadline: OverallDeadline, clock: Callable[[], datetime]
+    shelf: Shelf,
+    query: Query,
+    *,
+    owner: str,
+    deadline: OverallDeadline,
+    progress: Progress,
+    clock: Callable[[], datetime],
 ) -> Iterator[bool]:
     """Hold the lease for ``query`` within the block; yields whether another process held it before.
 
@@ -44,17 +51,23 @@ def single_flight(
     """
     key = flight_key(query)
 
-    waited = False
-    while not shelf.write(
-        lambda unit: unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=True
-    ):
-        if not waited:
+    def acquire() -> bool:
+        return shelf.write(
+            lambda unit: unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=True
+        )
+
+    try:  # an interrupt may strike when the lease is held and nobody knows yet
+        is_ours = acquire()
+        waited = not is_ours
+        if waited:
             logger.info("another process is researching this question; waiting for its report")
-        waited = True
-        if deadline.remaining() <= 0:
-            break
-        time.sleep(_POLL_SECONDS)
-    try:
+            progress.waiting()
+            try:
+                while not is_ours and deadline.remaining() > 0:
+                    time.sleep(_POLL_SECONDS)
+                    is_ours = acquire()
+            finally:
+                progress.done()
         yield waited
     finally:
         shelf.write(lambda unit: unit.leases.release(key, owner), otherwise=False)

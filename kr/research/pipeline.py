@@ -43,7 +43,12 @@ class Researcher:
         if found.is_hit:
             return self._serve(run, found)  # step 3
         with single_flight(
-            run.shelf, run.query, owner=run.owner, deadline=run.deadline, clock=self._services.clock
+            run.shelf,
+            run.query,
+            owner=run.owner,
+            deadline=run.deadline,
+            progress=self._services.progress,
+            clock=self._services.clock,
         ) as waited:
             if waited:
                 found = run.cache.look_up(run.query)
@@ -115,7 +120,7 @@ class Researcher:
         """Step 5: the chain, then what is left when nothing of it answered."""
         chain = Chain(
             budget=run.budget,
-            breaker=self._services.breaker(run.shelf, run.owner),
+            breaker=self._services.breaker(run.shelf, run.owner, run.deadline.allows(run.timeout)),
             progress=self._services.progress,
             deadline=run.deadline,
             timeout=run.timeout,

@@ -56,7 +56,8 @@ class Writer(Protocol):
 class Services:
     """What research works with, built once by the composition root.
 
-    ``sources`` builds the chain when it is needed: a hit asks nobody.
+    ``sources`` builds the chain when it is needed: a hit asks nobody. ``breaker`` is made for an owner whose
+    calls take so many seconds at most.
     ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
     ``writer`` writes Summary and Details from the sources, where a language model is wanted.
     ``export`` writes the YAML files and raises ``KrError`` when it can't.
@@ -64,7 +65,7 @@ class Services:
 
     store: Store
     sources: Callable[[], SourceSet]
-    breaker: Callable[[Shelf, str], Breaker]
+    breaker: Callable[[Shelf, str, float], Breaker]
     persona: Callable[[], tuple[Persona, str | None]]
     repository: Callable[[str], str | None]
     writer: Writer | None

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.sources.base import Ask
 from kr.sources.reasons import one_line
 from kr.values import Answer, Passage, ServerConfig
@@ -47,9 +47,7 @@ class DeepWiki:
         """Answer from the wiki of ``ask.repository``, or of a framework that is given as ``owner/repo``."""
         repository = repository_for(ask)
         if repository is None:
-            raise SourceFailure(
-                f"no repository known for {one_line(ask.query.framework, limit=80)}", is_fault=False
-            )
+            raise SourceNotAsked(f"no repository known for {one_line(ask.query.framework, limit=80)}")
         from kr.sources.mcp_client import converse
 
         question = ask.query.question[:_MAX_QUESTION]

@@ -3,13 +3,19 @@
 from collections.abc import Sequence
 from typing import Any
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.deadline import Deadline, bounded
 from kr.sources.providers import ASKED_FOR, Result, usable
 
 
 class DuckDuckGo:
-    """DuckDuckGo through the package ``ddgs``, which needs no key."""
+    """DuckDuckGo through the package ``ddgs``, which needs no key.
+
+    ``is_configured``: somebody chose it, and it does not merely stand in for a provider.
+    """
+
+    def __init__(self, *, is_configured: bool = False) -> None:
+        self._is_configured = is_configured
 
     def search(self, query: str, deadline: Deadline) -> Sequence[Result]:
         """Ask DuckDuckGo, see ``Provider``."""
@@ -17,10 +23,8 @@ class DuckDuckGo:
             from ddgs import DDGS
             from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
         except ImportError as error:
-            raise SourceFailure(
-                "no search provider is configured, and DuckDuckGo needs a package: install kr[duckduckgo]",
-                is_fault=False,
-            ) from error
+            why = "" if self._is_configured else "no search provider is configured, and "
+            raise SourceNotAsked(f"{why}DuckDuckGo needs a package: install kr[duckduckgo]") from error
         seconds = max(1, min(15, int(deadline.remaining())))
 
         def ask() -> list[dict[str, Any]]:

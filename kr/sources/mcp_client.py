@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.reasons import credentials_of, one_line, secrets_of, without_secrets
 from kr.values import ServerConfig
 
@@ -86,7 +86,7 @@ def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> 
     process is left behind.
     """
     if not server.url and not server.command:
-        raise SourceFailure("no server is configured", is_fault=False)
+        raise SourceNotAsked("no server is configured")
     prepare()
     run = _Run(server, dialogue, timeout)
     try:

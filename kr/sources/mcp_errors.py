@@ -9,7 +9,7 @@ import mcp_types
 from mcp import MCPError
 from pydantic import ValidationError
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 
 
 def translate(error: BaseException, *, command: str | None) -> SourceFailure:
@@ -46,7 +46,7 @@ def _of_connection(leaf: BaseException) -> SourceFailure | None:
         case httpx2.ConnectError():
             return SourceFailure(f"cannot connect: {_cause(leaf)}")
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            return SourceFailure("the server's URL or headers are not valid", is_fault=False)
+            return SourceNotAsked("the server's URL or headers are not valid")
         case httpx2.HTTPError() | httpx2.StreamError():
             return SourceFailure(f"the connection broke ({type(leaf).__name__})")
     return None
@@ -55,7 +55,7 @@ def _of_connection(leaf: BaseException) -> SourceFailure | None:
 def _of_system(leaf: BaseException, command: str | None) -> SourceFailure | None:
     match leaf:
         case UnicodeError():
-            return SourceFailure("the server's URL or headers are not valid", is_fault=False)
+            return SourceNotAsked("the server's URL or headers are not valid")
         case FileNotFoundError() if command:
             return SourceFailure(f"command not found: {command}")
         case OSError():

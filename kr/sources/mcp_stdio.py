@@ -19,7 +19,7 @@ import mcp_types
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.sources.mcp_http import MAX_MESSAGE, Wire
 from kr.values import ServerConfig
 
@@ -176,9 +176,7 @@ def _spawn(server: ServerConfig) -> subprocess.Popen[bytes]:
         )
     except ValueError as exc:
         # Not repeated: the invalid argument or variable may hold a secret.
-        raise SourceFailure(
-            "the server's command, arguments or environment are not valid", is_fault=False
-        ) from exc
+        raise SourceNotAsked("the server's command, arguments or environment are not valid") from exc
 
 
 async def _reader(pipe: IO[bytes] | None, pipes: list[asyncio.BaseTransport]) -> asyncio.StreamReader:

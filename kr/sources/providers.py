@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import unquote
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.deadline import Deadline
 
 ProviderName = Literal["searxng", "brave", "tavily", "duckduckgo"]
@@ -119,15 +119,15 @@ class HttpProvider:
     def _key(self) -> str:
         key = (self.api_key or "").strip()
         if not key and _APIS[self.name].needs_key:
-            raise SourceFailure(f"{self.name} needs an API key: set web_search.api_key_env", is_fault=False)
+            raise SourceNotAsked(f"{self.name} needs an API key: set web_search.api_key_env")
         if not key.isascii() or not key.isprintable():
-            raise SourceFailure(f"{self.name}: the API key has characters that no key has", is_fault=False)
+            raise SourceNotAsked(f"{self.name}: the API key has characters that no key has")
         return key
 
     def _base_url(self) -> str:
         url = (self.url or "").strip() or _APIS[self.name].base_url
         if not url:
-            raise SourceFailure(f"{self.name} needs its address: set web_search.url", is_fault=False)
+            raise SourceNotAsked(f"{self.name} needs its address: set web_search.url")
         return url
 
     def _check(self, status: int, headers: Mapping[str, str]) -> None:
@@ -166,6 +166,7 @@ def provider_for(
     ``auto`` takes what is configured: a url is SearXNG's; a key is whose the variable's name says, else
     Brave's; nothing leaves DuckDuckGo.
     """
+    is_configured = provider != "auto"
     if provider == "auto":
         variable = (api_key_env or "").upper()
         if url:
@@ -177,7 +178,7 @@ def provider_for(
     if provider == "duckduckgo":
         from kr.sources.duckduckgo import DuckDuckGo
 
-        return DuckDuckGo()
+        return DuckDuckGo(is_configured=is_configured)
     return HttpProvider(name=provider, url=url, api_key=api_key)
 
 
@@ -220,7 +221,7 @@ def _target(base_url: str, request: _Request) -> Any:
     try:
         url = checked_url(base + request.path + mark + query, allow_private=True)
     except SourceFailure as error:
-        raise SourceFailure(f"web_search.url: {error.reason}", is_fault=False) from error
+        raise SourceNotAsked(f"web_search.url: {error.reason}") from error
     return url.copy_merge_params(dict(request.parameters)) if request.parameters else url
 
 

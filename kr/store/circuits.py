@@ -5,6 +5,7 @@ from datetime import datetime, timedelta
 import sqlalchemy as sa
 
 from kr.store import times
+from kr.store.owners import is_alive
 from kr.store.rows import Circuit
 from kr.store.schema import circuits
 
@@ -39,7 +40,7 @@ class Circuits:
         """Return whether a source may be asked now.
 
         Once a pause is over one owner makes the probe; the others wait for its outcome, or for
-        ``probe_seconds`` if it never comes.
+        ``probe_seconds`` if it never comes. One who is known to be dead is not waited for.
         """
         circuit = self.get(source)
         if circuit.open_until is None:
@@ -48,7 +49,7 @@ class Circuits:
         if moment < circuit.open_until:
             return False
         is_probed = circuit.probe_until is not None and moment < circuit.probe_until
-        if is_probed and circuit.probe_owner != owner:
+        if is_probed and circuit.probe_owner != owner and is_alive(circuit.probe_owner or "") is not False:
             return False
         probe_until = times.to_text(now + timedelta(seconds=probe_seconds))
         self._put(source, probe_owner=owner, probe_until=probe_until)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch
 from kr.values import Query
@@ -26,8 +26,11 @@ def failure(source: WebSearch, timeout: float = 15.0) -> SourceFailure:
 def test_without_the_extra_the_reason_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ddgs", None)
     found = failure(WebSearch(provider="auto"))
+    assert "no search provider is configured" in found.reason
     assert "install kr[duckduckgo]" in found.reason
-    assert not found.is_fault
+    assert isinstance(found, SourceNotAsked)
+    chosen = failure(WebSearch(provider="duckduckgo"))
+    assert chosen.reason == "DuckDuckGo needs a package: install kr[duckduckgo]"
 
 
 @pytest.fixture

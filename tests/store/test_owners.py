@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from kr.store.owners import is_alive, make_owner
+from kr.store.store import Store
+from tests.support.stores import NOW
 
 NAME_ITSELF = "from kr.store.owners import make_owner; print(make_owner(), flush=True); input()"
 
@@ -48,3 +50,22 @@ def test_what_cannot_be_known_is_unknown() -> None:
     assert is_alive(f"elsewhere~1/{pid}/{start}/{unique}") is None
     assert is_alive(f"{machine}/x/{start}/{unique}") is None
     assert is_alive("me") is None
+
+
+def test_what_a_killed_process_held_is_taken_over_at_once(store: Store) -> None:
+    with another_owner() as (owner, process), store.write() as unit:
+        unit.circuits.record_failure("context7", "x", now=NOW, failures=1, pause_seconds=0)
+        assert unit.leases.acquire("k", owner, now=NOW, ttl=600)
+        assert unit.circuits.admit("context7", owner, now=NOW, probe_seconds=600)
+        assert unit.ledger.reserve("s", "1-1", limit=1, owner=owner, now=NOW, ttl=600).outcome == "granted"
+
+        me = make_owner()
+        assert not unit.leases.acquire("k", me, now=NOW, ttl=600)
+        assert not unit.circuits.admit("context7", me, now=NOW, probe_seconds=600)
+        assert unit.ledger.reserve("s", "1-1", limit=1, owner=me, now=NOW).outcome == "in_flight"
+
+        process.kill()
+        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # its parent has not looked yet
+        assert unit.leases.acquire("k", me, now=NOW, ttl=600)
+        assert unit.circuits.admit("context7", me, now=NOW, probe_seconds=600)
+        assert unit.ledger.reserve("s", "1-1", limit=1, owner=me, now=NOW).outcome == "granted"
