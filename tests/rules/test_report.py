@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
+from kr.contracts.fields import is_blank
 from kr.rules.baseline import SKELETON_MARK, STALE_MARK
 from kr.rules.persona import LEAN_PERSONA
 from kr.rules.report import Report, Synthesis, build_report
@@ -309,8 +310,8 @@ def test_read_confidence_reads_our_own() -> None:
     assert read_confidence(_build(CONTEXT7).text) == "high"
 
 
-_NAMES = st.text(
-    st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=40
+_NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=40).filter(
+    lambda text: not is_blank(text)
 ) | st.sampled_from(
     [
         "C#",
