@@ -14,6 +14,7 @@ _BODY_MESSAGES = (
     "error_description",
     "errorMessage",
     "error_message",
+    "defaultMessage",
     "title",
     "reason",
     "error",
@@ -22,7 +23,14 @@ _BODY_REMEDIES = (*REMEDY_KEYS, "hint", "help", "action", "solution")
 _BODY_CODES = ("code", "error_code", "errorCode", "type", "status", "__type", "error")
 _NESTED = ("error", "errors", "detail", "details", "fault", "issues", "violations")
 _GENERIC_CODE = re.compile(
-    r"(?:invalid_request_error|error|api_error|about:blank|bad request|failure|fail|[0-9]{1,3}|-[0-9]+)$",
+    r"(?:invalid_request_error|error|api_error|custom|invalid|badRequest|global|validation_error|about:blank|bad request|failure|fail|[0-9]{1,3}|-[0-9]+)$",
+    re.IGNORECASE,
+)
+
+
+_GENERIC = re.compile(
+    r"(?:bad request|unauthorized|forbidden|not found|conflict|unprocessable (?:entity|content)|internal server error|validation (?:failed|error)s?"
+    r"|too many requests|invalid (?:request|input|data)|request failed|an? (?:unknown |unexpected )?error (?:has )?occurred|参数(?:校验)?(?:错误|失败)|请求失败)[.!。]?",
     re.IGNORECASE,
 )
 
@@ -63,7 +71,9 @@ def told_by(body: Any, depth: int = 0) -> Essence:
     codes = (_scalar(body, (key,)) for key in _BODY_CODES)
     code = next((code for code in codes if code and code != message and "://" not in code), "")
     where = _where(body)
-    if inner.complaint and (not message or len(inner.complaint) > len(message)):
+    if inner.complaint and (
+        not message or len(inner.complaint) > len(message) or _GENERIC.fullmatch(message)
+    ):
         return Essence(inner.complaint, inner.remedy or _scalar(body, _BODY_REMEDIES))
     if not message and where and code:
         message, code = code.replace("_", " "), ""

@@ -12,7 +12,7 @@ from kr.rules.lessons.columns import columns
 from kr.rules.lessons.empty import CHINESE, has_name, is_informative
 from kr.rules.lessons.essence import essence
 from kr.rules.lessons.line import clean_summary
-from kr.rules.lessons.phrases import plain_order, reported
+from kr.rules.lessons.phrases import capital, plain_order, reported
 from kr.rules.lessons.remedies import advice
 from kr.rules.lessons.scrub import scrub
 from kr.rules.lessons.verbs import imperative
@@ -59,23 +59,15 @@ def distill(
     """
     wrong = essence(complaint)
     what = plain(wrong.complaint)
-    done, about = (
-        reported(sentences(plain(complaint[:_LONG_REMEDY]))) if is_report and not remedy else ("", "")
-    )
-    given = done or _remedy(remedy) or _told(wrong.remedy)
-    told = (
-        _with_subject(given, about if done else what) if given else _worked_out(what, limit) or _stated(what)
-    )
+    done, about = ("", "")
+    if is_report and not remedy:
+        done, about = reported(sentences(plain(complaint[:_LONG_REMEDY])))
+    if given := done or _remedy(remedy):
+        told = _with_subject(given, about if done else what)
+    else:
+        told = _printed(wrong.remedy, what, limit) or _worked_out(what, limit) or _stated(what)
     if not told:
         return None
-    if (
-        told == given == _told(wrong.remedy)
-        and columns(told) < _SHORT_ORDER
-        and has_name(what)
-        and not CHINESE.search(told)
-    ):
-        # A tool speaks of what it printed before.
-        told = f"{told} ({fit(ended(what), limit - columns(told) - 3)})"
     named = _named(told, framework)
     return clean_summary(fit(named, limit)) or None
 
@@ -95,6 +87,20 @@ def says_what_to_do(remark: str) -> bool:
     return any(is_order(part) and has_name(part) for part in told)
 
 
+def _printed(remedy: str, what: str, limit: int) -> str:
+    """Word the remedy that a text carries; a short one speaks of what stands before it."""
+    told = _told(remedy)
+    known = advice(what) if _PRONOUN.match(told) else None
+    if not told or known:
+        return known or ""
+    told = capital(told) if is_order(told) else told
+    full = _with_subject(told, what)
+    room = limit - columns(told) - 3
+    if full != told or room < limit - _SHORT_ORDER or not has_name(what) or CHINESE.search(told):
+        return full
+    return f"{told} ({fit(ended(what), room)})"
+
+
 def _remedy(text: str) -> str:
     """Read what somebody gave as the remedy: it may carry a label, or be the words of a whole log."""
     text = _without_code(text[:_LONG_REMEDY])
@@ -104,7 +110,7 @@ def _remedy(text: str) -> str:
     told = _told(found.complaint) or _told(found.remedy)
     # Who gives a remedy in the past tense says what was done.
     done = imperative(told, is_past=True) if not CHINESE.search(told) else ""
-    return done[:1].upper() + done[1:] if done and done != told else told
+    return capital(done) if done and done != told else told
 
 
 def _without_code(text: str) -> str:
@@ -147,7 +153,7 @@ def _worked_out(what: str, limit: int = COLUMNS) -> str:
     telling = next((at for at in order if is_telling(worded[at]) or worded[at] != parts[at]), None)
     if telling is not None:
         return _with_subject(plain_order(worded[telling]), ". ".join(parts[:telling]))
-    return advice(what, broad=True) or next((part for part in parts if is_fact(part)), "")
+    return advice(". ".join(parts) or what, broad=True) or next((part for part in parts if is_fact(part)), "")
 
 
 def _ordered(parts: Sequence[str], orders: Sequence[int], limit: int) -> str:

@@ -44,7 +44,8 @@ def essence(text: str) -> Essence:
         rest = [*lines[: hint.line], hint.before]
         rest = rest if any(map(str.strip, rest)) else lines[hint.line + 1 :]
         return Essence(_complaint(rest)[:_LONG_LINE], hint.told)
-    remedy, before = advised(lines) if len(lines) > 1 else ("", "")
+    prose = ["" if FRAME.match(line) or BOILERPLATE.match(line) else line for line in lines]
+    remedy, before = advised(prose) if len(lines) > 1 else ("", "")
     complaint = _complaint(lines)[:_LONG_LINE]
     names_more = has_name(before) and not has_name(complaint)
     is_replaced = remedy.endswith("instead") and first_name(before)

@@ -1,5 +1,6 @@
 """Which of an agent's findings becomes the lesson of which event, with its one reference (seed 003, step 2)."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,18 @@ _FRAME_COLUMNS = 12
 _FIXED: EventType = "dev_failure_auto_fixed"
 _RESEARCH_TIMEOUT = (
     "Narrow the question to knowledge-researcher or raise timeout_seconds: the research timed out"
+)
+_LOOKED_AT = 8000
+# What is made, kept or installed, not written in the project.
+_PRODUCT = re.compile(
+    r"(?:^|/)(?:dist|build|target|out|node_modules|site-packages|dist-packages|python3[.\d]*|gems|vendor|coverage|htmlcov|logs?|tmp|_next|\.next|__pycache__"
+    r"|test-results|playwright-report|\w*-reports?|screenshots?|\.cargo|\.m2|\.rustup|rustc|pkg/mod|usr/(?:local/)?(?:lib|go))/"
+    r"|\.(?:log|out|lock|map|pyc|class|snap|png|jpe?g|gif|webp|webm|zip|gz|jar|war|min\.js)(?::\d+)?$|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|go\.sum)$",
+    re.IGNORECASE,
+)
+_PLACE = re.compile(
+    r"(?<![\w.:@/\\-])((?:\.?/)?(?:[\w.@-]{1,60}/){1,12}[\w.@-]{1,80}\.(?:py|pyi|tsx?|jsx?|mjs|cjs|vue|svelte|java|kt|scala|go|rs|rb|php|cs|swift|dart|c|cc|cpp|h|hpp|sh|sql|tf|ya?ml|toml))"
+    r"(?::|\(|\"?,? line )([1-9][0-9]{0,5})\b"
 )
 
 
@@ -55,6 +68,9 @@ def lesson_of(
             max(room, _LEAST_COLUMNS),
             is_report=event == _FIXED and finding.complaint == returned.summary,
         )
+        place = _named_path(finding, context.project_root) if summary and not ref else None
+        if summary and place and columns(summary) + columns(place) + _FRAME_COLUMNS <= COLUMNS:
+            ref = place
         lesson = summary and cleaned(Lesson(date=date, tags=(phase,), summary=summary, ref=ref))
         if lesson and lesson.summary not in used:
             return lesson
@@ -97,14 +113,30 @@ def _says_nothing_to_do(finding: Finding) -> bool:
 
 
 def _ref(finding: Finding, returned: AgentReturn, context: Context) -> str | None:
-    """Choose the most relevant path: the finding's own, one that its text names, the first that is known."""
+    """Choose the most relevant path: the finding's own, then a source before a product, one that the text names first."""
     text = f"{finding.complaint} {finding.remedy}"
     known = (*context.code_paths, *returned.artifacts)
-    named = (path for path in known if _base(path) in text)
-    chosen = finding.path or next(named, None) or next(iter(known), None)
+    chosen = finding.path or min(known, key=lambda path: _distance(path, text), default=None)
     if chosen is None:
         return None
     return clean_ref(relative_path(clean_ref(chosen) or "", context.project_root))
+
+
+def _distance(path: str, text: str) -> tuple[bool, bool, bool]:
+    plain = path.replace("\\", "/")
+    return _PRODUCT.search(plain) is not None, plain.partition(":")[0] not in text, _base(path) not in text
+
+
+def _named_path(finding: Finding, root: str | None) -> str | None:
+    """Return the source of the project that the complaint names with its line: a traceback's last, else the first."""
+    text = finding.complaint
+    is_reversed = "Traceback (most recent call last)" in text
+    looked_at = text[-_LOOKED_AT:] if is_reversed else text[:_LOOKED_AT]
+    places = [found for found in _PLACE.finditer(looked_at) if not _PRODUCT.search(found[1])]
+    if not places:
+        return None
+    path, line = places[-1 if is_reversed else 0].groups()
+    return clean_ref(f"{relative_path(path, root)}:{line}")
 
 
 def _base(path: str) -> str:

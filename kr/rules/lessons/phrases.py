@@ -71,7 +71,7 @@ def plain_order(sentence: str) -> str:
     proposed = _PROPOSED.match(_COURTESY.sub("", told) if told.endswith("?") else "")
     if proposed is not None:
         told = imperative(proposed[1]) or proposed[1]
-        return _capital(told) if begins_with_order(told) else sentence
+        return capital(told) if begins_with_order(told) else sentence
     head, mark, last = told.rpartition("; ") if told.endswith("?") else ("", "", "")
     if mark and (plainly := plain_order(last)) != last:
         return f"{head}; {plainly[0].lower()}{plainly[1:]}"
@@ -80,7 +80,7 @@ def plain_order(sentence: str) -> str:
     if told == sentence or not told:
         return sentence
     told = imperative(told) or told
-    return _capital(told) if begins_with_order(told) else sentence
+    return capital(told) if begins_with_order(told) else sentence
 
 
 def _plain_chinese(sentence: str) -> str:
@@ -91,7 +91,8 @@ def _plain_chinese(sentence: str) -> str:
     return _ZH_HEDGE.sub("", told) if told != sentence else told
 
 
-def _capital(told: str) -> str:
+def capital(told: str) -> str:
+    """Begin a sentence with a capital, unless it begins with a name."""
     first = told.split(" ", maxsplit=1)[0]
     return told[:1].upper() + told[1:] if re.fullmatch(r"[a-z][a-z']*", first) else told
 
@@ -103,7 +104,7 @@ def reported(sentences: list[str]) -> tuple[str, str]:
         found, fixed = _done(sentence)
         if found and is_informative(found):
             found = _RESULT.sub("", found)
-            return _capital(found), fixed if has_name(fixed) else about
+            return capital(found), fixed if has_name(fixed) else about
         about = about or (sentence if has_name(sentence) else "")
     return "", ""
 

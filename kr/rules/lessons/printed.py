@@ -18,7 +18,7 @@ _SPEAKING_OF_IT = re.compile(r"(?i)^(?:hint|help): (?=\S)")
 _VERBOSITY = re.compile(
     r"(?i)--(?:stacktrace|info|debug|verbose|scan|explain|trace\w*|help)\b|-[eX] (?:switch|option)|backtrace|\b(?:more|further|full|complete|additional) (?:info\w*|details?|logs?|stack)"
     r"|for (?:help|details|documentation|available)|\b(?:server|debug|error|the|see) logs?\b|log file|report (?:this|the|a) (?:bug|issue|problem|error)|rerun with|re-run (?:maven|with)|npm (?:fund|audit)|\bsee (?:also )?(?:the )?(?:doc|http|above|below|caveat|help)"
-    r"|visit https?:|^fix (?:this|the) (?:problem|error|issue|upstream)\b.{0,40}$|pytest --fixtures|at your own risk|check the (?:render method|logs?|output)|contact (?:your|the|support)|try again|not ignore"
+    r"|visit https?:|^fix (?:this|the) (?:problem|error|issue|upstream)\b|pytest --fixtures|at your own risk|check the (?:render method|logs?|output)|contact (?:your|the|support)|try again|not ignore"
 )
 _YOU = re.compile(
     r"(?i)^(?:in this case, )?you (?:can|could|should|must|may|might|need|have)\b(?: (?:want|need|have) to| also)? (?!not\b|only\b|be\b|have\b|see\b|get\b)[a-z]+ \S"

@@ -106,6 +106,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"NumberFormatException: For input string: (.+)", r"Validate the number before parsing: \1 is none"),
     (r"OutOfMemoryError: (.+)", r"Stream or page the data, or raise -Xmx: \1"),
     # TypeScript and JavaScript
+    (r".*React Hook N (?:has a missing dependency|has missing dependencies): (.+?)\.? Either.*", r"Add \2 to the dependency array of \1"),
+    (r".*React Hook N is called conditionally.*", r"Call \1 unconditionally, at the top of the component"),
     (r".*(?:error:0308010C|ERR_OSSL_EVP_UNSUPPORTED).*", r"Upgrade webpack, or set NODE_OPTIONS=--openssl-legacy-provider: digital envelope routines unsupported (OpenSSL 3)"),
     (r"(?:SyntaxError: )?Unexpected token '?(?:export|import)'?.*", r"Transpile the ES module (transformIgnorePatterns in Jest, or \"type\": \"module\"): unexpected export"),
     (r".*[Ee]ach child in a list should have a unique \"?key\"? prop.*", r"Give each child of a list a unique key prop"),
@@ -145,8 +147,6 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"\d+:\d+\s+error\s+(.+?)\s{1,}((?:@?[\w-]+/)*[\w-]+)", r"Satisfy \2: \1"),
     (r"Missing required prop: N(?: at <(\w+).*)?", r"Pass the required prop \1 to \2"),
     (r"Failed to resolve component: N.*", r"Register or import the component \1, or correct its name"),
-    (r".*React Hook N (?:has a missing dependency|has missing dependencies): (.+?)\.? Either.*", r"Add \2 to the dependency array of \1"),
-    (r".*React Hook N is called conditionally.*", r"Call \1 unconditionally, at the top of the component"),
     (r".*(?:Hydration failed|Text content does not match server-rendered HTML).*", r"Render the same HTML on server and client; move browser-only values to useEffect (hydration)"),
     (r".*Too many re-renders.*", r"Set state in a handler or effect, never while rendering: too many re-renders"),
     (r".*not wrapped in act\(.*", r"Wrap state updates in act() or await findBy queries"),
@@ -190,6 +190,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*(?:CERTIFICATE_VERIFY_FAILED|self[- ]signed certificate).*", r"Trust the CA (SSL_CERT_FILE, NODE_EXTRA_CA_CERTS); keep verification on"),
     (r".*blocked by CORS policy.*", r"Allow the origin on the server (Access-Control-Allow-Origin) or use the dev proxy: CORS"),
     (r"make: \*\*\* No rule to make target N.*", r"Declare or create the make target \1"),
+    (r"(?:.*\s)?(\S+): Invalid value: .*field is immutable.*", r"Delete and recreate the resource to change \1: the field is immutable"),
+    (r".*Unable to resolve action `?([\w./-]+)@\S+, unable to find version N.*", r"Use a version of \1 that exists: there is no \2"),
     # Databases
     (r"deadlock detected in relation N", r"Lock rows of \1 in one order, keep transactions short and retry: deadlock"),
     (r".*nonaggregated column N.*", r"Put \1 into GROUP BY or aggregate it (only_full_group_by)"),
@@ -231,6 +233,9 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"error\[(E\d+)\]: (.+)", r"Satisfy the borrow or type checker (\1): \2"),
     (r".*panicked at .*called `(Option|Result)::unwrap\(\)` on an? `(\w+)` value.*", r"Handle \2 with ? or match instead of \1::unwrap()"),
     # Tests and browsers
+    (r".*element click intercepted: Element (.+?) is not clickable.*", r"Wait until nothing covers \1 before clicking it (element click intercepted)"),
+    (r".*`cy\.(\w+)\(\)` failed because (?:this|the) element is `?(?:being )?(\w+)`?.*", r"Wait until the element is no longer \2 before cy.\1()"),
+    (r".*stale element reference.*", r"Find the element again after the page changed: stale element reference"),
     (r".*strict mode violation: (.+?) resolved to (\d+) elements.*", r"Narrow the locator \1 (.first(), exact: true): it matches \2 elements"),
     (r".*(?:Timed out|Timeout)\s*(?:of )?(\d+) ?ms (?:exceeded )?(?:waiting for|while waiting for) (.+)", r"Wait for \2 to be ready before asserting (timed out after \1 ms)"),
     (r".*(?:TimeoutError|Timeout).*?(?:waiting for (?:locator|selector|element)\s*[(:]?\s*)(.+?)\)?(?: to be visible.*|$)", r"Wait for \1 to appear before acting on it (timeout)"),

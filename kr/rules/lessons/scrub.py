@@ -24,7 +24,17 @@ _NOISE = (
     (re.compile(r"(?<=\w)@[0-9a-f]{6,8}\b"), ""),
     (re.compile(r"\b(?:request|trace|correlation)[-_ ]?id[\"']?\s*[:=]?\s*[\"']?[\w-]{6,}[\"']?,?", re.IGNORECASE), ""),
     (re.compile(r"\b(?:pid|tid)[ :=]+[0-9]+\b", re.IGNORECASE), ""),
+    (re.compile(r"\b([Pp]rocess|[Gg]oroutine|[Tt]ransaction) [1-9][0-9]{0,9}\b(?! (?:ms|seconds?|minutes?))"), r"\1"),
+    (re.compile(r"(?<=[a-z0-9])-(?=[a-f0-9]*[0-9])[a-f0-9]{8,10}-[bcdfghjklmnpqrstvwxz2456789]{5}\b"), ""),
+    (re.compile(r"(?<=\w)@sha256:[0-9a-f]{12,64}\b|\b[0-9a-f]{40}\b|\b[0-9a-f]{64}\b"), ""),
+    (re.compile(r" ?\((?:x[0-9]+ over )?[0-9.]+ ?m?s\)|\bTime elapsed: [0-9.,]+ ?m?s\b|(?<=  )[0-9]+[smhd](?=  | \(x)"), ""),
     (re.compile(r"\[(?:main|nio-[\w-]+|http-nio-[\w-]+|pool-[0-9]+-thread-[0-9]+|Thread-[0-9]+|worker-[0-9]+)\]"), ""),
+)  # fmt: skip
+_PRIVATE = (
+    (re.compile(r"(?<![\w./@:+-])[\w.+-]{1,64}@(?!example\.)(?:[A-Za-z0-9-]{1,63}\.){1,5}(?!service\b|socket\b|timer\b)[A-Za-z]{2,12}\b(?![:/@(])"), "<e-mail>"),
+    (re.compile(r"(\barn:aws[\w-]*:[\w-]*:[\w-]*:)[0-9]{12}(?=:)"), r"\1<account>"),
+    (re.compile(r"(\baccount(?:[ _-]?id)?[\"']?[ :=]+[\"']?)[0-9]{12}\b", re.IGNORECASE), r"\1<account>"),
+    (re.compile(r"\b[0-9]{12}(?=\.dkr\.ecr\.)"), "<account>"),
 )  # fmt: skip
 _SECRETS = (
     (re.compile(r"\b(Bearer|Basic)\s+(?!auth|token|scheme|header)[\w.~+/=-]{8,}", re.IGNORECASE), r"\1 <secret>"),
@@ -56,6 +66,8 @@ _ROUTE_BEFORE = re.compile(
     r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|route|endpoint|path|url|接口|路由)\b[ :：`'\"]*)$",
     re.IGNORECASE,
 )
+_BEFORE = 24
+"""Characters before a path in which it may be called a route."""
 _KEPT = re.compile(
     r"/(?:dev/(?:null|shm|stdin|stdout|stderr|tty|u?random)|proc/\S*|api(?:/\S*)?|v[0-9]+(?:/\S*)?)$"
 )
@@ -71,7 +83,7 @@ _HIDDEN_LANDMARKS = frozenset({"site-packages", "dist-packages", "node_modules"}
 def scrub(text: str) -> str:
     """Return the text without times, machine noise, absolute paths and secrets; lines stay lines."""
     text = strip_invisible(text)
-    for pattern, replacement in (*_SECRETS, (_TIME, ""), *_NOISE):
+    for pattern, replacement in (*_SECRETS, *_PRIVATE, (_TIME, ""), *_NOISE):
         text = pattern.sub(replacement, text)
     return "\n".join(_LEVEL.sub("", relative_paths(line)) for line in text.split("\n"))
 
@@ -79,7 +91,9 @@ def scrub(text: str) -> str:
 def relative_paths(line: str) -> str:
     """Shorten every absolute path of a machine to what another machine knows of it."""
     if "/" in line:
-        line = _UNIX.sub(lambda found: _shortened(found[0], line[: found.start()]), line)
+        line = _UNIX.sub(
+            lambda found: _shortened(found[0], line[max(0, found.start() - _BEFORE) : found.start()]), line
+        )
     return _WINDOWS.sub(lambda found: relative_path(found[0]), line)
 
 
