@@ -91,7 +91,7 @@ def check_integrity(patient: Patient) -> Iterator[Finding]:
         repair, fix = "count the entries anew", lambda: _recount(patient)
     elif health.is_mendable:
         repair, fix = (
-            "back it up, create what is missing and build its indexes anew, in place",
+            "back it up, put what is missing or unreadable right and build its indexes anew, in place",
             lambda: _mend(patient),
         )
     else:
@@ -117,8 +117,8 @@ def _mend(patient: Patient) -> str:
     kept = keep_before_repair(patient.database)
     with patient.store.write() as unit:
         made = unit.upkeep.mend()
-    created = f"created {', '.join(made)}; " if made else ""
-    return f"{created}indexes built anew; the database as it was is {kept}"
+    mended = f"put right: {', '.join(made)}; " if made else ""
+    return f"{mended}indexes built anew; the database as it was is {kept}"
 
 
 def check_network(patient: Patient) -> Iterator[Finding]:

@@ -29,8 +29,9 @@ class Databases:
         path = self.store.path
         before = look(path)
         copies = _copies(path)
-        with self.store.write() as unit:
-            unit.entries.count()
+        if before.state != "current":  # one that is may well be write-protected
+            with self.store.write() as unit:
+                unit.entries.count()
         made = sorted(_copies(path) - copies)
         return {
             "path": str(path),

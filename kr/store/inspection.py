@@ -2,11 +2,14 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Literal
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
+from kr.store.cells import SIGN, damaged_cells
 from kr.store.hashing import digest
 from kr.store.schema import SCHEMA_VERSION, metadata
 from kr.store.sqlite import SqliteFile
@@ -116,6 +119,8 @@ def examine(path: Path) -> Health:
 
 
 def _is_mendable(problem: str) -> bool:
+    if problem.startswith(SIGN):
+        return True
     is_missing = problem.endswith(" is missing") and problem.split(" ", 1)[0] in {"index", "trigger", "view"}
     return is_missing or problem.startswith("counters:") or any(sign in problem for sign in _INDEX_PROBLEMS)
 
@@ -130,6 +135,8 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
     if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
         yield from _missing(connection)
         yield from _miscounted(connection)
+        with suppress(sqlite3.OperationalError):  # a column is missing, as was told
+            yield from islice(damaged_cells(connection), _MOST_PROBLEMS)
     for sha256, content in connection.execute("SELECT sha256, content FROM report_texts"):
         if digest(content if isinstance(content, bytes) else str(content).encode()) != sha256:
             yield f"report_texts: the text {str(sha256)[:12]} is not the one that was written"

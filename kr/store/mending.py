@@ -1,8 +1,10 @@
-"""Puts a database's indexes, triggers, views and counters right, in place: no row is touched (SPEC 6.5)."""
+"""Puts a database's indexes, triggers, views, counters and unreadable cells right, in place (SPEC 6.5)."""
 
 import sqlalchemy as sa
 
+from kr.rules.counting import counted
 from kr.store import upgrade
+from kr.store.cells import mend_cells
 from kr.store.schema import counters, entries
 
 _KINDS = ("index", "trigger", "view")
@@ -11,7 +13,7 @@ _KINDS = ("index", "trigger", "view")
 def mend(connection: sa.Connection) -> list[str]:
     """Create what is missing of them as the migrations do, build the indexes anew and count the rows.
 
-    Returns what was created, as ``index entries_path``. The caller commits.
+    Returns what was put right, as ``index entries_path`` or ``2 rows``. The caller commits.
     """
     present = _definitions(connection)
     made = []
@@ -20,6 +22,9 @@ def mend(connection: sa.Connection) -> list[str]:
             connection.exec_driver_sql(statement)
             made.append(f"{kind} {name}")
     connection.exec_driver_sql("REINDEX")
+    cells = mend_cells(connection)
+    if cells:
+        made.append(counted(cells, "row"))
     recount(connection)
     return made
 

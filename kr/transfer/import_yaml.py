@@ -123,7 +123,7 @@ def import_yaml(
     if result.has_changed:
         guarded = store.run_guard(now)
         result.auto_archived, result.lru_evicted = guarded
-    if result.has_changed or files:
+    if store.exists():
         with store.read() as unit:
             result.index_count = unit.entries.count()
     return result

@@ -384,6 +384,7 @@ def test_a_sound_database(store: Store, databases: Databases) -> None:
         ("DROP VIEW next_evictions", "view next_evictions is missing"),
         ("DROP INDEX entries_last_accessed", "index entries_last_accessed is missing"),
         ("DROP TRIGGER entries_insert", "trigger entries_insert is missing"),
+        ("UPDATE entries SET tags = 'a b'", "cell: entries, click-one: tags is no JSON array"),
         ("DROP TABLE circuits", "table circuits is missing"),
         ("ALTER TABLE lessons DROP COLUMN recurred", "table lessons has no column recurred"),
         ("UPDATE counters SET value = 7 WHERE name = 'entries'", "7 entries are counted, 1 are there"),
@@ -454,3 +455,21 @@ def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     assert look(tmp_path / "copy.db").state == "current"
     assert os.access(tmp_path / "copy.db", os.R_OK)
+
+
+def test_a_current_database_needs_no_permission_for_an_upgrade(tmp_path: Path) -> None:
+    project = Project(tmp_path / "project")
+    with project.app() as app:
+        save(app.store, "one")
+    with protected(project.base, *project.base.glob("kr.db*")):
+        done = subprocess.run(
+            [sys.executable, "-m", "kr", "db", "upgrade"],
+            cwd=project.root,
+            env=project.environ(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+            preexec_fn=obey_permissions,
+        )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"upgraded: false" in done.stdout

@@ -532,6 +532,33 @@ def test_a_missing_index_view_or_trigger_is_created_in_place(project: Project, k
     assert project.sql("SELECT value FROM counters WHERE name = 'entries'") == [(3,)]
 
 
+def test_cells_that_no_query_can_read_are_put_right(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    project.sql("UPDATE entries SET tags = 'not, json', last_accessed = 'garbage'")
+    project.sql(
+        "UPDATE archived_entries SET tags = '3', created = '', archived_at = 'x', last_accessed = '2026-11-01'"
+    )
+    value = report(project)
+    assert found(value)[0] == ("integrity", "error")
+    for told in (
+        "entries, vue-slots: tags is no JSON array",
+        "vue-slots: last_accessed is no time",
+        "archived_at is",
+    ):
+        assert told in value["findings"][0]["message"]
+    value = repair(project)
+    assert value["problems"] == 0
+    assert "put right: 2 rows" in value["repaired"][0]["done"]
+    assert project.sql("SELECT tags, last_accessed FROM entries") == [
+        ('["not", "json"]', project.sql("SELECT researched_at FROM entries")[0][0])
+    ]
+    ((tags, created, at),) = project.sql("SELECT tags, created, archived_at FROM archived_entries")
+    assert (tags, created[:4], at) == ('["3"]', "2026", "2026-11-01T00:00:00.000000Z")
+    assert list(project.base.glob("kr.db.repair.bak*"))
+
+
 def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
     keep(project, "slots", "plugins")
     with project.app() as app:

@@ -432,6 +432,13 @@ def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) 
     assert told["zero"] == "is no regular file"
 
 
+def test_what_cannot_be_read_makes_no_database(project: Project, old: Path) -> None:
+    (old / "broken.yaml").write_text("{{{")
+    result = run(project, old / "broken.yaml", old / "nowhere.yaml")
+    assert (len(result.unreadable), result.index_count) == (2, 0)
+    assert not project.base.exists()
+
+
 def test_texts_of_every_kind_survive_both_ways(project: Project, old: Path, tmp_path: Path) -> None:
     texts = [
         "2.10",
