@@ -1,6 +1,6 @@
 """Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from kr.contracts.envelopes import ConsultedSource, MatchView, ResearchEnvelope, ResearchResults
 from kr.research.run import Run
@@ -53,20 +53,10 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         report=ending.report,
     )
     status = research_status(ending.course)
-    row = RequestRow(
-        id=run.id,
-        at=to_text(run.started),
-        mode="research",
-        status=status,
-        story_key=run.request.story_key,
-        session_id=run.request.session_id,
-        framework=run.query.framework,
-        framework_version=run.query.framework_version,
-        topic=run.query.topic,
+    row = replace(
+        _row(run, status),
         tier=ending.match.tier if ending.match else None,
         entry_id=ending.entry_id,
-        persona=run.persona,
-        duration_ms=run.duration_ms(),
         budget_remaining=results.budget_remaining,
     )
     run.shelf.write(lambda unit: unit.requests.record(row), None)
@@ -79,6 +69,28 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         session_id=run.request.session_id,
         results=results,
         errors=run.errors,
+    )
+
+
+def abandon(run: Run) -> None:
+    """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
+    row = _row(run, "failure")
+    run.shelf.write(lambda unit: None if unit.requests.has(row.id) else unit.requests.record(row), None)
+
+
+def _row(run: Run, status: str) -> RequestRow:
+    return RequestRow(
+        id=run.id,
+        at=to_text(run.started),
+        mode="research",
+        status=status,
+        story_key=run.request.story_key,
+        session_id=run.request.session_id,
+        framework=run.query.framework,
+        framework_version=run.query.framework_version,
+        topic=run.query.topic,
+        persona=run.persona,
+        duration_ms=run.duration_ms(),
     )
 
 

@@ -1,5 +1,6 @@
 """Steps 2 and 3 of seed 000: is there an entry that answers, and may it still be served."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -9,6 +10,8 @@ from kr.rules.freshness import Limits, Verdict, judge
 from kr.rules.match import find_match
 from kr.store.store import Store
 from kr.values import Entry, Match, Query, Tier
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,13 +86,23 @@ class Cache:
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
         match = find_match(query, live, fuzzy=self._fuzzy, floor=self._floor)
         if match is None:
+            logger.info("no entry answers; %d of %s were looked at", len(candidates), query.framework)
             return MISS
+        logger.info(
+            "%s matches by %s (topic overlap %.2f, shared tags: %s) and is %s",
+            match.entry.id,
+            match.tier,
+            match.topic_overlap,
+            ", ".join(match.shared_tags) or "none",
+            ", ".join((match.entry.status, *judged[match.entry.id][1].reasons)),
+        )
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         if (stored.status, match.entry.status) == ("fresh", "stale"):
             with store.write() as unit:
                 unit.entries.mark_stale(stored.id, ", ".join(judged[stored.id][1].reasons))
         report = store.read_report(match.entry)
         if report is None:
+            logger.info("%s: there is no report to be read at %s", stored.id, stored.path)
             store.drop_lost(stored)
             return MISS
         return Found(match=match, report=report)

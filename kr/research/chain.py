@@ -143,6 +143,7 @@ class Chain:
         if refusal is not None:
             self._add_failure(source, SourceFailure(refusal, is_fault=False), 0.0, gathered)
             return True
+        logger.info("asking %s", source.name)
         self._progress.asking(source.name)
         started = time.monotonic()
         try:
@@ -175,6 +176,8 @@ class Chain:
         return True
 
     def _add_answer(self, source: Source, answer: Answer, seconds: float, gathered: Gathered) -> None:
+        passages = len(answer.passages)
+        logger.info("%s answered in %.1f s: %d passages, %s", source.name, seconds, passages, answer.url)
         gathered.answer = answer
         gathered.learned = Learned(
             library_id=answer.library_id,

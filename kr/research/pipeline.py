@@ -7,7 +7,7 @@ from functools import partial
 from kr.contracts.envelopes import ResearchEnvelope
 from kr.contracts.requests import ResearchRequest
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceTimeout, StoreError
-from kr.research.answer import Ending, answer
+from kr.research.answer import Ending, abandon, answer
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
@@ -39,6 +39,13 @@ class Researcher:
     def research(self, request: ResearchRequest, *, include_report: bool = False) -> ResearchEnvelope:
         """Answer one valid request. Degrades rather than fails: nothing but an interruption leaves it."""
         run = Run.begin(request, self._policy, self._services, include_report=include_report)  # step 1
+        try:
+            return self._research(run)
+        except BaseException:
+            abandon(run)
+            raise
+
+    def _research(self, run: Run) -> ResearchEnvelope:
         found = run.cache.look_up(run.query)  # step 2
         if found.is_hit:
             return self._serve(run, found)  # step 3
@@ -111,6 +118,7 @@ class Researcher:
     def _load_persona(self, run: Run) -> Persona:
         persona, note = self._services.persona()
         run.persona = persona.name
+        logger.info("researching under the principles of %s", persona.name)
         if note is not None:
             logger.warning("BMM Architect persona load failed, using lean persona")
             run.notes.append(note)
@@ -207,6 +215,7 @@ class Researcher:
         except ReportUnwritable as error:
             run.add_error(error)
             return None
+        logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
         if self._services.export is not None:
             try:

@@ -14,6 +14,11 @@ class Requests:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
+    def has(self, request_id: str) -> bool:
+        """Tell whether a request has its row."""
+        found = sa.select(requests.c.id).where(requests.c.id == request_id)
+        return self._connection.execute(found).one_or_none() is not None
+
     def record(self, row: RequestRow) -> None:
         """Write one row; its id must be new."""
         self._connection.execute(sa.insert(requests).values(**asdict(row)))

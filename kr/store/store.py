@@ -142,6 +142,8 @@ class Store:
             self._heal(entry)
             content = self._files().read(entry.path)
         text = (content or b"").decode(errors="replace")
+        if "\ufffd" in text and "\ufffd".encode() not in (content or b""):
+            log.warning("%s: some bytes are no UTF-8 text; they are shown as \ufffd", entry.path)
         return text if text.strip() else None
 
     def drop_lost(self, entry: Entry) -> bool:

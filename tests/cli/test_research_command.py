@@ -204,6 +204,30 @@ def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) ->
     assert context7.calls()
 
 
+def test_verbose_tells_what_is_done(project: Project, context7: StandIn) -> None:
+    def told(*arguments: str) -> list[str]:
+        done = project.run("research", "--request", "-", *arguments, stdin=json.dumps(request()))
+        return done.stderr.decode().splitlines()
+
+    miss, hit = told("-v"), told("-v")
+    assert [line.split(":")[0] for line in miss] == ["INFO"] * len(miss)
+    for part in (
+        "no entry answers; 0 of vue",
+        "asking context7",
+        "context7 answered in ",
+        "wrote frameworks/vue/",
+    ):
+        assert any(part in line for line in miss), (part, miss)
+    assert hit == [
+        (
+            "INFO: vue-repeatable-options matches by framework+topic+tags "
+            "(topic overlap 1.00, shared tags: options, configuration) and is fresh"
+        )
+    ]
+    assert told() == []
+    assert context7.calls()
+
+
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_signal_gives_back_what_was_reserved(project: Project, number: signal.Signals, status: int) -> None:
     with context7_server(Scenario(delay=60)) as server:
@@ -232,6 +256,8 @@ def test_a_signal_gives_back_what_was_reserved(project: Project, number: signal.
             assert b"Traceback" not in process.stderr.read()
     assert project.sql("SELECT count(*) FROM reservations") == [(0,)]
     assert project.sql("SELECT count(*) FROM leases") == [(0,)]
+    rows = project.sql("SELECT mode, status, story_key, framework, duration_ms > 0 FROM requests")
+    assert rows == [("research", "failure", "3-1", "vue", 1)]
     assert not list(project.base.glob("**/*.md"))
     assert not list(project.base.glob("**/.kr-tmp-*"))
 
