@@ -170,4 +170,6 @@ def _miscounted(connection: sqlite3.Connection) -> Iterator[str]:
 
 
 def _names(connection: sqlite3.Connection, kind: str) -> set[str]:
-    return {row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = ?", (kind,))}
+    # SQLite's names have no case.
+    rows = connection.execute("SELECT lower(name) FROM sqlite_master WHERE type = ?", (kind,))
+    return {row[0] for row in rows}

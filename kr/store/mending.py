@@ -15,7 +15,7 @@ def mend(connection: sa.Connection) -> list[str]:
 
     Returns what was put right, as ``index entries_path`` or ``2 rows``. The caller commits.
     """
-    present = _definitions(connection)
+    present = {(kind, name.lower()) for kind, name in _definitions(connection)}
     made = []
     for (kind, name), statement in _definitions_of_a_new_one().items():
         if (kind, name) not in present:

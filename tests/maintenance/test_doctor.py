@@ -608,6 +608,16 @@ def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
     assert ids(project) == ["vue-slots"]
 
 
+def test_a_name_in_another_case_is_not_missing(project: Project) -> None:
+    keep(project, "slots")
+    content = project.database.read_bytes()
+    name = b"indexarchived_entries_last_accessed"
+    assert name in content
+    project.database.write_bytes(content.replace(name, name.replace(b"accessed", b"accEssed")))
+    assert not [it for it in report(project)["findings"] if it["check"] == "integrity"]
+    assert repair(project)["problems"] == 0
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_random_damage_never_stops_the_doctor(project: Project, seed: int) -> None:
     keep(project, *(f"topic {number}" for number in range(6)))
