@@ -21,6 +21,7 @@ _BODY_MESSAGES = (
 )
 _BODY_REMEDIES = (*REMEDY_KEYS, "hint", "help", "action", "solution")
 _BODY_CODES = ("code", "error_code", "errorCode", "type", "status", "__type", "error")
+_MANY = 3
 _NESTED = ("error", "errors", "detail", "details", "fault", "issues", "violations")
 _GENERIC_CODE = re.compile(
     r"(?:invalid_request_error|error|api_error|custom|invalid|badRequest|global|validation_error|about:blank|bad request|failure|fail|[0-9]{1,3}|-[0-9]+)$",
@@ -30,7 +31,7 @@ _GENERIC_CODE = re.compile(
 
 _GENERIC = re.compile(
     r"(?:bad request|unauthorized|forbidden|not found|conflict|unprocessable (?:entity|content)|internal server error|validation (?:failed|error)s?"
-    r"|too many requests|invalid (?:request|input|data)|request failed|an? (?:unknown |unexpected )?error (?:has )?occurred|参数(?:校验)?(?:错误|失败)|请求失败)[.!。]?",
+    r"|too many requests|one or more validation errors occurred|the given data was invalid|invalid (?:request|input|data)|request failed|an? (?:unknown |unexpected )?error (?:has )?occurred|参数(?:校验)?(?:错误|失败)|请求失败)[.!。]?",
     re.IGNORECASE,
 )
 
@@ -67,6 +68,8 @@ def told_by(body: Any, depth: int = 0) -> Essence:
     if not isinstance(body, Mapping) or depth > 6:
         return Essence()
     message = _scalar(body, _BODY_MESSAGES)
+    if depth and not message and (fields := _fields(body)):
+        return Essence(fields)
     inner = next((told for told in _inner(body, depth) if told.complaint), Essence())
     codes = (_scalar(body, (key,)) for key in _BODY_CODES)
     code = next((code for code in codes if code and code != message and "://" not in code), "")
@@ -89,6 +92,15 @@ def _inner(body: Mapping[str, Any], depth: int) -> Iterator[Essence]:
             yield told_by(body[key], depth + 1)
 
 
+def _fields(body: Mapping[str, Any]) -> str:
+    """Read a mapping of fields to what is wrong with each."""
+    told = ((key, value[0] if isinstance(value, list) and value else value) for key, value in body.items())
+    found = [
+        f"{key}: {value.strip()}" for key, value in told if isinstance(value, str) and " " in value.strip()
+    ]
+    return "; ".join(found[:_MANY]) if len(found) == len(body) else ""
+
+
 def _where(body: Mapping[str, Any]) -> str:
     location = body.get("loc")
     if isinstance(location, list):
@@ -101,6 +113,8 @@ def _scalar(body: Mapping[str, Any], keys: Sequence[str]) -> str:
     folded = {str(key).casefold(): value for key, value in body.items()}
     for key in keys:
         value = folded.get(key.casefold())
+        if isinstance(value, list) and value and all(isinstance(item, str) for item in value[:_MANY]):
+            value = "; ".join(value[:_MANY])
         if isinstance(value, str) and value.strip():
             return value.strip()
         if isinstance(value, int) and not isinstance(value, bool):

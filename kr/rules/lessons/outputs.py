@@ -14,7 +14,7 @@ FRAME = re.compile(
     r"|\|.*|from \S+:\d+:in .*|goroutine \d+ .*|\S+\.go:\d+ \+0x.*|stack backtrace:|note: run with .*|\d+: .*::.*|Require stack:|- /.*|Traceback .*)$"
 )
 BOILERPLATE = re.compile(
-    r"(?i)^\s*(?:npm (?:ERR!|error)\s*$|npm (?:ERR!|error) (?:a complete log|code ELIFECYCLE|errno|syscall|path|fix the upstream|or --force|this command|while resolving|found:|node_modules"
+    r"(?i)^\s*(?:npm (?:ERR!|error)\s*$|npm (?:ERR!|error) (?:code \w+$|notsup Actual|engine Unsupported engine|a complete log|code ELIFECYCLE|errno|syscall|path|fix the upstream|or --force|this command|while resolving|found:|node_modules"
     r"|to accept|with --force|not ok|failed at the|could not resolve dependency:?$|\s*$)"
     r"|(?:the above|during handling of the above) exception.*|process exited with.*|exit code:? \d+|command failed.*|.*exited with (?:code|status) \d+\.?$"
     r"|(?:test suites?|tests|snapshots|time|ran all)\s*:.*|=+.*=+$|-{3,}.*|_{3,}.*|FAIL\s+\S+$|\d+ (?:passed|failed).*|collected \d+ items|see .{0,40}logs?.*|\+ .*|\$ .*"
@@ -43,17 +43,26 @@ def told_by_form(lines: Sequence[str]) -> str:
     return next(filter(None, (read(lines) for read in readers)), "")
 
 
+_PYTEST_LINE = re.compile(
+    r"(?:(?:FAILED|ERROR) )?(\S+\.py(?:::\S+)?)(?: - (.+))?$|(?:FAILED|ERROR) (\S+)(?: - (.+))?$"
+)
+_DETAIL = re.compile(
+    r"[-+?]|(?:Omitting|Differing|Full diff|Use -v|At index|Left contains|Right contains|where )"
+)
+
+
 def _of_pytest(lines: Sequence[str]) -> str:
     marked = [line[1:].strip() for line in lines if re.match(r"E\s{2,}", line)]
-    failed = next(
-        filter(None, (re.match(r"(?:FAILED|ERROR) (\S+)(?: - (.+))?", line.strip()) for line in lines)), None
-    )
-    told = marked[0] if marked else (failed[2] or "") if failed else ""
-    if len(marked) > 1 and len(told) < 60 and not marked[1].startswith("+") and "assert " not in told:
-        told = f"{told} {marked[1]}"
+    found = next(filter(None, (_PYTEST_LINE.match(line.strip()) for line in lines)), None)
+    test, failure = (found[1] or found[3], found[2] or found[4] or "") if found else ("", "")
+    told = without_package(marked[0]) if marked else failure
+    for more in marked[1:3]:
+        if len(told) > 70 or _DETAIL.match(more) or "assert " in told:
+            break
+        told = f"{told} {more}"
     compared = re.fullmatch(r"(?:AssertionError: )?assert (.+?) == (.+)", told)
-    if failed and compared:
-        return f"{failed[1].rpartition('::')[2]}: expected {compared[2]}, received {compared[1]}"
+    if test and compared:
+        return f"{test.rpartition('::')[2]}: expected {compared[2]}, received {compared[1]}"
     return told
 
 
@@ -80,7 +89,9 @@ def _of_assertion(lines: Sequence[str]) -> str:
     )
     frames = (re.match(r"\s*at (?:[a-z_]\w*\.)*(\w*(?:Tests?|IT|Spec)\w*\.\w+)\(", line) for line in lines)
     frame = next(filter(None, frames), None)
-    compared = re.search(r"Error: (.*?)(?: ==> )?expected: ?<(.+?)> but was: ?<(.+?)>", told)
+    compared = re.search(
+        r"(?:Error|Failure): (.*?)(?: ==> )?expected: ?<\[?(.+?)\]?> but was: ?<\[?(.+?)\]?>", told
+    )
     if frame is None or compared is None:
         return ""
     about = f"{frame[1]} ({compared[1]})" if compared[1] else frame[1]
@@ -88,7 +99,7 @@ def _of_assertion(lines: Sequence[str]) -> str:
 
 
 _FACT = re.compile(
-    r"\s*(Locator|Expected(?: string| substring| pattern| value)?|Received(?: string| value)?|Actual|got|left|right)\s*:\s+(\S.*)",
+    r"\s*(Locator|Expected(?: [a-z ]{1,30})?|Received(?: [a-z ]{1,30})?|Actual|got|left|right)\s*:\s+(\S.*)",
     re.IGNORECASE,
 )
 _COMPARED = (
@@ -163,6 +174,13 @@ def _of_spring(lines: Sequence[str]) -> str:
     """Spring Boot's failure analysis: what is below "Description:"."""
     start = next((at for at, line in enumerate(lines) if line.strip() == "Description:"), None)
     return next((line for line in lines[start + 1 :] if line.strip()), "") if start is not None else ""
+
+
+def _of_hook(lines: Sequence[str]) -> str:
+    """A pre-commit hook that changed files says no more than that."""
+    name = next(filter(None, (re.match(r"([\w -]+?)\.{5,}Failed$", line.strip()) for line in lines)), None)
+    is_changed = any("files were modified by this hook" in line for line in lines)
+    return f"hook {name[1]}: files were modified by this hook" if name and is_changed else ""
 
 
 def _of_kubernetes(lines: Sequence[str]) -> str:
@@ -267,8 +285,11 @@ def _with_following(lines: Sequence[str], at: int) -> str:
             continue
         if FRAME.match(line):
             break
-        told = f"{told.removesuffix(':')}: {line.strip()}"
-        if not _is_headline(line):
+        is_broken = not _is_headline(told) and told != lines[at].strip()
+        if is_broken and not re.match(r"\s*[a-z]", line):
+            break
+        told = f"{told} {line.strip()}" if is_broken else f"{told.removesuffix(':')}: {line.strip()}"
+        if re.search(r"[.!?]$", line.rstrip()):
             break
     return told
 
@@ -313,6 +334,7 @@ _READERS = (
     _of_cause,
     _of_python,
     _of_exception,
+    _of_hook,
     _of_kubernetes,
     _of_postgres,
     _strong,

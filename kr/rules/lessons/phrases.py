@@ -40,6 +40,11 @@ _FIXED_BY = re.compile(
     re.IGNORECASE,
 )
 _BY = re.compile(r"\bby (\w+ing\b.+)")
+_FIXED_VIA = re.compile(
+    r"^(.{0,80}?)\s*\b(?:auto-?)?(?:fixed|resolved|solved)\s+(?:by|via|with|using) (?!\w+ing\b)([^;,]{3,120})",
+    re.IGNORECASE,
+)
+_FIXED_HEAD = re.compile(r"^[^;]{0,80}?\b(?:auto-?)?(?:fixed|resolved|solved)\s*[:–-]\s+", re.IGNORECASE)
 _DONE = re.compile(
     r"^(?:(?:auto-?)?(?:fixed|fix|resolved|repaired)(?: automatically)?\s*[:,–-]+\s*)?(?:(?:i|we|it|agent|the agent)(?:'ve| have| has)? )?(?:now |then |also |just |simply )?(?=[a-z-]+ \S)",
     re.IGNORECASE,
@@ -115,6 +120,10 @@ def _done(sentence: str) -> tuple[str, str]:
     found = _FIXED_BY.search(sentence)
     if found is not None and (told := imperative(found[2])):
         return told, found[1] or ""
+    via = _FIXED_VIA.search(sentence)
+    if via is not None:
+        return f"use {via[2]}", via[1]
+    sentence = _FIXED_HEAD.sub("", sentence)
     clauses = re.split(r";\s+|,\s+(?:so|then) ", sentence)
     for clause in clauses:
         told = imperative(_DONE.sub("", clause, count=1), is_past=True)

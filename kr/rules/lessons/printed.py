@@ -25,7 +25,7 @@ _YOU = re.compile(
 )
 _ORDERED = re.compile(r"(?i)^(?:did you mean\b|either .+ or |(?:try|consider) \w+ing\b|instead,? )")
 _USE = re.compile(
-    r"(?i)\b(?:(?:please )?use .{2,80} instead\b|(?:should|must) be (?:replaced|changed|set|called|wrapped|updated)\b)"
+    r"(?i)\b(?:(?:please )?use .{2,80} instead\b|must be (?:made|set|used|run|called|placed|declared|defined|registered)\b|(?:should|must) be (?:replaced|changed|set|called|wrapped|updated)\b)"
 )
 _CODE = re.compile(
     r"[;{}]$|^\s*(?:[-+>$#]\s|\w+\(.*\)$|(?:import|from|return|raise|def|class|const|let|var) )"

@@ -13,12 +13,19 @@ _N = r"['\"`‘“<]?([\w$@.:/#*+^~%\[\]()-]*[\w$)\]*])['\"`’”>]?"
 # As a word of a sentence may be a name in a place of fixed wording only, elsewhere it has to look like one.
 _Q = r"(?=['\"`‘“<]|\S*[\w$@][._/@:#-][\w$]|[@$#.-]|\S*[a-z][A-Z]|[A-Z]|\S*\d)" + _N
 
+# Where a number is the status of an answer, not a count or a test's name.
+_S = r"(?:^|\b(?:HTTP(?:/[\d.]+)?|[Ss]tatus|[Cc]ode|[Rr]eturned|[Aa]nswered|[Gg]ot|[Ee]rror|[Rr]esponse|with)[\"']?:? ?(?:(?:code|status)[\"']?:? ?)?)\b"
+
+_PLACES = {"N": _N, "Q": _Q, "S": _S}
+
 _ROWS: tuple[tuple[str, str], ...] = (
     # Whatever says so itself
     (r"(.+?)[.;,]? (?:Did|did) you mean:? (?:to use )?(.{2,60}?)\?.*", r"Use \2: \1"),
     (r"N (?:is|has been|was|are) deprecated(?: (?:since|in|from) ([\w. ]+?))?[,;.]?(?: and [^.;]*)?[,;.]?\s*(?:please )?(?:use|replaced by|replace it with|in favou?r of) (.+)", r"Use \3 instead of \1 (deprecated)"),
     (r"N is deprecated.*", r"Replace \1: it is deprecated"),
     # Python
+    (r".*start a new process before the current process has finished its bootstrapping.*", r"Guard the entry point with if __name__ == '__main__' (multiprocessing spawns the module again)"),
+    (r"hook (.+?): files were modified by this hook", r"Run \1 before committing: its pre-commit hook modifies files"),
     (r"Item \"None\" of \"?(.+?)\"? has no attribute N(.*)", r"Check for None before .\2: \1 may be None\3"),
     (r"Argument (\S+) to N(?: of \"?\w+\"?)? has incompatible type \"?(.+?)\"?; expected \"?(.+?)\"?( \([\w-]+\))?", r"Pass \4, not \3, as argument \1 of \2\5"),
     (r"Incompatible (?:default for argument|types in assignment).*?\((?:expression|default) has type \"?(.+?)\"?, (?:variable|argument|base class \"\w+\") has type \"?(.+?)\"?\)(.*)", r"Assign \2, not \1\3"),
@@ -68,6 +75,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"(?:\w+\.)*MissingGreenlet: .*", r"Load relations eagerly (selectinload) with AsyncSession: lazy loading needs a greenlet"),
     (r"(?:\w+\.)*DoesNotExist: (\w+) matching query does not exist.*", r"Use get_object_or_404 or .filter().first(): \1 may not exist"),
     # Java
+    (r".*No enum constant (?:[a-z]\w*\.)*(\w+)\.(\w+).*", r"Pass a constant that \1 has, or add \2 to it"),
     (r".*Field N doesn't have a default value.*", r"Set \1 in the INSERT, or give the column a default"),
     (r".*Unrecognized field N \(class (?:[\w$]+\.)*([\w$]+)\).*", r"Declare \1 in \2 or ignore it (@JsonIgnoreProperties(ignoreUnknown = true))"),
     (r".*not-null property references a null or transient value ?: (?:[a-z]\w*\.)*(\S+)", r"Set \1 before saving: it is a not-null property"),
@@ -106,6 +114,10 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"NumberFormatException: For input string: (.+)", r"Validate the number before parsing: \1 is none"),
     (r"OutOfMemoryError: (.+)", r"Stream or page the data, or raise -Xmx: \1"),
     # TypeScript and JavaScript
+    (r".*No provider for (?:[\w$]+ -> )*([\w$]+)!?.*", r"Provide \1 (providers, or import its module): no provider for it"),
+    (r".*[Nn]ot compatible with your version of node/npm: (\S+).*", r"Use a Node version that \1 supports (engines)"),
+    (r"(?:.*: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Ff]ailed to) resolve(?: import)? ['\"](\.{1,2}/[^'\"]+|@/[^'\"]+|~/[^'\"]+)['\"](?: (?:from|in) ['\"]?([^'\"]+?)['\"]?)?(?:\. .*)?", r"Correct the import path \1 (or its alias): it does not resolve from \2"),
+    (r".*[Ee]nvironment variable not found: (\w+).*", r"Set the environment variable \1"),
     (r".*React Hook N (?:has a missing dependency|has missing dependencies): (.+?)\.? Either.*", r"Add \2 to the dependency array of \1"),
     (r".*React Hook N is called conditionally.*", r"Call \1 unconditionally, at the top of the component"),
     (r".*(?:error:0308010C|ERR_OSSL_EVP_UNSUPPORTED).*", r"Upgrade webpack, or set NODE_OPTIONS=--openssl-legacy-provider: digital envelope routines unsupported (OpenSSL 3)"),
@@ -153,6 +165,9 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"peer (\S+) from (\S+).*", r"Align peer dependencies: \2 needs \1"),
     (r".*\bJavaScript heap out of memory.*", r"Raise NODE_OPTIONS=--max-old-space-size or split the work: heap out of memory"),
     # Shell, system, network
+    (r".*env: N: No such file or directory", r"Install \1 or correct the shebang (#!/usr/bin/env \1)"),
+    (r".*ERR_CONNECTION_REFUSED.*?https?://([\w.-]+:\d+).*", r"Start the server on \1 before the test, and wait until it listens"),
+    (r"The connection to the server (\S+) was refused.*", r"Start the server on \1 or choose the right context (kubeconfig): connection refused"),
     (r"(?:.*\s)?(\S+?): (?:line )?\d+: \$'\\r': command not found", r"Convert \1 to LF line endings (dos2unix): it has CRLF"),
     (r"(.*?):? ?\*\*\* missing separator.*", r"Indent recipe lines with a tab, not blanks: \1 missing separator"),
     (r".*[Pp]ermission denied \(publickey\).*", r"Add an SSH key that the remote accepts (ssh-add, deploy key): permission denied (publickey)"),
@@ -162,7 +177,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*local changes to the following files would be overwritten.*", r"Commit or stash local changes before git merge or checkout"),
     (r".*exec format error.*", r"Build for the platform that runs it (--platform), and begin scripts with a shebang: exec format error"),
     (r".*[Aa]rgument list too long.*", r"Pass the files through xargs or find -exec: argument list too long"),
-    (r".*\[: too many arguments.*", r"Quote the variables inside [ ]: too many arguments"),
+    (r".*\[: .*(too many arguments|unary operator expected|binary operator expected).*", r"Quote the variables inside [ ]: \1"),
     (r".*failed to calculate checksum of ref.*?\"(\S+?)\": not found.*|.*COPY failed: .*?(\S+): no such file or directory.*", r"Put \1\2 into the build context (COPY path, .dockerignore): not found"),
     (r"(?:Failed to pull image|Back-off pulling image) N.*?(?:401 Unauthorized|authentication required|denied).*", r"Give the pod imagePullSecrets for \1: the registry answers 401 Unauthorized"),
     (r".*OOMKilled.*?container N.*", r"Raise the memory limit of container \1 or use less memory: OOMKilled"),
@@ -217,6 +232,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*database is locked.*", r"Set busy_timeout and keep SQLite transactions short: database is locked"),
     (r".*(?:Lock wait timeout exceeded|[Dd]eadlock found|deadlock detected).*", r"Lock rows in one order, keep transactions short and retry: deadlock"),
     # Go, Rust
+    (r"cannot use (.+?) \((?:.*? of )?(?:struct |interface )?type (\S+)\) as (\S+) value in (.+)", r"Convert \1 from \2 to \3 in \4"),
     (r".*assignment to entry in nil map.*", r"Initialise the map with make() before assigning: nil map"),
     (r"DATA RACE: (.+)", r"Guard what \1 share with a mutex or channel: data race"),
     (r"(?:.*\s)?imports (\S+): import cycle not allowed.*", r"Break the import cycle of \1: move what both packages need into a third"),
@@ -264,14 +280,14 @@ _ROWS: tuple[tuple[str, str], ...] = (
 _BROAD_ROWS: tuple[tuple[str, str], ...] = (
     (r"(?:[Mm]issing|[Rr]equired) (?:required )?(?:environment variable|env var|parameter|field|property|header|argument|option|setting)s?:? Q(.*)", r"Provide \1\2"),
     (r"(?:[Uu]nknown|[Uu]nrecognized|[Uu]nsupported|[Ii]nvalid) (option|argument|property|field|parameter|flag|setting|command)s?:? Q(.*)", r"Remove or rename the \1 \2\3: the installed version does not know it"),
-    (r"(.*\b429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
-    (r"(.*\b401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
-    (r"(.*\b403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*|.*[Pp]ermission denied.*)", r"Grant the missing permission: \1"),
+    (r"(.*S429\b.*|.*[Rr]ate.?[Ll]imit.*|.*[Tt]oo [Mm]any [Rr]equests.*)", r"Back off and honour Retry-After: \1"),
+    (r"(.*S401\b.*|.*\bUnauthorized\b.*)", r"Send valid credentials (Authorization): \1"),
+    (r"(.*S403\b.*|.*\b[Ff]orbidden\b.*|.*[Aa]ccess ?[Dd]enied.*|.*not authorized to perform.*|.*[Pp]ermission denied.*)", r"Grant the missing permission: \1"),
     (r"(.*(?:context_length_exceeded|maximum context length).*)", r"Shorten the prompt or split it: \1"),
-    (r"(.*\b413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
-    (r"(.*\b(?:502|503|504)\b.*)", r"Retry with backoff and check the upstream: \1"),
+    (r"(.*S413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
+    (r"(.*S(?:502|503|504)\b.*|.*\b(?:502 Bad|503 Service|504 Gateway).*|.*(?:Bad Gateway|Service Unavailable|Gateway Time-?out).*)", r"Retry with backoff and check the upstream: \1"),
     (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |artifact |package |file |the )?(?!host\b|dependenc|all\b|any\b)Q.*", r"Install or declare \2, or correct its name (could not \1 it)"),
-    (r"(.*\b(?:timed out|[Tt]imeout)\b.*)", r"Raise the timeout or make it answer sooner: \1"),
+    (r"(.*(?:\b[Tt]imed[ -]out\b|\b\w*Timeout(?:Error|Exception|Expired)?\b|ETIMEDOUT|\btimeout (?:of|after|exceeded|expired|reached|waiting)\b|(?:exceed\w*|reached|hit) (?:the )?(?:\w+ )?timeout\b).*)", r"Raise the timeout or make it answer sooner: \1"),
 )  # fmt: skip
 
 
@@ -291,7 +307,7 @@ _OPTIONAL = re.compile(r".[?*]\??|.\{[^}]*\}|[.^$+]")
 def _needle(pattern: str) -> str:
     """Return the longest text that stands in the pattern whatever else matches; empty where there is none."""
     bare = re.sub(
-        r"\b[NQ]\b",
+        r"\b[NQ]\b|\bS(?=\d|\(\?:\d)",
         "\0",
         pattern.replace("\\(", "\1").replace("\\)", "\2").replace("\\[", "\0").replace("\\]", "\0"),
     )
@@ -311,7 +327,7 @@ def _rules(*, broad: bool) -> tuple[_Rule, ...]:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\b[NQ]\b", lambda found: _N if found[0] == "N" else _Q, pattern))
+    return re.compile(re.sub(r"\b[NQ]\b|\bS(?=\d|\(\?:\d)", lambda found: _PLACES[found[0]], pattern))
 
 
 def advice(complaint: str, *, broad: bool = False) -> str | None:

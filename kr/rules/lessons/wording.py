@@ -15,7 +15,7 @@ _LABEL = re.compile(
     r"|\W?【[^】]{1,6}】\s*"
     r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|(?:ERROR )?[0-9]{4} \([0-9A-Z]{5}\):\s+"
     r"|[\w./-]+\.[a-z]{1,5}(?:[:(][0-9]+)(?:[:,][0-9]+)?\)?:?\s+(?:[-–—]\s+)?"
-    r"|(?:fatal|(?:fatal )?error):\s+|(?:psql|docker|curl|go):\s+(?:\([0-9]+\)\s+)?|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+"
+    r"|(?:fatal|(?:fatal )?error):\s+|(?:psql|docker|curl|go):\s+(?:\([0-9]+\)\s+)?|(?:[A-Z]\w*)?Warning:\s+|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+(?:(?:engine|notsup|404|code)\s+)?|remote:\s+(?:error:\s+)?"
     r"|##\[\w+\]|[\u3400-\u9fff]{1,6}(?:失败|错误|报错|异常|出错)[：:]\s*(?=[A-Za-z@\"'`\[])|\s*[-*•●❌✗✘×✖⨯>#❯x]+\s+|\s*\(?[0-9]{1,2}[.)、]\s+)",
     re.IGNORECASE,
 )
@@ -53,7 +53,7 @@ _ZH_ORDER = re.compile(
     r"|(?:^|[，,；;]\s*)(?:把|将|给|在).{2,}(?:[加换移放改升降补]|设[置为]|使用|添加)"
 )
 _ORDER = re.compile(
-    r"(?:[;:,]|\s[-–—]+|\b(?:so|and|then)) (?:please |just |better )?(?:use|add|set|pass|call|wrap|move|replace|make sure|switch|return|await|catch|bind|prefer|remove|import|run|install|upgrade|pin|raise|configure|declare|define)\b (?!is\b|are\b|of\b)"
+    r"(?:[;:,]|\s[-–—]+|\b(?:so|and|then)) (?:please |just |better )?(?:use|add|set|wrap|move|replace|make sure|switch|await|catch|prefer|remove|install|upgrade|pin|raise|configure|declare|define)\b (?!is\b|are\b|of\b|for\b|failed\b)"
     r"|\b(?:should|must|needs? to|ha(?:s|ve) to) (?:be|use|have|call|return|not|never|go|move|come|run|stay|live|take|pass|set|await|state|check|handle)\b"
     r"|^should be\b|\bis the (?:right|better|best|correct|proper) (?:place|way|choice|tool|call|type|option)\b|\binstead of\b",
     re.IGNORECASE,
@@ -87,7 +87,7 @@ _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (rf"(.+?) (?:is|are) missing {_A}(.+)", r"Add \2 to \1"),
     (r"(.+?) (?:is|are) missing", r"Add \1"),
     (rf"(.+?) (?:lacks?|has no|have no) {_A}(.+)", r"Add \2 to \1"),
-    (r"(?:you |we |the author )?(?:forgot|forgets|neglects) to (.+)", r"Remember to \1"),
+    (r"(?:(?:you|we|the author) )?(?:have )?(?:likely |probably )?(?:forgot|forgotten|forgets|neglects) to (.+)", r"Remember to \1"),
     (r"(.+?) (?:forgets|forgot|neglects|neglected) to (.+)", r"\1 must \2"),
     (rf"(.+?) (?:does not|doesn't|do not|don't|did not|didn't|never) ({'|'.join(DUTIES)})\b(.*)", r"\1 must \2\3"),
     (rf"(.+?) (?:is|are|was|were|has|have) (?:not|never)(?: been| being)? ((?:\w+ly )?(?:{'|'.join(PARTICIPLES)}))\b(.*)", r"\1 must be \2\3"),
@@ -111,7 +111,7 @@ _INNER_ARTICLE = re.compile(r"(?<=[a-z] )(?:The|An?)(?= )")
 _ZH_AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (r"^(.*?)(?:存在|有)?硬编码(?:了|的)?\s*(.+)", r"\1需要将 \2 移到配置，不要硬编码"),
     (
-        rf"(?:并未|尚未|还没有?|没有|没|未能|未|忘记了?|忘了|遗漏了?|漏了?)(?:对)?(?=\s*(?:{_ZH_VERBS})(?!成功|找到|知))",
+        rf"(?:并未|尚未|还没有?|没有|没|未能|未|忘记了?|忘了|遗漏了?|漏了?)(?:对)?(?=\s*(?:{_ZH_VERBS}|(?:remove|close|await|commit|rollback|clear|release|unlock|flush|dispose|unsubscribe|catch|return|join|cancel|shutdown)\b)(?!成功|找到|知))",
         "需要",
     ),
     (r"(?:缺少了?|缺失了?|缺乏|欠缺)(?:对|必要的|相应的)?", "需要"),
