@@ -2,9 +2,12 @@
 
 from typing import NamedTuple
 
+from kr.rules.direction import is_reversed
 from kr.rules.names import Name, same_name
+from kr.rules.poles import are_opposed
 from kr.rules.topics import Segment, Topic
-from kr.rules.words import is_near, stem
+from kr.rules.vocabulary import SHORT_FORMS
+from kr.rules.words import is_near, is_short_for, stem
 
 BOTH_SIDES, ONE_SIDE = 2.0, 0.35
 """What words cost that each topic has for itself, and those that only the longer one has. Chosen on tests/data/matching.yaml;
@@ -14,7 +17,7 @@ MINIMAL_PAIR = 0.45
 LONE_WORD = 1.5
 """A shared weight below this is no more than one word, and not a topic."""
 ONE_THING = 1.5
-"""A topic of no more weight names one thing: its opposite needs no common words around it."""
+"""A topic of no more weight, light words aside, names one thing: its opposite needs no common words around it."""
 _FUZZY = 24
 
 
@@ -36,12 +39,11 @@ def compare(one: Topic, other: Topic) -> Comparison:
     mine, yours = _matched(one, other)
     matched_one, rest_one = _weigh(one, other, mine)
     matched_other, rest_other = _weigh(other, one, yours)
-    smaller = min(matched_one + rest_one, matched_other + rest_other)
     if one.segments and other.segments and _gaps(one, other) & _gaps(other, one):
         rest_one, rest_other = rest_one + 1, rest_other + 1
     matched = (matched_one + matched_other) / 2
     low, high = sorted((rest_one, rest_other))
-    related = matched >= 1 or smaller <= ONE_THING
+    related = matched >= 1 or min(one.substance, other.substance) <= ONE_THING
     reason = _contradiction(one, other, related=related)
     if not matched:
         return Comparison(0.0, 0.0, reason)
@@ -91,7 +93,7 @@ def _matched(one: Topic, other: Topic) -> tuple[set[int], set[int]]:
             if (
                 unit.text[0] == candidate.text[0]
                 and candidate.at not in yours
-                and is_near(unit.text, candidate.text)
+                and (is_near(unit.text, candidate.text) or is_short_for(unit.text, candidate.text))
             ):
                 mine.add(unit.at)
                 yours.add(candidate.at)
@@ -109,11 +111,13 @@ def _match_denied(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> 
 
 def _match_joined(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> None:
     """Match single words with what the other topic writes as several: ``websocket``, ``rerenders``, ``HPA``."""
-    if one.plains.isdisjoint(other.joined) and one.plains.isdisjoint(other.initials):
-        return
     for unit in one.units:
-        if unit.at not in mine and len(unit.text) > 2:
-            span = other.joined.get(unit.plain) or other.initials.get(unit.text)
+        if unit.at not in mine and (len(unit.text) > 2 or unit.text in SHORT_FORMS):
+            span = (
+                other.joined.get(unit.plain)
+                or other.initials.get(unit.text)
+                or other.joined.get(SHORT_FORMS.get(unit.text, ""))
+            )
             if span:
                 mine.add(unit.at)
                 yours.update(range(*span))
@@ -164,6 +168,7 @@ def _contradiction(one: Topic, other: Topic, *, related: bool) -> str | None:
         or _denied_by_prefix(one, other)
         or _denied_by_prefix(other, one)
         or (_opposed(one, other) if related else None)
+        or _turned(one, other)
         or _different_names(one, other, related=related)
     )
 
@@ -171,7 +176,7 @@ def _contradiction(one: Topic, other: Topic, *, related: bool) -> str | None:
 def _denied(one: Topic, other: Topic) -> str | None:
     for denial in one.denials:
         shared = denial.scope & other.lexicon
-        if shared and not any(denial.scope & theirs.scope for theirs in other.denials):
+        if shared and not any(denial.meets(theirs) for theirs in other.denials):
             return f"one topic denies what the other is about: {', '.join(sorted(shared))}"
     return None
 
@@ -200,10 +205,14 @@ def _denied_by_prefix(one: Topic, other: Topic) -> str | None:
 
 
 def _opposed(one: Topic, other: Topic) -> str | None:
-    for axis, poles in one.poles.items():
-        theirs = other.poles.get(axis)
-        if theirs and not poles & theirs:
-            return "the topics name opposites"
+    if any(are_opposed(one.poles[axis], other.poles[axis]) for axis in one.poles.keys() & other.poles.keys()):
+        return "the topics name opposites"
+    return None
+
+
+def _turned(one: Topic, other: Topic) -> str | None:
+    if is_reversed(one.directions, other.directions) or is_reversed(other.directions, one.directions):
+        return "one topic goes the other's way back"
     return None
 
 

@@ -3,9 +3,10 @@
 import re
 from typing import Literal, NamedTuple
 
+from kr.rules.inflection import singular
 from kr.rules.polarity import is_number
 from kr.rules.stopwords import FUNCTION_WORDS, LIGHT_WORDS, word_set
-from kr.rules.words import is_distinct, is_slip, singular
+from kr.rules.words import is_distinct, is_slip
 
 Kind = Literal["code", "compound", "acronym", "number", "term"]
 
@@ -13,6 +14,7 @@ _QUANTITY = re.compile(
     r"\d+(?:k|m|g|b|kb|mb|gb|tb|ms|s|sec|min|h|px|rem|em|fps|hz|st|nd|rd|th)", re.IGNORECASE
 )
 _MIXED = re.compile(r"(?=.*[^\W\d_])(?=.*\d)")
+_PREFIX = 3
 _NO_DIRECTIVE = word_set("re un de co e in on up to no my by bi")
 
 
@@ -20,13 +22,15 @@ class Name(NamedTuple):
     """``key`` is the name without case, separators and plural; ``parts`` are its words.
 
     ``code`` is written as no prose is (``useEffect``, ``max_overflow``, ``@Value``, ``--force``, ``unique()``,
-    ``import.meta``, ``v-model``, ``E0502``); ``compound`` is a hyphenated word; ``term`` a Latin word in Chinese prose. ``start`` is the index of its first word.
+    ``import.meta``, ``v-model``, ``E0502``); ``compound`` is a hyphenated word; ``term`` a Latin word in Chinese prose.
+    ``aliases`` are the parts that may stand for the whole: ``read_csv`` of ``pd.read_csv``, ``table`` of ``el-table``;
+    a name without parts is its own. ``start`` is the index of its first word.
     """
 
     kind: Kind
     key: str
     parts: tuple[str, ...]
-    components: tuple[str, ...]
+    aliases: frozenset[str]
     start: int
 
     @property
@@ -50,10 +54,19 @@ def name_in(
     if kind is None:
         return None
     if kind == "number":
-        return Name(kind, body.lower().removeprefix("v").removesuffix(".x"), (body,), (), start)
-    pieces = tuple(singular("".join(component)) for component in components)
+        return Name(kind, body.lower().removeprefix("v").removesuffix(".x"), (body,), frozenset(), start)
     key = singular("".join(parts)) + (tail if tail in {"++", "#"} else "")
-    return Name(kind, key, parts, pieces, start)
+    return Name(kind, key, parts, _aliases(key, body, mark, components), start)
+
+
+def _aliases(key: str, body: str, mark: str, components: list[list[str]]) -> frozenset[str]:
+    pieces = [singular("".join(component)) for component in components]
+    if len(pieces) == 1:
+        return frozenset({key})
+    if "-" not in body:
+        return frozenset({pieces[0], pieces[-1]})
+    # A short prefix is that of a library: el-table, v-model. No part of --force-with-lease stands for it.
+    return frozenset(pieces[-1:] if len(pieces) == 2 and len(pieces[0]) <= _PREFIX and not mark else ())
 
 
 def _kind(body: str, mark: str, tail: str, components: list[list[str]], *, cased: bool) -> Kind | None:
@@ -80,9 +93,7 @@ def same_name(one: Name, other: Name) -> bool:
         return _starts_with(one.key, other.key) or _starts_with(other.key, one.key)
     if one.key == other.key:
         return True
-    if len(one.components) == 1 and one.key in {*other.components[:1], *other.components[-1:]}:
-        return True
-    if len(other.components) == 1 and other.key in {*one.components[:1], *one.components[-1:]}:
+    if one.key in one.aliases & other.aliases or other.key in one.aliases & other.aliases:
         return True
     return _is_misspelt(one, other)
 

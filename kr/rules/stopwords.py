@@ -29,10 +29,24 @@ FUNCTION_WORDS = word_set(
     not no never non none
     there here just only also too very quite rather much many more most less least few several own same
     let lets please ok vs versus etc e.g i.e
-    dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt cant havent hasnt hadnt aint
+    dont doesnt didnt isnt arent wasnt werent wont wouldnt shouldnt couldnt cant havent hasnt hadnt aint mustnt neednt mightnt
     im ive id youre youve theyre weve whats thats theres heres hows wheres
     """
 )
+
+EMPTY_WORDS = word_set(
+    """
+    a an the i me my mine we us our you your yours he him his she her hers it its they them their one's
+    who whom whose which what when where why how whether am is are was were be been being do does did doing done
+    have has had having could may might shall should would ought can will must there here just also too very quite
+    let lets please ok etc that this these those
+    im ive id youre youve theyre weve whats thats theres heres hows wheres
+    """
+)
+"""Function words that no rule of the matcher reads: a topic made of a question can do without them."""
+
+HEAVY_PREPOSITIONS = word_set("through between across among within without via against")
+"""They tell something themselves when nothing follows: "has_many through"."""
 
 LIGHT_WORDS = word_set(
     """

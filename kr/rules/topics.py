@@ -1,17 +1,23 @@
 """A topic taken apart for comparison: words, names, runs of Chinese, what it denies (SPEC 3.2)."""
 
 import re
+from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
-from itertools import pairwise
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from kr.rules import keywords as kw
+from kr.rules import phrasal
+from kr.rules.direction import Direction, directions
+from kr.rules.han import pattern, simplified
+from kr.rules.inflection import singular
 from kr.rules.names import Name, name_in
-from kr.rules.opposites import CJK_POLES, PARTICLE_VERBS, PARTICLES, POLES, positive_of
-from kr.rules.polarity import Denial, Token, denials, is_number
-from kr.rules.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, LIGHT_WORDS
-from kr.rules.words import singular, stem
+from kr.rules.negations import positive_of
+from kr.rules.polarity import Denial, denials, is_denying_zero, is_number
+from kr.rules.poles import Axis, End, ends_of
+from kr.rules.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, HEAVY_PREPOSITIONS, LIGHT_WORDS
+from kr.rules.tokens import Token
+from kr.rules.words import stem
 
 MAX_WORDS = 64
 MAX_NAMES = 24
@@ -28,11 +34,6 @@ _TOKEN = re.compile(
     r"|(?P<stop>[,;.!?()、。，；：！？（）—|])"
 )
 _SEPARATORS = re.compile(r"[.:-]+")
-
-
-_CJK_FUNCTION = re.compile("|".join(CJK_FUNCTION))
-_CJK_LIGHT = re.compile("|".join(CJK_LIGHT))
-_CJK_POLES = re.compile("|".join(CJK_POLES))
 
 
 class Unit(NamedTuple):
@@ -56,7 +57,7 @@ class Segment(NamedTuple):
     weights: tuple[float, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Topic:
     """What a comparison needs to know of one topic. Built once per text, see :func:`topic_of`."""
 
@@ -66,17 +67,44 @@ class Topic:
     denials: tuple[Denial, ...]
     stems: frozenset[str]
     bigrams: frozenset[str]
-    joined: dict[str, tuple[int, int]]
-    """Neighbouring words written as one, with the first index and the one past the last."""
-    initials: dict[str, tuple[int, int]]
-    poles: dict[int | str, frozenset[int]]
-    """Axis of opposites: the ends of it that the topic speaks of."""
+    poles: dict[Axis, Counter[End]]
+    """Axis of opposites: how often each word names one of its ends."""
+    directions: frozenset[Direction]
     lexicon: frozenset[str]
     """Stems and bigrams."""
     plains: frozenset[str]
     """The words in the singular."""
     deniers: tuple[Unit, ...]
     """The words that deny by their form."""
+    words: tuple[Token, ...]
+
+    @cached_property
+    def substance(self) -> float:
+        """What the topic weighs without its light words."""
+        words = sum(unit.weight for unit in self.units if unit.weight > LIGHT)
+        return words + sum(w for segment in self.segments for w in segment.weights if w > LIGHT_CHARACTER)
+
+    @cached_property
+    def joined(self) -> dict[str, tuple[int, int]]:
+        """Neighbouring words written as one, with the first place and the one past the last."""
+        found: dict[str, tuple[int, int]] = {}
+        for start, first in enumerate(self.words):
+            text = ""
+            for word in self.words[start : start + _LONGEST_JOIN]:
+                text += word.text
+                found.setdefault(singular(text), (first.at, word.at + 1))
+        return found
+
+    @cached_property
+    def initials(self) -> dict[str, tuple[int, int]]:
+        """Neighbouring content words as an acronym, with their places."""
+        units = self.units
+        found: dict[str, tuple[int, int]] = {}
+        for start in range(len(units)):
+            for end in range(start + 3, min(start + 6, len(units)) + 1):
+                letters = "".join(unit.text[0] for unit in units[start:end])
+                found.setdefault(letters, (units[start].at, units[end - 1].at + 1))
+        return found
 
 
 def topic_of(text: str) -> Topic:
@@ -87,7 +115,8 @@ def topic_of(text: str) -> Topic:
 @lru_cache(maxsize=2048)
 def _topic_of(text: str) -> Topic:
     tokens, names = _read(kw.normalise(text))
-    words = [token.text for token in tokens if token.kind == "word"]
+    words = tuple(token for token in tokens if token.kind == "word")
+    tokens = _weighed(phrasal.merge(tokens))
     units = _units(tokens, names)
     segments = tuple(
         _segment(part) for token in tokens if token.kind == "cjk" for part in _without_function(token.text)
@@ -102,12 +131,12 @@ def _topic_of(text: str) -> Topic:
         denials=found,
         stems=stems,
         bigrams=pairs,
-        joined=_joined(words),
-        initials=_initials(units),
-        poles=_poles(tokens, found),
+        poles=ends_of(tokens, found),
+        directions=directions(tokens),
         lexicon=stems | pairs,
         plains=frozenset(unit.plain for unit in units),
         deniers=tuple(unit for unit in units if unit.denies),
+        words=words,
     )
 
 
@@ -120,7 +149,7 @@ def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
     at = 0
     for run, is_run in runs:
         if is_run:
-            tokens.append(Token("cjk", kw.fold_word(run), at, function=False))
+            tokens.append(Token("cjk", simplified(kw.fold_word(run)), at, function=False))
             continue
         for match in _TOKEN.finditer(run):
             if match["body"]:
@@ -155,10 +184,28 @@ def _word(match: re.Match[str], at: int, *, cased: bool, chinese: bool) -> tuple
             at + offset,
             function=part in FUNCTION_WORDS and not (whole and offset),
             in_name=in_code and part != "non",
+            joint=offset > 0 and "-" in body,
         )
         for offset, part in enumerate(parts[: 2 * MAX_WORDS])
     ]
     return tokens, name
+
+
+def _weighed(tokens: list[Token]) -> list[Token]:
+    """Mend which words are function words: ``zero`` and ``-free`` that deny, a preposition that has no object."""
+    found = list(tokens)
+    for position, token in enumerate(tokens):
+        if token.kind != "word" or token.in_name:
+            continue
+        if (token.text == "free" and token.joint) or (
+            token.text == "zero" and is_denying_zero(tokens, position)
+        ):
+            found[position] = token._replace(function=True)
+        elif token.text in HEAVY_PREPOSITIONS and all(
+            later.kind == "break" for later in tokens[position + 1 :]
+        ):
+            found[position] = token._replace(function=False)
+    return found
 
 
 def _units(tokens: list[Token], names: tuple[Name, ...]) -> tuple[Unit, ...]:
@@ -194,46 +241,11 @@ def _weight(word: str) -> float:
 
 
 def _without_function(run: str) -> list[str]:
-    return [part for part in _CJK_FUNCTION.split(run) if part] or [run]
+    return [part for part in pattern(*CJK_FUNCTION).split(run) if part] or [run]
 
 
 def _segment(text: str) -> Segment:
     weights = [CHARACTER] * len(text)
-    for match in _CJK_LIGHT.finditer(text):
+    for match in pattern(*CJK_LIGHT).finditer(text):
         weights[match.start() : match.end()] = [LIGHT_CHARACTER] * (match.end() - match.start())
     return Segment(text, tuple(weights))
-
-
-def _joined(words: list[str]) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
-    for start in range(len(words)):
-        text = ""
-        for end in range(start + 1, min(start + _LONGEST_JOIN, len(words)) + 1):
-            text += words[end - 1]
-            found.setdefault(singular(text), (start, end))
-    return found
-
-
-def _initials(units: tuple[Unit, ...]) -> dict[str, tuple[int, int]]:
-    found: dict[str, tuple[int, int]] = {}
-    for start in range(len(units)):
-        for end in range(start + 3, min(start + 6, len(units)) + 1):
-            letters = "".join(unit.text[0] for unit in units[start:end])
-            found.setdefault(letters, (units[start].at, units[end - 1].at + 1))
-    return found
-
-
-def _poles(tokens: list[Token], found: tuple[Denial, ...]) -> dict[int | str, frozenset[int]]:
-    denied = frozenset(index for denial in found for index in denial.indices)
-    poles: dict[int | str, frozenset[int]] = {}
-    for token, following in pairwise(tokens):
-        verb = stem(token.text)
-        if verb in PARTICLE_VERBS and following.text in PARTICLES:
-            poles[verb] = poles.get(verb, frozenset()) | {PARTICLES[following.text]}
-    for token in tokens:
-        flip = -1 if token.at in denied and token.kind == "word" else 1
-        texts = _CJK_POLES.findall(token.text) if token.kind == "cjk" else (token.text, stem(token.text))
-        for text in texts:
-            for axis, pole in POLES.get(text, ()):
-                poles[axis] = poles.get(axis, frozenset()) | {pole * flip}
-    return poles

@@ -2,24 +2,9 @@
 
 from functools import lru_cache
 
-from kr.rules.opposites import POLES
-
-_SHORT_FORMS = {
-    "config": "configuration", "conf": "configuration", "cfg": "configuration", "configure": "configuration",
-    "param": "parameter", "params": "parameter", "arg": "argument", "args": "argument", "attr": "attribute",
-    "attrs": "attribute", "env": "environment", "repo": "repository", "dir": "directory", "db": "database",
-    "dev": "development", "prod": "production", "perf": "performance", "auth": "authentication", "deps": "dependency",
-    "js": "javascript", "ts": "typescript", "py": "python", "pg": "postgresql", "postgres": "postgresql",
-    "k8s": "kubernetes", "i18n": "internationalization", "l10n": "localization", "a11y": "accessibility",
-    "admin": "administrator", "async": "asynchronous", "sync": "synchronous", "info": "information", "spec": "specification",
-    "docs": "documentation", "doc": "documentation", "msg": "message", "btn": "button", "img": "image", "embed": "embedding",
-    "indices": "index", "indexes": "index", "children": "child", "queries": "query", "matrices": "matrix",
-    "vertices": "vertex", "schemata": "schema", "criteria": "criterion", "built": "build",
-    "sent": "send", "wrote": "write", "written": "write", "chosen": "choose", "hidden": "hide", "ran": "run",
-    "threw": "throw", "thrown": "throw", "broken": "break", "lost": "lose", "kept": "keep", "bound": "bind",
-    "colour": "color", "behaviour": "behavior", "licence": "license", "centre": "center", "analyse": "analyze",
-    "huge": "large", "big": "large",
-}  # fmt: skip
+from kr.rules.antonyms import poles_of
+from kr.rules.inflection import bases, singular
+from kr.rules.vocabulary import ALTERNATIVES, SHORT_FORMS, SYNONYMS
 
 _CONFUSABLE = """
 model modal; model module; state stage; state static; local locale; content context; content contest; internal interval
@@ -29,7 +14,7 @@ point print paint; login logic logon; except expect; accept access; scope scape;
 signal single; format formal; render sender; params parens; reset reuse; resume resize; device devise; policy police
 string strong; mutation mutations; stack stock; watch match; shell shelf; space spare; steam stream; token taken
 private privacy; restore restart; revert revere; insert invert; attach attack; contract contrast; worker wonder
-prefix postfix; upsert insert; filter filler; principal principle; compliment complement; desert dessert; cache catch
+prefix postfix; upsert insert; filter filler; principal principle; compliment complement; desert dessert; cache catch; http https; redis rediss; mqtt mqtts; amqp amqps; ldap ldaps
 import impact; expose expire; static statis; marker market; border broder; tenant tenet; primary primacy; table tuple
 """.replace("\n", ";").split(";")
 
@@ -48,41 +33,41 @@ _VOWELS = frozenset("aeiouy")
 @lru_cache(maxsize=8192)
 def stem(word: str) -> str:
     """Return what the inflected forms of an English word share; other words come back as they are."""
-    word = _SHORT_FORMS.get(word, word)
+    word = SHORT_FORMS.get(word, word)
     if len(word) < 4 or not (word.isascii() and word.isalpha()):
         return word
     word = singular(word)
-    word = _SHORT_FORMS.get(word, word)
-    for ending, least, replacement in _ENDINGS:
-        rest = word[: -len(ending)]
-        if word.endswith(ending) and len(rest) >= least and _VOWELS.intersection(rest):
-            return _tidy(rest + replacement)
+    word = SHORT_FORMS.get(word, word)
+    word = next((SYNONYMS[base] for base in bases(word) if base in SYNONYMS), word)
+    for ending, least, replacement in _BY_LAST_LETTER.get(word[-1], ()):
+        if word.endswith(ending):
+            rest = word[: -len(ending)]
+            if len(rest) >= least and not _VOWELS.isdisjoint(rest):
+                return _tidy(rest + replacement)
     return _tidy(word)
 
 
 def full_form(word: str) -> str:
     """Return what a usual short form or an irregular one stands for (``env``, ``indices``), else the word itself."""
-    return _SHORT_FORMS.get(word, word)
+    return SHORT_FORMS.get(word, word)
 
 
 _ENDINGS = (
+    ("ification", 3, "ify"), ("ified", 3, "ify"), ("ifier", 4, "ify"), ("atically", 4, ""), ("atic", 4, ""),
+    ("ically", 3, "ic"), ("ical", 4, "ic"), ("ability", 4, ""), ("ibility", 4, ""), ("ity", 5, ""), ("ness", 4, ""),
+    ("ism", 5, ""), ("ence", 6, ""), ("ance", 6, ""),
     ("ionship", 4, ""), ("ization", 4, "iz"), ("isation", 4, "iz"), ("ational", 4, ""), ("ation", 4, ""),
     ("ional", 4, ""), ("ating", 4, ""), ("ated", 4, ""), ("ator", 4, ""), ("ate", 4, ""), ("ally", 4, "al"),
     ("ption", 4, "b"), ("scribing", 2, "scrib"), ("ion", 4, ""), ("ement", 5, ""), ("ment", 6, ""), ("able", 4, ""),
     ("ible", 4, ""), ("ency", 4, ""), ("ancy", 4, ""), ("ingly", 4, ""), ("edly", 4, ""), ("ing", 3, ""),
-    ("eed", 99, ""), ("ied", 3, "y"), ("ed", 3, ""), ("ly", 4, ""), ("er", 5, ""), ("or", 6, ""),
+    ("eed", 99, ""), ("ied", 3, "y"), ("ed", 3, ""), ("ly", 4, ""), ("er", 5, ""), ("or", 6, ""), ("ndent", 4, "nd"), ("rrent", 4, "r"), ("stent", 4, "st"),
+    ("potent", 3, "pot"), ("erent", 4, "er"),
 )  # fmt: skip
 
-
-def singular(word: str) -> str:
-    """Take the plural's ``s`` off."""
-    if len(word) < 4 or not word.endswith("s") or word.endswith(("ss", "us", "is", "as", "os")):
-        return word
-    if word.endswith("ies") and len(word) > 4:
-        return word[:-3] + "y"
-    if word.endswith(("sses", "xes", "ches", "shes", "zzes")):
-        return word[:-2]
-    return word[:-1]
+_BY_LAST_LETTER = {
+    letter: tuple(row for row in _ENDINGS if row[0][-1] == letter)
+    for letter in {row[0][-1] for row in _ENDINGS}
+}
 
 
 def _tidy(root: str) -> str:
@@ -91,6 +76,15 @@ def _tidy(root: str) -> str:
     if len(root) > 3 and root.endswith("e"):
         root = root[:-1]
     return root
+
+
+def is_short_for(one: str, other: str) -> bool:
+    """Tell whether one word is an ambiguous short form of the other: ``auth`` of both ``authorization`` and ..."""
+    return any(
+        stem(full) == stem(long)
+        for short, long in ((one, other), (other, one))
+        for full in ALTERNATIVES.get(singular(short), ())
+    )
 
 
 def is_near(one: str, other: str) -> bool:
@@ -107,6 +101,9 @@ def is_near(one: str, other: str) -> bool:
 
 def is_slip(one: str, other: str, *, allowed: int) -> bool:
     """Tell whether at most ``allowed`` typing errors part two words that are not known to be different."""
+    # Each error exchanges at most two letters: what that excludes need not load the library.
+    if sum(abs(one.count(letter) - other.count(letter)) for letter in {*one, *other}) > 2 * allowed:
+        return False
     if not (one.isalpha() and other.isalpha()) or is_distinct(one, other):
         return False
     from rapidfuzz.distance import OSA
@@ -118,5 +115,5 @@ def is_distinct(one: str, other: str) -> bool:
     """Tell whether two similar words are known to mean different things."""
     if frozenset((singular(one), singular(other))) in _DISTINCT:
         return True
-    poles = dict(POLES.get(one, ()))
-    return any(poles.get(axis, pole) != pole for axis, pole in POLES.get(other, ()))
+    poles = dict(poles_of(one))
+    return any(poles.get(axis, pole) != pole for axis, pole in poles_of(other))

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.rules import match
+from kr.rules.antonyms import POLES, cjk_poles
 from kr.rules.compare import compare
 from kr.rules.naming import tag_key
 from kr.rules.topics import topic_of
@@ -80,6 +81,11 @@ class TestTheLabelledData:
         assert by_tags.recall >= 0.95
         assert by_tags.wrong_rate <= 0.08
 
+    def test_on_a_third_set(self) -> None:
+        result = scored("matching-held-out.yaml", "framework+topic")
+        assert result.without("paraphrase").recall >= 0.95
+        assert result.wrong_rate <= 0.03
+
     @pytest.mark.parametrize("floor", TIERS)
     def test_beats_the_plain_dice_coefficient(self, floor: Tier) -> None:
         rules = scored("matching.yaml", floor)
@@ -105,6 +111,37 @@ class TestPairs:
     def test_a_negation_added_to_a_topic_breaks_the_match(self, form: str) -> None:
         matched = [topic for topic in TOPICS if consider(form.format(topic), topic).tier]
         assert matched == []
+
+    @pytest.mark.parametrize(
+        "template", ["{} rows in a table of orders", "how to {} connections in a worker"]
+    )
+    def test_opposites_are_no_match_in_any_tier(self, template: str) -> None:
+        matched = [
+            (one, other)
+            for one, ends in POLES.items()
+            for other, others in POLES.items()
+            if any((axis, -pole) in others for axis, pole in ends)
+            and consider(template.format(one), template.format(other)).tier
+        ]
+        assert matched == []
+
+    @pytest.mark.parametrize("template", ["{}表格数据", "如何{}表格中的数据"])
+    def test_chinese_opposites_are_no_match_in_any_tier(self, template: str) -> None:
+        poles = cjk_poles()
+        matched = [
+            (one, other)
+            for one, ends in poles.items()
+            for other, others in poles.items()
+            if any((axis, -pole) in others for axis, pole in ends)
+            and consider(template.format(one), template.format(other)).tier
+        ]
+        assert matched == []
+
+    @given(
+        st.sampled_from(TOPICS), st.lists(st.sampled_from(["the", "a", "do", "is", "my", "how"]), max_size=3)
+    )
+    def test_function_words_say_nothing(self, topic: str, words: list[str]) -> None:
+        assert consider(" ".join((*words, topic)), topic).tier == "framework+topic+tags"
 
     @pytest.mark.parametrize("topic", TOPICS)
     def test_case_says_nothing(self, topic: str) -> None:
