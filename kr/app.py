@@ -171,6 +171,8 @@ class App:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
 
+        with self.lessons() as book:
+            book.reconcile()
         return collect_stats(self.store, self.settings, now=self._clock())
 
     def patient(self) -> "Patient":

@@ -10,6 +10,7 @@ from typing import Any
 from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
+from kr.lessons.catalog import Catalog
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
 from kr.lessons.record import record
 from kr.rules.lessons.duplicates import Told
@@ -107,6 +108,7 @@ class LessonBook:
             found: Sequence[Lesson] = self._file.read(None if phase is None else {phase}).lessons
         except LessonsUnreadable as error:
             raise LessonsUnreadable(f"{self.path}: {error}") from error
+        self.reconcile()
         if phase is not None:
             found = of_phase(found, phase)
         if query.strip():
@@ -142,6 +144,10 @@ class LessonBook:
             total=appended.total,
             unread=tuple(unread),
         )
+
+    def reconcile(self) -> None:
+        """Bring the database's table to what the file holds (SPEC 4.2). Never raises for the database's sake."""
+        Catalog(self._store, self._file).reconcile(self._clock())
 
     def _counts(self, lessons: Sequence[Lesson]) -> dict[str, tuple[int, int]]:
         try:

@@ -103,9 +103,52 @@ class Catalog:
                 unit.lessons.add(rows)
                 for phase, ids in recording.recurred:
                     unit.lessons.recurred(ids, phase)
+            if self._is_edited():
+                self.reconcile(now)
             self.pick_up()
         except StoreError as error:
             _tell(error)
+
+    def reconcile(self, now: datetime) -> None:
+        """Bring the table to what the file holds: lessons that it lacks are marked as gone, others taken in.
+
+        Nothing is written where nothing has changed. Where the file can't be read, or the database belongs to
+        another knowledge base, the table stays as it is.
+        """
+        try:
+            if not self._store.exists() or self._store.other_home() is not None:
+                return
+            with self._store.read() as unit:
+                known = unit.lessons.standing()
+            held = {lesson.id: lesson for lesson in self._file.read().lessons}
+            if {id_ for id_, stands in known.items() if stands} == held.keys():
+                return
+            # What others record meanwhile is in the file before it is in the table.
+            with self._store.write() as unit:
+                known = unit.lessons.standing()
+                held = {lesson.id: lesson for lesson in self._file.read().lessons}
+                unit.lessons.mark_gone(known.keys() - held.keys(), to_text(now))
+                unit.lessons.mark_gone(known.keys() & held.keys(), None)
+            new = [_row(lesson) for id_, lesson in held.items() if id_ not in known]
+            for at in range(0, len(new), _AT_ONCE):
+                with self._store.write() as unit:
+                    unit.lessons.add(new[at : at + _AT_ONCE])
+        except StoreError as error:
+            _tell(error)
+        except LessonsUnreadable as error:
+            logger.warning("%s: %s; its lessons are counted as they were known", self._file.path, error)
+
+    def _is_edited(self) -> bool:
+        """Tell whether what was picked up is no longer as it was; not of a long file, which is left to reconcile."""
+        try:
+            content = self._file.content()
+        except LessonsUnreadable:
+            return False
+        if len(content) > _PORTION:
+            return False
+        with self._store.read() as unit:
+            mark = unit.meta.get(_PICKED_UP)
+        return mark is not None and not mark.startswith("0 ") and not _seen(mark, content)
 
     def pick_up(self) -> int:
         """Take lines that people or other tools added into the table; return how many lines were looked at.

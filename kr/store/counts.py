@@ -52,8 +52,9 @@ class Counts:
         return self._counted(requests.c.status, requests.c.mode == "research")
 
     def lessons(self) -> int:
-        """Count the lessons that are known."""
-        return self._connection.execute(sa.select(sa.func.count()).select_from(lessons)).scalar_one()
+        """Count the lessons that the file holds, as far as is known."""
+        query = sa.select(sa.func.count()).select_from(lessons).where(lessons.c.gone_at.is_(None))
+        return self._connection.execute(query).scalar_one()
 
     def hits(self) -> Averages:
         """Measure the research requests that the cache answered."""

@@ -23,10 +23,11 @@ class Lessons:
         """Add the rows whose id is new, and return how many those are.
 
         What is known stays as it is, but an origin that was not known is filled in: a line may be picked up by
-        one process before the one that recorded it tells where it came from.
+        one process before the one that recorded it tells where it came from. What was gone is back.
         """
         unique = {row.id: row for row in rows}
         known = self._known(list(unique))
+        self.mark_gone(known, None)
         new = [{**asdict(row), "tags": _json(row.tags)} for row in unique.values() if row.id not in known]
         if new:
             self._connection.execute(sa.insert(lessons), new)
@@ -60,6 +61,19 @@ class Lessons:
             .where(lessons.c.id.in_(ids), was_injected)
             .values(recurred=lessons.c.recurred + 1)
         ).rowcount
+
+    def standing(self) -> dict[str, bool]:
+        """Return the id of every row, and whether it is in the file as far as is known."""
+        rows = self._connection.execute(sa.select(lessons.c.id, lessons.c.gone_at))
+        return {row.id: row.gone_at is None for row in rows}
+
+    def mark_gone(self, ids: Iterable[str], at: str | None) -> None:
+        """Mark lessons that the file no longer holds, or with ``None`` those that it holds again. Their counts stay."""
+        has_changed = lessons.c.gone_at.is_(None) if at else lessons.c.gone_at.is_not(None)
+        for some in _portions(sorted(ids)):
+            self._connection.execute(
+                sa.update(lessons).where(lessons.c.id.in_(some), has_changed).values(gone_at=at)
+            )
 
     def counts(self, ids: Iterable[str]) -> dict[str, tuple[int, int]]:
         """Return how often each known lesson was injected, and recurred."""

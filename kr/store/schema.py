@@ -7,7 +7,7 @@ until kr has seen the row.
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
@@ -98,6 +98,7 @@ lessons = Table(
     Column("recorded_at", Text),
     Column("injected", Integer, nullable=False, server_default="0"),
     Column("recurred", Integer, nullable=False, server_default="0"),
+    Column("gone_at", Text),
     Index("lessons_phase", "phase", "date"),
 )
 

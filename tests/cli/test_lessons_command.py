@@ -230,6 +230,29 @@ def test_list_and_search(project: Project) -> None:
     assert not project.database.exists()
 
 
+def test_stats_counts_what_the_file_holds(project: Project) -> None:
+    path = write(
+        project, "- [2026-01-01] [code-review] look twice", "- [2026-01-02] [code-review] look again"
+    )
+
+    def counted() -> object:
+        return json.loads(project.run("stats", "--format", "json").stdout)["lessons"]["total"]
+
+    assert counted() == 0
+    assert not project.database.exists()
+    project.run("lessons", "inject", "--phase", "code-review")
+    assert counted() == 2
+    path.write_text("- [2026-01-01] [code-review] look thrice\n", encoding="utf-8")
+    assert counted() == 1
+    path.unlink()
+    assert counted() == 0
+    assert project.sql("SELECT count(*), sum(injected) FROM lessons") == [(3, 2)]
+    write(project, "- [2026-01-01] [code-review] look twice")
+    listed = json.loads(project.run("lessons", "list", "--format", "json").stdout)
+    assert [lesson["injected"] for lesson in listed] == [1]
+    assert project.sql("SELECT lessons FROM lessons_by_phase") == [(1,)]
+
+
 def test_import(project: Project) -> None:
     write(project, "- [2026-01-01] [code-review] Set row-height for virtual scrolling")
     other = project.root / "other.md"

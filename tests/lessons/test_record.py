@@ -15,6 +15,7 @@ from kr.lessons.catalog import Catalog, Recording
 from kr.lessons.file import LessonsFile
 from kr.lessons.record import confirmation
 from kr.rules.lessons.line import HEADER
+from kr.store.lock import exclusive
 from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_data, record_to
 
@@ -356,6 +357,65 @@ def test_lines_of_people_are_picked_up(path: Path, project: Path, store: Store) 
     record_to(path, project, store)
     assert rows(store, seen)[-1] == ("rewritten", "vue", None)
     assert len(rows(store, seen)) == 4
+
+
+COUNTED = "SELECT phase, lessons, injected, recurred FROM lessons_by_phase"
+
+
+def test_lessons_that_the_file_lacks_are_not_counted_and_not_forgotten(
+    path: Path, project: Path, store: Store
+) -> None:
+    record_to(path, project, store)
+    inject_from(path, store=store)
+    record_to(path, project, store)
+    catalog = Catalog(store, LessonsFile(path))
+    text = path.read_text(encoding="utf-8")
+    assert rows(store, COUNTED) == [("dev-execution", 1, 1, 1)]
+    path.unlink()
+    catalog.reconcile(NOW)
+    assert rows(store, COUNTED) == []
+    assert rows(store, "SELECT injected, recurred, gone_at FROM lessons") == [
+        (1, 1, "2026-02-07T12:00:00.000000Z")
+    ]
+    path.write_text(text + "- [2026-03-01] [code-review] by hand\n", encoding="utf-8")
+    for _ in range(2):
+        catalog.reconcile(NOW)
+        assert rows(store, COUNTED) == [("code-review", 1, 0, 0), ("dev-execution", 1, 1, 1)]
+    path.write_text(text.replace("must be set", "has to be set"), encoding="utf-8")
+    catalog.reconcile(NOW)
+    assert rows(store, COUNTED) == [("dev-execution", 1, 0, 0)]
+    path.write_bytes(b"caf\xe9\n")
+    catalog.reconcile(NOW)
+    assert rows(store, COUNTED) == [("dev-execution", 1, 0, 0)]
+
+
+def test_a_recording_sees_that_the_file_was_edited(path: Path, project: Path, store: Store) -> None:
+    record_to(path, project, store)
+    path.unlink()
+    record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"])
+    assert rows(store, COUNTED) == [("dev-execution", 1, 0, 0)]
+    record_to(path, project, store)
+    assert rows(store, COUNTED) == [("dev-execution", 2, 0, 0)]
+    assert rows(store, "SELECT count(*) FROM lessons WHERE gone_at IS NOT NULL") == [(0,)]
+
+
+def test_an_injected_lesson_that_is_back_is_counted(path: Path, project: Path, store: Store) -> None:
+    record_to(path, project, store)
+    text = path.read_text(encoding="utf-8")
+    path.unlink()
+    Catalog(store, LessonsFile(path)).reconcile(NOW)
+    path.write_text(text, encoding="utf-8")
+    inject_from(path, store=store)
+    assert rows(store, COUNTED) == [("dev-execution", 1, 1, 0)]
+
+
+def test_the_table_is_left_alone_while_others_hold_it(path: Path, project: Path) -> None:
+    with Store(None, path.parents[1], timeout=0.2) as brief:
+        record_to(path, project, brief)
+        path.unlink()
+        with exclusive(path.parents[1] / "kr.db.lock", timeout=5):
+            Catalog(brief, LessonsFile(path)).reconcile(NOW)
+        assert rows(brief, COUNTED) == [("dev-execution", 1, 0, 0)]
 
 
 def test_an_origin_is_told_although_another_process_picked_the_line_up(
