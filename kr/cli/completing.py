@@ -71,6 +71,17 @@ def complete_revision(
     return _offered(_glance(ctx, lambda path: revisions(path, entry_id)), incomplete)
 
 
+def complete_phase(
+    ctx: click.Context,  # noqa: ARG001 - click's signature
+    param: click.Parameter,  # noqa: ARG001 - click's signature
+    incomplete: str,
+) -> list[CompletionItem]:
+    """Offer the phases of a story."""
+    from kr.values import PHASES
+
+    return _offered(PHASES, incomplete)
+
+
 def _once(names: Iterable[str]) -> Iterable[str]:
     from kr.rules.naming import fold
 

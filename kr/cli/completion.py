@@ -30,6 +30,8 @@ def command(ctx: click.Context, /, shell: str) -> int:
     kind = get_completion_class(shell)
     if kind is None:
         raise click.UsageError(f"{shell}: no completion is known for this shell.")
+    source = kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source()
     if sys.stdout is not None:
-        write_out(kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source())
+        # click's script for fish takes what stands between the first two commas: ids may hold more of them.
+        write_out(source.replace('string split "," ', 'string split --max 1 "," '))
     return 0

@@ -12,6 +12,8 @@ Row = dict[str, Any]
 
 _NONE = "none"
 _ROOMY = 110
+_SHOWN = {"last_accessed": 10, "archived_at": 16}
+"""Characters of a time: the day, and the minute where several of one id leave on one day."""
 
 
 def entries_view(rows: list[Row]) -> str:
@@ -40,8 +42,7 @@ def _listed(rows: list[Row], columns: dict[str, str], more: dict[str, str]) -> s
     if width() >= _ROOMY:
         columns |= more
     lines = [
-        [row[key][:10] if key in {"last_accessed", "archived_at"} else row[key] for key in columns.values()]
-        for row in rows
+        [row[key][: _SHOWN[key]] if key in _SHOWN else row[key] for key in columns.values()] for row in rows
     ]
     return table(list(columns), lines, cut="topic", kept="id") if rows else _NONE
 

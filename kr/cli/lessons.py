@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.completing import complete_framework
+from kr.cli.completing import complete_framework, complete_phase
 from kr.cli.options import common, common_options, open_app, request_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
@@ -32,7 +32,9 @@ Examples:
   kr lessons search "row height"
 """
 _PHASE = click.option(
-    "--phase", help="story-creation, story-review, dev-execution, code-review, e2e-inspection."
+    "--phase",
+    shell_complete=complete_phase,
+    help="story-creation, story-review, dev-execution, code-review, e2e-inspection.",
 )
 
 

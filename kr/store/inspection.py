@@ -150,10 +150,10 @@ def _missing(connection: sqlite3.Connection) -> Iterator[str]:
         "trigger": set(TRIGGERS),
         "view": set(VIEWS),
     }
-    taken = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
+    taken = {row[0] for row in connection.execute("SELECT lower(name) FROM sqlite_master")}
     for kind, names in wanted.items():
         for name in sorted(names - _names(connection, kind)):
-            # Under a name that something else has, nothing can be created.
+            # Under a name that something has, in any case of its letters, nothing can be created.
             yield f"{kind} {name} is {'damaged' if name in taken else 'missing'}"
     for name, table in metadata.tables.items():
         present = {row[1] for row in connection.execute(f"PRAGMA table_info({name})")}

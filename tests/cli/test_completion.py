@@ -1,5 +1,6 @@
 """Shell completion: the scripts, and what Tab offers from the database, without making one."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -138,3 +139,33 @@ def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
         began = time.monotonic()
         assert glance.frameworks(project.database) == ["vue"]
         assert time.monotonic() - began < 10
+
+
+def test_phases_are_completed(project: Project) -> None:
+    assert offered(project, "lessons", "inject", "--phase", "d") == ["dev-execution"]
+    assert offered(project, "lessons", "list", "--phase", "c") == ["code-review"]
+
+
+def test_an_id_with_commas_is_completed_whole_in_fish(project: Project) -> None:
+    keep(project, "vue", "slots")
+    project.sql("UPDATE entries SET id = 'a:b,c,d'")
+    script = project.run("completion", "fish").stdout.decode()
+    assert 'string split --max 1 "," $completion' in script
+    fish = shutil.which("fish")
+    if fish is None:
+        pytest.skip("no fish here")
+    ask = f'{script}\ncomplete --do-complete "kr entries show "'
+    kr = project.root / "kr"
+    kr.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kr "$@"\n')
+    kr.chmod(0o755)
+    path = f"{project.root}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [fish, "--no-config", "-c", ask],
+        cwd=project.root,
+        env=project.environ(PATH=path),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "a:b,c,d" in done.stdout.splitlines()
