@@ -99,7 +99,7 @@ def caveats(ranked: Sequence[Ranked], terms: Terms, count: int) -> tuple[Quotati
     """
     everything = _candidates(ranked, terms)
     below = _below_warnings(ranked, terms)
-    candidates = [c for c in everything if id(c.unit) in below or _CAVEAT.search(c.sentence.text)]
+    candidates = [c for c in everything if id(c.unit) in below or _warns(c.sentence.text, terms)]
     weights = _weights(candidates, terms)
     _score(candidates, ranked, terms, weights)
     for candidate in candidates:
@@ -114,6 +114,11 @@ def caveats(ranked: Sequence[Ranked], terms: Terms, count: int) -> tuple[Quotati
     leaned_on = [everything[c.at - 1] for c in best if c.at and leans(c.sentence)]
     best += [c for c in leaned_on if c not in best and any(c.unit is other.unit for other in best)]
     return _cleaned(sorted(best, key=lambda candidate: candidate.at)[:count])
+
+
+def _warns(text: str, terms: Terms) -> bool:
+    """Tell whether a sentence has a word of warning; one that the question asks about (migration) is none."""
+    return any(not terms.within(found[0]) for found in _CAVEAT.finditer(text))
 
 
 def _below_warnings(ranked: Sequence[Ranked], terms: Terms) -> set[int]:

@@ -150,7 +150,7 @@ def test_caveats_of_a_page_about_something_else_are_not_told() -> None:
 
 def test_a_heading_that_the_question_asks_for_announces_nothing() -> None:
     text = "# Migrations\n\nA migration is a file. It has two functions.\n\n# Squashing\n\nMigrations squash well.\n"
-    assert "It has two functions." not in _caveats("How do I write a migration?", text)
+    assert _caveats("How do I write a migration?", text) == []
     for heading in ("Rate limiting", "速率限制", "Release notes", "The issues page"):
         told = f"{_REPEATABLE}# {heading}\n\nThe shell expands nothing there.\n"
         assert _caveats("How do I make an option repeatable?", told, source="context7") == [], heading
