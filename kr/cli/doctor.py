@@ -31,7 +31,8 @@ def command(ctx: click.Context, /, *, repair: bool) -> int:
 
     Each finding says what --repair would do. A repair loses nothing: a lost report is written back where its
     text is kept, and its entry goes to the archive where it is not; a damaged database is kept beside the new
-    one. What may not be read is left alone. Exit status 1 while a problem remains.
+    one; what the exports know and an older copy of the database doesn't is taken in. What may not be read is left
+    alone. Exit status 1 while a problem remains.
     """
     from kr.maintenance import doctor
 

@@ -30,9 +30,11 @@ def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """Take index.yaml and _archived-index.yaml in, from folders or as single files.
 
     Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
-    already is updated when the imported one was accessed later; importing twice changes nothing. Bad items are
+    already is updated when the imported one was accessed later; importing twice changes nothing. An item that you
+    edited needs a later last_accessed, up to the present time; how many differ and have none is told. Bad items are
     named on standard error with file and line, and skipped. Archived items go to the archive, with the reason
-    `manual` where none is told. The exit status is 1 only when a file can't be read at all.
+    `manual` where none is told; the file at an item's path is the text of the live entry, if one names it, else of
+    the one that was archived last. The exit status is 1 only when a file can't be read at all.
     """
     with open_app(ctx) as app:
         with _progress() as progress:
