@@ -2,7 +2,7 @@
 
 A byte order mark decides, then where NUL bytes stand (UTF-16 and UTF-32), then valid UTF-8, then what the
 header and the page itself declare: a page that declares Latin-1 and is valid UTF-8 lies far more often than
-not. A label alone never makes UTF-16 or UTF-32 of a page (WHATWG HTML, 13.2.3.3, on the label of a page).
+not. One that declares UTF-8 and is Latin-1 is read as that. A label alone never makes UTF-16 or UTF-32 of a page (WHATWG HTML, 13.2.3.3, on the label of a page).
 """
 
 import codecs
@@ -41,6 +41,9 @@ _BINARY_START = re.compile(
     re.DOTALL,
 )
 _CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
+_CONTROLS = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20)])
+_MOST_CONTROLS = 0.05  # of all bytes; packed data has twice as many, and a stray one makes no text binary
+_HIGH = re.compile(rb"[\x80-\xff]++(?!\Z)")  # at the end of a page, half a character may stand
 _LOOKED_AT = 4096
 """Bytes, from the start, that tell UTF-16 and UTF-32."""
 
@@ -64,11 +67,13 @@ def media_type(content_type: str, start: bytes) -> str | None:
 def is_binary(data: bytes) -> bool:
     """Whether ``data`` is no text, whatever its type says.
 
-    Told by its first bytes, or by a NUL byte where it is neither UTF-16 nor UTF-32.
+    Told by its first bytes, or by NUL bytes among many control bytes where it is neither UTF-16 nor UTF-32.
     """
     if _BINARY_START.match(data):
         return True
-    return b"\0" in data and _wide_charset(data) is None
+    if b"\0" not in data or _wide_charset(data) is not None:
+        return False
+    return len(data) - len(data.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(data)
 
 
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
@@ -87,7 +92,15 @@ def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
         if text is not None:
             return text
     marked = data.startswith(codecs.BOM_UTF8)
+    if not marked and _is_western(data):
+        return data.decode("cp1252", "replace")
     return data.decode(declared[0] if declared and not marked else "utf-8-sig", "replace")
+
+
+def _is_western(data: bytes) -> bool:
+    """Whether the letters beyond ASCII stand alone, as in Latin-1; in UTF-8 and East Asian charsets they have two bytes."""
+    runs = _HIGH.findall(data)
+    return 2 * sum(len(run) == 1 for run in runs) > len(runs)
 
 
 def _wide_charset(data: bytes) -> str | None:

@@ -8,6 +8,7 @@ import pytest
 
 from kr.errors import SourceFailure
 from kr.sources.deadline import Deadline
+from kr.sources.html_markdown import to_markdown
 from kr.sources.http_exchange import FetchRefused, Network
 from kr.sources.page_text import decode, media_type
 from kr.sources.safe_fetch import Page, fetch_page
@@ -96,6 +97,10 @@ def test_a_page_without_a_type_must_look_like_html(start: bytes, kind: str | Non
         (b"abc-", "text/html; charset=punycode", "abc-"),
         (b"YWJj", "text/html; charset=base64", "YWJj"),
         (b"a\xc3", "text/html; charset=utf-8", "a�"),
+        ("Café, naïve: “x”".encode("cp1252"), "text/html; charset=utf-8", "Café, naïve: “x”"),
+        ("Café, naïve".encode("cp1252"), "text/html", "Café, naïve"),
+        ("Ärger über".encode() + b"\xe9 x", "text/html; charset=utf-8", "Ärger über� x"),
+        (b"\xc4\xe3\xba\xc3 x", "text/html; charset=utf-8", "��� x"),
     ],
 )
 def test_characters_are_read_as_they_were_meant(data: bytes, content_type: str, text: str) -> None:
@@ -125,7 +130,7 @@ BINARY = {
     "GIF": b"GIF89a...",
     "zip": b"PK\x03\x04....",
     "gzip": gzip.compress(b"text"),
-    "NUL": b"<html><p>words\0words</p>",
+    "NULs between words": b"<html><p>words\0words\0words\0\0</p>",
     "16-bit numbers": b"".join(number.to_bytes(2, "little") for number in range(200)),
     "NULs alone": b"\0" * 400,
 }
@@ -139,6 +144,14 @@ def test_bytes_that_are_no_text_are_refused_whatever_they_are_called(body: bytes
         pytest.raises(FetchRefused, match="the content is no text"),
     ):
         fetch(server.url + "/")
+
+
+def test_a_stray_control_character_makes_no_text_binary() -> None:
+    with web_server(
+        {"/": page(b"<!doctype html><main><p>Words and \0 more\x07 words.</p></main>")}
+    ) as server:
+        found = fetch(server.url + "/")
+    assert to_markdown(found.text, media_type=found.media_type, url=found.url).text == "Words and more words."
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-be"])
