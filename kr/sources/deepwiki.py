@@ -55,7 +55,7 @@ class DeepWiki:
         async def dialogue(session: "McpSession") -> Answer:
             tool = session.choose("ask_wiki_question", "ask_question")
             reply = await session.call(tool, {"repoName": repository, "question": question})
-            return read_answer(reply.text, repository, is_error=reply.is_error)
+            return read_answer(reply.text, repository, is_error=reply.is_error, is_cut=reply.is_cut)
 
         return converse(self.server, dialogue, timeout=timeout)
 
@@ -68,7 +68,7 @@ def repository_for(ask: Ask) -> str | None:
     return None
 
 
-def read_answer(text: str, repository: str, *, is_error: bool) -> Answer:
+def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = False) -> Answer:
     """Make an answer of the tool's text, without the navigation that follows it.
 
     Raises ``SourceFailure`` for an error, flagged or not: older servers flag none. An answer that merely
@@ -83,7 +83,7 @@ def read_answer(text: str, repository: str, *, is_error: bool) -> Answer:
     if not body:
         raise SourceFailure("an empty answer")
     url = url or f"https://deepwiki.com/{repository}"
-    return Answer(source="deepwiki", passages=(Passage(text=body, url=url),), url=url)
+    return Answer(source="deepwiki", passages=(Passage(text=body, url=url, is_cut=is_cut),), url=url)
 
 
 def split_navigation(text: str) -> tuple[str, str | None]:

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MAX_TEXT = 1024 * 1024
+"""Bytes of a tool's text; the rest is cut (SPEC 3.7)."""
+
 _PAGES = 10
 """Pages of a tool list that are read at most."""
 
@@ -39,10 +42,11 @@ _STOPPING = 2.5
 
 @dataclass(frozen=True, slots=True)
 class ToolText:
-    """What a tool answered: its text, and whether the server called it an error."""
+    """What a tool answered: its text, whether the server called it an error, and whether there was more."""
 
     text: str
     is_error: bool
+    is_cut: bool = False
 
 
 class McpSession:
@@ -71,7 +75,11 @@ class McpSession:
         if not text and isinstance(structured, dict) and isinstance(structured.get("result"), str):
             text = structured["result"]
         # A server that repeats its key in a text must not bring it into a report.
-        return ToolText(without_secrets(text, self._credentials), bool(result.is_error))
+        text = without_secrets(text, self._credentials)
+        data = text.encode(errors="replace")
+        if len(data) <= MAX_TEXT:
+            return ToolText(text, bool(result.is_error))
+        return ToolText(data[:MAX_TEXT].decode(errors="ignore"), bool(result.is_error), is_cut=True)
 
 
 Dialogue = Callable[[McpSession], Awaitable[T]]

@@ -26,8 +26,11 @@ from kr.sources.reasons import retry_after_seconds
 if TYPE_CHECKING:
     from mcp.client import Transport
 
-MAX_MESSAGE = 1024 * 1024
-"""Bytes of one answer (SPEC 3.7)."""
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Bytes of one message, which may hold a text twice and escaped; what is longer is not read to its end."""
+
+MAX_REDIRECTS = 5
+"""Redirects of one request, as of a page."""
 
 _LOOKUP = 2.0
 """Seconds for looking up a server's address beforehand."""
@@ -40,13 +43,15 @@ _FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
 class Wire:
     """What was seen on the way, for a better reason than the SDK can give.
 
-    ``fail`` ends the session with ``failure``; ``status`` is the last bad HTTP status of a POST.
+    ``fail`` ends the session with ``failure``; ``status`` is the last bad HTTP status of a POST; ``redirects``
+    counts those in a row.
     """
 
     cancel: Callable[[], None]
     failure: SourceFailure | None = None
     status: int | None = None
     redirect: str | None = None
+    redirects: int = 0
 
     def fail(self, failure: SourceFailure) -> None:
         """Keep the first failure and end the session."""
@@ -71,7 +76,7 @@ class _Bounded(httpx2.AsyncByteStream):
         async for chunk in self._inner:
             size += len(chunk)
             if size > MAX_MESSAGE:
-                self._wire.fail(SourceFailure("the answer is larger than 1 MiB"))
+                self._wire.fail(SourceFailure("the answer is larger than 8 MiB"))
                 await anyio.lowlevel.checkpoint()
             yield chunk
 
@@ -131,6 +136,9 @@ def status_reason(status: int) -> str:
 
 def _note(response: httpx2.Response, wire: Wire) -> None:
     status = response.status_code
+    wire.redirects = wire.redirects + 1 if response.has_redirect_location else 0
+    if wire.redirects > MAX_REDIRECTS:
+        wire.fail(SourceFailure(f"more than {MAX_REDIRECTS} redirects"))
     wire.status = wire.redirect = None  # the handshake may have been refused in its newer form before
     if status < 300:
         return

@@ -105,7 +105,7 @@ class StdioServer:
                     await self._report_end()
                     return
                 except asyncio.LimitOverrunError:
-                    self._wire.fail(SourceFailure("the answer is larger than 1 MiB"))
+                    self._wire.fail(SourceFailure("the answer is larger than 8 MiB"))
                     return
                 if not line.strip():
                     continue

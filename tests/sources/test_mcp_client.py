@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.mcp_client import McpSession, converse
+from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
 from kr.values import ServerConfig
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
 
@@ -130,7 +130,7 @@ def test_a_server_that_writes_junk_only() -> None:
 
 
 def test_a_line_over_the_limit() -> None:
-    assert fails(shell("head -c 3000000 /dev/zero")).reason == "the answer is larger than 1 MiB"
+    assert fails(shell("head -c 9000000 /dev/zero")).reason == "the answer is larger than 8 MiB"
 
 
 def test_a_server_gets_its_own_environment_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -198,6 +198,12 @@ def test_a_redirect_to_another_origin_is_not_followed() -> None:
     assert failure.reason == "HTTP 307 Temporary Redirect, a redirect to localhost that is not followed"
 
 
+def test_a_redirect_to_itself_is_followed_five_times() -> None:
+    with context7_server(Scenario(raw=Raw(status=307, headers={"location": "mcp"}))) as server:
+        assert fails(ServerConfig(url=server.url)).reason == "more than 5 redirects"
+        assert len(server.requests()) == 6
+
+
 def test_a_redirect_within_the_origin_is_followed() -> None:
     with context7_server() as other:
         raw = Raw(status=307, headers={"location": other.url})
@@ -249,10 +255,20 @@ def test_a_stream_that_ends_early_is_a_failure() -> None:
 
 def test_a_stream_over_the_limit_is_a_failure() -> None:
     raw = Raw(
-        headers={"content-type": "text/event-stream"}, body=": " + "x" * 65536 + "\n", repeat=20, when="call"
+        headers={"content-type": "text/event-stream"}, body=": " + "x" * 65536 + "\n", repeat=140, when="call"
     )
     with context7_server(Scenario(raw=raw)) as server:
-        assert fails(ServerConfig(url=server.url)).reason == "the answer is larger than 1 MiB"
+        assert fails(ServerConfig(url=server.url)).reason == "the answer is larger than 8 MiB"
+
+
+def test_a_text_over_the_limit_is_cut() -> None:
+    async def ask(session: McpSession) -> ToolText:
+        return await session.call("resolve-library-id", {"query": "x", "libraryName": "x"})
+
+    with context7_server(Scenario(resolve=["é" * 600_000])) as server:
+        found = converse(ServerConfig(url=server.url), ask, timeout=30)
+    assert found.is_cut
+    assert len(found.text.encode()) == MAX_TEXT
 
 
 def test_a_slow_tool_is_a_timeout_within_the_time() -> None:
