@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kr.errors import SourceFailure
 from kr.sources.base import Ask
+from kr.sources.context7_repository import repository_among, repository_named
 from kr.sources.context7_text import (
-    Library,
     choose_library,
     choose_version,
     is_library_id,
@@ -20,7 +20,7 @@ from kr.sources.context7_text import (
 from kr.values import Answer, Passage, ServerConfig
 
 if TYPE_CHECKING:
-    from kr.sources.mcp_client import McpSession
+    from kr.sources.mcp_client import McpSession, ToolText
 
 _MAX_QUESTION = 4000
 _TOKENS = 10_000
@@ -48,7 +48,7 @@ class Context7:
         """
         from kr.sources.mcp_client import converse
 
-        chosen: list[Library] = []
+        chosen: list[_Chosen] = []
 
         async def dialogue(session: "McpSession") -> Answer:
             return await _Research(session, ask, chosen).answer()
@@ -58,10 +58,16 @@ class Context7:
         except SourceFailure as failure:
             # The library is known now, though it did not answer: DeepWiki can ask about its repository.
             if chosen:
-                failure.library_id, _ = split_version(chosen[-1].id)
-                failure.library_versions = tuple(chosen[-1].versions)
-                failure.repository = repository_of(failure.library_id)
+                failure.library_id, failure.library_versions, failure.repository = chosen[-1]
             raise
+
+
+class _Chosen(NamedTuple):
+    """The library that a search chose."""
+
+    id: str
+    versions: tuple[str, ...]
+    repository: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +76,7 @@ class _Docs:
     library_id: str
     version: str | None
     listed: tuple[str, ...] = ()
+    repository: str | None = None
 
 
 class _UnknownLibrary(SourceFailure):
@@ -79,13 +86,16 @@ class _UnknownLibrary(SourceFailure):
 class _Research:
     """One question in one session; ``chosen`` takes the library that a search chose."""
 
-    def __init__(self, session: "McpSession", ask: Ask, chosen: list[Library]) -> None:
+    def __init__(self, session: "McpSession", ask: Ask, chosen: list[_Chosen]) -> None:
         self._session = session
         self._ask = ask
         self._chosen = chosen
 
     async def answer(self) -> Answer:
         docs = await self._remembered() or await self._searched()
+        repository = repository_of(docs.library_id) or docs.repository
+        if repository is None:
+            repository = repository_named(self._ask.query.framework, (one.url for one in docs.passages))
         return Answer(
             source="context7",
             passages=docs.passages,
@@ -93,7 +103,7 @@ class _Research:
             version=docs.version,
             library_id=docs.library_id,
             library_versions=docs.listed,
-            repository=repository_of(docs.library_id),
+            repository=repository,
         )
 
     async def _remembered(self) -> _Docs | None:
@@ -121,10 +131,14 @@ class _Research:
         library = choose_library(query.framework, libraries)
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
-        library_id, _ = split_version(library.id)
-        self._chosen.append(library)
-        docs = await self._fetch(library_id, choose_version(query.framework_version, library.versions))
-        return replace(docs, listed=docs.listed or library.versions)
+        chosen = _Chosen(
+            split_version(library.id)[0],
+            library.versions,
+            repository_among(query.framework, library, libraries),
+        )
+        self._chosen.append(chosen)
+        docs = await self._fetch(chosen.id, choose_version(query.framework_version, chosen.versions))
+        return replace(docs, listed=docs.listed or chosen.versions, repository=chosen.repository)
 
     async def _fetch(self, library_id: str, version: str | None) -> _Docs:
         """Ask for documentation. For a missing version one of those on offer is taken, then none.
@@ -134,11 +148,12 @@ class _Research:
         may_follow = True
         offered: tuple[str, ...] = ()
         while True:
-            text, is_error = await self._query(f"{library_id}/{version}" if version else library_id)
-            passages = () if is_error else parse_documentation(text)
+            reply = await self._query(f"{library_id}/{version}" if version else library_id)
+            passages = () if reply.is_error else parse_documentation(reply.text)
             if passages:
-                return _Docs(passages, library_id, version, offered)
-            failure = read_failure(text)
+                last = replace(passages[-1], is_cut=reply.is_cut)
+                return _Docs((*passages[:-1], last), library_id, version, offered)
+            failure = read_failure(reply.text)
             if failure.kind == "unknown_tag" and version:
                 # The list that came with the id is out of date; what is offered now takes its place.
                 is_first, offered = not offered, failure.versions or offered
@@ -153,7 +168,7 @@ class _Research:
             else:
                 raise SourceFailure(failure.reason, is_fault=failure.is_fault)
 
-    async def _query(self, library_id: str) -> tuple[str, bool]:
+    async def _query(self, library_id: str) -> "ToolText":
         tool = self._session.choose("query-docs", "get-library-docs")
         question = self._ask.query.question[:_MAX_QUESTION]
         if "context7CompatibleLibraryID" in self._session.tools[tool]:
@@ -164,8 +179,7 @@ class _Research:
             }
         else:
             arguments = {"libraryId": library_id, "query": question}
-        reply = await self._session.call(tool, self._known(tool, arguments))
-        return reply.text, reply.is_error
+        return await self._session.call(tool, self._known(tool, arguments))
 
     def _known(self, tool: str, arguments: Mapping[str, str | int]) -> dict[str, str | int]:
         """Leave out what this server's tool does not take (its schema in ``tools/list``)."""

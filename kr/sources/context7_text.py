@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
+from kr.sources.context7_older import parse_bare, parse_older
 from kr.sources.reasons import one_line
 from kr.values import Passage
 
@@ -30,6 +31,7 @@ class Library:
 
     id: str
     title: str
+    description: str = ""
     reputation: str = ""
     benchmark: float = 0.0
     snippets: int = 0
@@ -62,6 +64,7 @@ def parse_libraries(text: str) -> list[Library]:
             Library(
                 id=library_id,
                 title=fields.get("Title", "").strip(),
+                description=fields.get("Description", "").strip(),
                 reputation=fields.get("Source Reputation", "").strip(),
                 benchmark=_number(fields.get("Benchmark Score", "")),
                 snippets=int(_number(fields.get("Code Snippets", ""))),
@@ -101,14 +104,14 @@ def fits(framework: str, library: Library) -> bool:
     A framework given as ``owner/repo`` fits the same id, a scoped one (``@vue/reactivity``) the same title or
     id, or a last part ``reactivity`` under an owner whose name begins with the scope.
     """
-    wanted = _names(framework)
-    if wanted & (_names(library.title) | _names(library.id) | _names(library.id.rpartition("/")[2])):
+    wanted = names_of(framework)
+    if wanted & (names_of(library.title) | names_of(library.id) | names_of(library.id.rpartition("/")[2])):
         return True
     scoped = re.fullmatch(r"@([^/]+)/([^/]+)", framework.strip())
     if scoped is None:
         return False
     owner, last = library.id.split("/")[-2:]
-    return bool(_names(scoped[2]) & _names(last)) and _squash(owner).startswith(_squash(scoped[1]))
+    return bool(names_of(scoped[2]) & names_of(last)) and _squash(owner).startswith(_squash(scoped[1]))
 
 
 def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
@@ -160,7 +163,8 @@ def repository_of(library_id: str) -> str | None:
 def parse_documentation(text: str) -> tuple[Passage, ...]:
     """Read documentation: blocks of ``### Title``, ``Source: URL``, prose and fenced code.
 
-    The text of a passage is what stands below its source line, unchanged. No block: no documentation.
+    The text of a passage is what stands below its source line, unchanged. Where no block is, the form of
+    older servers is tried, and that without source lines; nothing else is documentation.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     passages = []
@@ -172,7 +176,7 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
             passage = _passage(lines[at:stop])
             if passage is not None:
                 passages.append(passage)
-    return tuple(passages)
+    return tuple(passages) or parse_older(lines) or parse_bare(text)
 
 
 def read_failure(text: str) -> Failure:
@@ -244,7 +248,7 @@ def _passage(lines: list[str]) -> Passage | None:
     return Passage(text=body, title=lines[0].lstrip("#").strip(), url=url)
 
 
-def _names(name: str) -> frozenset[str]:
+def names_of(name: str) -> frozenset[str]:
     """Return the spellings under which a name is known: without separators, and without a suffix ``.js``."""
     squashed = _squash(name)
     bare = unicodedata.normalize("NFKC", name).casefold().strip()

@@ -6,7 +6,7 @@ from kr.errors import SourceFailure
 from kr.sources.base import Ask
 from kr.sources.context7 import Context7
 from kr.values import Answer, Query, ServerConfig
-from tests.support.mcp_servers import DOCS, Call, Raw, Scenario, context7_server, stdio_command
+from tests.support.mcp_servers import DOCS, LIBRARIES, Call, Raw, Scenario, context7_server, stdio_command
 
 QUESTION = "How do I make an option repeatable?"
 REDIRECT = "Library /vuejs/old has been redirected to this library: /vuejs/docs."
@@ -48,6 +48,28 @@ def test_the_framework_is_resolved_and_its_documentation_asked_for() -> None:
         "v3.5.1",
         "vuejs/docs",
     )
+
+
+SITE = LIBRARIES.replace("/vuejs/docs", "/websites/vuejs_org").replace(
+    "The documentation of Vue.js", "See https://github.com/vuejs/core"
+)
+
+
+@pytest.mark.parametrize("docs", [DOCS, "Rate limit exceeded. Please try again later."])
+def test_the_description_tells_the_repository_where_the_id_is_none(docs: str) -> None:
+    found, _ = run(Scenario(resolve=[SITE], docs=[docs]), ask())
+    assert (found.library_id, found.repository) == ("/websites/vuejs_org", "vuejs/core")
+
+
+def test_a_source_line_tells_the_repository_of_a_remembered_library() -> None:
+    found, _ = run(Scenario(), ask(library_id="/websites/vuejs_org"))
+    assert found.repository == "vuejs/docs"
+
+
+def test_a_text_that_was_cut_says_so() -> None:
+    found, _ = run(Scenario(docs=[DOCS + "word " * 250_000]), ask())
+    assert isinstance(found, Answer)
+    assert [passage.is_cut for passage in found.passages] == [False, True]
 
 
 def test_a_version_that_is_not_listed_is_not_asked_for() -> None:
