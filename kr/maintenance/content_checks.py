@@ -21,8 +21,8 @@ _VOLATILE = ("  last_accessed: ", "  status: ")
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
     """Reports that no row speaks of, nor an item of the exports that is taken in first."""
-    if not patient.is_readable:
-        return
+    if not patient.is_readable or patient.store.other_home() is not None:
+        return  # told by check_dangling: these reports are another database's
     with patient.store.read() as unit:
         known = unit.upkeep.known_paths()
     orphans = [path for path in report_paths(patient.knowledge_base) if path not in known]

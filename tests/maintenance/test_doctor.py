@@ -248,7 +248,9 @@ def test_a_database_of_another_folder_is_told_and_left_alone(project: Project) -
     project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
     keep(project, "slots", "plugins")
     other = Project(project.root, env={**project.env, "KR_KNOWLEDGE_BASE_PATH": "other"})
-    (project.root / "other" / "frameworks").mkdir(parents=True)
+    report_path = project.root / "other" / "frameworks" / "c" / "c.md"
+    report_path.parent.mkdir(parents=True)
+    report_path.write_text(REPORT.format(framework="C++", topic="move semantics"))
     value = repair(other)
     assert ("dangling", "error") in found(value)
     assert {row["check"] for row in value["repaired"]} == {"export"}
