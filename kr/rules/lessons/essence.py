@@ -20,6 +20,7 @@ _ERRORISH = re.compile(
 _GUTTER = re.compile(r"^(?:[│╷╵┃▏]\s?)+(?!\s*$)|^[│╷╵┃▏ ]+$")
 _LINES = 60
 _LONG_PART = 16_000
+_MANY_LINES = 200
 _LONG_LINE = 1000
 """Characters of a line that are looked at: what an expression over it costs must stay bounded."""
 
@@ -37,7 +38,7 @@ def essence(text: str) -> Essence:
         return Essence(scrub(complaint[:_LONG_LINE]), scrub(told.remedy[:_LONG_LINE]))
     if "\n" not in text and text.count(r"\n") > 1:
         text = text.replace(r"\n", "\n").replace(r"\t", "\t")
-    text = scrub("\n".join(_GUTTER.sub("", line[:_LONG_LINE]) for line in text.split("\n")))
+    text = scrub("\n".join(_bounded_lines(text)))
     lines = joined(text.split("\n"))
     hint = labelled(lines)
     if hint is not None:
@@ -57,6 +58,12 @@ def _bounded(text: str) -> str:
     if len(text) <= 2 * _LONG_PART:
         return text
     return f"{text[:_LONG_PART]}\n{text[-_LONG_PART:]}"
+
+
+def _bounded_lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    kept = lines if len(lines) <= 2 * _MANY_LINES else [*lines[:_MANY_LINES], *lines[-_MANY_LINES:]]
+    return [_GUTTER.sub("", line[:_LONG_LINE]) for line in kept]
 
 
 def _complaint(lines: Sequence[str]) -> str:

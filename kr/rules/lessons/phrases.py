@@ -99,7 +99,7 @@ def _plain_chinese(sentence: str) -> str:
 def capital(told: str) -> str:
     """Begin a sentence with a capital, unless it begins with a name."""
     first = told.split(" ", maxsplit=1)[0]
-    return told[:1].upper() + told[1:] if re.fullmatch(r"[a-z][a-z']*", first) else told
+    return told[:1].upper() + told[1:] if re.fullmatch(r"(?:re-)?[a-z][a-z']*", first) else told
 
 
 def reported(sentences: list[str]) -> tuple[str, str]:

@@ -187,6 +187,10 @@ def test_paths_lose_the_machine(path: str, expected: str) -> None:
         "/project/list renders the table",
         "MCP 2024-11-05 is the protocol version",
         "timeout 5000ms, port 8080, TS2345",
+        "github.com/acme/kit@v1.8.0 and react@18.2.0 and @types/node",
+        "git@github.com:acme/web.git",
+        "you@example.com",
+        "my-release-12345678 waits 30s",
     ],
 )
 def test_names_that_are_no_noise_stay(kept: str) -> None:
@@ -206,6 +210,12 @@ def test_names_that_are_no_noise_stay(kept: str) -> None:
         ("Tue Nov  3 08:00:00 2026 it broke".replace("  ", " "), "08:00"),
         ("object Foo@1a2b3c4d leaked", "1a2b3c4d"),
         ("request id: req-12345678 failed", "12345678"),
+        ('dup key: { email: "jane@acme.io" }', "jane@acme.io"),
+        ("User: arn:aws:iam::123456789012:user/ci", "123456789012"),
+        ("pod api-7d9f8b6c5-x2x9z restarts", "x2x9z"),
+        ("Process 4242 waits for ShareLock", "4242"),
+        ("--- FAIL: TestSum (0.02s)", "0.02"),
+        ("image nginx@sha256:0123456789abcdef0123", "0123456789ab"),
     ],
 )
 def test_noise_and_secrets_go(text: str, gone: str) -> None:
@@ -233,6 +243,116 @@ def test_any_text_gives_one_short_line_or_none(complaint: str, remedy: str, fram
     assert columns(summary) <= 160
     lesson = Lesson(date="2026-01-01", tags=("code-review",), summary=summary)
     assert parse_line(format_line(lesson)) == lesson
+
+
+@pytest.mark.parametrize(
+    ("report", "expected"),
+    [
+        ("Fixed the 500 in OrderApi by wrapping save() and adding a retry", "Wrap save() and add a retry"),
+        ("Added server.proxy to vite.config.ts", "Add server.proxy to vite.config.ts"),
+        ("Auto-fixed: installed libpq-dev and set PGHOST in Dockerfile", "Install libpq-dev and set PGHOST in Dockerfile"),
+        ("Type error in Cart.tsx fixed: cast event.target to HTMLInputElement", "Cast event.target to HTMLInputElement"),
+        ("The build failed. We re-added core-js to package.json", "Re-add core-js to package.json"),
+        ("已修复：在 pom.xml 中升级了 mybatis-plus", "在 pom.xml 中升级 mybatis-plus"),
+        ("通过添加 @Lazy 注解解决了循环依赖", "添加 @Lazy 注解"),
+    ],
+)  # fmt: skip
+def test_what_was_done_is_what_to_do(report: str, expected: str) -> None:
+    assert distill(report, is_report=True) == expected
+
+
+def test_what_a_reviewer_says_was_done_is_never_asked_for() -> None:
+    remark = "Removed the null check in PriceCalculator.apply(), which crashes for anonymous carts"
+    assert distill(remark) == remark
+
+
+@pytest.mark.parametrize(
+    ("complaint", "expected"),
+    [
+        ("Set timeout=30 on httpx.Client", "Set timeout=30 on httpx.Client"),
+        ("httpx.ConnectTimeout: set timeout=30 on httpx.Client", "ConnectTimeout: set timeout=30 on httpx.Client"),
+        ("Use RetryPolicy: 503 answers are temporary", "Use RetryPolicy: 503 answers are temporary"),
+        ("Please use TreeMap in OrderIndex", "Use TreeMap in OrderIndex"),
+        ("Could we catch requests.HTTPError only?", "Catch requests.HTTPError only"),
+        ("How about iterating with .iterator(chunk_size=2000)?", "Iterate with .iterator(chunk_size=2000)"),
+        ("You may need to add 'api.local' to ALLOWED_HOSTS", "Add 'api.local' to ALLOWED_HOSTS"),
+        ("Why is this so slow? Use select_related('customer')", "Use select_related('customer')"),
+        ("麻烦看一下，是不是可以换成 el-table-v2？", "换成 el-table-v2"),
+        ("No operator matches the names of pg_type", "No operator matches the names of pg_type"),
+        ("You can not use <Form> here", "You can not use <Form> here"),
+    ],
+)  # fmt: skip
+def test_who_gives_an_instruction_keeps_it(complaint: str, expected: str) -> None:
+    assert distill(complaint) == expected
+
+
+@pytest.mark.parametrize(
+    ("complaint", "never"),
+    [
+        ("getUser retries on 503", "upstream"),
+        ("the list shows 401 rows in OrderTable", "credentials"),
+        ('failed to compute cache key: "/app.lock": not found', "PATH"),
+        ("invalid argument: field mask path is not valid", "Remove or rename"),
+        ("Unable to resolve service for the type in Startup.cs", "Install"),
+        ("Request method 'PATCH' is new in HttpClient 5", "Call"),
+    ],
+)
+def test_no_rule_takes_a_word_for_a_name(complaint: str, never: str) -> None:
+    assert never not in (distill(complaint) or "")
+
+
+def _ref(complaint: str, **known: Any) -> str | None:
+    returned = read_return(
+        {"status": "failure", "errors": [complaint], "results": {"artifacts": known.pop("artifacts", [])}}
+    )
+    lesson = lesson_of(
+        "general_agent_failure", "dev-execution", returned, Context(**known), date="2026-11-03"
+    )
+    assert lesson is not None
+    return lesson.ref
+
+
+def test_the_reference_is_a_source_rather_than_a_product() -> None:
+    assert (
+        _ref("httpx.Client needs timeout=30", artifacts=["dist/log.txt", "src/http/client.py"])
+        == "src/http/client.py"
+    )
+    told = "src/http/client.py: httpx.Client needs timeout=30"
+    assert _ref(told, artifacts=["src/a.py", "src/http/client.py"]) == "src/http/client.py"
+    assert (
+        _ref(told, code_paths=("src/other/client.py",), artifacts=["src/http/client.py"])
+        == "src/http/client.py"
+    )
+    assert _ref("httpx.Client needs timeout=30", artifacts=["build/out.log"]) == "build/out.log"
+
+
+def test_the_reference_may_be_told_by_the_failure_alone() -> None:
+    trace = (
+        'Traceback (most recent call last):\n  File "/srv/shop/app/main.py", line 3, in f\n    g()\n'
+        "  File \"/srv/shop/.venv/lib/python3.12/site-packages/x/y.py\", line 9, in g\nKeyError: 'URL'"
+    )
+    assert _ref(trace) == "app/main.py:3"
+    assert _ref("src/x.ts(3,24): error TS2322: Type 'a' is not assignable to type 'b'.") == "src/x.ts:3"
+    assert _ref("KeyError: 'URL' in /usr/lib/python3/json/decoder.py:12") is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["/a/b " * 60_000, "\n" * 300_000, " " * 300_000, "Action:\n\n" * 40_000, "hint: x\n" * 40_000, "a@b." * 70_000, "x.py:1:1: a b\n" * 20_000,
+     "please " * 40_000, "Fixed x by adding y and added z; " * 9_000, "是不是可以" * 60_000, "fix: " * 60_000, ": (" * 90_000, "E   assert 1 == 2\n" * 15_000],
+    ids=range(13),
+)  # fmt: skip
+def test_any_length_costs_little(text: str) -> None:
+    began = time.process_time()
+    distill(text, text, text)
+    distill(text, is_report=True)
+    returned = read_return(
+        {"status": "failure", "summary": text, "errors": [text] * 60, "results": {"issues": [text] * 60}}
+    )
+    lesson_of(
+        "general_agent_failure", "x", returned, Context(framework=text, additional=text), date="2026-11-03"
+    )
+    assert time.process_time() - began < 8
 
 
 def test_a_long_text_costs_little() -> None:
