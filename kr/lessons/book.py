@@ -13,6 +13,7 @@ from kr.errors import InvalidRequest, StoreError
 from kr.lessons.catalog import Catalog
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
 from kr.lessons.record import record
+from kr.rules.counting import counted
 from kr.rules.lessons.duplicates import Told
 from kr.rules.lessons.events import Limits, shown
 from kr.rules.lessons.inject import matching, of_phase
@@ -178,7 +179,8 @@ def _tell_bad_lines(path: Path, text: str) -> None:
             if told <= _SHOWN_BAD_LINES:
                 logger.warning("%s:%d: no lesson; it is not imported", path, number)
     if told > _SHOWN_BAD_LINES:
-        logger.warning("%s: %d more lines are no lessons", path, told - _SHOWN_BAD_LINES)
+        more = counted(told - _SHOWN_BAD_LINES, "more line is no lesson", "more lines are no lessons")
+        logger.warning("%s: %s", path, more)
 
 
 def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:

@@ -11,6 +11,7 @@ from kr.contracts.lessons import InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.lessons.catalog import Catalog, Injection
 from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.rules.counting import counted
 from kr.rules.lessons.inject import block, distinct, most_relevant, newest, of_phase
 from kr.rules.lessons.line import Lesson
 from kr.store.store import Store
@@ -47,8 +48,8 @@ def inject(
         chosen: list[Lesson] = []
     else:
         if parsed.unread:
-            number = "1 line is no lesson" if parsed.unread == 1 else f"{parsed.unread} lines are no lessons"
-            logger.warning("%s: %s; passed over", lessons_file, number)
+            passed = counted(parsed.unread, "line is no lesson", "lines are no lessons")
+            logger.warning("%s: %s; passed over", lessons_file, passed)
         found = of_phase(parsed.lessons, phase)
         chosen = _choose(found, budget, query, framework)
         if not found:
