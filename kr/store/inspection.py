@@ -166,7 +166,7 @@ def _miscounted(connection: sqlite3.Connection) -> Iterator[str]:
     counted = connection.execute("SELECT value FROM counters WHERE name = 'entries'").fetchone()
     number = connection.execute("SELECT count(*) FROM entries NOT INDEXED").fetchone()[0]
     if counted is None or counted[0] != number:
-        yield f"counters: {counted[0] if counted else 'no'} entries are counted, {number} are there"
+        yield f"counters: of entries, {counted[0] if counted else 'none'} counted, {number} there"
 
 
 def _names(connection: sqlite3.Connection, kind: str) -> set[str]:

@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 from pathlib import Path
 
+from kr.rules.counting import counted
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.store.times import to_text
@@ -39,15 +40,14 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
         for line in told[:_SHOWN]:
             log.warning("%s", line)
         if len(told) > _SHOWN:
-            log.warning("%s: %d more warnings", knowledge_base, len(told) - _SHOWN)
+            log.warning("%s: %s", knowledge_base, counted(len(told) - _SHOWN, "more warning"))
         is_in_vain = bool(result.unreadable) and not result.has_changed
         _note(store, "" if is_in_vain else to_text(now))
         if is_in_vain:
             return False
         counts = result.counts
-        log.info(
-            "%s: imported %d entries, %d archived", knowledge_base, counts["imported"], counts["archived"]
-        )
+        imported = counted(counts["imported"], "entry", "entries")
+        log.info("%s: imported %s, %d archived", knowledge_base, imported, counts["archived"])
     return True
 
 
