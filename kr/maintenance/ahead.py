@@ -7,12 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from kr.maintenance.findings import Finding, Patient
-from kr.maintenance.rebuild import take_in
+from kr.maintenance.rebuild import EXPORTS, take_in
 from kr.rules.counting import counted
 from kr.store.bulk import is_newer
 from kr.store.claims import Pair, pair_of
 from kr.store.incoming import Incoming
 from kr.store.standing import standing
+from kr.transfer.export import is_ours
 from kr.transfer.import_yaml import told_in
 
 
@@ -59,9 +60,13 @@ def check_ahead(patient: Patient) -> Iterator[Finding]:
 
 
 def news(patient: Patient) -> list[Incoming]:
-    """Return what the exports tell and the database doesn't know."""
-    known = _known(patient)
-    return [told for told in told_in(patient.knowledge_base, now=patient.clock()) if known.lacks(told)]
+    """Return what the exports tell and the database doesn't know. One that it wrote itself tells it nothing."""
+    files = [patient.knowledge_base / name for name in EXPORTS]
+    files = [file for file in files if file.is_file() and not is_ours(patient.store, file)]
+    if not files:
+        return []
+    known, now = _known(patient), patient.clock()
+    return [told for file in files for told in told_in(file, now=now) if known.lacks(told)]
 
 
 def _known(patient: Patient) -> _Known:

@@ -21,6 +21,7 @@ INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
 
 _LOCK = ".export.lock"
+_OWN = "exported:"
 _WAIT_SECONDS = 60.0
 _KEPT_HASHES = 8
 
@@ -59,11 +60,19 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
         with store.read() as unit:
             entries, archived = unit.entries.all(), unit.archive.all()
         # The knowledge base may be moved or copied with its database: its own files are known by their names.
-        key = "exported:" if is_own else f"exported:{folder.resolve()}{os.sep}"
+        key = _OWN if is_own else f"{_OWN}{folder.resolve()}{os.sep}"
         index = _put(store, folder / INDEX, render_index(entries), key + INDEX)
         rows = ((row.entry, row.archived_at, row.reason) for row in archived)
         archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE)
     return Exported(len(entries), len(archived), (index, archive))
+
+
+def is_ours(store: Store, path: Path) -> bool:
+    """Tell whether this very database wrote the file that stands at a path of the knowledge base."""
+    try:
+        return _digest(path.read_bytes()) in _known(store, _OWN + path.name)
+    except OSError:
+        return False
 
 
 @contextmanager

@@ -129,16 +129,13 @@ def import_yaml(
     return result
 
 
-def told_in(folder: Path, *, now: datetime) -> Iterator[Incoming]:
-    """Read what the index files of a folder tell, without the reports; what can't be read is passed over."""
-    for name in (INDEX, ARCHIVE):
-        if not (folder / name).is_file():
-            continue
-        with suppress(IndexUnreadable):
-            for found in read_items(_read(folder / name)):
-                with suppress(BadItem):
-                    if isinstance(found, Item):
-                        yield check_item(found.fields, now=now, archived=name == ARCHIVE)
+def told_in(file: Path, *, now: datetime) -> Iterator[Incoming]:
+    """Read what an index file tells, without the reports; what can't be read is passed over."""
+    with suppress(IndexUnreadable):
+        for found in read_items(_read(file)):
+            with suppress(BadItem):
+                if isinstance(found, Item):
+                    yield check_item(found.fields, now=now, archived=file.name == ARCHIVE)
 
 
 def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:

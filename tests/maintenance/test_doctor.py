@@ -356,6 +356,16 @@ def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
     assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
 
 
+def test_what_a_person_took_out_by_sql_stays_out(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    (project.base / "frameworks/vue/plugins.md").unlink()
+    project.sql("DELETE FROM archived_entries")
+    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
+    assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
+
+
 def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
     put(project, "frameworks/c/one.md", REPORT.format(framework="C++", topic="threads"))
     put(project, "frameworks/c/two.md", REPORT.format(framework="C#", topic="threads"))
