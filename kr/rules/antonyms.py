@@ -12,7 +12,7 @@ from kr.rules.inflection import bases
 from kr.rules.vocabulary import SHORT_FORMS
 
 _ENGLISH = """
-enable activate allow permit force trigger cause encourage enforce grant | disable deactivate deny forbid disallow prohibit prevent avoid block revoke suppress
+enable activate allow permit force trigger cause encourage enforce grant | disable deactivate deny forbid disallow prohibit prevent avoid block ban revoke suppress
 sync synchronous synchronously | async asynchronous asynchronously nonblocking
 blocking | nonblocking
 controlled | uncontrolled
@@ -190,6 +190,7 @@ all | none
 any | none
 always | never
 most | least
+exact exactly precise precisely | least most approximate approximately roughly fuzzy
 more | less fewer
 same identical | different distinct
 equal same | different

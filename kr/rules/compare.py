@@ -3,9 +3,10 @@
 from typing import NamedTuple
 
 from kr.rules.direction import is_reversed
+from kr.rules.inflection import singular
 from kr.rules.names import Name, same_name
 from kr.rules.poles import are_opposed
-from kr.rules.topics import Segment, Topic
+from kr.rules.topics import Segment, Topic, Unit
 from kr.rules.vocabulary import SHORT_FORMS
 from kr.rules.words import is_near, is_short_for, stem
 
@@ -19,6 +20,7 @@ LONE_WORD = 1.5
 ONE_THING = 1.5
 """A topic of no more weight, light words aside, names one thing: its opposite needs no common words around it."""
 _FUZZY = 24
+_LONG_STEM = 7
 
 
 class Comparison(NamedTuple):
@@ -90,15 +92,20 @@ def _matched(one: Topic, other: Topic) -> tuple[set[int], set[int]]:
     right = [unit for unit in other.units if unit.at not in yours][:_FUZZY]
     for unit in left:
         for candidate in right:
-            if (
-                unit.text[0] == candidate.text[0]
-                and candidate.at not in yours
-                and (is_near(unit.text, candidate.text) or is_short_for(unit.text, candidate.text))
-            ):
+            if unit.text[0] == candidate.text[0] and candidate.at not in yours and _means(unit, candidate):
                 mine.add(unit.at)
                 yours.add(candidate.at)
                 break
     return mine, yours
+
+
+def _means(unit: Unit, candidate: Unit) -> bool:
+    """Tell a typing error, also in an inflected form (``reconection``, ``reconnect``), and an ambiguous short form."""
+    return (
+        is_near(unit.text, candidate.text)
+        or (min(len(unit.stem), len(candidate.stem)) >= _LONG_STEM and is_near(unit.stem, candidate.stem))
+        or is_short_for(unit.text, candidate.text)
+    )
 
 
 def _match_denied(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> None:
@@ -116,7 +123,7 @@ def _match_joined(one: Topic, mine: set[int], other: Topic, yours: set[int]) -> 
             span = (
                 other.joined.get(unit.plain)
                 or other.initials.get(unit.text)
-                or other.joined.get(SHORT_FORMS.get(unit.text, ""))
+                or other.joined.get(singular(SHORT_FORMS.get(unit.text, "")))
             )
             if span:
                 mine.add(unit.at)
@@ -233,7 +240,11 @@ def _unmatched(one: Topic, other: Topic) -> list[Name]:
 
 def _is_known(name: Name, topic: Topic) -> bool:
     if name.kind != "number":
-        span = topic.joined.get(name.key) or topic.initials.get(name.key)
+        span = (
+            topic.joined.get(name.key)
+            or topic.initials.get(name.key)
+            or topic.joined.get(singular(SHORT_FORMS.get(name.key, "")))
+        )
         if span and not any(_is_inside(span, theirs) for theirs in topic.names):
             return True
     if name.kind == "compound" and all(stem(part) in topic.stems for part in name.parts):

@@ -61,9 +61,9 @@ def _particle(tokens: list[Token], position: int) -> tuple[int, str] | None:
     verb = tokens[position].text
     for at in range(position + 1, min(position + 2 + _FARTHEST, len(tokens))):
         token = tokens[at]
-        if token.kind != "word" or token.in_name:
+        if token.kind != "word":
             return None
-        if token.text not in _VERBS:
+        if token.in_name or token.text not in _VERBS:
             continue
         whole = next(
             (joined for base in bases(verb, is_verb=True) if (joined := base + token.text) in _PAIRS), None

@@ -34,6 +34,21 @@ utils utility; val value; vals value; var variable; vars variable; vec vector; v
 wrt regarding; ws websocket; max maximum; min minimum; dims dimension; hr hour; hrs hour; mins minute; secs second
 """
 
+_ACRONYMS = """
+2fa twofactorauthentication; mfa multifactorauthentication; sso singlesignon; ci continuousintegration
+cd continuousdelivery; ssr serversiderendering; csr clientsiderendering; ssg staticsitegeneration; sse serversentevent
+spa singlepageapplication; pwa progressivewebapp; hmr hotmodulereplacement; rbac rolebasedaccesscontrol; ttl timetolive
+cli commandlineinterface; gui graphicaluserinterface; jwt jsonwebtoken; cdn contentdeliverynetwork
+gc garbagecollection; io inputoutput; iac infrastructureascode; rls rowlevelsecurity; crd customresourcedefinition
+csrf crosssiterequestforgery; xss crosssitescripting; csp contentsecuritypolicy; vm virtualmachine; p2p peertopeer
+m2m manytomany; fts fulltextsearch; ml machinelearning; nlp naturallanguageprocessing; cve commonvulnerability
+tdd testdrivendevelopment; bdd behaviordrivendevelopment; ddd domaindrivendesign; cqrs commandqueryresponsibilitysegregation
+otp onetimepassword; mtls mutualtls; pr pullrequest; mr mergerequest; wal writeaheadlog; lru leastrecentlyused
+acl accesscontrollist; iam identityandaccessmanagement; kv keyvalue; rpc remoteprocedurecall; ast abstractsyntaxtree
+cdc changedatacapture; etl extracttransformload; poc proofofconcept; os operatingsystem; wysiwyg whatyouseeiswhatyouget
+codegen codegeneration; dnd draganddrop; seo searchengineoptimization; gpu graphicsprocessingunit
+"""
+
 _IRREGULAR = """
 indices index; indexes index; children child; queries query; matrices matrix; vertices vertex; schemata schema;
 criteria criterion; built build; sent send; wrote write; written write; chosen choose; hidden hide; hid hide; ran run
@@ -48,6 +63,12 @@ referral refer; dismissal dismiss; proposal propose; reversal reverse; withdrawa
 submission submit; transmission transmit; omission omit; admission admit; conversion convert
 inversion invert; expansion expand; suspension suspend; decision decide; division divide
 collision collide; exclusion exclude; inclusion include; repetition repeat; analysis analyze; analyses analyze
+resolution resolve; evolution evolve; reduction reduce; deduction deduce; introduction introduce; destruction destroy
+reception receive; perception perceive; absorption absorb; redemption redeem; assumption assume; consumption consume
+resumption resume; retention retain; contention contend; intention intend; recursion recurse; succession succeed
+concession concede; acquisition acquire; composition compose; decomposition decompose; definition define; addition add
+recognition recognize; competition compete; multiplication multiply; discovery discover; recovery recover
+delivery deliver; loss lose; explosion explode; invasion invade; persuasion persuade; erosion erode
 synthesis synthesize; choice choose; growth grow; failure fail; exposure expose; deletion delete;
 colour color; behaviour behavior; licence license; centre center; analyse analyze; grey gray; catalogue catalog
 dialogue dialog; cancelled cancel; cancelling cancel; cancellation cancel; labelled label; labelling label
@@ -57,13 +78,12 @@ registration register; registrations register; truncation truncate; explanation 
 """
 
 _SYNONYMS = """
-deactivate disable; inactivate disable; disallow disable; activate enable; deactivated disable; activated enable
-folder directory; signin login; logon login; signon login; signout logout; logoff logout; signup register
-paging pagination; paged pagination; paginate pagination; erase delete; remove delete
-huge large; big large; retrieve fetch; photo picture; quit exit; terminate stop
-halt stop; maximal maximum; minimal minimum; biggest maximum; largest maximum; smallest minimum;
-hotkey shortcut; shortkey shortcut; simultaneous concurrent; initially initial
-repeated repeat; e2e endtoend
+deactivate disable; inactivate disable; disallow disable; activate enable; folder directory; signin login; logon login
+signon login; signout logout; logoff logout; signup register; paging pagination; paged pagination; paginate pagination
+erase delete; remove delete; huge large; big large; retrieve fetch; photo picture; quit exit; terminate stop; halt stop
+maximal maximum; minimal minimum; biggest maximum; largest maximum; smallest minimum; hotkey shortcut
+simultaneous concurrent; initially initial; repeated repeat; customize custom; customise custom; customization custom
+customizable custom; randomize random; parallelize parallel; parallelization parallel
 """
 
 
@@ -72,8 +92,8 @@ def _read(*tables: str) -> dict[str, str]:
     return {pair[0]: pair[1] for pair in pairs if pair and pair[0] != pair[1]}
 
 
-SHORT_FORMS = _read(_SHORT, _IRREGULAR)
-"""What stands for what, as words in full."""
+SHORT_FORMS = _read(_SHORT, _ACRONYMS, _IRREGULAR)
+"""What stands for what, as words in full; a phrase is written as one word."""
 
 SYNONYMS = _read(_SYNONYMS)
 """Words that are interchangeable in a topic, to be looked up by the base form."""

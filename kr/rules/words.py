@@ -43,7 +43,8 @@ def stem(word: str) -> str:
         if word.endswith(ending):
             rest = word[: -len(ending)]
             if len(rest) >= least and not _VOWELS.isdisjoint(rest):
-                return _tidy(rest + replacement)
+                # "provisioning" is a form of a noun that has a verb's root itself.
+                return stem(rest) if rest.endswith("ion") else _tidy(rest + replacement)
     return _tidy(word)
 
 
@@ -58,9 +59,9 @@ _ENDINGS = (
     ("ism", 5, ""), ("ence", 6, ""), ("ance", 6, ""),
     ("ionship", 4, ""), ("ization", 4, "iz"), ("isation", 4, "iz"), ("ational", 4, ""), ("ation", 4, ""),
     ("ional", 4, ""), ("ating", 4, ""), ("ated", 4, ""), ("ator", 4, ""), ("ate", 4, ""), ("ally", 4, "al"),
-    ("ption", 4, "b"), ("scribing", 2, "scrib"), ("ion", 4, ""), ("ement", 5, ""), ("ment", 6, ""), ("able", 4, ""),
+    ("scription", 2, "scrib"), ("scribing", 2, "scrib"), ("ion", 4, ""), ("ement", 5, ""), ("ment", 6, ""), ("able", 4, ""),
     ("ible", 4, ""), ("ency", 4, ""), ("ancy", 4, ""), ("ingly", 4, ""), ("edly", 4, ""), ("ing", 3, ""),
-    ("eed", 99, ""), ("ied", 3, "y"), ("ed", 3, ""), ("ly", 4, ""), ("er", 5, ""), ("or", 6, ""), ("ndent", 4, "nd"), ("rrent", 4, "r"), ("stent", 4, "st"),
+    ("eed", 99, ""), ("ied", 3, "y"), ("ed", 3, ""), ("ily", 3, "y"), ("ly", 4, ""), ("er", 5, ""), ("or", 6, ""), ("ndent", 4, "nd"), ("rrent", 4, "r"), ("stent", 4, "st"),
     ("potent", 3, "pot"), ("erent", 4, "er"),
 )  # fmt: skip
 

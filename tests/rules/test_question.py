@@ -10,7 +10,7 @@ from kr.rules.negations import EXCLUSIONS, NEGATIONS, PHRASES, TRAILING
 from kr.rules.phrasal import place_of
 from kr.rules.question import derive_tags, derive_topic
 from kr.rules.stopwords import EMPTY_WORDS, FUNCTION_WORDS, HEAVY_PREPOSITIONS
-from kr.values import Entry, Query
+from kr.values import Entry, Match, Query
 from tests.support import calibration
 
 NAMES = ("matching.yaml", "matching-extra.yaml", "matching-held-out.yaml")
@@ -34,7 +34,7 @@ def asked(framework: str, question: str) -> Query:
     return Query(framework=framework, framework_version="1", topic=topic, tags=tags, question=question)
 
 
-def answers(first: str, second: str) -> match.Match | None:
+def answers(first: str, second: str) -> Match | None:
     """Return the match by which the report on the first question answers the second."""
     query = asked("click", first)
     entry = Entry(
