@@ -12,7 +12,7 @@ from kr.rules.lessons.columns import columns
 from kr.rules.lessons.empty import CHINESE, has_name, is_informative
 from kr.rules.lessons.essence import essence
 from kr.rules.lessons.line import clean_summary
-from kr.rules.lessons.phrases import capital, plain_order, reported
+from kr.rules.lessons.phrases import capital, plain_order, plain_orders, reported
 from kr.rules.lessons.remedies import advice
 from kr.rules.lessons.scrub import scrub
 from kr.rules.lessons.verbs import imperative
@@ -83,8 +83,8 @@ def is_worth_keeping(complaint: str) -> bool:
 
 def says_what_to_do(remark: str) -> bool:
     """Tell whether a person's remark says itself what to do, and names what it is about."""
-    told = [plain_order(part) for part in sentences(plain(remark[:_LONG_REMEDY]))]
-    return any(is_order(part) and has_name(part) for part in told)
+    told = plain_orders(sentences(plain(remark[:_LONG_REMEDY])))
+    return any((is_order(part) or affirmative(part) != part) and has_name(part) for part in told)
 
 
 def _printed(remedy: str, what: str, limit: int) -> str:
@@ -122,7 +122,7 @@ def _without_code(text: str) -> str:
 def _told(remedy: str) -> str:
     """Return the first sentences of a remedy that fit, as an instruction; what leads to the instruction goes."""
     told = [part for part in sentences(plain(remedy)) if is_informative(part)]
-    plainly = [plain_order(part) for part in told]
+    plainly = plain_orders(told)
     first = next((at for at, part in enumerate(plainly) if is_order(part)), None)
     kept = ""
     for sentence in plainly[first or 0 :]:
@@ -140,7 +140,7 @@ def _worked_out(what: str, limit: int = COLUMNS) -> str:
     if not is_informative(what):
         return advice(what) or ""
     parts = _parts(what)
-    orders = [at for at, part in enumerate(parts) if is_order(plain_order(part))]
+    orders = [at for at, part in enumerate(plain_orders(parts)) if is_order(part)]
     if orders:
         return _ordered(parts, orders, limit)
     for part in (what, *parts):
@@ -189,7 +189,10 @@ def _parts(what: str) -> list[str]:
     told = [tail_of_chain(part, _CHAIN_COLUMNS) for part in sentences(what)]
     parts = [part for part in told if is_informative(part)]
     # A reviewer's question says less than what follows it.
-    return [part for part in parts if part[-1] not in "?？" or plain_order(part) != part] or parts
+    plainly = plain_orders(parts)
+    return [
+        part for part, order in zip(parts, plainly, strict=True) if part[-1] not in "?？" or order != part
+    ] or parts
 
 
 def _with_subject(told: str, what: str) -> str:

@@ -102,7 +102,8 @@ def _most_telling(lines: Sequence[str]) -> str:
 def _rank(line: str) -> int:
     is_wrong = _ERRORISH.search(line) is not None
     return (
-        2 * is_wrong
+        (is_wrong and re.search(r"\.\w{1,5}:\d+", line) is not None)
+        + 2 * is_wrong
         + (has_name(line) or re.search(r"['\"`][\w./@:-]+['\"`]", line) is not None)
         - 2 * (re.search(r"(?::| (?:in|at|by|for|from|to|with|of))$", line) is not None)
     )

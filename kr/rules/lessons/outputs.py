@@ -11,7 +11,7 @@ _EXCEPTION = re.compile(
 _CAUSE = re.compile(r"^\s*(?:Caused by|\[cause\]):\s*(.+)$")
 FRAME = re.compile(
     r"^\s*(?:at\s+\S.*|at async .*|File \"[^\"]*\", line \d+.*|\.\.\. \d+ (?:more|common frames omitted)|~*\^[~^]*|\d+\s*[|│].*|>\s*\d+\s*[|│].*|\S+:\d+:\d+:?$"
-    r"|\|.*|from \S+:\d+:in .*|goroutine \d+ .*|\S+\.go:\d+ \+0x.*|stack backtrace:|note: run with .*|\d+: .*::.*|Require stack:|- /.*|Traceback .*)$"
+    r"|\|.*|(?:from|#)?\s*\S+:\d+:in .*|goroutine \d+ .*|\S+\.go:\d+ \+0x.*|stack backtrace:|note: run with .*|\d+: .*::.*|Require stack:|- /.*|Traceback .*)$"
 )
 BOILERPLATE = re.compile(
     r"(?i)^\s*(?:npm (?:ERR!|error)\s*$|npm (?:ERR!|error) (?:code \w+$|notsup Actual|engine Unsupported engine|a complete log|code ELIFECYCLE|errno|syscall|path|fix the upstream|or --force|this command|while resolving|found:|node_modules"
@@ -23,6 +23,7 @@ BOILERPLATE = re.compile(
     r"|make(?:\[\d+\])?: \*\*\* \[.*|Aborted.*|\S+ \|\s*$|Call log:?|\s*- waiting for .*|Error occurred.*|Build failed.*|BUILD FAILURE|\[INFO\].*|Node\.js v.*|FAILED$|running \d+ tests?)$"
 )
 _STRONG = (
+    re.compile(r"^\S+ \S+ requires .+, but you have .+ incompatible\.?$"),
     re.compile(r"error TS\d+: .*"),
     re.compile(r"\S+ is not in (?:this|the npm) registry"),
     re.compile(r"^\s*(?:npm (?:ERR!|error)\s+)?peer \S+ from \S+.*"),
@@ -104,6 +105,7 @@ _FACT = re.compile(
 )
 _COMPARED = (
     re.compile(r"Assertion\w*(?: \[\w+\])?: expected (?P<got>.+?) to (?:be|equal|deeply equal|deep equal|strictly equal|eql|eq) (?P<due>.+?)(?: // .*)?$"),
+    re.compile(r"^Expected (?:[a-z]+ ){0,4}\[?(?P<due>[^\s\]]+)\]?,? but (?:received|got|was) \[?(?P<got>[^\s\]]+?)\]?\.?$"),
     re.compile(r"^AssertionError: (?P<got>[^:]+?) != (?P<due>[^:]+?)(?: : .*)?$"),
     re.compile(r"^Failed asserting that (?P<got>.+?) (?:matches expected|is identical to|equals) (?P<due>.+?)\.?$"),
 )  # fmt: skip
@@ -135,6 +137,7 @@ _TESTS = (
     re.compile(r"^(?:FAILED|ERROR) \S*::(\w+)"),
     re.compile(r"^\s*●\s+(?:.* › )?(.+)$"),
     re.compile(r"^\s*(?:FAIL|×|✗|✘)\s+\S+ > (?:.* > )?(.+)$"),
+    re.compile(r"^\s*[×✗✘⨯✕]\s+(?!\S+\.\w+$)(.+)$"),
     re.compile(r"^FAIL: (\w+) \("),
     re.compile(r"^---- (\S+) stdout ----"),
     re.compile(r"^thread '([\w:]+)' .*panicked"),

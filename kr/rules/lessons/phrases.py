@@ -4,6 +4,7 @@ Courtesy, hedges and questions that propose go; nothing is negated and nothing i
 """
 
 import re
+from collections.abc import Sequence
 
 from kr.rules.lessons.empty import CHINESE, has_name, is_informative
 from kr.rules.lessons.verbs import begins_with_order, imperative
@@ -13,18 +14,19 @@ _AIM = re.compile(
     re.IGNORECASE,
 )
 _COURTESY = re.compile(
-    r"^(?:(?:(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to|please|pls|kindly|instead,?|better,?|also,?|then|so|hence|therefore,?|otherwise,?|maybe|perhaps|imo,?|imho,?|nit(?:, but important)?[:,]"
+    r"^(?:(?:(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to|please,?|pls|kindly|instead,?|better,?|also,?|then|so|hence|therefore,?|otherwise,?|maybe|perhaps|imo,?|imho,?|nit(?:, but important)?[:,]"
     r"|in (?:this|that|such a) case,?|i(?:'d| would)? (?:think|suggest|recommend|propose|prefer)(?: that)?(?: (?:we|you))?|(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to"
     r"|i(?:'d| would)(?= [a-z])|(?:for [\w.-]+, )?a possible solution would be to|the (?:easiest |best |right )?(?:fix|solution) (?:is|would be|will be) to|remember to|be sure to)\s+)+",
     re.IGNORECASE,
 )
+_PLEASE = re.compile(r"^(?:please|pls|kindly),?\s+", re.IGNORECASE)
 _SHOULD = re.compile(
     r"^(?:you|we|one|users?|the author)(?:'ll)? (?:(?:may|might|can|could|should|must|will|do)\b(?! not\b|n't)(?: also)?(?: (?:want|need|have|like) to| consider)?"
     r"|(?:need|have|ought|want) to|(?:should|must) (?=never\b|always\b|not\b))\s+(?!only\b|also\b|have\b|be\b|see\b|get\b|notice\b|find\b|encounter\b)",
     re.IGNORECASE,
 )
 _PROPOSED = re.compile(
-    r"^(?:could|can|should|shall|would|why don't|why not|what if|how about|what about|maybe)(?: (?:we|you|it))?(?: (?:please|maybe|not|just))*\s+(.+?)\s*\?$",
+    r"^(?:could|can|would|why don't|why not|what if|how about|what about|maybe)(?: (?:we|you|it))?(?: (?:please|maybe|not|just))*\s+(.+?)\s*\?$",
     re.IGNORECASE,
 )
 _ZH_COURTESY = re.compile(
@@ -33,6 +35,7 @@ _ZH_COURTESY = re.compile(
 _ZH_PROPOSED = re.compile(
     r"(?:是不是|是否|能不能|可不可以|要不要|能否|可否)(?:可以|应该|能)?(?:考虑)?(?:一下)?(?=[换改用加移把将拆提放使增删去设配调检校])(.+?)(?:呢|吗|吧)?[？?]$"
 )
+_QUESTION = ("?", "？")
 _ZH_HEDGE = re.compile(r"(?:呢|吗|吧)?[？?]$")
 
 _FIXED_BY = re.compile(
@@ -72,6 +75,7 @@ def plain_order(sentence: str) -> str:
     """Take courtesy and hedges off a sentence; a question that proposes becomes what it proposes."""
     if CHINESE.search(sentence):
         return _plain_chinese(sentence)
+    sentence = capital(bare) if (bare := _PLEASE.sub("", sentence)) != sentence else sentence
     told = _AIM.sub("", sentence)
     proposed = _PROPOSED.match(_COURTESY.sub("", told) if told.endswith("?") else "")
     if proposed is not None:
@@ -86,6 +90,14 @@ def plain_order(sentence: str) -> str:
         return sentence
     told = imperative(told) or told
     return capital(told) if begins_with_order(told) else sentence
+
+
+def plain_orders(parts: Sequence[str]) -> list[str]:
+    """Make plain what the sentences of a remark ask for; a question proposes only where nothing answers it."""
+    last = len(parts) - 1
+    return [
+        part if part[-1:] in _QUESTION and at < last else plain_order(part) for at, part in enumerate(parts)
+    ]
 
 
 def _plain_chinese(sentence: str) -> str:

@@ -24,6 +24,10 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"N (?:is|has been|was|are) deprecated(?: (?:since|in|from) ([\w. ]+?))?[,;.]?(?: and [^.;]*)?[,;.]?\s*(?:please )?(?:use|replaced by|replace it with|in favou?r of) (.+)", r"Use \3 instead of \1 (deprecated)"),
     (r"N is deprecated.*", r"Replace \1: it is deprecated"),
     # Python
+    (r"(\S+ \S+) requires (.+?), but you have (.+?) which is incompatible.*", r"Pin \2: \1 does not work with \3"),
+    (r".*Target database is not up to date.*", r"Run alembic upgrade head before a new revision: the database is not up to date"),
+    (r".*There is no current event loop in thread.*", r"Create the loop with asyncio.run() or new_event_loop(): a worker thread has none"),
+    (r".*externally[- ]managed[- ]environment.*", r"Install into a virtual environment (python -m venv): the system's Python is externally managed"),
     (r".*start a new process before the current process has finished its bootstrapping.*", r"Guard the entry point with if __name__ == '__main__' (multiprocessing spawns the module again)"),
     (r"hook (.+?): files were modified by this hook", r"Run \1 before committing: its pre-commit hook modifies files"),
     (r"Item \"None\" of \"?(.+?)\"? has no attribute N(.*)", r"Check for None before .\2: \1 may be None\3"),
@@ -75,6 +79,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"(?:\w+\.)*MissingGreenlet: .*", r"Load relations eagerly (selectinload) with AsyncSession: lazy loading needs a greenlet"),
     (r"(?:\w+\.)*DoesNotExist: (\w+) matching query does not exist.*", r"Use get_object_or_404 or .filter().first(): \1 may not exist"),
     # Java
+    (r"(?:.*\s)?[Uu]nresolved reference:? N.*", r"Import or declare \1: unresolved reference"),
     (r".*No enum constant (?:[a-z]\w*\.)*(\w+)\.(\w+).*", r"Pass a constant that \1 has, or add \2 to it"),
     (r".*Field N doesn't have a default value.*", r"Set \1 in the INSERT, or give the column a default"),
     (r".*Unrecognized field N \(class (?:[\w$]+\.)*([\w$]+)\).*", r"Declare \1 in \2 or ignore it (@JsonIgnoreProperties(ignoreUnknown = true))"),
@@ -165,6 +170,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"peer (\S+) from (\S+).*", r"Align peer dependencies: \2 needs \1"),
     (r".*\bJavaScript heap out of memory.*", r"Raise NODE_OPTIONS=--max-old-space-size or split the work: heap out of memory"),
     # Shell, system, network
+    (r".*no matches for kind N in version N.*", r"Use an apiVersion that serves \1: the cluster has no \2"),
+    (r".*\bnot authorized to perform: (\S+)(?: on resource: (\S+))?.*", r"Grant the missing permission \1 on \2"),
     (r".*env: N: No such file or directory", r"Install \1 or correct the shebang (#!/usr/bin/env \1)"),
     (r".*ERR_CONNECTION_REFUSED.*?https?://([\w.-]+:\d+).*", r"Start the server on \1 before the test, and wait until it listens"),
     (r"The connection to the server (\S+) was refused.*", r"Start the server on \1 or choose the right context (kubeconfig): connection refused"),
@@ -262,6 +269,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*No N export is defined on the N mock.*", r"Return \1 from the vi.mock factory of \2 (importOriginal)"),
     (r"fixture N not found", r"Define the fixture \1 in conftest.py, or install the plugin that has it"),
     (r".*Expected to find (?:element|content): (.+?),? but never (?:found|did).*", r"Make the page render \1, or wait for it, before asserting"),
+    (r"expected (.+), received (.+)", r"Expected \1, got \2: correct the code or the expectation"),
     (r"\S+_test\.go:\d+: (.+?)(?: =|:)? got (.+?), want (.+)", r"Make \1 give \3, not \2"),
     (r"(?:AssertionError: )?assert (.+?) == (.+)", r"Expected \2, got \1: correct the code or the expectation"),
     (r"(.+?) = (.+?), want (.+)", r"Make \1 give \3, not \2"),

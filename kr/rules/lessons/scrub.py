@@ -55,7 +55,7 @@ _MAYBE_ROOTS = re.findall(
     r"\w+", "app code repo repos project projects work go data media export Library Applications"
 )
 _SEGMENT = r"[^\s/\\:*?\"'<>|()\[\]{},;，。；：（）]+"
-_UNIX = re.compile(rf"(?<![\w.~/:}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})*/?")
+_UNIX = re.compile(rf"(?<![\w.~/:@}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})*/?")
 # A folder's name may hold blanks where it is plain that it goes on: `Program Files (x86)`, `Jane Doe`.
 _BLANK_SEGMENT = r"[\w.-]+(?: (?:[A-Z][\w.-]*|\([\w.-]+\)|and))+"
 _WINDOWS = re.compile(

@@ -18,7 +18,7 @@ _DUTIES = re.findall(
 _OTHERS = re.findall(
     r"\w+",
     """
-    add acquire activate adjust align allow append apply assert assign attach avoid batch become break bring build bump cast change choose collapse collect
+    add acquire activate block concatenate duplicate hardcode interpolate leak log mutate nest swallow rely adjust align allow append apply assert assign attach avoid batch become break bring build bump cast change choose collapse collect
     commit compare compile compute confirm connect consider consult convert copy correct create cut decode decrease decrement
     default define delete depend derive detect disable discard document downgrade drop emit enable ensure escalate evict
     exclude execute expect expire expose extend extract fall fetch fill find fix flatten force format forward generate get

@@ -287,6 +287,23 @@ def test_who_gives_an_instruction_keeps_it(complaint: str, expected: str) -> Non
 
 
 @pytest.mark.parametrize(
+    ("remark", "expected"),
+    [
+        ("Should we use Redis here? I doubt it", "Should we use Redis here?"),
+        ("Can we remove the lock? No, OrderLock must stay", "No, OrderLock must stay"),
+        ("是否可以删除 FooBar？不可以，Baz 依赖它", "不可以，Baz 依赖它"),
+        ("能不能不要用 ${}？", "能不能不要用 ${}？"),
+        ("不是没有处理 OrderError", "不是没有处理 OrderError"),
+        ("OrderCache is not cleared by design", "OrderCache is not cleared by design"),
+        ("Foo.bar must not be used instead of Foo.baz", "Foo.bar must not be used instead of Foo.baz"),
+        ("Please, never pass user input to `exec()`", "Never pass user input to `exec()`"),
+    ],
+)
+def test_no_meaning_is_turned_round(remark: str, expected: str) -> None:
+    assert distill(remark) == expected
+
+
+@pytest.mark.parametrize(
     ("complaint", "never"),
     [
         ("getUser retries on 503", "upstream"),
