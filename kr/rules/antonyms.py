@@ -5,7 +5,7 @@ they share. Words of judgement (fast and slow, good and bad) are no axis: "slow 
 """
 
 import re
-from functools import cache, lru_cache
+from functools import cache
 
 from kr.rules.han import pattern, simplified
 from kr.rules.inflection import bases
@@ -424,7 +424,6 @@ POLES = _read(_ENGLISH)
 """For each word the axes of meaning it lies on, with its end of each: 1 or -1. Axes are numbers."""
 
 
-@lru_cache(maxsize=4096)
 def poles_of(word: str) -> tuple[tuple[int, int], ...]:
     """Return the axes and ends of an English word in any of its forms."""
     for base in bases(word):

@@ -37,6 +37,8 @@ def place_of(word: str) -> tuple[str, int] | None:
 
 def merge(tokens: list[Token]) -> list[Token]:
     """Write each verb and its particle as one word, so that "logging in", "log-in" and "login" are the same."""
+    if not any(token.text in _VERBS or token.text in _MEANINGS for token in tokens):
+        return tokens
     merged: list[Token] = []
     taken: set[int] = set()
     for position, token in enumerate(tokens):

@@ -1,16 +1,18 @@
 """Which ends of which axes a topic speaks of: "ascending", "log out", 下载 (SPEC 3.2)."""
 
 from collections import Counter
+from functools import lru_cache
 from typing import NamedTuple
 
 from kr.rules.antonyms import poles_in, poles_of
-from kr.rules.inflection import bases
+from kr.rules.inflection import singular
 from kr.rules.phrasal import place_of
 from kr.rules.polarity import Denial
+from kr.rules.stopwords import word_set
 from kr.rules.tokens import Token
 from kr.rules.words import stem
 
-_ACCESSORS = frozenset({"get", "set"})
+_ACCESSORS = word_set("get gets getting got set sets setting")
 _ARTICLES = frozenset({"a", "the"})
 Axis = int | str
 
@@ -45,12 +47,17 @@ def _ends(tokens: list[Token], position: int) -> list[tuple[Axis, int, str]]:
         return [*poles_in(token.text)]
     if token.kind == "break" or (token.text == "up" and _follows(tokens, position, "to")):
         return []
-    if _ACCESSORS.intersection(bases(token.text)) and not _is_verb(tokens, position):
+    if token.text in _ACCESSORS and not _is_verb(tokens, position):
         return []
-    word = stem(token.text)
-    found: list[tuple[Axis, int, str]] = [(axis, pole, word) for axis, pole in poles_of(token.text)]
-    if phrase := next(filter(None, map(place_of, bases(token.text))), None):
-        found.append((*phrase, word))
+    return _named(token.text)
+
+
+@lru_cache(maxsize=8192)
+def _named(word: str) -> list[tuple[Axis, int, str]]:
+    root = stem(word)
+    found: list[tuple[Axis, int, str]] = [(axis, pole, root) for axis, pole in poles_of(word)]
+    if phrase := place_of(word) or place_of(singular(word)):
+        found.append((*phrase, root))
     return found
 
 

@@ -92,7 +92,7 @@ class Topic:
             text = ""
             for word in self.words[start : start + _LONGEST_JOIN]:
                 text += word.text
-                found.setdefault(singular(text), (first.at, word.at + 1))
+                found.setdefault(singular(text) if text[-1] == "s" else text, (first.at, word.at + 1))
         return found
 
     @cached_property

@@ -103,6 +103,8 @@ def is_near(one: str, other: str) -> bool:
 def is_slip(one: str, other: str, *, allowed: int) -> bool:
     """Tell whether at most ``allowed`` typing errors part two words that are not known to be different."""
     # Each error exchanges at most two letters: what that excludes need not load the library.
+    if abs(len(one) - len(other)) > allowed:
+        return False
     if sum(abs(one.count(letter) - other.count(letter)) for letter in {*one, *other}) > 2 * allowed:
         return False
     if not (one.isalpha() and other.isalpha()) or is_distinct(one, other):
