@@ -14,7 +14,10 @@ def main() -> None:
         "--verbose", action="store_true", help="list every miss and wrong hit with its reason"
     )
     parser.add_argument(
-        "files", nargs="*", default=["matching.yaml", "matching-extra.yaml"], help="in tests/data"
+        "files",
+        nargs="*",
+        default=["matching.yaml", "matching-extra.yaml", "matching-held-out.yaml"],
+        help="in tests/data",
     )
     arguments = parser.parse_args()
     for name in arguments.files:

@@ -1,4 +1,4 @@
-"""Scores the matcher on labelled queries: tests/data/matching.yaml and matching-extra.yaml.
+"""Scores the matcher on labelled queries: tests/data/matching.yaml, -extra.yaml and -held-out.yaml.
 
 A **hit** returns the expected entry. A **wrong hit** returns another one, or any at all where none answers. An answer
 that only the order of the ids decided is no evidence and counts as wrong.
