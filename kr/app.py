@@ -1,6 +1,7 @@
-"""The composition root: the one place that reads the environment and builds everything.
+"""The operations of kr over one configuration, which ``open_app`` reads.
 
-``App`` holds the operations; the command line, and later MCP and HTTP, are thin faces over it.
+The command line, and later MCP and HTTP, are thin faces over ``App``; ``kr.composition`` and ``kr.upkeep`` build what
+an operation needs.
 """
 
 import logging
@@ -9,17 +10,15 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
-from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
-from kr.documents import read_document
-from kr.errors import ConfigError, InvalidRequest, KrError, StoreError
+from kr.contracts.envelopes import Envelope
+from kr.errors import ConfigError, KrError, StoreError
+from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
-from kr.store.rows import RequestRow
 from kr.store.store import Store
-from kr.store.times import to_text
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
@@ -27,16 +26,12 @@ if TYPE_CHECKING:
     from kr.maintenance.databases import Databases
     from kr.maintenance.findings import Patient
     from kr.research.chain import Progress
-    from kr.research.pipeline import Researcher
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
 
 logger = logging.getLogger(__name__)
 
 _LONGEST_PATIENCE = 60.0
-DISABLED = "Knowledge research disabled in config"
-"""The error of seed 000, "State Preconditions"."""
-
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
@@ -93,67 +88,20 @@ class App:
 
         return initialize(self.settings, self.store, environ=self._environ, cwd=self._cwd)
 
-    def research_document(self, data: bytes, *, include_report: bool = False) -> Envelope:
-        """Answer a request document of either mode of F1: any bytes in, an envelope out."""
-        try:
-            document = read_document(data)
-        except InvalidRequest as error:
-            return self._refuse(error.read, *validation_problems(error.fields))
-        for warning in document.warnings:
-            logger.warning("%s", warning)
-        return self._handle(document.data, include_report=include_report)
-
-    def research_question(
-        self,
-        framework: str,
-        question: str,
-        *,
-        include_report: bool = False,
-        framework_version: str | None = None,
-        topic: str | None = None,
-        tag: tuple[str, ...] = (),
-        story_key: str = "0-0",
-        session_id: str | None = None,
-        max_calls: int | None = None,
-        timeout: int | None = None,
-    ) -> Envelope:
-        """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
-        data = self.question_data(
-            framework, question, framework_version=framework_version, topic=topic, tag=tag
+    @cached_property
+    def requests(self) -> RequestHandler:
+        """What answers research questions and hands out lessons."""
+        return RequestHandler(
+            self.settings,
+            self.store,
+            lessons_file=self.lessons_file,
+            lessons_store=self._brief_store,
+            before_use=self.import_on_first_use,
+            environ=self._environ,
+            cwd=self._cwd,
+            progress=self._progress,
+            clock=self._clock,
         )
-        data |= {
-            "story_key": story_key,
-            "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,
-            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
-        }
-        return self._handle(data, include_report=include_report)
-
-    def question_data(
-        self,
-        framework: str,
-        question: str,
-        *,
-        framework_version: str | None = None,
-        topic: str | None = None,
-        tag: tuple[str, ...] = (),
-    ) -> dict[str, Any]:
-        """Make the request that a person's question stands for."""
-        from kr.rules.question import derive_tags, derive_topic
-
-        return {
-            "story_key": "0-0",
-            "mode": "research",
-            "session_id": "terminal",
-            "research_query": {
-                "framework": framework,
-                "framework_version": (
-                    self._detect_version(framework) if framework_version is None else framework_version
-                ),
-                "topic": derive_topic(question) if topic is None else topic,
-                "tags": list(tag) or derive_tags(framework, question),
-                "question": question,
-            },
-        }
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Tell what the cache would say to a research request, and why (SPEC 3.2). Changes nothing.
@@ -191,25 +139,6 @@ class App:
         from kr.maintenance.databases import Databases
 
         return Databases(store=self.store, clock=self._clock)
-
-    def inject_document(self, data: bytes, *, query: str = "", framework: str = "") -> Envelope:
-        """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1)."""
-        try:
-            document = read_document(data)
-        except InvalidRequest as error:
-            refused = {**error.read, "mode": "lessons-inject"}
-            return self._refuse(refused, *validation_problems(error.fields))
-        for warning in document.warnings:
-            logger.warning("%s", warning)
-        return self.inject_lessons(document.data, query=query, framework=framework)
-
-    def inject_lessons(self, data: Mapping[str, Any], *, query: str = "", framework: str = "") -> Envelope:
-        """Answer plain data of mode lessons-inject; ``query`` and ``framework`` rank by relevance."""
-        if data.get("mode") == "research":
-            wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
-            return self._refuse(data, Problem(type="validation_error", field="mode", message=wrong))
-        data = {"mode": "lessons-inject", **data}
-        return self._handle(data, include_report=False, query=query, framework=framework)
 
     @contextmanager
     def lessons(
@@ -256,20 +185,6 @@ class App:
             except StoreError as error:
                 logger.warning("%s", error)
 
-    def _inject(self, request: LessonsInjectRequest, query: str, framework: str) -> Envelope:
-        from kr.lessons.inject import inject
-
-        with self._brief_store() as store:
-            return inject(
-                request,
-                lessons_file=self.lessons_file,
-                budget=self.settings.knowledge_research.lessons_injection_budget,
-                store=store,
-                now=self._clock(),
-                query=query,
-                framework=framework,
-            )
-
     @property
     def catalog(self) -> "Catalog":
         """Index, archive and history, to look through and to change by hand (SPEC 6.3)."""
@@ -303,7 +218,7 @@ class App:
         session_id = f"warm-{uuid.uuid4().hex}"
 
         def ask(need: Need, *, max_calls: int | None) -> Envelope:
-            return self.research_question(
+            return self.requests.research_question(
                 need.framework,
                 QUESTION.format(framework=need.framework),
                 framework_version=need.version,
@@ -355,77 +270,11 @@ class App:
         except StoreError as error:
             logger.debug("%s", error)
 
-    def _handle(
-        self, data: Mapping[str, Any], *, include_report: bool, query: str = "", framework: str = ""
-    ) -> Envelope:
-        try:
-            parsed: Parsed = parse_request(data)
-        except InvalidRequest as error:
-            return self._refuse(data, *validation_problems(error.fields))
-        for warning in parsed.warnings:
-            logger.warning("%s", warning)
-        if not self.settings.knowledge_research.enabled:
-            return self._refuse(data, Problem(type="disabled", message=DISABLED))
-        if isinstance(parsed.request, ResearchRequest):
-            self.import_on_first_use()
-            return self._researcher().research(parsed.request, include_report=include_report)
-        return self._inject(parsed.request, query, framework)
-
-    def _refuse(self, data: Mapping[str, Any], *problems: Problem) -> Envelope:
-        """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
-        envelope = failure(data, *problems)
-        query = data.get("research_query")
-        asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
-        row = RequestRow(
-            id=uuid.uuid4().hex,
-            at=to_text(self._clock()),
-            mode=_text(envelope.mode),
-            status="failure",
-            story_key=_text(envelope.story_key),
-            session_id=_text(envelope.session_id),
-            framework=_text(asked.get("framework")),
-            framework_version=_text(asked.get("framework_version")),
-            topic=_text(asked.get("topic")),
-            duration_ms=0,
-        )
-        try:
-            with self.store.write() as unit:
-                unit.requests.record(row)
-        except StoreError as error:
-            logger.warning("%s", error)
-        return envelope
-
-    def _detect_version(self, framework: str) -> str:
-        from kr.projects.dependencies import version_of
-        from kr.rules.freshness import UNKNOWN_VERSION
-
-        for folder in dict.fromkeys((self._cwd, self.settings.project_root)):
-            version = version_of(folder, framework)
-            if version:
-                return version
-        return UNKNOWN_VERSION
-
-    def _researcher(self) -> "Researcher":
-        from kr.composition import build_researcher
-
-        return build_researcher(
-            self.settings,
-            self.store,
-            environ=self._environ,
-            cwd=self._cwd,
-            progress=self._progress,
-            clock=self._clock,
-        )
-
 
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
     overall = settings.defaults.agent_timeout_seconds.knowledge_research
     return min(_LONGEST_PATIENCE, overall / 2)
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def open_app(*, config: Path | None, knowledge_base: Path | None, progress: "Progress") -> App:

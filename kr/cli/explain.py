@@ -43,7 +43,7 @@ def command(
         if document is not None:
             value = app.explain(document.read(LIMIT + 1))
         else:
-            value = app.explain(app.question_data(str(framework), str(question), **options))
+            value = app.explain(app.requests.question_data(str(framework), str(question), **options))
         emit(value, common(ctx), view)
     return 0
 

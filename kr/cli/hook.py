@@ -143,7 +143,7 @@ def _has_lessons(ctx: click.Context, phase: str) -> bool:
 
 def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
     identity = {"story_key": story_key, "session_id": task.session_id}
-    envelope = app.inject_lessons({**identity, "lessons_inject": {"phase": task.phase}})
+    envelope = app.requests.inject_lessons({**identity, "lessons_inject": {"phase": task.phase}})
     for problem in envelope.errors:
         _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""

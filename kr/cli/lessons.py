@@ -78,14 +78,14 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
     with open_app(ctx) as app:
         if document is not None:
-            envelope = app.inject_document(document.read(LIMIT + 1), query=query, framework=framework)
+            envelope = app.requests.inject_document(document.read(LIMIT + 1), query=query, framework=framework)
         else:
             data = {
                 "story_key": story_key or "0-0",
                 "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
                 "lessons_inject": {"phase": phase},
             }
-            envelope = app.inject_lessons(data, query=query, framework=framework)
+            envelope = app.requests.inject_lessons(data, query=query, framework=framework)
     value = envelope.plain()
     emit(value, common(ctx), _injection)
     return 1 if value["status"] == "failure" else 0

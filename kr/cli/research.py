@@ -56,9 +56,9 @@ def command(
     with open_app(ctx) as app:
         if document is not None:
             data = document.read(LIMIT + 1)
-            envelope = app.research_document(data, include_report=include_report or shown)
+            envelope = app.requests.research_document(data, include_report=include_report or shown)
         else:
-            envelope = app.research_question(
+            envelope = app.requests.research_question(
                 str(framework), str(question), include_report=include_report or shown, **options
             )
         value = envelope.plain()

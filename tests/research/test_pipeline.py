@@ -261,7 +261,7 @@ research_query:
   question: 'How?'
 """
     with project.app() as app:
-        answer = app.research_document(text.encode()).plain()
+        answer = app.requests.research_document(text.encode()).plain()
     assert answer["session_id"] == "2026-11-21"
     assert project.sql("SELECT framework_version, topic, tags FROM entries") == [
         ("2.10", "true", '["1.0", "no"]')
@@ -544,7 +544,7 @@ def test_a_document_of_several_bad_fields_names_them_all(project: Project) -> No
 )
 def test_a_bad_document_is_a_validation_failure(project: Project, text: bytes) -> None:
     with project.app() as app:
-        answer = app.research_document(text).plain()
+        answer = app.requests.research_document(text).plain()
     assert answer["status"] == "failure"
     assert (answer["story_key"], answer["mode"], answer["session_id"]) == (None, None, None)
     assert answer["errors"][0]["type"] == "validation_error"

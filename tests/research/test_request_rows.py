@@ -31,7 +31,7 @@ def test_a_document_that_is_refused_keeps_whose_it_was(project: Project) -> None
         b"story_key: 3-1\nmode: research\nsession_id: s-1\nresearch_query:\n  topic: &t x\n  tags: [a, *t]\n"
     )
     with project.app() as app:
-        answer = app.research_document(text).plain()
+        answer = app.requests.research_document(text).plain()
     assert [answer[key] for key in ("story_key", "mode", "session_id")] == ["3-1", "research", "s-1"]
     assert [error["field"] for error in answer["errors"]] == ["research_query.tags"]
     rows = project.sql("SELECT story_key, mode, session_id, framework FROM requests")
@@ -57,7 +57,7 @@ def test_an_injection_tells_how_long_it_took(project: Project) -> None:
         "lessons_inject": {"phase": "dev-execution"},
     }
     with project.app() as app:
-        app.research_document(json.dumps(document).encode())
+        app.requests.research_document(json.dumps(document).encode())
     ((mode, milliseconds),) = project.sql("SELECT mode, duration_ms FROM requests")
     assert mode == "lessons-inject"
     assert 0 < milliseconds < 60_000

@@ -96,7 +96,7 @@ class Project:
         """Answer a request in this process."""
         with self.app() as app:
             data = json.dumps(document if document is not None else request()).encode()
-            return app.research_document(data, **options).plain()
+            return app.requests.research_document(data, **options).plain()
 
     def run(
         self,

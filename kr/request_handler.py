@@ -1,0 +1,223 @@
+"""Requests of F1: any bytes in, an envelope out (SPEC 3.1).
+
+``RequestHandler`` checks a request, refuses it with a row of its own or hands it on: to research, or to the
+lessons of a phase.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
+from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
+from kr.documents import read_document
+from kr.errors import InvalidRequest, StoreError
+from kr.settings import Settings
+from kr.store.rows import RequestRow
+from kr.store.store import Store
+from kr.store.times import to_text
+
+if TYPE_CHECKING:
+    from kr.research.chain import Progress
+    from kr.research.pipeline import Researcher
+
+logger = logging.getLogger(__name__)
+
+DISABLED = "Knowledge research disabled in config"
+"""The error of seed 000, "State Preconditions"."""
+
+
+class RequestHandler:
+    """Answers requests over one configuration and one store.
+
+    ``before_use`` runs before the index is read for the first time; ``lessons_store`` opens a store that waits
+    only briefly, for lessons.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        store: Store,
+        *,
+        lessons_file: Path,
+        lessons_store: Callable[[], AbstractContextManager[Store]],
+        before_use: Callable[[], None],
+        environ: Mapping[str, str],
+        cwd: Path,
+        progress: "Progress",
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._settings = settings
+        self._store = store
+        self._lessons_file = lessons_file
+        self._lessons_store = lessons_store
+        self._before_use = before_use
+        self._environ = environ
+        self._cwd = cwd
+        self._progress = progress
+        self._clock = clock
+
+    def research_document(self, data: bytes, *, include_report: bool = False) -> Envelope:
+        """Answer a request document of either mode of F1: any bytes in, an envelope out."""
+        try:
+            document = read_document(data)
+        except InvalidRequest as error:
+            return self._refuse(error.read, *validation_problems(error.fields))
+        for warning in document.warnings:
+            logger.warning("%s", warning)
+        return self._handle(document.data, include_report=include_report)
+
+    def research_question(
+        self,
+        framework: str,
+        question: str,
+        *,
+        include_report: bool = False,
+        framework_version: str | None = None,
+        topic: str | None = None,
+        tag: tuple[str, ...] = (),
+        story_key: str = "0-0",
+        session_id: str | None = None,
+        max_calls: int | None = None,
+        timeout: int | None = None,
+    ) -> Envelope:
+        """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
+        data = self.question_data(
+            framework, question, framework_version=framework_version, topic=topic, tag=tag
+        )
+        data |= {
+            "story_key": story_key,
+            "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,
+            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
+        }
+        return self._handle(data, include_report=include_report)
+
+    def question_data(
+        self,
+        framework: str,
+        question: str,
+        *,
+        framework_version: str | None = None,
+        topic: str | None = None,
+        tag: tuple[str, ...] = (),
+    ) -> dict[str, Any]:
+        """Make the request that a person's question stands for."""
+        from kr.rules.question import derive_tags, derive_topic
+
+        return {
+            "story_key": "0-0",
+            "mode": "research",
+            "session_id": "terminal",
+            "research_query": {
+                "framework": framework,
+                "framework_version": (
+                    self._detect_version(framework) if framework_version is None else framework_version
+                ),
+                "topic": derive_topic(question) if topic is None else topic,
+                "tags": list(tag) or derive_tags(framework, question),
+                "question": question,
+            },
+        }
+
+    def inject_document(self, data: bytes, *, query: str = "", framework: str = "") -> Envelope:
+        """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1)."""
+        try:
+            document = read_document(data)
+        except InvalidRequest as error:
+            refused = {**error.read, "mode": "lessons-inject"}
+            return self._refuse(refused, *validation_problems(error.fields))
+        for warning in document.warnings:
+            logger.warning("%s", warning)
+        return self.inject_lessons(document.data, query=query, framework=framework)
+
+    def inject_lessons(self, data: Mapping[str, Any], *, query: str = "", framework: str = "") -> Envelope:
+        """Answer plain data of mode lessons-inject; ``query`` and ``framework`` rank by relevance."""
+        if data.get("mode") == "research":
+            wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
+            return self._refuse(data, Problem(type="validation_error", field="mode", message=wrong))
+        data = {"mode": "lessons-inject", **data}
+        return self._handle(data, include_report=False, query=query, framework=framework)
+
+    def _handle(
+        self, data: Mapping[str, Any], *, include_report: bool, query: str = "", framework: str = ""
+    ) -> Envelope:
+        try:
+            parsed: Parsed = parse_request(data)
+        except InvalidRequest as error:
+            return self._refuse(data, *validation_problems(error.fields))
+        for warning in parsed.warnings:
+            logger.warning("%s", warning)
+        if not self._settings.knowledge_research.enabled:
+            return self._refuse(data, Problem(type="disabled", message=DISABLED))
+        if isinstance(parsed.request, ResearchRequest):
+            self._before_use()
+            return self._researcher().research(parsed.request, include_report=include_report)
+        return self._inject(parsed.request, query, framework)
+
+    def _refuse(self, data: Mapping[str, Any], *problems: Problem) -> Envelope:
+        """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
+        envelope = failure(data, *problems)
+        query = data.get("research_query")
+        asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
+        row = RequestRow(
+            id=uuid.uuid4().hex,
+            at=to_text(self._clock()),
+            mode=_text(envelope.mode),
+            status="failure",
+            story_key=_text(envelope.story_key),
+            session_id=_text(envelope.session_id),
+            framework=_text(asked.get("framework")),
+            framework_version=_text(asked.get("framework_version")),
+            topic=_text(asked.get("topic")),
+            duration_ms=0,
+        )
+        try:
+            with self._store.write() as unit:
+                unit.requests.record(row)
+        except StoreError as error:
+            logger.warning("%s", error)
+        return envelope
+
+    def _inject(self, request: LessonsInjectRequest, query: str, framework: str) -> Envelope:
+        from kr.lessons.inject import inject
+
+        with self._lessons_store() as store:
+            return inject(
+                request,
+                lessons_file=self._lessons_file,
+                budget=self._settings.knowledge_research.lessons_injection_budget,
+                store=store,
+                now=self._clock(),
+                query=query,
+                framework=framework,
+            )
+
+    def _detect_version(self, framework: str) -> str:
+        from kr.projects.dependencies import version_of
+        from kr.rules.freshness import UNKNOWN_VERSION
+
+        for folder in dict.fromkeys((self._cwd, self._settings.project_root)):
+            version = version_of(folder, framework)
+            if version:
+                return version
+        return UNKNOWN_VERSION
+
+    def _researcher(self) -> "Researcher":
+        from kr.composition import build_researcher
+
+        return build_researcher(
+            self._settings,
+            self._store,
+            environ=self._environ,
+            cwd=self._cwd,
+            progress=self._progress,
+            clock=self._clock,
+        )
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
