@@ -200,7 +200,7 @@ def test_tables_tell_framework_and_topic_and_keep_ids_whole(project: Project) ->
         r"^\d\.\d\d +vue-virtual-scrolling +vue +virtual scrolling +fresh$", searched, re.MULTILINE
     )
     archived = project.run("archive", "list", "--format", "text").stdout.decode()
-    assert re.search(r"^1 +vue-slots +vue +slots +manual +2026-11-21$", archived, re.MULTILINE)
+    assert re.search(r"^1 +vue-slots +vue +slots +manual +2026-11-21T12:00$", archived, re.MULTILINE)
     roomy = project.run("entries", "list", "--format", "text", more={"COLUMNS": "160"}).stdout.decode()
     assert "transaction propagation and isolation levels" in roomy
     assert "accessed" in roomy
