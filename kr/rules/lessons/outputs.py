@@ -95,7 +95,8 @@ def _of_assertion(lines: Sequence[str]) -> str:
     )
     if frame is None or compared is None:
         return ""
-    about = f"{frame[1]} ({compared[1]})" if compared[1] else frame[1]
+    told = compared[1].strip(" :")
+    about = f"{frame[1]} ({told})" if told else frame[1]
     return f"{about}: expected {compared[2]}, received {compared[3]}"
 
 

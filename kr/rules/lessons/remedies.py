@@ -20,6 +20,8 @@ _PLACES = {"N": _N, "Q": _Q, "S": _S}
 
 _ROWS: tuple[tuple[str, str], ...] = (
     # Whatever says so itself
+    (r"(?:\w+: )?N (?:has been|was|is|were) (?:now )?moved (?:in)?to (?:the )?N(?: (?:package|module|namespace))?.*", r"Import \1 from \2: it was moved"),
+    (r"(?:\w+: )?N (?:has been|was|is|were) (?:now )?renamed (?:in)?to N.*", r"Use \2 instead of \1: it was renamed"),
     (r"(.+?)[.;,]? (?:Did|did) you mean:? (?:to use )?(.{2,60}?)\?.*", r"Use \2: \1"),
     (r"N (?:is|has been|was|are) deprecated(?: (?:since|in|from) ([\w. ]+?))?[,;.]?(?: and [^.;]*)?[,;.]?\s*(?:please )?(?:use|replaced by|replace it with|in favou?r of) (.+)", r"Use \3 instead of \1 (deprecated)"),
     (r"N is deprecated.*", r"Replace \1: it is deprecated"),
@@ -119,6 +121,8 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"NumberFormatException: For input string: (.+)", r"Validate the number before parsing: \1 is none"),
     (r"OutOfMemoryError: (.+)", r"Stream or page the data, or raise -Xmx: \1"),
     # TypeScript and JavaScript
+    (r".*(?:ERR_PNPM_OUTDATED_LOCKFILE|can only install packages when your package\.json and package-lock\.json|lockfile (?:would have been|needs to be) (?:modified|updated)).*", r"Install without --frozen-lockfile and commit the lock file: it is not in sync with package.json"),
+    (r".*error (TS2345|TS2322): (?:Argument of type|Type) '(.+?) \| (undefined|null)' is not assignable to (?:parameter of )?type '(.+?)'\.?(?: .*)?", r"Check for \3 first: \4 is required, not \2 | \3 (\1)"),
     (r".*No provider for (?:[\w$]+ -> )*([\w$]+)!?.*", r"Provide \1 (providers, or import its module): no provider for it"),
     (r".*[Nn]ot compatible with your version of node/npm: (\S+).*", r"Use a Node version that \1 supports (engines)"),
     (r"(?:.*: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Ff]ailed to) resolve(?: import)? ['\"](\.{1,2}/[^'\"]+|@/[^'\"]+|~/[^'\"]+)['\"](?: (?:from|in) ['\"]?([^'\"]+?)['\"]?)?(?:\. .*)?", r"Correct the import path \1 (or its alias): it does not resolve from \2"),
@@ -239,6 +243,7 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r".*database is locked.*", r"Set busy_timeout and keep SQLite transactions short: database is locked"),
     (r".*(?:Lock wait timeout exceeded|[Dd]eadlock found|deadlock detected).*", r"Lock rows in one order, keep transactions short and retry: deadlock"),
     # Go, Rust
+    (r"error\[(E0502|E0499|E0506|E0505)\]: cannot (?:borrow|assign to|move out of) N .*", r"End the other borrow of \2 first (collect, clone or narrow its scope): \1"),
     (r"cannot use (.+?) \((?:.*? of )?(?:struct |interface )?type (\S+)\) as (\S+) value in (.+)", r"Convert \1 from \2 to \3 in \4"),
     (r".*assignment to entry in nil map.*", r"Initialise the map with make() before assigning: nil map"),
     (r"DATA RACE: (.+)", r"Guard what \1 share with a mutex or channel: data race"),

@@ -16,12 +16,10 @@ _LABEL = re.compile(
     r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|(?:ERROR )?[0-9]{4} \([0-9A-Z]{5}\):\s+"
     r"|[\w./-]+\.[a-z]{1,5}(?:[:(][0-9]+)(?:[:,][0-9]+)?\)?:?\s+(?:[-–—]\s+)?"
     r"|(?:fatal|(?:fatal )?error):\s+|(?:psql|docker|curl|go):\s+(?:\([0-9]+\)\s+)?|(?:[A-Z]\w*)?Warning:\s+|[ew]:\s+(?=\S+:\d)|\[?Vue warn\]?:\s+|npm (?:ERR!|error)\s+(?:(?:engine|notsup|404|code)\s+)?|remote:\s+(?:error:\s+)?"
-    r"|##\[\w+\]|[\u3400-\u9fff]{1,6}(?:失败|错误|报错|异常|出错)[：:]\s*(?=[A-Za-z@\"'`\[])|\s*[-*•●❌✗✘×✖⨯>#❯x]+\s+|\s*\(?[0-9]{1,2}[.)、]\s+)",
+    r"|##\[\w+\]|[\u3400-\u9fff]{1,6}(?:失败|错误|报错|异常|出错)[：:]\s*(?=[A-Za-z@\"'`\[])|\s*[-*•●❌✗✘×✖⨯>#❯]+\s+|(?-i:x\s+(?=[A-Z]))|\s*\(?[0-9]{1,2}[.)、]\s+)",
     re.IGNORECASE,
 )
-_REPEATED = re.compile(
-    r"\b([^\W\d_]{2,})(?:\s+\1\b)+|([\u3400-\u4e0c\u4e0e-\u9fff]{2,6})\2+", re.IGNORECASE
-)
+_REPEATED = re.compile(r"\b([^\W\d_]{2,})(?:\s+\1\b)+|([\u3400-\u4e0c\u4e0e-\u9fff]{2,6})\2+", re.IGNORECASE)
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _FENCE = re.compile(r"```\w*")
 _LINK = re.compile(r"\[([^\]]+)\]\(https?://[^)\s]+\)")
@@ -120,7 +118,7 @@ _ZH_AFFIRMATIVE: tuple[tuple[str, str], ...] = (
         rf"(?:并未|尚未|还没有?|没有|没|未能|未|忘记了?|忘了|遗漏了?|漏了?)(?:对)?(?=\s*(?:{_ZH_VERBS}|(?:remove|close|await|commit|rollback|clear|release|unlock|flush|dispose|unsubscribe|catch|return|join|cancel|shutdown)\b)(?!成功|找到|知))",
         "需要",
     ),
-    (rf"(?:并未|尚未|没有|未)(?=在[^，,。；;]{{1,40}}(?:{_ZH_VERBS}))", "需要"),
+    (rf"(?:并未|尚未|没有|未)(?=[在对][^，,。；;]{{1,40}}(?:{_ZH_VERBS}))", "需要"),
     (r"(?:缺少了?|缺失了?|缺乏|欠缺)(?:对|必要的|相应的)?", "需要"),
     (r"(?:忘记了?|忘了)", "需要"),
     (r"(?:遗漏了?|漏掉了?)", "需要补充 "),

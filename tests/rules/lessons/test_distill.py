@@ -89,6 +89,13 @@ def test_the_lesson_of_a_failure(case: dict[str, Any]) -> None:
             "The retry loop in fetchOrders hammers the API",
         ),
         ("循环内调用 mapper.selectById", "", "避免在循环内调用 mapper.selectById"),
+        ("没有对 userInput 做 XSS 过滤", "", "需要对 userInput 做 XSS 过滤"),
+        ("x must be positive in Foo.bar()", "", "x must be positive in Foo.bar()"),
+        (
+            "Missing input validation",
+            "Validated with zod in createUser()",
+            "Validate with zod in createUser()",
+        ),
         (
             "UserMapper.xml 的 SQL 拼接存在注入风险：${name}",
             "",
