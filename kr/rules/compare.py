@@ -248,7 +248,9 @@ def _is_known(name: Name, topic: Topic) -> bool:
         if span and not any(_is_inside(span, theirs) for theirs in topic.names):
             return True
     if name.kind == "compound" and all(stem(part) in topic.stems for part in name.parts):
-        return True
+        # Another compound with one of the parts is in its place: adapter-static, "static pages with adapter-node".
+        related = [theirs for theirs in topic.names if not {*name.parts}.isdisjoint(theirs.parts)]
+        return not related or any(same_name(name, theirs) for theirs in related)
     if len(name.parts) > 2 and "".join(part[0] for part in name.parts) in topic.joined:
         return True
     return any(same_name(name, theirs) for theirs in topic.names)

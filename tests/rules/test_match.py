@@ -83,8 +83,9 @@ class TestTheLabelledData:
 
     def test_on_a_third_set(self) -> None:
         result = scored("matching-held-out.yaml", "framework+topic")
-        assert result.without("paraphrase").recall >= 0.95
-        assert result.wrong_rate <= 0.03
+        assert result.without("paraphrase").recall >= 0.97
+        assert result.wrong_rate <= 0.02
+        assert scored("matching-held-out.yaml", "framework+tags").recall >= 0.95
 
     @pytest.mark.parametrize("floor", TIERS)
     def test_beats_the_plain_dice_coefficient(self, floor: Tier) -> None:
