@@ -3,7 +3,6 @@
 ::
 
     KrError                  code, exit_status and http_status are class attributes
-    ├── UsageError           the command line or a parameter makes no sense
     ├── ConfigError          a setting has a wrong value; names file, key and what is allowed
     ├── InvalidRequest       a request failed validation; carries one FieldError per bad field
     ├── StoreError           the database can't serve; research goes on without it
@@ -35,14 +34,6 @@ class KrError(Exception):
     code: ClassVar[str] = "error"
     exit_status: ClassVar[int] = 1
     http_status: ClassVar[int] = 500
-
-
-class UsageError(KrError):
-    """A wrong command line."""
-
-    code = "usage_error"
-    exit_status = 2
-    http_status = 400
 
 
 class ConfigError(KrError):

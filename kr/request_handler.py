@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
-from kr.contracts.requests import LessonsInjectRequest, Parsed, ResearchRequest, parse_request
+from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
 from kr.settings import Settings
@@ -128,8 +128,7 @@ class RequestHandler:
         try:
             document = read_document(data)
         except InvalidRequest as error:
-            refused = {**error.read, "mode": "lessons-inject"}
-            return self._refuse(refused, *validation_problems(error.fields))
+            return self._refuse(error.read, *validation_problems(error.fields), mode="lessons-inject")
         for warning in document.warnings:
             logger.warning("%s", warning)
         return self.inject_lessons(document.data, query=query, framework=framework)
@@ -139,28 +138,35 @@ class RequestHandler:
         if data.get("mode") == "research":
             wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
             return self._refuse(data, Problem(type="validation_error", field="mode", message=wrong))
-        data = {"mode": "lessons-inject", **data}
-        return self._handle(data, include_report=False, query=query, framework=framework)
+        return self._handle(
+            data, include_report=False, default_mode="lessons-inject", query=query, framework=framework
+        )
 
     def _handle(
-        self, data: Mapping[str, Any], *, include_report: bool, query: str = "", framework: str = ""
+        self,
+        data: Mapping[str, Any],
+        *,
+        include_report: bool,
+        default_mode: Mode | None = None,
+        query: str = "",
+        framework: str = "",
     ) -> Envelope:
         try:
-            parsed: Parsed = parse_request(data)
+            parsed: Parsed = parse_request(data, default_mode=default_mode)
         except InvalidRequest as error:
-            return self._refuse(data, *validation_problems(error.fields))
+            return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
         for warning in parsed.warnings:
             logger.warning("%s", warning)
         if not self._settings.knowledge_research.enabled:
-            return self._refuse(data, Problem(type="disabled", message=DISABLED))
+            return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
         if isinstance(parsed.request, ResearchRequest):
             self._before_use()
             return self._researcher().research(parsed.request, include_report=include_report)
         return self._inject(parsed.request, query, framework)
 
-    def _refuse(self, data: Mapping[str, Any], *problems: Problem) -> Envelope:
+    def _refuse(self, data: Mapping[str, Any], *problems: Problem, mode: Mode | None = None) -> Envelope:
         """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
-        envelope = failure(data, *problems)
+        envelope = failure(data, *problems, mode=mode)
         query = data.get("research_query")
         asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         row = RequestRow(

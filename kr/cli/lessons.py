@@ -78,7 +78,9 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
     with open_app(ctx) as app:
         if document is not None:
-            envelope = app.requests.inject_document(document.read(LIMIT + 1), query=query, framework=framework)
+            envelope = app.requests.inject_document(
+                document.read(LIMIT + 1), query=query, framework=framework
+            )
         else:
             data = {
                 "story_key": story_key or "0-0",

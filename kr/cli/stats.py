@@ -66,11 +66,11 @@ def view(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def bar(share: float, width: int = _BAR) -> str:
+def bar(share: float) -> str:
     """Draw a share of 0.0 to 1.0; anything above nothing shows."""
     share = min(max(share, 0.0), 1.0)
-    filled = max(round(share * width), 1) if share > 0 else 0
-    return "█" * filled + "░" * (width - filled)
+    filled = max(round(share * _BAR), 1) if share > 0 else 0
+    return "█" * filled + "░" * (_BAR - filled)
 
 
 def _title(text: str) -> str:

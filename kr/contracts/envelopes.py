@@ -86,11 +86,14 @@ class ResearchEnvelope(Envelope):
 
 
 def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None) -> Envelope:
-    """Make the ``failure`` envelope: the identity echoed as given, null where absent (SPEC 3.1)."""
+    """Make the ``failure`` envelope: the identity echoed as given, null where absent (SPEC 3.1).
+
+    ``mode`` stands in for a missing one, as in ``parse_request``.
+    """
     return Envelope(
         status="failure",
         story_key=data.get("story_key"),
-        mode=data.get("mode", mode),
+        mode=mode if data.get("mode") is None else data["mode"],
         session_id=data.get("session_id"),
         results=None,
         errors=list(problems),

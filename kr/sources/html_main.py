@@ -12,7 +12,6 @@ MAX_ELEMENTS = 200_000
 """Elements of a page that are looked at; what follows is cut."""
 
 _MAX_ATTRIBUTES = 200
-_SPACE = rb"[ \t\r\n\f]"
 _ATTRIBUTE = (
     rb"[ \t\r\n\f/]*+[^ \t\r\n\f/>][^ \t\r\n\f/>=]*+"
     rb"(?:[ \t\r\n\f]*+=[ \t\r\n\f]*+(?:\"[^\"]*+\"?+|'[^']*+'?+|[^ \t\r\n\f>\"'][^ \t\r\n\f>]*+)?+)?+"

