@@ -6,7 +6,7 @@ from typing import Any
 
 from kr.projects.documents import choose_documents, choose_sources, walk
 from kr.projects.folder import Unreadable, parse_json, read_text
-from kr.projects.installed import InstalledPackage
+from kr.projects.installed_package import InstalledPackage
 from kr.projects.model import printable
 from kr.projects.repository import github_repository, repository_of_npm
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from kr.projects.documents import choose_documents, choose_sources, walk
-from kr.projects.installed import Description, InstalledPackage
+from kr.projects.installed_package import Description, InstalledPackage
 from kr.projects.model import printable
 from kr.projects.repository import repository_of_urls
 

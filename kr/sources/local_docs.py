@@ -12,7 +12,7 @@ from kr.sources.base import Ask
 from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
-    from kr.projects.installed import InstalledPackage
+    from kr.projects.installed_package import InstalledPackage
     from kr.rules.terms import Terms
 
 MAX_PASSAGES = 12

@@ -17,10 +17,11 @@ from kr.rules.restoring import fresh_until, origin_of, why_stale
 from kr.rules.template import read_confidence
 from kr.store import times
 from kr.store.database import Database, Transaction
+from kr.store.free_names import free_name, is_free
 from kr.store.hashing import digest
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived, Restored, Revision
-from kr.store.saving import Limits, free_name, is_free, swap
+from kr.store.saving import Limits, swap
 from kr.store.unit import Unit
 from kr.values import Confidence, Entry
 

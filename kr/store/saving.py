@@ -1,7 +1,6 @@
 """Writing one report with its row: the old pair or the new pair, whatever happens in between (SPEC 3.8)."""
 
 import logging
-from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,14 +9,15 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
-from kr.errors import ReportUnwritable, StoreError
+from kr.errors import ReportUnwritable
 from kr.rules import naming
 from kr.store import times
 from kr.store.database import Database, Transaction
+from kr.store.free_names import free_name, is_free
 from kr.store.hashing import digest
 from kr.store.reports import Replacement, ReportFiles
 from kr.store.rows import Draft, Saved
-from kr.store.schema import archived_entries, entries, revisions
+from kr.store.schema import entries
 from kr.store.unit import Unit
 from kr.values import Entry
 
@@ -172,43 +172,3 @@ def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Dra
     name = free_name(connection, files, *pair)
     # Only the path of a live entry can be in the way: its id is its own.
     return _Place(name if live is None else name._replace(id=live.id), live, live)
-
-
-def free_name(connection: sa.Connection, files: ReportFiles, framework: str, topic: str) -> naming.Name:
-    """Return the first name that nothing stands in the way of. Raises ``StoreError`` when there is none."""
-    for name in _names(framework, topic):
-        if is_free(connection, files, name, framework, topic):
-            return name
-    raise StoreError(f"{framework} - {topic}: every name for its report is taken")
-
-
-def is_free(
-    connection: sa.Connection, files: ReportFiles, name: naming.Name, framework: str, topic: str
-) -> bool:
-    """Return whether a report of this framework and topic can stand under a name."""
-    return not files.is_blocked(name.path) and not _is_taken(connection, name, framework, topic)
-
-
-def _names(framework: str, topic: str) -> Iterator[naming.Name]:
-    yield naming.base_name(framework, topic)
-    suffixed = naming.suffixed_name(framework, topic)
-    yield suffixed
-    stem = suffixed.path.removesuffix(".md")
-    for number in range(2, 100):
-        yield naming.Name(id=f"{suffixed.id}-{number}", path=f"{stem}-{number}.md")
-
-
-def _is_taken(connection: sa.Connection, name: naming.Name, framework: str, topic: str) -> bool:
-    """Return whether another framework or topic has this id or path: live, archived or in the history."""
-    pair = (naming.fold(framework), naming.fold(topic))
-    for table, key in (
-        (entries, entries.c.id),
-        (archived_entries, archived_entries.c.id),
-        (revisions, revisions.c.entry_id),
-    ):
-        other = sa.or_(table.c.framework_key != pair[0], table.c.topic_key != pair[1])
-        # Two look-ups rather than an OR: each has an index.
-        for same in (key == name.id, table.c.path == name.path):
-            if connection.execute(sa.select(sa.literal(1)).where(same, other).limit(1)).first():
-                return True
-    return False

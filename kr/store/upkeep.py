@@ -9,10 +9,10 @@ import sqlalchemy as sa
 from kr.rules import naming
 from kr.store import mending, times
 from kr.store.entries import Entries
+from kr.store.free_names import free_name, is_free
 from kr.store.reports import ReportFiles
 from kr.store.revisions import Revisions
 from kr.store.rows import Circuit
-from kr.store.saving import free_name, is_free
 from kr.store.schema import archived_entries, circuits, entries, leases, reservations
 from kr.values import Entry
 
