@@ -44,9 +44,26 @@ def work(arguments):
 main._run = work
 sys.exit(main.main([]))
 """
+IMPORTED = """
+import pathlib, sys, tempfile, time
+import kr.cli.main as main
+
+SWALLOWS = "import signal, sys\\ntry:\\n    signal.raise_signal(int(sys.argv[1]))\\nexcept BaseException: pass"
+
+def work(arguments):
+    with tempfile.TemporaryDirectory() as folder:
+        pathlib.Path(folder, "swallows.py").write_text(SWALLOWS)
+        sys.path.insert(0, folder)
+        import swallows
+    time.sleep(20)
+    return 0
+
+main._run = work
+sys.exit(main.main([]))
+"""
 
 
-@pytest.mark.parametrize("program", [LOST, WRAPPED], ids=["lost", "wrapped"])
+@pytest.mark.parametrize("program", [LOST, WRAPPED, IMPORTED], ids=["lost", "wrapped", "imported"])
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_no_signal_is_lost(project: Project, program: str, number: int, status: int) -> None:
     began = time.monotonic()
