@@ -119,8 +119,9 @@ class App:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
 
-        with self.lessons() as book:
-            book.reconcile()
+        if self.store.exists():
+            with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
+                book.reconcile()
         return collect_stats(self.store, self.settings, now=self._clock())
 
     def patient(self) -> "Patient":

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import FrameType, MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 import click
 
@@ -208,8 +208,3 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 def _complain(message: str) -> None:
     click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
-
-
-def run() -> NoReturn:
-    """Be the console script."""
-    sys.exit(main())

@@ -1,13 +1,16 @@
 """A signal that strikes where Python loses exceptions still ends the program, with the signal's status."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from tests.support.program import Project
+from tests.support.stores import ROOT
 
 LOST = """
 import gc, os, signal, sys, threading, time, weakref
@@ -76,6 +79,18 @@ def test_no_signal_is_lost(project: Project, program: str, number: int, status: 
     )
     assert (done.returncode, done.stderr) == (status, b"")
     assert time.monotonic() - began < 15
+
+
+def test_an_interrupt_before_the_handlers_are_there_just_ends_it(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text("import signal; signal.raise_signal(signal.SIGINT)")
+    done = subprocess.run(
+        [sys.executable, "-m", "kr", "--version"],
+        capture_output=True,
+        env=project.environ() | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"},
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, b"", b"")
 
 
 @pytest.mark.processes
