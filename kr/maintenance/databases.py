@@ -22,7 +22,7 @@ class Databases:
 
     def path(self) -> dict[str, Any]:
         """Say where the database is, and whether it is there."""
-        return {"path": str(self.store.path), "exists": self.store.exists()}
+        return {"path": str(self.store.path.absolute()), "exists": self.store.exists()}
 
     def upgrade(self) -> dict[str, Any]:
         """Bring the database to this kr's schema; an older one is backed up first, an absent one is made."""

@@ -60,11 +60,12 @@ def project_root(file: Path) -> Path:
 
 
 def _candidates(cwd: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield the files that are there, nearest first, each with whether it is kr's by its name."""
+    """Yield what is there, nearest first, each with whether it is kr's by its name."""
     for folder in (cwd, *cwd.parents):
         for name in (*_OURS, _ANYBODYS):
-            if is_file(folder / name):
-                yield folder / name, name in _OURS
+            is_ours = name in _OURS
+            if is_file(folder / name) or (is_ours and os.path.lexists(folder / name)):
+                yield folder / name, is_ours
 
 
 def is_file(file: Path) -> bool:
@@ -78,6 +79,9 @@ def _search(cwd: Path) -> Found:
     start = cwd.resolve()
     warnings: list[str] = []
     for file, is_ours in _candidates(start):
+        if not is_file(file):
+            warnings.append(f"{file} was passed over: it is {_kind(file)}")
+            continue
         if is_ours:
             return Found(file, project_root(file), _read_ours(file, None), tuple(warnings))
         try:
@@ -89,6 +93,10 @@ def _search(cwd: Path) -> Found:
             return Found(file, project_root(file), content, tuple(warnings))
         warnings.append(f"{file} was passed over: it has no {MAIN_SECTION} section")
     return Found(None, start, Content(), tuple(warnings))
+
+
+def _kind(path: Path) -> str:
+    return "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
 
 
 def _read_ours(file: Path, label: str | None) -> Content:

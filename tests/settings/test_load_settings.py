@@ -67,6 +67,22 @@ def test_the_nearest_folder_comes_first_and_in_it_the_order_of_names(tmp_path: P
     assert load(inner).config_file == tmp_path / "kr.yaml"
 
 
+@pytest.mark.parametrize("kind", ["folder", "link"])
+def test_what_is_named_as_ours_and_is_no_file_is_passed_over_with_a_warning(
+    tmp_path: Path, kind: str
+) -> None:
+    file = tmp_path / "kr.yaml"
+    if kind == "folder":
+        file.mkdir()
+    else:
+        file.symlink_to(tmp_path / "nothing")
+    settings = load(tmp_path)
+    assert settings.config_file is None
+    (warning,) = settings.warnings
+    reason = "no file" if kind == "folder" else "a link to nothing"
+    assert warning == f"{file} was passed over: it is {reason}"
+
+
 @pytest.mark.parametrize(
     ("foreign", "reason"),
     [
