@@ -6,8 +6,8 @@ lessons of a phase.
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -86,15 +86,17 @@ class RequestHandler:
         timeout: int | None = None,
     ) -> Envelope:
         """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
-        data = self.question_data(
-            framework, question, framework_version=framework_version, topic=topic, tag=tag
-        )
-        data |= {
+        said = {
             "story_key": story_key,
             "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,
             "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
         }
-        return self._handle(data, include_report=include_report)
+        asked = {"framework": framework, "framework_version": framework_version, "topic": topic}
+        with self._accounted({"mode": "research", "research_query": asked, **said}):
+            data = self.question_data(
+                framework, question, framework_version=framework_version, topic=topic, tag=tag
+            )
+        return self._handle(data | said, include_report=include_report)
 
     def question_data(
         self,
@@ -160,13 +162,30 @@ class RequestHandler:
         if not self._settings.knowledge_research.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
         if isinstance(parsed.request, ResearchRequest):
-            self._before_use()
-            return self._researcher().research(parsed.request, include_report=include_report)
+            with self._accounted(data):
+                self._before_use()
+                researcher = self._researcher()
+            return researcher.research(parsed.request, include_report=include_report)
         return self._inject(parsed.request, query, framework)
+
+    @contextmanager
+    def _accounted(self, data: Mapping[str, Any]) -> Iterator[None]:
+        """Keep a row of a request that is interrupted before research keeps one itself (SPEC 5)."""
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            self._record(data, failure(data))
+            raise
 
     def _refuse(self, data: Mapping[str, Any], *problems: Problem, mode: Mode | None = None) -> Envelope:
         """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
         envelope = failure(data, *problems, mode=mode)
+        self._record(data, envelope)
+        return envelope
+
+    def _record(self, data: Mapping[str, Any], envelope: Envelope) -> None:
         query = data.get("research_query")
         asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         row = RequestRow(
@@ -186,7 +205,6 @@ class RequestHandler:
                 unit.requests.record(row)
         except StoreError as error:
             logger.warning("%s", error)
-        return envelope
 
     def _inject(self, request: LessonsInjectRequest, query: str, framework: str) -> Envelope:
         from kr.lessons.inject import inject

@@ -1,11 +1,14 @@
 """What a row of ``requests`` keeps of requests that are no research (SPEC 5; docs/sql.md)."""
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from kr.cli.progress import SilentProgress
+from kr.request_handler import RequestHandler
 from tests.support.program import Project, request
 
 
@@ -61,3 +64,25 @@ def test_an_injection_tells_how_long_it_took(project: Project) -> None:
     ((mode, milliseconds),) = project.sql("SELECT mode, duration_ms FROM requests")
     assert mode == "lessons-inject"
     assert 0 < milliseconds < 60_000
+
+
+def test_a_request_that_is_interrupted_before_research_leaves_a_row(project: Project) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    with project.app() as app:
+        handler = RequestHandler(
+            app.settings,
+            app.store,
+            lessons_file=app.lessons_file,
+            lessons_store=lambda: nullcontext(app.store),
+            before_use=interrupt,
+            environ=project.environ(),
+            cwd=project.root,
+            progress=SilentProgress(),
+            clock=project.clock,
+        )
+        with pytest.raises(KeyboardInterrupt):
+            handler.research_document(json.dumps(request(story_key="3-1")).encode())
+    rows = project.sql("SELECT story_key, mode, status, framework FROM requests")
+    assert rows == [("3-1", "research", "failure", "vue")]
