@@ -29,7 +29,9 @@ def mark_versions(project: Path, store: Store, *, everything: bool, warn: Warn) 
     """
     used = dependencies_of(project, everything=everything, warn=warn)
     rows = [{**_row(dependency), "marked_stale": []} for dependency in used]
-    with store.write() as unit:
+    if not store.exists():
+        return rows
+    with store.change() as unit:
         live = unit.entries.all()
         known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
         for entry in live:

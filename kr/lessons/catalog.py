@@ -116,7 +116,7 @@ class Catalog:
         another knowledge base, the table stays as it is.
         """
         try:
-            if not self._store.exists() or self._store.other_home() is not None:
+            if not self._store.exists() or self._store.why_foreign() is not None:
                 return
             with self._store.read() as unit:
                 known = unit.lessons.standing()

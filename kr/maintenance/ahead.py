@@ -44,7 +44,7 @@ class _Known:
 
 def check_ahead(patient: Patient) -> Iterator[Finding]:
     """Exports that are ahead of the database."""
-    if not patient.is_readable:
+    if not patient.is_at_home:
         return
     number = len(news(patient))
     if number:

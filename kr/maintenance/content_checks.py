@@ -21,8 +21,8 @@ _VOLATILE = ("  last_accessed: ", "  status: ")
 
 def check_orphans(patient: Patient) -> Iterator[Finding]:
     """Reports that no row speaks of, nor an item of the exports that is taken in first."""
-    if not patient.is_readable or patient.store.other_home() is not None:
-        return  # told by check_dangling: these reports are another database's
+    if not patient.is_at_home:
+        return  # told by check_home: these reports are another database's
     with patient.store.read() as unit:
         known = unit.upkeep.known_paths()
     orphans = [path for path in report_paths(patient.knowledge_base) if path not in known]
@@ -82,7 +82,7 @@ def _adopt(patient: Patient, path: str) -> str:
     content = patient.reports.read(path)
     if entry is None or content is None:
         return "it is gone"
-    with patient.store.write() as unit:
+    with patient.store.change() as unit:
         adopted = unit.upkeep.adopt(patient.reports, entry, content)
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
 
@@ -101,7 +101,7 @@ def check_links(patient: Patient) -> Iterator[Finding]:
 
 def check_export(patient: Patient) -> Iterator[Finding]:
     """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
-    if not patient.is_readable or not patient.knowledge_base.is_dir():
+    if not patient.is_at_home or not patient.knowledge_base.is_dir():
         return
     from kr.transfer.export import ARCHIVE, INDEX
     from kr.transfer.index_yaml import render_archive, render_index

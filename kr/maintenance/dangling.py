@@ -18,9 +18,31 @@ _MOST_NAMED = 5
 _PUT_RIGHT = "somebody else has put it right"
 
 
+def check_home(patient: Patient) -> Iterator[Finding]:
+    """A database of another folder's reports. What it says is held against none of the reports here."""
+    if not patient.is_readable:
+        return
+    reason = patient.store.why_foreign()
+    if reason is None:
+        return
+    may_move = patient.store.may_move_in()
+    yield Finding(
+        check="foreign_folder",
+        severity="error",
+        subject=str(patient.knowledge_base),
+        message=f"of {patient.store.path}, {reason}",
+        repair="give the database this folder, which holds the same reports" if may_move else None,
+        fix=partial(_move_in, patient) if may_move else None,
+    )
+
+
+def _move_in(patient: Patient) -> str:
+    return "the database is this folder's now" if patient.store.move_in() else "failed: the reports differ"
+
+
 def check_dangling(patient: Patient) -> Iterator[Finding]:
     """Rows whose report is missing, empty, or not to be read."""
-    if not patient.is_readable:
+    if not patient.is_at_home:
         return
     with patient.store.read() as unit:
         entries = unit.entries.all()
@@ -32,16 +54,6 @@ def check_dangling(patient: Patient) -> Iterator[Finding]:
             subject=str(patient.knowledge_base),
             message=f"the knowledge base's folder is not there, and it holds the reports of "
             f"{counted(len(entries), 'entry', 'entries')}. Mount it, or set knowledge_base_path",
-        )
-        return
-    home = patient.store.other_home()
-    if entries and home is not None:
-        yield Finding(
-            check="dangling",
-            severity="error",
-            subject=str(patient.knowledge_base),
-            message=f"{patient.store.path} indexes the reports in {home}, not those here. Set knowledge_base_path "
-            "to that folder, or give this one a database of its own (--kb)",
         )
         return
     unreadable: dict[tuple[Path | None, str], list[str]] = {}
@@ -93,7 +105,7 @@ def _kept(unit: Unit, entry: Entry) -> bytes | None:
 
 
 def _write_back(patient: Patient, entry: Entry) -> str:
-    with patient.store.write() as unit:
+    with patient.store.change() as unit:
         row = unit.entries.get(entry.id)
         text = _kept(unit, row) if row is not None else None
         if row is None or standing(patient.knowledge_base, row.path).state != "absent":
@@ -115,7 +127,7 @@ def _write_back(patient: Patient, entry: Entry) -> str:
 
 
 def _archive(patient: Patient, entry: Entry) -> str:
-    with patient.store.write() as unit:
+    with patient.store.change() as unit:
         row = unit.entries.get(entry.id)
         if row is None or standing(patient.knowledge_base, row.path).state != "absent":
             return _PUT_RIGHT

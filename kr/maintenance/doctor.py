@@ -16,6 +16,7 @@ CHECKS: tuple[Check, ...] = (
     database_checks.check_database,
     database_checks.check_integrity,
     content_checks.check_expired,
+    dangling.check_home,
     dangling.check_dangling,
     ahead.check_ahead,
     content_checks.check_orphans,

@@ -85,6 +85,11 @@ class Patient:
         return self.look.state == "current"
 
     @property
+    def is_at_home(self) -> bool:
+        """Whether the tables can be asked, and speak of the reports of this folder."""
+        return self.is_readable and self.store.why_foreign() is None
+
+    @property
     def reports(self) -> ReportFiles:
         """The report files."""
         return ReportFiles(self.knowledge_base)

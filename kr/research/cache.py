@@ -98,8 +98,8 @@ class Cache:
         )
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         if (stored.status, match.entry.status) == ("fresh", "stale"):
-            with store.write() as unit:
-                unit.entries.mark_stale(stored.id, ", ".join(judged[stored.id][1].reasons))
+            reasons = ", ".join(judged[stored.id][1].reasons)
+            self._shelf.change(lambda unit: unit.entries.mark_stale(stored.id, reasons), otherwise=False)
         report = store.read_report(match.entry)
         if report is None:
             logger.info("%s: there is no report to be read at %s", stored.id, stored.path)

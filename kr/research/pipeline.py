@@ -76,7 +76,7 @@ class Researcher:
     def _serve(self, run: Run, found: Found) -> ResearchEnvelope:
         """Step 3: a fresh hit is touched and returned; no network, no budget."""
         match = _matched(found)
-        touched = run.shelf.write(
+        touched = run.shelf.change(
             lambda unit: unit.entries.touch(match.entry.id, self._services.clock()), None
         )
         return answer(

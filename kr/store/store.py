@@ -92,6 +92,13 @@ class Store:
             yield Unit(transaction.connection)
 
     @contextmanager
+    def change(self) -> "Iterator[Unit]":
+        """Open a unit as ``write`` does, for what changes entries: none of another folder's (``kr.store.home``)."""
+        self._require_home()
+        with self.write() as unit:
+            yield unit
+
+    @contextmanager
     def rescuing(self) -> "Iterator[Connection]":
         """Open a transaction for ``kr.store.salvage``, as ``write`` does."""
         with self._database().write() as transaction:
@@ -113,7 +120,7 @@ class Store:
 
     def run_guard(self, now: datetime) -> "Guarded":
         """Run the capacity guard by itself (SPEC 3.8): the last step of an import."""
-        with self.write() as unit:
+        with self.change() as unit:
             return unit.archive.guard(
                 keep="",
                 now=now,
@@ -209,11 +216,50 @@ class Store:
         with self.read() as unit:
             return foreign_home(unit, self._knowledge_base)
 
+    def why_foreign(self) -> str | None:
+        """Say why the database is another folder's, and what to do; None where it is this one's."""
+        from kr.store.home import why_foreign
+
+        if self._is_at_home():
+            return None
+        with self.read() as unit:
+            reason = why_foreign(unit, self._knowledge_base)
+        if reason is None:
+            return None
+        return f"{reason}. Name the folder that holds them, or let this one have a database of its own (--kb)"
+
+    def may_move_in(self) -> bool:
+        """Tell whether ``move_in`` would go well."""
+        from kr.store.home import may_move_in
+
+        if self._is_at_home():
+            return False
+        with self.read() as unit:
+            return may_move_in(unit, self._knowledge_base)
+
+    def move_in(self) -> bool:
+        """Give the database this folder, which holds every report that it indexes as its own folder does."""
+        from kr.store.home import claim, may_move_in
+
+        if self._is_at_home():
+            return False
+        with self.write() as unit:
+            if not may_move_in(unit, self._knowledge_base):
+                return False
+            claim(unit, self._knowledge_base)
+            return True
+
     def _is_at_home(self) -> bool:
         """Whether the database lies in its knowledge base: they go together wherever they go."""
         return self._database_url is None or self.path.resolve().is_relative_to(
             self._knowledge_base.resolve()
         )
+
+    def refuse_foreign(self) -> None:
+        """Raise ``StoreError`` where the database is another folder's."""
+        reason = self.why_foreign()
+        if reason is not None:
+            raise StoreError(f"{self.path}: {reason}")
 
     def _require_home(self) -> None:
         """Refuse to touch another folder's entries; the first folder that is written to is the database's own."""
@@ -224,12 +270,7 @@ class Store:
         with self.read() as unit:
             if is_claimed(unit, self._knowledge_base):
                 return
-        home = self.other_home()
-        if home is not None:
-            raise StoreError(
-                f"{self.path}: it indexes the reports in {home}, not those in {self._knowledge_base}. Name that "
-                "folder, or let this one have a database of its own (--kb)"
-            )
+        self.refuse_foreign()
         with self.write() as unit:
             claim(unit, self._knowledge_base)
 

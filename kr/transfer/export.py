@@ -47,15 +47,18 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
-    the one that stays. A file that kr did not write is kept as a copy beside it first. Raises
-    ``ExportFailed`` naming the file, or a ``StoreError``.
+    the one that stays. A file that kr did not write is kept as a copy beside it first; the files of
+    a folder that the database doesn't belong to are left alone. Raises ``ExportFailed`` naming the file, or a
+    ``StoreError``.
     """
     folder = knowledge_base if folder is None else folder
+    is_own = folder.resolve() == knowledge_base.resolve()
+    if is_own:
+        store.refuse_foreign()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ExportFailed(f"{folder}: {error.strerror}") from error
-    is_own = folder.resolve() == knowledge_base.resolve()
     with _queue(knowledge_base, is_own=is_own):
         with store.read() as unit:
             entries, archived = unit.entries.all(), unit.archive.all()

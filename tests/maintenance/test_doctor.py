@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
 import yaml
 
 from kr.app import App
-from kr.errors import ReportUnwritable
+from kr.errors import ReportUnwritable, StoreError
 from kr.maintenance import doctor
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import read_facts
@@ -244,17 +245,55 @@ def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
     assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
 
 
-def test_a_database_of_another_folder_is_told_and_left_alone(project: Project) -> None:
-    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
-    keep(project, "slots", "plugins")
+def reports_and_exports(folder: Path) -> dict[str, bytes]:
+    return {name: content for name, content in state(folder).items() if name.endswith((".md", ".yaml"))}
+
+
+@pytest.mark.parametrize("has_entries", [False, True])
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_database_of_another_folder_is_told_and_left_alone(
+    project: Project, *, has_entries: bool, is_there: bool
+) -> None:
     other = Project(project.root, env={**project.env, "KR_KNOWLEDGE_BASE_PATH": "other"})
-    report_path = project.root / "other" / "frameworks" / "c" / "c.md"
-    report_path.parent.mkdir(parents=True)
-    report_path.write_text(REPORT.format(framework="C++", topic="move semantics"))
-    value = repair(other)
-    assert ("dangling", "error") in found(value)
-    assert {row["check"] for row in value["repaired"]} == {"export"}
-    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
+    folder = project.root / "other"
+    if is_there:
+        with other.app() as app:
+            research(other, "plugins")(app)
+            research(other, "gone")(app)
+            app.catalog.remove(["vue-gone"])
+            export_yaml(app.store, folder)
+        put(other, "../../other/frameworks/c/c.md", REPORT.format(framework="C++", topic="moves"))
+    for each in (project, other):
+        each.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
+    keep(project, "slots")
+    if not has_entries:
+        with project.app() as app:
+            app.catalog.remove(["vue-slots"])
+    before = reports_and_exports(folder)
+    for _ in range(2):
+        value = repair(other)
+        assert (found(value), value["repaired"]) == ([("foreign_folder", "error")], [])
+        assert str(project.base) in value["findings"][0]["message"]
+        with other.app() as app:
+            app.import_on_first_use()
+            with pytest.raises(StoreError, match=str(project.base)):
+                app.export_yaml()
+    assert reports_and_exports(folder) == before
+    count = [(int(has_entries),)]
+    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == count
+    assert sql(project.root / "kr.db", "SELECT key FROM meta WHERE value = 'begun'") == []
+
+
+def test_a_database_is_given_the_copy_of_its_folder(project: Project) -> None:
+    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
+    keep(project, "slots")
+    copytree(project.base, project.root / "new")
+    moved = Project(project.root, env={**project.env, "KR_KNOWLEDGE_BASE_PATH": "new"})
+    (finding,) = report(moved)["findings"]
+    assert (finding["check"], bool(finding["repair"])) == ("foreign_folder", True)
+    assert repair(moved)["problems"] == 0
+    assert report(moved)["findings"] == []
+    assert found(report(project)) == [("foreign_folder", "error")]
 
 
 def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
