@@ -6,50 +6,51 @@ and map notation, and versions kept in simple variables.
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from kr.projects.folder import MAX_MEMBERS, Folder
+from kr.projects.gradle_script import MAX_CHARACTERS, Statement, statements
 from kr.projects.locks import Declared, Lock, collect
 from kr.projects.maven import SPRING_BOOT
 from kr.projects.model import Inventory
 
 _CATALOG = "gradle/libs.versions.toml"
 _LONGEST_LINE = 1_000
-_MOST_LINES = 20_000
-_STRING = re.compile(
-    r"""^\s*[A-Za-z]\w*\s*\(?\s*(?:\w+\s*\(\s*)?["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}]*\}|\$(?!\{)|[^"':@$])+))?(?:[:@][^"']*)?["']"""
-    r"""(?:\s*\+\s*([\w.]+))?"""
+_LONGEST_VERSION = 200
+_COORDINATES = re.compile(
+    r"""["']([\w.-]+):([\w.-]+)(?::((?:\$\{[^}]{0,200}\}|\$(?!\{)|[^"':@$])+))?(?:[:@][^"']*)?["']"""
+    r"""(?:\s?\+\s?([\w.]+))?"""
 )
-_MAP = re.compile(r"""\b(group|name|version)\s*[:=]\s*(?:["']([^"']+)["']|([A-Za-z_][\w.]*))""")
+_MAP = re.compile(r"""\b(group|name|version)\s?[:=]\s?(?:["']([^"']+)["']|([A-Za-z_][\w.]*))""")
 _VARIABLE = re.compile(
     r"""^\s*(?:(?:def|val|var|const\s+val|String|set|private|ext|extra)\b[\s.(]*)*"""
     r"""(?:\[\s*)?["']?([A-Za-z_][\w.]*)["']?(?:\s*\])?(?:\s*:\s*String)?(?:\s+by\s+extra\s*\(|\s*[=,])\s*["']([^"'$]{1,100})["']"""
 )
-_PLUGIN = re.compile(r"""\bid\s*\(?\s*["']([\w.-]+)["']\s*\)?\s*version\s*\(?\s*["']([^"']+)["']""")
-_TOKEN = re.compile(
-    r"""("(?:\\[^\n]|[^"\\\n])*+"?|'(?:\\[^\n]|[^'\\\n])*+'?)|/\*.*?(?:\*/|\Z)|//[^\n]*|[{};]""", re.DOTALL
+_BLOCK_VARIABLE = re.compile(r"""(?:val|var)\s+(\w{1,100})(?:\s*:\s*String)?\s+by\s+extra""")
+_ENTRY = re.compile(r"""[\[,]\s?["']?([A-Za-z_]\w{0,99})["']?\s?:\s?["']([^"'$]{1,100})["']""")
+"""One entry of a Groovy map: ``versions = [spring: '6.1', junit: '5.10']``."""
+_PLUGIN = re.compile(r"""\bid\s?\(?\s?["']([\w.-]+)["']\s?\)?\s?version\s?\(?\s?["']([^"']+)["']""")
+_CONSTRAINT = re.compile(
+    r"""(strictly|require|prefer)\s?\(?\s?(?:["']([^"']{1,200})["']|([A-Za-z_][\w.]*))"""
 )
-"""A string, to the end of its line at most; a comment; what parts statements. Each is read once."""
 _INCLUDE = re.compile(r"""["']:?([\w.:/-]+)["']""")
 
 
 def find(folder: Folder, inventory: Inventory) -> None:
     """Add what the Gradle files of the project say."""
     scripts = {
-        file: _code(text)
+        file: code
         for place in ["", *_subprojects(folder)]
         for name in ("build.gradle", "build.gradle.kts")
-        if (text := folder.text(file := f"{place}/{name}".lstrip("/"))) is not None
+        if (code := _code(folder, file := f"{place}/{name}".lstrip("/")))
     }
     variables = _properties(folder)
     plugins: dict[str, str] = {}
-    for lines in scripts.values():
-        for line in lines:
-            if found := _VARIABLE.search(line):
-                variables.setdefault(found[1].rpartition(".")[2], found[2])
-            if plugin := _PLUGIN.search(line):
-                plugins[plugin[1]] = plugin[2]
-    declared = [d for file, lines in scripts.items() for d in _declared(file, lines, variables)]
+    for code in scripts.values():
+        _read_variables(code, variables)
+        plugins |= {found[1]: found[2] for s in code for found in _PLUGIN.finditer(s.text)}
+    declared = [d for file, code in scripts.items() for d in _declared(file, code, variables)]
     declared += _catalog(folder)
     # Spring's plugin brings the versions of its own starters.
     boot = plugins.get(SPRING_BOOT)
@@ -60,24 +61,35 @@ def find(folder: Folder, inventory: Inventory) -> None:
     collect(inventory, "maven", declared, _lock(folder))
 
 
-def _code(text: str) -> list[str]:
-    """Return the statements, each on a line of its own, without comments; what stands in a string is none."""
-    bare = _TOKEN.sub(lambda found: found[1] or ("\n" if found[0] in "{};" else " "), text)
-    return [line[:_LONGEST_LINE] for line in bare.splitlines()[:_MOST_LINES]]
+def _code(folder: Folder, file: str) -> list[Statement]:
+    text = folder.text(file) or ""
+    if len(text) > MAX_CHARACTERS:
+        folder.warn(file, f"it is longer than {MAX_CHARACTERS // 1024} Ki characters; the rest is not read")
+    return list(statements(text))
 
 
 def _subprojects(folder: Folder) -> list[str]:
     names: list[str] = []
     for file in ("settings.gradle", "settings.gradle.kts"):
-        text = folder.text(file)
-        if text is None:
-            continue
-        is_list = False
-        for line in _code(text):
-            if re.match(r"\s*include\b", line) or is_list:
-                names += [name.replace(":", "/") for name in _INCLUDE.findall(line)]
-                is_list = line.rstrip().endswith((",", "("))
+        for statement in _code(folder, file):
+            if re.match(r"include\b", statement.text):
+                names += [name.replace(":", "/") for name in _INCLUDE.findall(statement.text)]
     return [inside for name in names[:MAX_MEMBERS] if (inside := folder.inside(name)) and inside != "."]
+
+
+def _read_variables(code: list[Statement], variables: dict[str, str]) -> None:
+    """Take in simple variables, the entries of maps, and Kotlin's ``val x by extra { "1.0" }``."""
+    opened = None
+    for statement in code:
+        text = statement.text
+        if found := _VARIABLE.search(text[:_LONGEST_LINE]):
+            variables.setdefault(found[1].rpartition(".")[2], found[2])
+        elif not statement.states and re.search(r"=\s?\[", text):
+            for entry in _ENTRY.finditer(text):
+                variables.setdefault(entry[1], entry[2])
+        if opened and (value := re.fullmatch(r"""["']([^"'$]{1,100})["']""", text)):
+            variables.setdefault(opened[1], value[1])
+        opened = _BLOCK_VARIABLE.fullmatch(text)
 
 
 def _properties(folder: Folder) -> dict[str, str]:
@@ -86,31 +98,71 @@ def _properties(folder: Folder) -> dict[str, str]:
     return {k.strip(): v.strip() for k, sign, v in pairs if sign and len(v) < 200}
 
 
-def _declared(file: str, lines: list[str], variables: dict[str, str]) -> Iterator[Declared]:
-    def variable(name: str | None) -> str | None:
-        return variables.get(name.rpartition(".")[2]) if name else None
-
-    for line in lines:
-        if found := _STRING.search(line):
-            version = found[3] or variable(found[4])
-            yield Declared(f"{found[1]}:{found[2]}", _fill(version, variables), file)
+def _declared(file: str, code: list[Statement], variables: dict[str, str]) -> Iterator[Declared]:
+    """Yield what the statements about dependencies name; ``{ version { strictly '1' } }`` tells of its call."""
+    known: list[Declared] = []
+    depth = 0
+    ranks = ("strictly", "require", "prefer")
+    rank = -1
+    for statement in code:
+        if known and statement.depth > depth:
+            found = _CONSTRAINT.match(statement.text)
+            if found and ranks.index(found[1]) > rank:
+                rank = ranks.index(found[1])
+                version = _fill(found[2], variables) or _variable(found[3], variables)
+                known = [replace(d, spec=version or d.spec) for d in known]
             continue
-        parts = {m[1]: m[2] or variable(m[3]) for m in _MAP.finditer(line)}
-        if parts.get("group") and parts.get("name"):
-            package = f"{parts['group']}:{parts['name']}"
-            yield Declared(package, _fill(parts.get("version"), variables), file)
+        yield from known
+        known, depth, rank = [], statement.depth, -1
+        if statement.states:
+            known = [
+                Declared(f"{group}:{name}", _plain(_fill(version, variables)), file)
+                for group, name, version in _named(statement.text, variables)
+            ]
+    yield from known
+
+
+def _named(text: str, variables: dict[str, str]) -> Iterator[tuple[str, str, str | None]]:
+    """Yield the ``(group, name, version)`` of every coordinate and map of a statement."""
+    for match in _COORDINATES.finditer(text):
+        yield match[1], match[2], match[3] or _variable(match[4], variables)
+    parts: dict[str, str | None] = {}
+    for found in (*_MAP.finditer(text), None):
+        if found is None or found[1] in parts:
+            group, name = parts.get("group"), parts.get("name")
+            if group and name:
+                yield group, name, parts.get("version")
+            parts = {}
+        if found is not None:
+            parts[found[1]] = found[2] or _variable(found[3], variables)
+
+
+def _variable(name: str | None, variables: dict[str, str]) -> str | None:
+    return variables.get(name.rpartition(".")[2]) if name else None
+
+
+def _plain(version: str | None) -> str | None:
+    """Return ``1.2`` of ``1.2!!``, which is short for strictly, and ``1.7`` of ``[1.5,2[!!1.7``."""
+    strict, _, preferred = (version or "").partition("!!")
+    return preferred or strict or None
 
 
 def _fill(version: str | None, variables: dict[str, str]) -> str | None:
-    """Put variables in: ``$x``, ``${x}``, ``${rootProject.ext.x}``, ``${property("x")}``."""
-    if version is None or "$" not in version:
+    """Put variables in: ``$x``, ``${x}``, ``${rootProject.ext.x}``, ``${property("x")}``, ``${extra["x"]}``."""
+    if version is None or len(version) > _LONGEST_VERSION or "$" not in version:
         return version
-    pattern = r"""\$(?:\{\s*(?:[\w.]*\(\s*)?["']?([\w.]+)["']?\s*\)?\s*\}|(\w+))"""
-    filled = re.sub(
-        pattern,
-        lambda m: variables.get((m[1] or m[2]).rpartition(".")[2]) or variables.get(m[1] or m[2], "$"),
-        version,
+    pattern = (
+        r"""\$(?:\{\s*(?:[\w.]*[(\[]\s*)?["']?([\w.]+)["']?\s*[)\]]?(?:\s*as\s+String)?\s*\}"""
+        r"""|(\w+)((?:\.[A-Za-z_]\w*)*))"""
     )
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1] or found[2] + found[3]
+        known = _variable(name, variables) or variables.get(name)
+        # ``$x.y`` is x's y in Groovy, and x before a literal ``.y`` in Kotlin.
+        return known or (variables.get(found[2], "$") + found[3] if found[2] else "$")
+
+    filled = re.sub(pattern, value, version)
     return None if "$" in filled else filled
 
 

@@ -194,10 +194,13 @@ def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
     assert {d.version for d in found.dependencies} == {"unknown"}
 
 
-@pytest.mark.parametrize("piece", ["/* ", '"', "'", "/", '"\\', "{", "a:", "${", "["])
+@pytest.mark.parametrize(
+    "piece",
+    ["/* ", '"', "'", "/", '"\\', "{", "a:", "${", "[", '"""', "api 'a:b:1', ", "name: ", "id ", "'${a "],
+)
 @pytest.mark.parametrize("file", ["build.gradle", "settings.gradle"])
 def test_gradle_scripts_are_read_in_linear_time(tmp_path: Path, file: str, piece: str) -> None:
-    write(tmp_path, file, (piece * 200_000).encode())
+    write(tmp_path, file, ("dependencies {" + piece * 200_000).encode())
     began = time.monotonic()
     find_dependencies(tmp_path)
     assert time.monotonic() - began < 10

@@ -136,6 +136,33 @@ def test_gradle_blocks_in_one_line(tmp_path: Path, file: str, script: str, versi
     assert [d.version for d in found.dependencies if d.package == "a:b"] == [version]
 
 
+@pytest.mark.parametrize(
+    ("file", "script", "expected"),
+    [
+        ("build.gradle", "api 'a:x:1', 'a:y:2'", {"a:x": "1", "a:y": "2"}),
+        ("build.gradle", "api 'a:x:1',\n  // why\n  'a:y:2'\nb 'a:z:3'", {"a:x": "1", "a:y": "2", "a:z": "3"}),
+        ("build.gradle", "api('a:x:1',\n 'a:y:2')", {"a:x": "1", "a:y": "2"}),
+        ("build.gradle", "api(['a:x:1', 'a:y:2'])", {"a:x": "1", "a:y": "2"}),
+        ("build.gradle", "api(\n[group: 'a', name: 'x', version: '1'],\n[group: 'a', name: 'y'])", {"a:x": "1", "a:y": "unknown"}),
+        ("build.gradle", "['a:x:1', 'a:y:2'].each { api it }", {"a:x": "1", "a:y": "2"}),
+        ("build.gradle.kts", '"cfg"("a:x:1")', {"a:x": "1"}),
+        ("build.gradle.kts", 'add("api", "a:x:1")', {"a:x": "1"}),
+        ("build.gradle.kts", 'api("""a:x:1""")', {"a:x": "1"}),
+        ("build.gradle.kts", 'api("a:x") { version { strictly("4.5") } }\napi("a:y")', {"a:x": "4.5", "a:y": "unknown"}),
+        ("build.gradle", "api('a:x') { version { strictly '[4,5['; prefer '4.3' }; because 'b:c:1' }", {"a:x": "4.3"}),
+        ("build.gradle", "api 'a:x:1.2!!'\napi 'a:y:[1.5,2[!!1.7'", {"a:x": "1.2", "a:y": "1.7"}),
+        ("build.gradle.kts", '} \nextra["jv"] = "2"\ndependencies { api("a:x:${extra["jv"]}")', {"a:x": "2"}),
+        ("build.gradle.kts", '} \nval jv by extra { "2" }\ndependencies { api("a:x:$jv")', {"a:x": "2"}),
+        ("build.gradle", "}\next.v = [x: '1', y: '2']\ndependencies { api \"a:x:${v.x}\", \"a:y:$v.y\"", {"a:x": "1", "a:y": "2"}),
+        ("build.gradle", "}\ntest { dependsOn 'lib:jar' }\nexec { commandLine 'run', 'nginx:1' }\nx {", {}),
+    ],
+)  # fmt: skip
+def test_gradle_calls(tmp_path: Path, file: str, script: str, expected: dict[str, str]) -> None:
+    (tmp_path / file).write_text(f"dependencies {{\n  {script}\n}}\n")
+    found = {d.package: d.version for d in find_dependencies(tmp_path).dependencies}
+    assert found == expected
+
+
 def test_gradle_kotlin_catalog_and_subproject() -> None:
     found = {(d.framework, d.version) for d in find_dependencies(DATA / "gradle-catalog").dependencies}
     assert found == {
