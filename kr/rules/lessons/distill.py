@@ -26,6 +26,7 @@ from kr.rules.lessons.wording import (
     is_telling,
     plain,
     sentences,
+    spoken,
     stated,
     tail_of_chain,
 )
@@ -126,7 +127,7 @@ def _told(remedy: str) -> str:
     first = next((at for at, part in enumerate(plainly) if is_order(part)), None)
     kept = ""
     for sentence in plainly[first or 0 :]:
-        longer = f"{kept}. {sentence}" if kept else sentence
+        longer = spoken(kept, sentence) if kept else sentence
         if kept and columns(longer) > COLUMNS:
             break
         kept = longer
@@ -165,7 +166,7 @@ def _ordered(parts: Sequence[str], orders: Sequence[int], limit: int) -> str:
         return _with_subject(told, about)
     instead = next((plain_order(parts[at]) for at in orders[1:] if not is_prohibition(parts[at])), "")
     for head in (told, _CLAUSE_END.split(told)[0]):
-        both = f"{head}. {instead}" if instead else head
+        both = spoken(head, instead) if instead else head
         if columns(both) <= limit:
             return _with_subject(both if instead else told, about)
     return _with_subject(instead or told, told)
@@ -181,7 +182,7 @@ def _stated(what: str) -> str:
     for part in parts[parts.index(next(filter(has_name, parts), parts[0])) :] if parts else [what]:
         if told and columns(told) + columns(part) > COLUMNS - 16:
             break
-        told = f"{told}. {part}" if told else ended(part)
+        told = spoken(told, part) if told else ended(part)
     return stated(told)
 
 

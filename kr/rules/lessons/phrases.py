@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from kr.rules.lessons.empty import CHINESE, has_name, is_informative
 from kr.rules.lessons.verbs import begins_with_order, imperative
+from kr.rules.lessons.wording import is_rejected
 
 _AIM = re.compile(
     r"^to (?:fix|solve|resolve|avoid|prevent|suppress|silence|correct|update|address|work around|get rid of|remedy)\b[^:,]{0,60}[,:]\s*",
@@ -15,18 +16,20 @@ _AIM = re.compile(
 )
 _COURTESY = re.compile(
     r"^(?:(?:(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to|please,?|pls|kindly|instead,?|better,?|also,?|then|so|hence|therefore,?|otherwise,?|maybe|perhaps|imo,?|imho,?|nit(?:, but important)?[:,]"
-    r"|in (?:this|that|such a) case,?|i(?:'d| would)? (?:think|suggest|recommend|propose|prefer)(?: that)?(?: (?:we|you))?|(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to"
+    r"|let(?:'s| us)|in (?:this|that|such a) case,?|i(?:'d| would)? (?:think|suggest|recommend|propose|prefer)(?: that)?(?: (?:we|you))?|(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to"
     r"|i(?:'d| would)(?= [a-z])|(?:for [\w.-]+, )?a possible solution would be to|the (?:easiest |best |right )?(?:fix|solution) (?:is|would be|will be) to|remember to|be sure to)\s+)+",
     re.IGNORECASE,
 )
 _PLEASE = re.compile(r"^(?:please|pls|kindly),?\s+", re.IGNORECASE)
 _SHOULD = re.compile(
-    r"^(?:you|we|one|users?|the author)(?:'ll)? (?:(?:may|might|can|could|should|must|will|do)\b(?! not\b|n't)(?: also)?(?: (?:want|need|have|like) to| consider)?"
-    r"|(?:need|have|ought|want) to|(?:should|must) (?=never\b|always\b|not\b))\s+(?!only\b|also\b|have\b|be\b|see\b|get\b|notice\b|find\b|encounter\b)",
+    r"^(?:you|we|one|the author)(?:'ll)? (?:(?:should|must)\b(?! not\b|n't)(?: also)?(?: (?:want|need|have|like) to| consider)?"
+    r"|(?:may|might|can|could|will)(?: also)? (?:(?:want|need|have|like|wish) to|consider)\b"
+    r"|(?<!one )(?:can|could|may|might)(?: also)?(?=[^.]*(?:\binstead\b| to (?:fix|avoid|solve|resolve|prevent|silence|suppress)\b))"
+    r"|(?:need|needs|have|has|ought|want) to|(?:should|must) (?=never\b|always\b|not\b))\s+(?!only\b|also\b|have\b|be\b|see\b|get\b|notice\b|find\b|encounter\b)",
     re.IGNORECASE,
 )
 _PROPOSED = re.compile(
-    r"^(?:could|can|would|why don't|why not|what if|how about|what about|maybe)(?: (?:we|you|it))?(?: (?:please|maybe|not|just))*\s+(.+?)\s*\?$",
+    r"^(?:could|can|would|why don't|why not|what if|how about|what about|maybe)(?: (?:we|you))?(?: (?:please|maybe|not|just))*\s+(.+?)\s*\?$",
     re.IGNORECASE,
 )
 _ZH_COURTESY = re.compile(
@@ -75,6 +78,8 @@ def plain_order(sentence: str) -> str:
     """Take courtesy and hedges off a sentence; a question that proposes becomes what it proposes."""
     if CHINESE.search(sentence):
         return _plain_chinese(sentence)
+    if is_rejected(sentence):
+        return sentence
     sentence = capital(bare) if (bare := _PLEASE.sub("", sentence)) != sentence else sentence
     told = _AIM.sub("", sentence)
     proposed = _PROPOSED.match(_COURTESY.sub("", told) if told.endswith("?") else "")

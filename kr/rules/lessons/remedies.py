@@ -300,7 +300,7 @@ _BROAD_ROWS: tuple[tuple[str, str], ...] = (
     (r"(.*S413\b.*|.*[Pp]ayload [Tt]oo [Ll]arge.*)", r"Send less or raise the body limit: \1"),
     (r"(.*S(?:502|503|504)\b.*|.*\b(?:502 Bad|503 Service|504 Gateway).*|.*(?:Bad Gateway|Service Unavailable|Gateway Time-?out).*)", r"Retry with backoff and check the upstream: \1"),
     (r"(?:Module not found: )?(?:Error: )?(?:[Cc]ould not|[Cc]an't|[Cc]annot|[Uu]nable to|[Ff]ailed to) (resolve|find|locate|import|load) (?:module |import |artifact |package |file |the )?(?!host\b|dependenc|all\b|any\b)Q.*", r"Install or declare \2, or correct its name (could not \1 it)"),
-    (r"(.*(?:\b[Tt]imed[ -]out\b|\b\w*Timeout(?:Error|Exception|Expired)?\b|ETIMEDOUT|\btimeout (?:of|after|exceeded|expired|reached|waiting)\b|(?:exceed\w*|reached|hit) (?:the )?(?:\w+ )?timeout\b).*)", r"Raise the timeout or make it answer sooner: \1"),
+    (r"(.*(?:\b[Tt]imed[ -]out\b|\b\w*Timeout(?:Error|Exception|Expired)\b|\b(?:[A-Z]\w*)?Timeout\b|ETIMEDOUT|\btimeout (?:of|after|exceeded|expired|reached|waiting)\b|(?:exceed\w*|reached|hit) (?:the )?(?:\w+ )?timeout\b).*)", r"Raise the timeout or make it answer sooner: \1"),
 )  # fmt: skip
 
 

@@ -20,7 +20,11 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _REPEATED = re.compile(r"\b([^\W\d_]{2,})(?:\s+\1\b)+|([\u3400-\u4e0c\u4e0e-\u9fff]{2,6})\2+", re.IGNORECASE)
-_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+# What stands in backticks is code, and so are `2**16`, `src/**/*.ts`, `**kwargs` and `__init__`.
+_EMPHASIS = re.compile(
+    r"(`[^`\n]*`)|(?<![A-Za-z0-9_/*)\].])(?:\*\*(?=[^\s/*])((?:(?!\*\*).)+?)(?<=[^\s/])\*\*"
+    r"|__(?=\S)((?:(?!__).)*?[^\w\n](?:(?!__).)*?)(?<=\S)__)(?![A-Za-z0-9_/*(])"
+)
 _FENCE = re.compile(r"```\w*")
 _LINK = re.compile(r"\[([^\]]+)\]\(https?://[^)\s]+\)")
 _MORE_INFO = re.compile(
@@ -30,8 +34,9 @@ _MORE_INFO = re.compile(
     re.IGNORECASE,
 )
 _SPACES = re.compile(r"\s+")
+# A question mark after a blank, or after its like, is an operator: `a ?? [b]`.
 _SENTENCE = re.compile(
-    rf"(?<=[^.][.!?])(?<!\be\.g\.)(?<!\bi\.e\.)\s+(?=[A-Z\"'`(\[@<{_CJK}])|(?<=[。！？；])\s*"
+    rf"(?:(?<=[^.]\.)|(?<=[^\s.?!][!?])|(?<=[a-z][!?]{{2}}))(?<!\be\.g\.)(?<!\bi\.e\.)\s+(?=[A-Z\"'`(\[@<{_CJK}])|(?<=[。！？；])\s*"
 )
 _ENDING = re.compile(r"[\s.。;；,，:：、]+$")
 _PARENTHESES = re.compile(r"\s*[(（](?!e\.g|如|例如)[^()（）]{12,}[)）]")
@@ -58,6 +63,17 @@ _ORDER = re.compile(
     r"|^should be\b|\bis the (?:right|better|best|correct|proper) (?:place|way|choice|tool|call|type|option)\b|\binstead of\b",
     re.IGNORECASE,
 )
+_THOUGHT = re.compile(
+    r"\b(?:i|we) (?:first |at first |initially |once )?(?:thought|considered|assumed|were tempted|was tempted)\b"
+    r"|(?:想法|做法|思路|方案|写法|观点)(?:是|其实|本身)*(?:不[对行可好]|错|有问题)",
+    re.IGNORECASE,
+)
+_AGAINST = re.compile(
+    r"\b(?:can|could|may|might|tempting)\b.*?\b(?:but|however|although|though)\b(?! (?:only|not) )"
+    r"|(?:可以|能够|也许|或许|可能|尽管|虽然).*?(?:但是?|然而|却|不过)",
+    re.IGNORECASE,
+)
+_ZH_NOT = re.compile(r"(?:不|没)(?:应该?|要|能|可以?|建议|推荐|需要?)")
 _ERROR_HEAD = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Warning|Failure|Fault)|E\d+)\b")
 _PROHIBITION = re.compile(
     r"^(?:please )?(?:never|don't|do not|avoid|stop|(?:[^.,;]{0,40})(?:must|should) (?:not|never))\b|^(?:这里)?(?:不要|禁止|避免|切勿|请?勿|不能|不应该?)",
@@ -127,11 +143,15 @@ _ZH_AFFIRMATIVE: tuple[tuple[str, str], ...] = (
 
 def plain(text: str) -> str:
     """Make one line without Markdown ornaments, labels and repeated words."""
-    text = _LINK.sub(r"\1", _EMPHASIS.sub(r"\2", _FENCE.sub(" ", text)))
+    text = _LINK.sub(r"\1", _EMPHASIS.sub(_unadorned, _FENCE.sub(" ", text)))
     text = _SPACES.sub(" ", _MORE_INFO.sub("", text)).strip()
     for _ in range(4):
         text = _LABEL.sub("", text, count=1).strip()
     return _once(text)
+
+
+def _unadorned(found: re.Match[str]) -> str:
+    return found[1] or found[2] or found[3] or ""
 
 
 def sentences(text: str) -> list[str]:
@@ -151,6 +171,11 @@ def _once(text: str) -> str:
     return ": ".join(part for at, part in enumerate(parts) if not at or part != parts[at - 1])
 
 
+def spoken(first: str, second: str) -> str:
+    """Put one sentence after another; ``sentences`` left a question or an exclamation its mark."""
+    return f"{first}{' ' if first.endswith(('?', '？', '!', '！')) else '. '}{second}"
+
+
 def is_telling(sentence: str) -> bool:
     """Tell whether a sentence says what to do. A clause that does so goes before one that tells of a risk."""
     if _ZH_RISK.search(sentence):
@@ -165,10 +190,23 @@ def is_telling(sentence: str) -> bool:
 
 def is_order(sentence: str) -> bool:
     """Tell whether a sentence is an instruction in its author's own words: it commands, or says what should be."""
+    if is_rejected(sentence):
+        return False
     if CHINESE.search(sentence):
         return _ZH_ORDER.search(sentence) is not None and _ZH_RISK.search(sentence) is None
     is_command = begins_with_order(sentence) and is_no_noun(sentence)
     return (is_command or _ORDER.search(sentence) is not None) and not _ERROR_HEAD.match(sentence)
+
+
+def is_rejected(sentence: str) -> bool:
+    """Tell whether a sentence names what could be done, or was thought of, only to speak against it."""
+    if _THOUGHT.search(sentence):
+        return True
+    against = _AGAINST.search(sentence)
+    if against is None:
+        return False
+    told = _ZH_NOT.sub("", sentence[against.end() :])
+    return not (_ZH_ORDER.search(told) or begins_with_order(told.lstrip(" ,:")) or _ORDER.search(told))
 
 
 def is_prohibition(sentence: str) -> bool:

@@ -265,3 +265,88 @@ def test_a_huge_error_costs_little() -> None:
         distill("noise line\n" * 200_000 + "KeyError: 'URL'") == "Provide the key URL, or read it with .get()"
     )
     assert time.process_time() - began < 5
+
+
+_DESCRIBED = (
+    "Users can read any tenant's invoices by changing tenantId",
+    "We do log the password in AuthFilter.doFilter()",
+    "One could inject SQL through the name parameter of findByName()",
+    "We will leak file handles in FileStore.open() when parse() throws",
+    "Attackers can delete other users' orders through DELETE /orders/{id}",
+    "Anyone can download invoices from /api/invoices/{id}",
+    "You can upload a .php file to AvatarController",
+    "You might lose the cart when sessionStorage is cleared",
+    "One may drop the orders table with the name parameter of findByName()",
+    "Clients could send a negative amount to PayService.pay()",
+    "The author will break PaymentGateway by renaming charge()",
+    "We can overwrite other tenants' files in UploadService",
+    "You could read the token with the file parameter of DownloadController",
+    "Could it log the password in AuthFilter?",
+    "The user can set role=admin in PUT /me",
+    "You will get a StackOverflowError in TreeNode.toJson()",
+    "They disable CSRF in SecurityConfig",
+    "You can avoid the LoginGuard to read any invoice",
+    "One can use the resetToken to delete accounts",
+    "Users may skip the PaymentStep of CheckoutFlow",
+)
+_REJECTED = (
+    "One might use lodash.cloneDeep here but it drops prototypes",
+    "You could set retries=0 to hide this, but it masks errors",
+    "The author may set CORS to *, however this is a security hole",
+    "You can use any() here, but that hides type errors",
+    "We could disable the ESLint rule no-floating-promises but that only hides the bug",
+    "You might want to enable spring.jpa.open-in-view but it keeps connections open",
+    "One could use eval(), however it runs anything",
+    "You could use dangerouslySetInnerHTML, but this opens XSS",
+    "I thought we should use Promise.all here but that is wrong: it fails fast",
+    "You could catch Exception here, although it swallows OutOfMemoryError",
+    "It would be tempting to set strict=false, but that hides errors",
+    "I considered using setTimeout here, however it is flaky",
+    "You can use synchronized instead, but it blocks the EventLoop",
+    "We could raise maxPoolSize to fix this, though that only delays the leak",
+    "应该用 Promise.all 的想法是错的，它会快速失败",
+    "虽然可以设置 @SuppressWarnings 来消除告警，但不应该这样做",
+    "可以加 @SuppressWarnings，但这会掩盖问题",
+    "你可以用 eval，不过有安全风险",
+    "使用 setTimeout 的做法是错的",
+    "也许可以把 timeout 设置为 0，然而请求会一直挂起",
+)
+
+
+@pytest.mark.parametrize("said", _DESCRIBED)
+def test_a_description_is_no_command(said: str) -> None:
+    assert distill(said) == said
+    assert distill(f"{said}. Check ownership with @PreAuthorize.") == "Check ownership with @PreAuthorize"
+    assert (distill("x", said) or said) == said
+
+
+@pytest.mark.parametrize("said", _REJECTED)
+def test_a_rejected_proposal_is_no_remedy(said: str) -> None:
+    assert (
+        distill(f"{said}. Use structuredClone in UserDto.copy().") == "Use structuredClone in UserDto.copy()"
+    )
+    for alone in (distill(said), distill("x", said)):
+        assert alone == said
+
+
+@pytest.mark.parametrize(
+    "fix",
+    [
+        "Use 2**16 and 2**32 as the limits of RateLimiter",
+        "Set include to src/**/*.ts and test/**/*.ts in tsconfig.json",
+        "Define __all__ in package/__init__.py and export Client",
+        "Call merge(**a,**b) instead of a.update(b)",
+        "Use `__dirname` with path.join(__dirname, 'x')",
+        "Use **kwargs and **options in build()",
+        "Use user?.name ?? 'guest' instead of user && user.name",
+        "Use arr[0] ?? [] and data?.items ?? {}",
+        "Use cond ? [a] : [b] in Menu.vue",
+    ],
+)
+def test_code_is_neither_emphasis_nor_an_end(fix: str) -> None:
+    assert distill("x", fix) == fix
+
+
+def test_emphasis_goes() -> None:
+    assert distill("x", "**Use** `a**b` and __never ever__ eval()") == "Use `a**b` and never ever eval()"
+    assert distill("x", "请**必须**使用 `__init__`") == "请必须使用 `__init__`"
