@@ -25,7 +25,11 @@ CHECKS: tuple[Check, ...] = (
 )
 """In the order in which they repair: a row must be right before it is exported."""
 
+_LATER = {"orphan": "ahead", "export": "ahead"}
+"""What must wait when the repair of another check failed: it would be done over what that still needs."""
+
 _MOST_ROUNDS = 6
+_FAILED = "failed: "
 
 
 def examine(patient: Patient) -> list[Finding]:
@@ -62,15 +66,19 @@ def repair(patient: Patient, announce: Callable[[Finding], None]) -> dict[str, A
     """
     repaired: list[dict[str, Any]] = []
     tried: set[tuple[str, str]] = set()
+    failed: set[str] = set()
     findings = examine(patient)
     for _ in range(_MOST_ROUNDS):
-        finding = next((it for it in findings if it.fix and (it.check, it.subject) not in tried), None)
+        due = (it for it in findings if it.fix and (it.check, it.subject) not in tried)
+        finding = next((it for it in due if _LATER.get(it.check) not in failed), None)
         if finding is None:
             break
-        for due in _of_one_check(findings, finding, tried):
-            tried.add((due.check, due.subject))
-            announce(due)
-            repaired.append(due.plain() | {"done": _do(due)})
+        for one in _of_one_check(findings, finding, tried):
+            tried.add((one.check, one.subject))
+            announce(one)
+            done = _do(one)
+            failed |= {one.check} if done.startswith(_FAILED) else set()
+            repaired.append(one.plain() | {"done": done})
         findings = examine(patient)
     return _result(patient, findings, repaired)
 
@@ -87,7 +95,7 @@ def _do(finding: Finding) -> str:
     try:
         return finding.fix()
     except (KrError, OSError) as error:
-        return f"failed: {error}"
+        return f"{_FAILED}{error}"
 
 
 def _result(patient: Patient, findings: list[Finding], repaired: list[dict[str, Any]]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ class _Intake:
     def _enter(self, item: Incoming, pair: Pair) -> Outcome:
         entry_id = self._identify(item, pair)
         live = self._live(entry_id)
-        if any(not is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
+        if any(not _wins(item, at) for at in self._accesses(entry_id)):
             return Outcome("unchanged", differs=live is not None and _differs(item, live))
         path = self._place(item, pair, live)
         entry = self._entry(item, entry_id, path, live)
@@ -117,7 +117,7 @@ class _Intake:
         if departure is None:
             raise AssertionError("only an archived entry comes here")
         entry_id = self._identify(item, pair)
-        if any(_is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
+        if any(is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
             return Outcome("unchanged")
         if item.text is not None and item.text.is_here and self._is_of_another(item.path, departure.at):
             item = replace(item, text=None)
@@ -298,6 +298,11 @@ def is_newer(told: str | None, known: str) -> bool:
     return told is not None and told > known[: len(told)]
 
 
+def _wins(item: Incoming, known: str) -> bool:
+    told = item.last_accessed
+    return is_newer(told, known) or (item.wins_ties and told is not None and told == known[: len(told)])
+
+
 def _differs(item: Incoming, live: Entry) -> bool:
     """Tell whether an item says something of its entry that was not so before, as one that a person edited."""
     told = (
@@ -311,7 +316,7 @@ def _differs(item: Incoming, live: Entry) -> bool:
     return any(new is not None and new != old for new, old in told)
 
 
-def _is_same(item: Incoming, claim: Claim) -> bool:
+def is_same(item: Incoming, claim: Claim) -> bool:
     """Tell whether an archived row is the item: by when it was archived, else by all that it tells."""
     if item.departure is not None and item.departure.at is not None:
         return claim.archived_at == _stored(item.departure.at)

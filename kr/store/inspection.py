@@ -40,6 +40,8 @@ TRIGGERS = (
 
 _TIMEOUT = 10.0
 _MOST_PROBLEMS = 20
+_FEW_TABLES = 4
+"""From so many tables of ours on, a database that lacks the index is ours all the same."""
 _INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-unique entry in index")
 
 
@@ -93,7 +95,9 @@ def _judged(file: SqliteFile, connection: sqlite3.Connection) -> Look:
     names = _names(connection, "table")
     if version == 0 and not names:
         return Look(state="absent")
-    if version == 0 or not {"entries", "archived_entries", "alembic_version"} <= names:
+    lacking = sorted({"entries", "archived_entries"} - names)
+    is_ours = len(names & metadata.tables.keys()) >= _FEW_TABLES if lacking else True
+    if version == 0 or "alembic_version" not in names or not is_ours:
         listed = ", ".join(sorted(names)[:3])
         return Look(
             state="foreign", message=f"{file.path}: is another program's database (its tables: {listed})"
@@ -102,6 +106,10 @@ def _judged(file: SqliteFile, connection: sqlite3.Connection) -> Look:
         is_current = file.require_current(version)
     except StoreTooNew as error:
         return Look(state="newer", version=version, message=str(error))
+    if lacking:
+        return Look(
+            state="corrupt", version=version, message=f"{file.path}: has no table {' nor '.join(lacking)}"
+        )
     return Look(state="current" if is_current else "older", version=version)
 
 

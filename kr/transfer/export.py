@@ -13,7 +13,7 @@ from typing import Any
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.lock import exclusive
 from kr.store.store import Store
-from kr.transfer.index_yaml import render_archive, render_index
+from kr.transfer.index_yaml import render_archive, render_index, tells_others
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +47,8 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
-    the one that stays. A file that kr did not write is kept as a copy beside it first; the files of
+    the one that stays. A file that kr did not write, or that tells of entries which are neither live nor
+    archived any more, is kept as a copy beside it first; the files of
     a folder that the database doesn't belong to are left alone. Raises ``ExportFailed`` naming the file, or a
     ``StoreError``.
     """
@@ -64,9 +65,10 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
             entries, archived = unit.entries.all(), unit.archive.all()
         # The knowledge base may be moved or copied with its database: its own files are known by their names.
         key = _OWN if is_own else f"{_OWN}{folder.resolve()}{os.sep}"
-        index = _put(store, folder / INDEX, render_index(entries), key + INDEX)
+        known = {entry.id for entry in entries} | {row.entry.id for row in archived}
+        index = _put(store, folder / INDEX, render_index(entries), key + INDEX, known)
         rows = ((row.entry, row.archived_at, row.reason) for row in archived)
-        archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE)
+        archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE, known)
     return Exported(len(entries), len(archived), (index, archive))
 
 
@@ -93,14 +95,14 @@ def _queue(knowledge_base: Path, *, is_own: bool) -> Iterator[None]:
         yield
 
 
-def _put(store: Store, path: Path, text: str, key: str) -> Path:
+def _put(store: Store, path: Path, text: str, key: str, known: set[str]) -> Path:
     content = text.encode()
     try:
         present = path.read_bytes() if path.is_file() else None
         if present == content:
             return path
         ours = _known(store, key)
-        if present is not None and _digest(present) not in ours:
+        if present is not None and (_digest(present) not in ours or tells_others(present.decode(), known)):
             _keep_copy(path, present)
         # Known as ours before it is there: a crash in between must not make it a stranger's.
         _remember(store, key, [_digest(content), *ours])

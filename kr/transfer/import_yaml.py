@@ -238,6 +238,8 @@ class _Import:
     def _put(self, line: int, told: Incoming, *, is_own: bool) -> None:
         if self._only is not None and not self._only(told):
             return
+        # What was chosen for being newer is so to the day.
+        told = replace(told, wins_ties=self._only is not None)
         try:
             text = self._text(told) if is_own else None
         except BadItem as error:

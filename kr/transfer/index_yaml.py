@@ -13,6 +13,7 @@ from kr.values import Entry
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"
 
+_ID = re.compile(r'^- id: (".*")$', re.MULTILINE)
 _EMOJI = "[\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
 _NOT_PRINTABLE = re.compile(
     "[\x7f-\x9f\xad\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
@@ -40,6 +41,11 @@ def render_archive(archived: Iterable[tuple[Entry, str, str]]) -> str:
     """Render ``(entry, archived_at, reason)``, sorted by id and then by time."""
     rows = sorted(archived, key=lambda row: (row[0].id, row[1]))
     return _render({**_item(entry, "archived"), "archived_at": at, "reason": why} for entry, at, why in rows)
+
+
+def tells_others(text: str, ids: Iterable[str]) -> bool:
+    """Tell whether a text of these functions tells of entries with other ids."""
+    return not set(_ID.findall(text)) <= set(map(quoted, ids))
 
 
 def _item(entry: Entry, status: str) -> dict[str, str | tuple[str, ...]]:

@@ -377,6 +377,96 @@ def test_an_older_copy_of_the_database_learns_from_the_exports(project: Project)
         assert app.catalog.restore("vue-gone")["entry"]["status"] == "fresh"
 
 
+@pytest.mark.parametrize("day", [0, 1])
+def test_what_was_archived_after_an_older_copy_comes_back_though_it_lives_there(
+    project: Project, day: int
+) -> None:
+    keep(project, "slots", "plugins")
+    project.clock.pass_days(day)
+    older_copy(
+        project,
+        lambda app: app.catalog.remove(["vue-plugins", "vue-slots"]),
+        research(project, "slots"),
+    )
+    before = exports(project)
+    assert repair(project)["problems"] == 0
+    assert project.sql("SELECT id FROM archived_entries ORDER BY id") == [
+        ("vue-plugins",),
+        ("vue-slots",),
+    ]
+    assert exports(project)[1] == before[1]
+    assert report(project)["findings"] == []
+
+
+def test_an_older_copy_of_the_same_day_takes_the_newer_version_that_its_report_has(project: Project) -> None:
+    keep(project, "slots")
+    newer = REPORT.format(framework="vue", topic="slots").replace("3.5", "9.1")
+    old = draft("vue", "slots", framework_version="9.1", tags=("new",))
+    older_copy(project, lambda app: app.store.save_report(old, newer, project.clock()))
+    before = exports(project)
+    assert ("ahead", "warning") in found(report(project))
+    assert repair(project)["problems"] == 0
+    assert exports(project) == before
+    assert project.sql("SELECT framework_version, tags FROM entries") == [("9.1", '["options", "new"]')]
+    with project.app() as app, app.store.read() as unit:
+        (entry,) = unit.entries.all()
+        assert app.store.read_report(entry) == newer
+        assert unit.revisions.of_entry("vue-slots")
+    assert report(project)["findings"] == []
+
+
+def test_a_report_that_a_person_edited_makes_no_export_ahead(project: Project) -> None:
+    keep(project, "slots")
+    put(project, "frameworks/vue/slots.md", REPORT.format(framework="vue", topic="slots") + "\nMine.\n")
+    assert report(project)["findings"] == []
+    project.sql("UPDATE entries SET tags = '[\"mine\"]'")
+    assert repair(project)["problems"] == 0
+    assert project.sql("SELECT tags FROM entries") == [('["mine"]',)]
+
+
+def test_rows_that_were_deleted_come_back_from_the_export_whole(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        research(project, "slots", tags=("kept",), framework_version="3.6")(app)
+        app.catalog.remove(["vue-plugins"])
+        export_yaml(app.store, project.base)
+    before = exports(project)
+    rows = "SELECT id, tags, framework_version, substr(created, 1, 10) FROM entries ORDER BY id"
+    whole = project.sql(rows)
+    project.sql("DELETE FROM entries")
+    value = repair(project)
+    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["ahead"])
+    assert project.sql(rows) == whole
+    assert exports(project) == before
+
+
+def test_an_export_that_tells_what_nobody_else_does_is_kept_as_a_copy(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    (text, _) = exports(project)
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    export(project)
+    assert not list(project.base.glob("*.bak*"))  # it went to the archive
+    project.sql("DELETE FROM entries")
+    (text, _) = exports(project)
+    export(project)
+    assert (project.base / "index.yaml.bak").read_text() == text
+    assert "[]" in exports(project)[0]
+
+
+def test_what_could_not_be_taken_in_is_not_exported_over(project: Project) -> None:
+    keep(project, "slots")
+    older_copy(project, research(project, "plugins"))
+    before = exports(project)
+    lock = project.base / "kr.db.lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()  # stops every writer, root included
+    value = repair(project)
+    assert value["repaired"][-1]["done"].startswith("failed: ")
+    assert ("ahead", "warning") in found(value)
+    assert exports(project) == before
+
+
 def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
     keep(project, "slots", "plugins", "lost")
     with project.app() as app:
@@ -624,6 +714,20 @@ def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
     assert ids(project) == ["vue-plugins", "vue-slots"]
     assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
     assert list(project.base.glob("kr.db.*.damaged?*")) == []
+
+
+@pytest.mark.parametrize("table", ["entries", "archived_entries"])
+def test_a_missing_index_is_damage_and_comes_back_from_the_exports(project: Project, table: str) -> None:
+    keep(project, "slots", "plugins")
+    with project.app() as app:
+        app.catalog.remove(["vue-plugins"])
+    before = exports(project)
+    project.sql(f"DROP TABLE {table}")
+    (finding,) = [row for row in report(project)["findings"] if row["severity"] == "error"]
+    assert f"has no table {table}" in finding["message"]
+    assert repair(project)["problems"] == 0
+    assert exports(project) == before
+    assert len(list(project.base.glob("kr.db.*.damaged"))) == 1
 
 
 def damage(database: Path) -> bytes:
