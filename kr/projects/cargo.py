@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from kr.projects.folder import Folder
+from kr.projects.folder import Folder, fits
 from kr.projects.locks import Declared, Lock, collect
 from kr.projects.model import Inventory
 
@@ -19,24 +19,44 @@ def find(folder: Folder, inventory: Inventory) -> None:
     file = "Cargo.toml"
     root = folder.document(file)
     if root is None:
-        collect(inventory, "cargo", [], _lock(folder, frozenset()))
+        collect(inventory, "cargo", [], _lock(folder, "", frozenset()))
         return
-    workspace = folder.table(file, root, "workspace")
-    shared = folder.table(file, workspace, "dependencies")
+    up, top = _top(folder, root)
+    workspace = folder.table(f"{up}{file}", top, "workspace")
+    shared = folder.table(f"{up}{file}", workspace, "dependencies")
     manifests = {file: root}
-    excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
-    for member in folder.members([*folder.items(file, workspace, "members"), *excluded], file):
-        manifest = folder.document(f"{member}/{file}")
-        if manifest is not None:
-            manifests[f"{member}/{file}"] = manifest
+    if not up:
+        excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
+        for member in folder.members([*folder.items(file, workspace, "members"), *excluded], file):
+            manifest = folder.document(f"{member}/{file}")
+            if manifest is not None:
+                manifests[f"{member}/{file}"] = manifest
     declared = [
         dependency
         for name, manifest in manifests.items()
         for table in _tables(folder, name, manifest)
         for dependency in _declared(folder, name, table, shared)
     ]
-    declared += _declared(folder, file, shared, {})
-    collect(inventory, "cargo", declared, _lock(folder, frozenset(_own(folder, manifests))))
+    if not up:
+        declared += _declared(folder, file, shared, {})
+    own = frozenset(_own(folder, manifests | {f"{up}{file}": top}))
+    lock = (_lock(folder, up, own) if up else None) or _lock(folder, "", own)
+    collect(inventory, "cargo", declared, lock)
+
+
+def _top(folder: Folder, root: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the way to the workspace that the crate belongs to, as Cargo finds it, and its manifest."""
+    if "workspace" in root:
+        return "", root
+    for up, here in folder.above():
+        file = f"{up}Cargo.toml"
+        manifest = folder.document(file)
+        if manifest is not None and "workspace" in manifest:
+            excluded = folder.items(file, folder.table(file, manifest, "workspace"), "exclude")
+            if fits(here, [p for e in excluded for p in (e, f"{e}/**")]):
+                break
+            return up, manifest
+    return "", root
 
 
 def _own(folder: Folder, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
@@ -63,7 +83,8 @@ def _declared(folder: Folder, file: str, table: dict[str, Any], shared: dict[str
     for name, value in table.items():
         entry: Any = value
         if isinstance(entry, dict) and entry.get("workspace") is True:
-            entry = shared.get(name)
+            # What the workspace doesn't tell is unknown, but a dependency all the same.
+            entry = shared.get(name, {})
         if isinstance(entry, str):
             entry = {"version": entry}
         if not isinstance(entry, dict):
@@ -77,15 +98,16 @@ def _declared(folder: Folder, file: str, table: dict[str, Any], shared: dict[str
             yield Declared(package, exact, file)
 
 
-def _lock(folder: Folder, own: frozenset[str]) -> Lock | None:
-    data = folder.document("Cargo.lock", "toml")
+def _lock(folder: Folder, up: str, own: frozenset[str]) -> Lock | None:
+    file = f"{up}Cargo.lock"
+    data = folder.document(file, "toml")
     if data is None:
         return None
-    lock = Lock("Cargo.lock", fold=_folded)
-    for package in folder.items("Cargo.lock", data, "package"):
+    lock = Lock(file, fold=_folded)
+    for package in folder.items(file, data, "package"):
         if not isinstance(package, dict):
             continue
-        # A crate of the project itself has no source either.
-        if "source" in package or _folded(str(package.get("name"))) not in own:
+        # A crate of the project itself has no source either; of a workspace above not all names are known.
+        if "source" in package or (not up and _folded(str(package.get("name"))) not in own):
             lock.add(package.get("name"), package.get("version"))
     return lock

@@ -165,25 +165,33 @@ class Folder:
         ``!pattern`` takes out. At most ``MAX_MEMBERS``; folders of installed packages and hidden folders
         are never looked into, symbolic links never followed.
         """
-        wanted: list[re.Pattern[str]] = []
-        refused: list[re.Pattern[str]] = []
-        for pattern in patterns:
-            # Each star multiplies the work of a mismatch.
-            if isinstance(pattern, str) and len(pattern) <= 200 and len(re.findall(r"\*+", pattern)) <= 4:
-                into, text = (refused, pattern[1:]) if pattern.startswith("!") else (wanted, pattern)
-                into.append(_glob(text))
+        wanted, refused = _globs(patterns)
         if not wanted:
             return []
         found = [
             name
             for name in self._all_folders()
-            if any(p.fullmatch(name) for p in wanted)
-            and not any(p.fullmatch(name) for p in refused)
-            and (self.root / name / manifest).is_file()
+            if _fits(name, wanted, refused) and (self.root / name / manifest).is_file()
         ]
         if len(found) > MAX_MEMBERS:
             self.warn(manifest, f"the workspace has more than {MAX_MEMBERS} members; the rest is left out")
         return found[:MAX_MEMBERS]
+
+    def above(self) -> Iterator[tuple[str, str]]:
+        """Yield the folders that a workspace's root may be, nearest first: ``("../../", "packages/app")``.
+
+        The first text leads there, the second is this folder's name from there. The root of a repository
+        (the folder with ``.git``) is the last; without one, the fifth.
+        """
+        try:
+            place = self.root.resolve()
+        except (OSError, RuntimeError):
+            return
+        names: list[str] = []
+        while len(names) < _MAX_DEPTH and place != place.parent and not os.path.lexists(place / ".git"):
+            names.insert(0, place.name)
+            place = place.parent
+            yield "../" * len(names), "/".join(names)
 
     def inside(self, file: str) -> str | None:
         """Return ``file`` normalised when it lies in this folder, symbolic links included; else None."""
@@ -228,6 +236,27 @@ def _glob(pattern: str) -> re.Pattern[str]:
         out += "".join("[^/]*" if c == "*" else "[^/]" if c == "?" else re.escape(c) for c in name)
         out += "" if last else "/"
     return re.compile(out)
+
+
+def fits(name: str, patterns: Iterable[object]) -> bool:
+    """Tell whether the folder ``name`` fits workspace patterns as in ``Folder.members``."""
+    return _fits(name, *_globs(patterns))
+
+
+def _globs(patterns: Iterable[object]) -> tuple[list[re.Pattern[str]], list[re.Pattern[str]]]:
+    """Return the patterns of what is meant, and of what ``!`` takes out."""
+    wanted: list[re.Pattern[str]] = []
+    refused: list[re.Pattern[str]] = []
+    for pattern in patterns:
+        # Each star multiplies the work of a mismatch.
+        if isinstance(pattern, str) and len(pattern) <= 200 and len(re.findall(r"\*+", pattern)) <= 4:
+            into, text = (refused, pattern[1:]) if pattern.startswith("!") else (wanted, pattern)
+            into.append(_glob(text))
+    return wanted, refused
+
+
+def _fits(name: str, wanted: list[re.Pattern[str]], refused: list[re.Pattern[str]]) -> bool:
+    return any(p.fullmatch(name) for p in wanted) and not any(p.fullmatch(name) for p in refused)
 
 
 def _kind(value: object) -> str:

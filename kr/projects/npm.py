@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kr.projects.folder import Folder
+from kr.projects.folder import Folder, fits
 from kr.projects.locks import Declared, Lock, collect
 from kr.projects.model import Inventory
 
@@ -27,9 +27,13 @@ def find(folder: Folder, inventory: Inventory) -> None:
     """Add what the npm files of the project say."""
     root = folder.document("package.json")
     workspace = folder.document("pnpm-workspace.yaml") or {}
-    lock = _npm_lock(folder) or _pnpm_lock(folder) or _yarn_lock(folder)
+    lock = _read_lock(folder, "")
+    patterns, here = _workspaces(folder, root, workspace), ""
+    if root is not None and lock is None and not patterns:
+        up, here, workspace = _top(folder, workspace)
+        lock = _read_lock(folder, up) if up else None
     manifests = {"package.json": root} if root is not None else {}
-    for member in folder.members(_workspaces(folder, root, workspace), "package.json"):
+    for member in folder.members(patterns, "package.json"):
         file = f"{member}/package.json"
         manifest = folder.document(file)
         if manifest is not None:
@@ -41,7 +45,9 @@ def find(folder: Folder, inventory: Inventory) -> None:
             if name in local or spec.startswith(_LOCAL) or (lock and name in lock.local):
                 continue
             package, wanted = _real(name, spec)
-            exact = _placed(lock, file.rpartition("/")[0], name, spec) if lock else None
+            exact = (
+                _placed(lock, f"{here}/{file}".strip("/").rpartition("/")[0], name, spec) if lock else None
+            )
             if lock and exact:
                 inventory.add("npm", package, exact, lock.file, direct=True)
             else:
@@ -49,11 +55,27 @@ def find(folder: Folder, inventory: Inventory) -> None:
     collect(inventory, "npm", rest, lock)
 
 
-def _workspaces(folder: Folder, root: dict[str, Any] | None, workspace: dict[str, Any]) -> list[Any]:
-    patterns = folder.items("pnpm-workspace.yaml", workspace, "packages")
+def _top(folder: Folder, workspace: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Return the way to the nearest workspace that has this folder, its name there, and pnpm-workspace.yaml."""
+    for up, here in folder.above():
+        top = folder.document(f"{up}package.json")
+        above = folder.document(f"{up}pnpm-workspace.yaml") or {}
+        if fits(here, _workspaces(folder, top, above, up)):
+            return up, here, above
+    return "", "", workspace
+
+
+def _workspaces(
+    folder: Folder, root: dict[str, Any] | None, workspace: dict[str, Any], up: str = ""
+) -> list[Any]:
+    patterns = folder.items(f"{up}pnpm-workspace.yaml", workspace, "packages")
     if root is not None and isinstance(root.get("workspaces"), dict):
-        return patterns + folder.items("package.json", root, "workspaces", "packages")
-    return patterns + folder.items("package.json", root or {}, "workspaces")
+        return patterns + folder.items(f"{up}package.json", root, "workspaces", "packages")
+    return patterns + folder.items(f"{up}package.json", root or {}, "workspaces")
+
+
+def _read_lock(folder: Folder, up: str) -> _Tree | None:
+    return _npm_lock(folder, up) or _pnpm_lock(folder, up) or _yarn_lock(folder, up)
 
 
 def _declared(
@@ -94,7 +116,7 @@ def _real(name: str, spec: str) -> tuple[str, str | None]:
 
 def _placed(lock: _Tree, member: str, name: str, spec: str) -> str | None:
     """Look the version up as node does: in the member's folder, then in each folder above."""
-    exact = lock.placed.get((member, f"{name}@{spec}"))
+    exact = lock.placed.get(("", f"{name}@{spec}"))
     while exact is None:
         exact = lock.placed.get((member, name))
         if not member:
@@ -103,8 +125,9 @@ def _placed(lock: _Tree, member: str, name: str, spec: str) -> str | None:
     return exact
 
 
-def _npm_lock(folder: Folder) -> _Tree | None:
-    for file in ("package-lock.json", "npm-shrinkwrap.json"):
+def _npm_lock(folder: Folder, up: str) -> _Tree | None:
+    for name in ("package-lock.json", "npm-shrinkwrap.json"):
+        file = f"{up}{name}"
         data = folder.document(file)
         if data is None:
             continue
@@ -151,12 +174,13 @@ def _read_nested(lock: _Tree, dependencies: dict[str, Any]) -> None:
                 levels.append((f"{place}/node_modules/{name}", inner))
 
 
-def _yarn_lock(folder: Folder) -> _Tree | None:
+def _yarn_lock(folder: Folder, up: str) -> _Tree | None:
     """Both formats of yarn.lock: unindented descriptors, then an indented ``version``."""
-    text = folder.text("yarn.lock")
+    file = f"{up}yarn.lock"
+    text = folder.text(file)
     if text is None:
         return None
-    lock = _Tree("yarn.lock")
+    lock = _Tree(file)
     descriptors: list[str] = []
     for line in text.splitlines():
         if line and not line[0].isspace() and line.rstrip().endswith(":"):
@@ -186,8 +210,8 @@ def _read_descriptors(lock: _Tree, descriptors: list[str], version: str) -> None
             lock.add(package, version)
 
 
-def _pnpm_lock(folder: Folder) -> _Tree | None:
-    file = "pnpm-lock.yaml"
+def _pnpm_lock(folder: Folder, up: str) -> _Tree | None:
+    file = f"{up}pnpm-lock.yaml"
     data = folder.document(file)
     if data is None:
         return None

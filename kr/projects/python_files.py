@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from kr.projects.folder import Folder
+from kr.projects.folder import Folder, fits
 from kr.projects.locks import Declared, Lock, collect
 from kr.projects.model import Inventory
 from kr.projects.requirements import find_requirements, parse_requirement
@@ -24,10 +24,13 @@ def find(folder: Folder, inventory: Inventory) -> None:
         project = folder.table(file, manifest, "project")
         poetry = folder.table(file, manifest, "tool", "poetry")
         local |= {normalised(n) for n in (project.get("name"), poetry.get("name")) if isinstance(n, str)}
+        local |= _sources(folder, file, manifest)
         declared += _pep621(folder, file, manifest, project)
         declared += _poetry(folder, file, poetry)
     declared += find_requirements(folder)
     lock = _lock(folder, "uv.lock") or _lock(folder, "poetry.lock")
+    if root is not None and lock is None and (up := _top(folder)):
+        lock = _lock(folder, f"{up}uv.lock")
     collect(inventory, "python", _best(d for d in declared if normalised(d.package) not in local), lock)
 
 
@@ -43,6 +46,23 @@ def _manifests(folder: Folder, root: dict[str, Any] | None) -> Iterator[tuple[st
         manifest = folder.document(file)
         if manifest is not None:
             yield file, manifest
+
+
+def _top(folder: Folder) -> str:
+    """Return the way to the nearest uv workspace that has this folder; empty when there is none."""
+    for up, here in folder.above():
+        file = f"{up}pyproject.toml"
+        workspace = folder.table(file, folder.document(file) or {}, "tool", "uv", "workspace")
+        excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
+        if fits(here, [*folder.items(file, workspace, "members"), *excluded]):
+            return up
+    return ""
+
+
+def _sources(folder: Folder, file: str, manifest: dict[str, Any]) -> set[str]:
+    """Return the names that uv takes from folders of the workspace: the project's own, no dependencies."""
+    sources = folder.table(file, manifest, "tool", "uv", "sources")
+    return {normalised(n) for n, s in sources.items() if isinstance(s, dict) and s.get("workspace") is True}
 
 
 def _pep621(

@@ -213,6 +213,126 @@ def test_cargo_lock_without_sources(tmp_path: Path) -> None:
     assert found == [("serde", "1.0.7", True), ("util", "1", True), ("itoa", "1.0.7", False)]
 
 
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+
+
+def told(folder: Path) -> set[tuple[str, str, str]]:
+    found = find_dependencies(folder)
+    assert found.warnings == ()
+    return {(d.package, d.version, d.file) for d in found.dependencies if d.direct}
+
+
+CARGO_MEMBER = """[package]
+name = "app"
+[dependencies]
+tokio.workspace = true
+serde = { workspace = true, features = ["derive"] }
+nix = { workspace = true }
+ours = { workspace = true }
+"""
+CARGO_TOP = """[workspace]
+members = ["crates/*"]
+exclude = ["crates/apart"]
+[workspace.dependencies]
+tokio = "1.30"
+serde = { version = "1" }
+ours = { path = "crates/ours", version = "0.1" }
+"""
+
+
+def test_cargo_member_of_a_workspace_above(tmp_path: Path) -> None:
+    write(tmp_path, {"top/Cargo.toml": CARGO_TOP, "top/crates/app/Cargo.toml": CARGO_MEMBER})
+    member = tmp_path / "top/crates/app"
+    ranges = {("tokio", "1.30"), ("serde", "1"), ("nix", "unknown"), ("ours", "0.1")}
+    assert {row[:2] for row in told(member)} == ranges
+    lock = "".join(
+        f'[[package]]\nname = "{name}"\nversion = "{version}"\n{source}'
+        for name, version, source in [
+            ("tokio", "1.36.0", 'source = "x"\n'),
+            ("app", "0.1.0", ""),
+            ("sibling", "0.1.0", ""),
+        ]
+    )
+    write(tmp_path, {"top/Cargo.lock": lock, "top/crates/app/Cargo.lock": ""})
+    assert ("tokio", "1.36.0", "../../Cargo.lock") in told(member)
+    assert all(d.direct for d in find_dependencies(member).dependencies)
+    assert version_of(member, "tokio", {}) == "1.36.0"
+    (member / ".git").mkdir()  # a repository of its own
+    assert ("tokio", "unknown", "Cargo.toml") in told(member)
+
+
+def test_cargo_crate_that_the_workspace_above_excludes(tmp_path: Path) -> None:
+    manifest = '[package]\nname = "apart"\n[dependencies]\ntokio = "1.2"\n'
+    lock = '[[package]]\nname = "tokio"\nversion = "1.36.0"\nsource = "x"\n'
+    write(
+        tmp_path,
+        {"Cargo.toml": CARGO_TOP, "Cargo.lock": lock, "crates/apart/deep/Cargo.toml": manifest},
+    )
+    assert told(tmp_path / "crates/apart/deep") == {("tokio", "1.2", "Cargo.toml")}
+
+
+def test_pnpm_member_of_a_workspace_above(tmp_path: Path) -> None:
+    dependencies = '"vue": "catalog:", "react": "catalog:old", "ours": "workspace:*"'
+    top = "packages: ['packages/*']\ncatalog: {vue: ^3.4.0}\ncatalogs: {old: {react: ^17.0.0}}\n"
+    write(
+        tmp_path,
+        {
+            "pnpm-workspace.yaml": top,
+            "package.json": "{}",
+            "packages/app/package.json": f'{{"dependencies": {{{dependencies}}}}}',
+        },
+    )
+    member = tmp_path / "packages/app"
+    assert told(member) == {("vue", "^3.4.0", "package.json"), ("react", "^17.0.0", "package.json")}
+    importer = "importers: {packages/app: {dependencies: {vue: {specifier: 'catalog:', version: 3.4.21}}}}\n"
+    write(tmp_path, {"pnpm-lock.yaml": importer})
+    assert ("vue", "3.4.21", "../../pnpm-lock.yaml") in told(member)
+    write(tmp_path, {"pnpm-workspace.yaml": "packages: ['apps/*']"})
+    assert ("vue", "unknown", "package.json") in told(member)
+
+
+def test_npm_and_yarn_members_of_a_workspace_above(tmp_path: Path) -> None:
+    packages = (
+        '"node_modules/vue": {"version": "3.4.1"}, "packages/app/node_modules/vue": {"version": "2.7.16"}'
+    )
+    write(
+        tmp_path,
+        {
+            "package.json": '{"workspaces": ["packages/*"]}',
+            "package-lock.json": f'{{"packages": {{{packages}}}}}',
+            "packages/app/package.json": '{"dependencies": {"vue": "^2.0.0"}}',
+            "packages/other/package.json": '{"dependencies": {"vue": "^3.0.0"}}',
+        },
+    )
+    assert told(tmp_path / "packages/app") == {("vue", "2.7.16", "../../package-lock.json")}
+    assert told(tmp_path / "packages/other") == {("vue", "3.4.1", "../../package-lock.json")}
+    (tmp_path / "package-lock.json").unlink()
+    yarn = 'vue@^2.0.0:\n  version "2.6.0"\n\nvue@~2.7.0, vue@^3.0.0:\n  version "2.7.16"\n'
+    write(tmp_path, {"yarn.lock": yarn})
+    assert told(tmp_path / "packages/app") == {("vue", "2.6.0", "../../yarn.lock")}
+
+
+def test_uv_member_of_a_workspace_above(tmp_path: Path) -> None:
+    member = """[project]
+name = "app"
+dependencies = ["httpx>=0.27", "ours"]
+[tool.uv.sources]
+ours = { workspace = true }
+"""
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": '[tool.uv.workspace]\nmembers = ["packages/*"]\n',
+            "uv.lock": '[[package]]\nname = "httpx"\nversion = "0.27.2"\n',
+            "packages/app/pyproject.toml": member,
+        },
+    )
+    assert told(tmp_path / "packages/app") == {("httpx", "0.27.2", "../../uv.lock")}
+
+
 def test_composer() -> None:
     found = find_dependencies(DATA / "composer").dependencies
     assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
