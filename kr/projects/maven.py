@@ -1,5 +1,6 @@
 """pom.xml: properties, dependencyManagement, the parent and the modules inside the project."""
 
+import posixpath
 import re
 from collections import ChainMap
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ from kr.projects.model import UNKNOWN, Inventory
 
 _LONGEST = 300
 """Characters of a coordinate or of a property that stands in one; anything longer is neither."""
+_MAX_PARENTS = 5
 _MOST_CHARACTERS = 4 * 1024 * 1024
 
 SPRING_BOOT = "org.springframework.boot"
@@ -55,9 +57,9 @@ class Model:
 
 def find(folder: Folder, inventory: Inventory) -> None:
     """Add what pom.xml and the poms of its modules say; the project's own modules are no dependencies."""
-    queue: list[tuple[str, Model]] = [("pom.xml", Model())]
-    done: set[str] = set()
     own: set[str] = set()
+    queue: list[tuple[str, Model]] = [("pom.xml", _inherited(folder, own))]
+    done: set[str] = set()
     rows: list[tuple[str, str, str]] = []
     while queue and len(done) < MAX_MEMBERS:
         file, inherited = queue.pop(0)
@@ -77,6 +79,42 @@ def find(folder: Folder, inventory: Inventory) -> None:
     for package, version, file in rows:
         if package not in own:
             inventory.add("maven", package, version, file, direct=True)
+
+
+def _inherited(folder: Folder, own: set[str]) -> Model:
+    """Return what the poms above hand down to a module's folder; their coordinates go into ``own``."""
+    levels = len(list(folder.above()))
+    chain: list[Element] = []
+    file = "pom.xml"
+    while len(chain) <= _MAX_PARENTS and levels:
+        root = _parse(folder, file)
+        if root is None or (chain and not _is_parent(root, chain[-1])):
+            break
+        chain.append(root)
+        parent = root.find("parent")
+        stated = parent.find("relativePath") if parent is not None else None
+        relative = (stated.text or "").strip() if stated is not None else "../pom.xml"
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(file), relative))
+        if parent is None or not relative or len(relative) > _LONGEST or not file.startswith("../"):
+            break
+        if relative.startswith("/") or file.split("/").count("..") > levels:
+            break
+        file = file if file.endswith(".xml") else f"{file}/pom.xml"
+    model = Model()
+    for root in reversed(chain[1:]):
+        model = _model(root, model)
+        own.add(f"{model.group}:{model.artifact}")
+    return model
+
+
+def _is_parent(root: Element, child: Element) -> bool:
+    """Tell whether ``root`` is the pom that ``child`` names as its parent."""
+    named = child.find("parent")
+    group = _text(root, "groupId") or _text(root, "parent/groupId")
+    return named is not None and (group, _text(root, "artifactId")) == (
+        _text(named, "groupId"),
+        _text(named, "artifactId"),
+    )
 
 
 def _parse(folder: Folder, file: str) -> Element | None:

@@ -99,7 +99,8 @@ def _poetry(folder: Folder, file: str, poetry: dict[str, Any]) -> Iterator[Decla
         if spec is not None and not isinstance(spec, str):
             folder.warn(file, f"the version of {name} is not a text")
             spec = None
-        yield Declared(name, spec, file)
+        exact = re.fullmatch(r"==\s*([\w.+!-]+)", spec or "")
+        yield Declared(name, exact[1] if exact else spec, file)
 
 
 def _lock(folder: Folder, file: str) -> Lock | None:

@@ -1,4 +1,4 @@
-"""requirements*.txt: options, includes, constraints, continuation lines, markers, extras, URLs, hashes."""
+"""requirements*.txt and requirements/*.txt: options, includes, constraints, continuation lines, markers, extras, URLs, hashes."""
 
 import re
 from collections.abc import Iterator
@@ -35,13 +35,15 @@ def parse_requirement(text: str) -> tuple[str, str | None] | None:
 
 
 def find_requirements(folder: Folder) -> list[Declared]:
-    """Read every ``requirements*.txt`` of the folder and what they include inside the project."""
+    """Read every ``requirements*.txt`` of the folder, those of a folder ``requirements``, and what they include inside the project."""
     try:
         names = sorted(p.name for p in folder.root.glob("requirements*.txt"))
+        names += sorted(f"requirements/{p.name}" for p in folder.root.glob("requirements/*.txt"))
     except OSError as exc:
         folder.warn("requirements*.txt", exc.strerror or "the folder can't be listed")
         return []
-    queue = [(name, False) for name in names]
+    # What is called constraints is so, also where nothing includes it.
+    queue = [(name, "constraint" in name) for name in names]
     done: set[str] = set()
     declared: list[Declared] = []
     constraints: dict[str, Declared] = {}

@@ -333,6 +333,46 @@ ours = { workspace = true }
     assert told(tmp_path / "packages/app") == {("httpx", "0.27.2", "../../uv.lock")}
 
 
+def test_maven_module_with_its_parents_above(tmp_path: Path) -> None:
+    def pom(name: str, parent: str, rest: str) -> str:
+        above = f"<parent><groupId>g</groupId><artifactId>{parent}</artifactId><version>1</version></parent>"
+        group = "<groupId>g</groupId><version>1</version>" if not parent else above
+        return f"<project>{group}<artifactId>{name}</artifactId>{rest}</project>"
+
+    dependency = "<dependency><groupId>x</groupId><artifactId>{}</artifactId>{}</dependency>"
+    managed = dependency.format("y", "<version>2</version>")
+    uses = dependency.format("y", "") + dependency.format("z", "<version>${z.version}</version>")
+    top = f"<dependencyManagement><dependencies>{managed}</dependencies></dependencyManagement>"
+    write(
+        tmp_path,
+        {
+            "pom.xml": pom("top", "", f"{top}<properties><z.version>3</z.version></properties>"),
+            "mid/pom.xml": pom("mid", "top", ""),
+            "mid/leaf/pom.xml": pom("leaf", "mid", f"<dependencies>{uses}</dependencies>"),
+        },
+    )
+    leaf = tmp_path / "mid/leaf"
+    assert told(leaf) == {("x:y", "2", "pom.xml"), ("x:z", "3", "pom.xml")}
+    (leaf / ".git").mkdir()
+    assert {row[:2] for row in told(leaf)} == {("x:y", "unknown"), ("x:z", "unknown"), ("g:mid", "1")}
+    (leaf / ".git").rmdir()
+    write(tmp_path, {"mid/pom.xml": pom("other", "top", "")})
+    assert ("x:y", "unknown", "pom.xml") in told(leaf)
+
+
+def test_requirements_in_a_folder_of_their_own(tmp_path: Path) -> None:
+    write(
+        tmp_path, {"requirements/dev.txt": "-r base.txt\nruff==0.4.1\n", "requirements/base.txt": "flask\n"}
+    )
+    write(tmp_path, {"requirements/constraints.txt": "flask==3.0.2\nunused==1\n"})
+    assert {row[:2] for row in told(tmp_path)} == {("ruff", "0.4.1"), ("flask", "3.0.2")}
+
+
+def test_poetry_exact_version(tmp_path: Path) -> None:
+    write(tmp_path, {"pyproject.toml": '[tool.poetry.dependencies]\npandas = "==2.2.1"\nx = "==2.*"\n'})
+    assert {row[:2] for row in told(tmp_path)} == {("pandas", "2.2.1"), ("x", "==2.*")}
+
+
 def test_composer() -> None:
     found = find_dependencies(DATA / "composer").dependencies
     assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
