@@ -8,10 +8,11 @@ be taken for one of kr's own: code that holds a line like a heading or a header 
 import functools
 import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from kr.rules.admonitions import Part, Scope, begins_caveat, lone_label, parts
 from kr.rules.characters import strip_invisible
 from kr.rules.inline import as_paragraph, escape, render_inline, safe_url
 
@@ -30,6 +31,12 @@ _MAX_COLUMNS = 40
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
 _BACKTICKS = re.compile("`+")
+# ``[`x`][pkg.x]`` of MkDocs; a code span is passed over.
+_CROSS = re.compile(
+    r"(?<![\w\\])\[(?:(?P<shown>`[^`\n]{1,200}`)\]\[(?P<target>[\w.:/~-]{0,200})\]"
+    r"|(?P<words>[^\[\]`\n]{1,200})\]\[(?P<page>[A-Za-z_]\w{0,80}(?:\.\w{1,80}){1,12})\])"
+    r"|(?<!`)(?P<ticks>`+)(?!`)[^`]{0,500}?(?<!`)(?P=ticks)(?!`)"
+)
 # A line with one `#` is no section of ours and a comment in half of all languages: it may stand in a fence.
 _LIKE_OURS = re.compile(
     r"^ {0,3}(?:##(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
@@ -48,11 +55,13 @@ class Block:
 
     ``text`` is the code itself for ``code``, Markdown without quote marks for the others (for ``heading``
     the heading's words). Unless it is code, it is bounded to a few thousand characters.
+    ``warns``: it belongs to a warning or note that is set apart.
     """
 
     kind: Kind
     text: str
     language: str | None = None
+    warns: bool = False
 
 
 def split(text: str) -> tuple[Block, ...]:
@@ -62,6 +71,7 @@ def split(text: str) -> tuple[Block, ...]:
     environment: dict[str, object] = {}
     for token in _parser().parse(source, environment):
         walker.take(token, environment)
+    walker.finish()
     return tuple(walker.blocks)
 
 
@@ -149,19 +159,29 @@ class _Walker:
         self._marker: str | None = None  # of an item whose first line is still to come
         self._list: list[str] = []
         self._rows: list[list[str]] | None = None
+        self._label = ""  # of an admonition whose text is still to come
+        self._scope: Scope = ""  # of the admonition that is open, and whether it is a caveat
+        self._warns = False
+        self._nested = False  # in what is indented below an admonition's mark
+        self._quoted = 0  # how many quotations are open
+        self._list_warns = False
 
     def take(self, token: "Token", environment: dict[str, object]) -> None:
         match token.type:
             case "inline":
                 self._inline(token, environment)
             case "fence" | "code_block":
-                self._code(token)
+                self._code(token, environment)
             case "heading_open" | "heading_close":
                 self._heading = token.type == "heading_open"
+                self._scope = ""
+            case "blockquote_open" | "blockquote_close":
+                self._quotation(token.nesting)
             case "list_item_open" | "list_item_close" | "bullet_list_close" | "ordered_list_close":
                 self._listed(token)
             case "table_open":
                 self._end_list()
+                self._leave_indented()
                 self._rows = []
             case "tr_open" if self._rows is not None:
                 self._rows.append([])
@@ -170,19 +190,59 @@ class _Walker:
             case _:
                 pass  # raw HTML and rules are dropped, other tokens only enclose
 
+    def finish(self) -> None:
+        """Add a label after which nothing came."""
+        self._end_list()
+        self._end_label()
+
     def _inline(self, token: "Token", environment: dict[str, object]) -> None:
+        if not self._rows and not self._heading:
+            self._leave_indented()
+            for part in parts(token.content):
+                self._prose(part, environment)
+            return
         pieces = [piece for piece in _rendered(token.content, environment) if piece]
         if self._rows:
             self._rows[-1].append(" ".join(pieces))
-        elif self._heading:
+        else:
             words = " ".join(pieces).replace("\n", " ").replace("**", "")
             self._add("heading", words)
-        elif self._markers:
-            for piece in pieces:
+
+    def _quotation(self, nesting: int) -> None:
+        self._quoted += nesting
+        if self._scope == "quoted" and not self._quoted:
+            self._end_list()
+            self._scope = ""
+
+    def _leave_indented(self) -> None:
+        if self._scope == "indented" and not self._nested:
+            self._scope = ""
+
+    def _prose(self, part: Part, environment: dict[str, object]) -> None:
+        text = part.text
+        if part.ends:
+            self._scope = ""
+        if not self._markers:
+            text = f"{self._label} {text}" if self._label else text
+            self._label = text.strip() if lone_label(text) else ""
+        is_caveat = begins_caveat(text)
+        scope = part.scope or ("quoted" if is_caveat else "")
+        if scope and (self._quoted or scope != "quoted"):
+            self._scope, self._warns = scope, is_caveat
+        if self._label and not self._markers:
+            return
+        for piece in _rendered(text, environment):
+            if piece and self._markers:
                 self._list_line(piece)
-        else:
-            for piece in pieces:
-                self._add("prose", piece)
+            elif piece:
+                self._add("prose", piece, warns=is_caveat)
+
+    def _end_label(self) -> bool:
+        """Write a label that has no prose beside it as a paragraph; tell whether it warns."""
+        label, self._label = self._label, ""
+        for piece in _rendered(label, {}) if label else ():
+            self.blocks.append(Block(kind="prose", text=piece, warns=begins_caveat(label)))
+        return begins_caveat(label)
 
     def _listed(self, token: "Token") -> None:
         if token.type == "list_item_open":
@@ -198,6 +258,7 @@ class _Walker:
             self._end_list()
 
     def _list_line(self, text: str) -> None:
+        self._list_warns = self._list_warns or (bool(self._scope) and self._warns)
         outer = " " * sum(len(marker) + 1 for marker in self._markers[:-1])
         inner = outer + " " * (len(self._markers[-1]) + 1)
         if self._marker is None:
@@ -208,10 +269,18 @@ class _Walker:
 
     def _end_list(self) -> None:
         text = textwrap.dedent("\n".join(self._list)).strip("\n")
+        warns, self._list_warns = self._list_warns, False
         self._list.clear()
-        self._add("list", text)
+        self._add("list", text, warns=warns)
 
-    def _code(self, token: "Token") -> None:
+    def _code(self, token: "Token", environment: dict[str, object]) -> None:
+        if token.type == "code_block" and self._scope == "indented" and not self._nested:
+            # More paragraphs of a MkDocs admonition: indented, and no code.
+            self._nested = True
+            for inner in _parser().parse(token.content, environment):
+                self.take(inner, environment)
+            self._nested = False
+            return
         named = _LANGUAGE.match(strip_invisible(token.info).strip())
         if token.content.strip():
             self._add("code", token.content, named[0] if named else None)
@@ -229,22 +298,35 @@ class _Walker:
             part.append(row)
         self._add("table", "\n".join([*head, *part]))
 
-    def _add(self, kind: Kind, text: str, language: str | None = None) -> None:
+    def _add(self, kind: Kind, text: str, language: str | None = None, *, warns: bool = False) -> None:
         if kind != "list" and self._list:
             self._end_list()
         if text.strip():
-            self.blocks.append(Block(kind=kind, text=text, language=language))
+            warns = self._end_label() or warns or (bool(self._scope) and self._warns)
+            self.blocks.append(Block(kind=kind, text=text, language=language, warns=warns))
 
 
 def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:
     parser = _parser()
-    for piece in _pieces(content):
+    known = environment.get("references")
+    references = known if isinstance(known, dict) else {}
+    for source in _pieces(content):
+        piece = source
+        if "][" in source:
+            piece = _CROSS.sub(lambda found: _without_target(found, references), source)
         if piece.count("[") > _MAX_BRACKETS:
             yield as_paragraph(escape(piece))
             continue
         tokens: list[Token] = []
         parser.inline.parse(piece, parser, environment, tokens)
         yield render_inline(tokens)
+
+
+def _without_target(found: re.Match[str], references: Container[str]) -> str:
+    """Return the words of a cross-reference to an object or page; what is no such reference comes back whole."""
+    shown = found["shown"] or found["words"]
+    target = found["target"] or found["page"] or shown or ""
+    return found[0] if not shown or " ".join(target.split()).upper() in references else str(shown)
 
 
 def _pieces(content: str) -> Iterable[str]:

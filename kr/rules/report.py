@@ -37,7 +37,7 @@ _DETAILS_BYTES = 72 * 1024
 _CODE_BYTES = 88 * 1024
 _SENTENCES_BYTES = 12 * 1024
 _SUMMARY_SENTENCES = 5
-_CAVEAT_SENTENCES = 10
+_CAVEAT_SENTENCES = 14
 _MAX_NOTES = 40
 _NO_SENTENCE = "No single sentence of the sources answers the question. From the passage that comes nearest:"
 
@@ -223,12 +223,18 @@ def _sentences(found: Sequence[Quotation]) -> str:
         place = (quotation.unit.origin.number, quotation.unit.heading)
         by_place.setdefault(place, []).append(quotation)
     parts = [
-        _from(group[0].unit.origin)
-        + _heading(group[0].unit, "\n>\n")
-        + "\n>\n".join(quote(quotation.text) for quotation in group)
+        _from(group[0].unit.origin) + _heading(group[0].unit, "\n>\n") + _in_a_row(group)
         for group in by_place.values()
     ]
     return _within(_SENTENCES_BYTES, parts, "quotation")
+
+
+def _in_a_row(group: Sequence[Quotation]) -> str:
+    text = ""
+    for quotation, before in zip(group, [None, *group], strict=False):
+        between = "" if before is None else f"\n\n{GAP}\n\n" if before.is_cut else "\n>\n"
+        text += between + quote(quotation.text)
+    return f"{text}\n\n{GAP}" if group[-1].is_cut else text
 
 
 def _heading(unit: Unit, end: str) -> str:

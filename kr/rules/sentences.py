@@ -5,10 +5,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from kr.rules.admonitions import begins_caveat
 from kr.rules.markdown import Block
 from kr.rules.stopwords import FUNCTION_WORDS
 
 SHORTEST, LONGEST = 20, 500
+_LONGEST_TABLE = 1_500
 
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|<https?:[^<>\s]*>")
@@ -34,33 +36,38 @@ class Sentence:
     """A sentence, or an item of a list as far as its first sentence goes; what follows in it are further ones.
 
     ``place`` tells the paragraph or item that it stands in. ``label`` is the name that an item is about
-    (``- `multiple`: if this is set to ...``).
+    (``- `multiple`: if this is set to ...``). ``warns``: it stands in a note or warning that is set apart.
     """
 
     text: str
     place: int
     is_item: bool = False
     label: str | None = None
+    warns: bool = False
+    is_table: bool = False
 
 
-def sentences_of(blocks: Iterable[Block]) -> Iterator[Sentence]:
-    """Yield the sentences of prose and lists, in order; code, tables and headings have none."""
+def sentences_of(blocks: Iterable[Block], *, with_tables: bool = False) -> Iterator[Sentence]:
+    """Yield the sentences of prose and lists, in order, and where asked for tables; code and headings have none."""
     place = 0
     for block in blocks:
         place += 1
         if block.kind == "prose":
             for text in part(block.text):
-                yield Sentence(text, place)
+                yield Sentence(text, place, warns=block.warns)
+        elif block.kind == "table" and with_tables:
+            yield Sentence(block.text, place, warns=block.warns, is_table=True)
         elif block.kind == "list":
             for item in items(block.text):
                 place += 1
-                yield from _of_item(item, place)
+                yield from _of_item(item, place, warns=block.warns)
 
 
-def _of_item(item: str, place: int) -> Iterator[Sentence]:
+def _of_item(item: str, place: int, *, warns: bool) -> Iterator[Sentence]:
+    warns = warns or begins_caveat(_ITEM.sub("", item, count=1))
     for at, text in enumerate(part(_ITEM.sub("", item, count=1))):
         label = label_of(text) if at == 0 else ""
-        yield Sentence(text, place, is_item=at == 0, label=label or None)
+        yield Sentence(text, place, is_item=at == 0, label=label or None, warns=warns)
 
 
 def part(text: str) -> list[str]:
@@ -103,6 +110,8 @@ def is_of_length(text: str) -> bool:
 def understandable(sentence: Sentence) -> float:
     """Return how well a sentence stands alone, 0 (not at all: a fragment, a row of links) to 1."""
     text = sentence.text
+    if sentence.is_table:
+        return 1.0 if len(text) <= _LONGEST_TABLE else 0.0
     if not is_of_length(text) or text.count("`") % 2:
         return 0.0
     shown = plain(text)

@@ -1,6 +1,7 @@
 """The sentences of a material that answer its question, and those that warn (SPEC 3.7: extractive, ranked)."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -26,7 +27,7 @@ _NAME = re.compile(r"`([A-Za-z_][\w.]{1,60})(?:\(\))?`")
 _CAVEAT = re.compile(
     r"\b(?:deprecat\w*|breaking|warn\w*|caution|caveat\w*|notes?|beware|important|must not|only works|"
     r"not supported|unsupported|experimental|beta|unstable|removed|renamed|migrat\w*|since v?\d|as of|"
-    r"requires?|versions?|v\d+(?:\.\d+)*|limitations?|known issues?|security)\b"
+    r"requires?|versions?(?! (?:argument|parameter|option|field|number|control)\b)|v\d+(?:\.\d+)*|limitations?|known issues?|security)\b"
     r"|注意|警告|弃用|废弃|不支持|不兼容|版本|迁移|限制",
     re.IGNORECASE,
 )
@@ -42,17 +43,23 @@ _CAVEAT_HEADING = re.compile(
 _SUBJECTLESS = re.compile(
     r"(?:deprecated|removed|renamed|requires?|not supported|only works|since v?\d|as of)\b", re.IGNORECASE
 )
+_IN_BRACKETS = re.compile(r"\([^()]*\)")
+_IN_TURN = 3  # sentences of one section of caveats before another's
+_LAST = 1_000
 _SPEAKING = 0.35  # of the best passage's score: a source with such a passage is about the question
-_WARNING = 0.35
 
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
-    """A sentence with the unit that it stands in: as clean Markdown on one line, and as it stands there."""
+    """A sentence with the unit that it stands in: as clean Markdown on one line, and as it stands there.
+
+    A table below a heading of caveats is one too, as it is. ``is_cut``: more such text was left out right after it.
+    """
 
     unit: Unit
     text: str
     original: str
+    is_cut: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +78,7 @@ class _Candidate:
     held: frozenset[int]
     told: float = 0.0  # weight of the question that it tells of, its heading's included
     score: float = 0.0
+    is_cut: bool = False
 
 
 def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
@@ -93,31 +101,65 @@ def summarize(ranked: Sequence[Ranked], terms: Terms, count: int) -> Summary:
 
 
 def caveats(ranked: Sequence[Ranked], terms: Terms, count: int) -> tuple[Quotation, ...]:
-    """Return the sentences that speak of versions, deprecation, limits and warnings where the question is spoken of.
+    """Return what warns where the question is spoken of: the most telling chosen first, in the source's order.
 
-    What stands below a heading such as "Known issues" is all of that kind, and about what its source is about.
+    That is what stands below headings such as "Known issues", of each first some, then notes and warnings that are
+    set apart, in sources and passages that speak of the question; then sentences about versions, deprecation and limits.
     """
-    everything = _candidates(ranked, terms)
+    everything = _candidates(ranked, terms, with_tables=True)
     below = _below_warnings(ranked, terms)
-    candidates = [c for c in everything if id(c.unit) in below or _warns(c.sentence.text, terms)]
+    apart = _speaking(ranked, everything)
+    candidates = [
+        c
+        for c in everything
+        if id(c.unit) in below or (c.sentence.warns and id(c.unit) in apart) or _warns(c.sentence, terms)
+    ]
     weights = _weights(candidates, terms)
     _score(candidates, ranked, terms, weights)
+    told = _FROM_UNIT * (sum(weights) or 1.0)
+    tiers: dict[_Candidate, int] = {}
+    seen: Counter[int] = Counter()
+    wanted: set[_Candidate] = set()
     for candidate in candidates:
-        if id(candidate.unit) in below:
-            candidate.score += _WARNING * (sum(weights) or 1.0) * understandable(candidate.sentence)
-    scored = [
-        c
-        for c in candidates
-        if c.score > 0 and (c.held or not weights or id(c.unit) in below or _is_about(c, everything, terms))
-    ]
-    best = sorted(scored, key=lambda candidate: -candidate.score)[:count]
+        unit = id(candidate.unit)
+        is_apart = candidate.sentence.warns and unit in apart
+        if unit in below or is_apart:
+            wanted.add(candidate)
+            candidate.score += told * understandable(candidate.sentence)
+        if candidate.score <= 0:
+            continue
+        if unit in below:
+            tiers[candidate] = 2 * (seen[unit] // _IN_TURN)
+            seen[unit] += 1
+        elif is_apart:
+            tiers[candidate] = 1
+        elif candidate.held or not weights or _is_about(candidate, everything, terms):
+            tiers[candidate] = _LAST
+    best = sorted(tiers, key=lambda candidate: (tiers[candidate], -candidate.score))[:count]
     leaned_on = [everything[c.at - 1] for c in best if c.at and leans(c.sentence)]
     best += [c for c in leaned_on if c not in best and any(c.unit is other.unit for other in best)]
-    return _cleaned(sorted(best, key=lambda candidate: candidate.at)[:count])
+    shown = sorted(best, key=lambda candidate: candidate.at)
+    for candidate, after in zip(shown, [*(c.at for c in shown), len(everything)][1:], strict=True):
+        candidate.is_cut = any(c in wanted for c in everything[candidate.at + 1 : after])
+    return _cleaned(shown)
 
 
-def _warns(text: str, terms: Terms) -> bool:
-    """Tell whether a sentence has a word of warning; one that the question asks about (migration) is none."""
+def _speaking(ranked: Sequence[Ranked], everything: Sequence[_Candidate]) -> set[int]:
+    """Return the units (by ``id``) that speak of the question, or answer it by their source's nature."""
+    best = max((row.score for row in ranked), default=0.0)
+    found = {id(row.unit) for row in ranked if row.score > 0 and row.score >= _SPEAKING * best}
+    found |= {id(row.unit) for row in ranked if row.unit.origin.source in {CONTEXT7, DEEPWIKI}}
+    return found | {id(c.unit) for c in everything if c.held and c.sentence.warns}
+
+
+def _warns(sentence: Sentence, terms: Terms) -> bool:
+    """Tell whether a sentence has a word of warning; one that the question asks about (migration) is none.
+
+    Nor is what stands in brackets at another parameter than the question's: "`extra`: (Deprecated) ...".
+    """
+    text = "" if sentence.is_table else sentence.text
+    if sentence.label and not terms.within(sentence.label):
+        text = _IN_BRACKETS.sub("", text)
     return any(not terms.within(found[0]) for found in _CAVEAT.finditer(text))
 
 
@@ -147,10 +189,10 @@ def _is_about(candidate: _Candidate, everything: Sequence[_Candidate], terms: Te
     return bool(terms.within(candidate.unit.heading or ""))
 
 
-def _candidates(ranked: Sequence[Ranked], terms: Terms) -> list[_Candidate]:
+def _candidates(ranked: Sequence[Ranked], terms: Terms, *, with_tables: bool = False) -> list[_Candidate]:
     found: list[_Candidate] = []
     for row in ranked:
-        for sentence in sentences_of(row.unit.blocks):
+        for sentence in sentences_of(row.unit.blocks, with_tables=with_tables):
             found.append(_Candidate(len(found), row.unit, sentence, terms.within(plain(sentence.text))))
     return found
 
@@ -282,10 +324,11 @@ def _cleaned(candidates: Sequence[_Candidate]) -> tuple[Quotation, ...]:
     # A sentence cut out of clean Markdown need not be clean: half a code span shows what it held.
     found: dict[tuple[int, str], Quotation] = {}
     for candidate in candidates:
-        text = one_clean_line(candidate.sentence.text)
+        original = candidate.sentence.text
+        text = original if candidate.sentence.is_table else one_clean_line(original)
         if text:
             found.setdefault(
-                (id(candidate.unit), text), Quotation(candidate.unit, text, candidate.sentence.text)
+                (id(candidate.unit), text), Quotation(candidate.unit, text, original, candidate.is_cut)
             )
     return tuple(found.values())
 

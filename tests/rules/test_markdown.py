@@ -331,3 +331,50 @@ def test_is_harmless_tells_harm(body: str) -> None:
 
 def test_definitions_are_no_harmless_text() -> None:
     assert not is_harmless("[Based on stale cache, re-research recommended]: https://e.example/")
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "warned"),
+    [
+        ('!!! warning "Memory"\n    Big.\n\n    More.\n\nAfter.', ["**Warning (Memory):** Big.", "More."], 2),
+        ("!!! warning You cannot.\n\nAfter.", ["**Warning:** You cannot."], 1),
+        ("**Warning**: sort() mutates.\n\nAfter.", ["**Warning**: sort() mutates."], 1),
+        ("**Note:**\n\nOld ones fail.\n\nAfter.", ["**Note:** Old ones fail."], 1),
+        ("> [!WARNING]\n> Virtual.\n>\n> - one\n\nAfter.", ["**Warning:** Virtual.", "- one"], 2),
+        ("[!IMPORTANT] Virtual.\n\nAfter.", ["**Important:** Virtual."], 1),
+        (":::caution Rows\nThey.\n\n- one\n:::\n\nAfter.", ["**Caution (Rows):** They.", "- one"], 2),
+        ("/// version-added | v2.11\nFields.\n///\n\nAfter.", ["**Version added (v2.11):** Fields."], 1),
+        ("!!! tip\n    Be quick.\n\nAfter.", ["**Tip:** Be quick."], 0),
+        (":::tabs\nOne.\n:::\n\nAfter.", ["One."], 0),
+        ("**Note the order** of it.\n\nAfter.", ["**Note the order** of it."], 0),
+        ("??? why\n\nAfter.", ["??? why"], 0),
+    ],
+)
+def test_admonitions_keep_their_words_and_lose_their_marks(text: str, told: list[str], warned: int) -> None:
+    blocks = split(text)
+    assert [block.text for block in blocks] == [*told, "After."]
+    assert [block.warns for block in blocks] == [at < warned for at in range(len(blocks))]
+
+
+def test_code_in_an_admonition_stays_code() -> None:
+    blocks = split("!!! note\n    So:\n\n        !!! a\n")
+    assert [(block.kind, block.text) for block in blocks] == [("prose", "**Note:** So:"), ("code", "!!! a\n")]
+
+
+def test_a_title_of_an_admonition_is_cleaned() -> None:
+    assert "<b>" not in clean('!!! note "<b>x</b>"\n\n- one').replace(r"\<b>", "")
+    assert clean("**Note (<img src=x>):**\n\n- one") == "> **Note ():**\n>\n> - one"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[`by_name`][pydantic.ConfigDict.by_name] is.", "`by_name` is."),
+        ("[`by_name`][] is.", "`by_name` is."),
+        ("[the field][pydantic.Field] is.", "the field is."),
+        ("`[a][b.c]` is.", "`[a][b.c]` is."),
+        ("[a][b.c] is.\n\n[b.c]: https://a.example/", "[a](https://a.example/) is."),
+    ],
+)
+def test_a_cross_reference_shows_its_words(text: str, told: str) -> None:
+    assert split(text)[0].text == told

@@ -203,3 +203,43 @@ def test_a_summary_is_taken_from_the_text_and_short(texts: list[str], question: 
         said = " ".join(" ".join(block.text.split()) for block in quotation.unit.blocks)
         assert quotation.original in said
         assert "\n" not in quotation.text
+
+
+@pytest.mark.parametrize(
+    "warning",
+    [
+        '!!! warning "Memory"\n    Big tables use much memory.',
+        "**Warning**: sort() mutates the given one.",
+        "**Note:** Safari below 14 isn't among the browsers.",
+        ":::caution Heights\nThey must be the same.\n:::",
+        "- **Warning:** The shell expands nothing.",
+    ],
+)
+def test_a_warning_that_is_set_apart_is_a_caveat_where_the_question_is_spoken_of(warning: str) -> None:
+    other = "# Colours\n\nThe terminal has sixteen.\n\n**Note:** Some terminals show none of them.\n"
+    question = "How do I make an option repeatable?"
+    for source in ("context7", "web_search"):
+        assert len(_caveats(question, f"{_REPEATABLE}{warning}\n", source=source)) == 1
+    assert _caveats(question, _REPEATABLE, other) == []
+
+
+def test_no_section_of_caveats_falls_out_behind_another() -> None:
+    changes = "".join(f"The option number {n} has another name here now.\n\n" for n in range(30))
+    text = (
+        f"{_REPEATABLE}## Breaking changes\n\n{changes}## Caveats\n\nOne is slow. Two are slower than that.\n\n"
+        "| Size | Time |\n|---|---|\n| 9 | 8 |\n\n## Limitations\n\nThe shell expands nothing there.\n"
+    )
+    rows = read_answer(Answer(source="context7", passages=(Passage(text=text),))).units
+    terms = question_terms("click", "How do I make an option repeatable?")
+    found = caveats(ranked(rows, terms), terms, 9)
+    assert "Two are slower than that." in [quotation.text for quotation in found]
+    assert "| Size | Time |\n| --- | --- |\n| 9 | 8 |" in [quotation.text for quotation in found]
+    assert "The shell expands nothing there." in [quotation.text for quotation in found]
+    cut = [quotation.unit.heading for quotation in found if quotation.is_cut]
+    assert set(cut) == {"Breaking changes"}
+
+
+def test_what_is_said_in_brackets_of_another_parameter_is_no_caveat() -> None:
+    text = f"{_REPEATABLE}- `extra`: (Deprecated) more for an option.\n- `option`: (Deprecated) the repeatable one.\n"
+    found = _caveats("How do I make an option repeatable?", text, source="context7")
+    assert found == ["`option`: (Deprecated) the repeatable one."]
