@@ -15,6 +15,7 @@ from kr.projects.locks import Declared, Lock, collect
 from kr.projects.maven import SPRING_BOOT
 from kr.projects.model import Inventory
 
+_SCRIPTS = ("build.gradle", "build.gradle.kts")
 _CATALOG = "gradle/libs.versions.toml"
 _LONGEST_LINE = 1_000
 _LONGEST_VERSION = 200
@@ -34,6 +35,7 @@ _PLUGIN = re.compile(r"""\bid\s?\(?\s?["']([\w.-]+)["']\s?\)?\s?version\s?\(?\s?
 _CONSTRAINT = re.compile(
     r"""(strictly|require|prefer)\s?\(?\s?(?:["']([^"']{1,200})["']|([A-Za-z_][\w.]*))"""
 )
+_ACCESSOR = re.compile(r"\blibs\.([\w.]+)")
 _INCLUDE = re.compile(r"""["']:?([\w.:/-]+)["']""")
 
 
@@ -42,16 +44,21 @@ def find(folder: Folder, inventory: Inventory) -> None:
     scripts = {
         file: code
         for place in ["", *_subprojects(folder)]
-        for name in ("build.gradle", "build.gradle.kts")
+        for name in _SCRIPTS
         if (code := _code(folder, file := f"{place}/{name}".lstrip("/")))
     }
-    variables = _properties(folder)
+    up = _top(folder) if scripts else ""
+    variables = _properties(folder, "")
     plugins: dict[str, str] = {}
     for code in scripts.values():
         _read_variables(code, variables)
         plugins |= {found[1]: found[2] for s in code for found in _PLUGIN.finditer(s.text)}
+    if up:
+        variables = _properties(folder, up) | variables
+        for name in _SCRIPTS:
+            _read_variables(_code(folder, f"{up}{name}"), variables)
     declared = [d for file, code in scripts.items() for d in _declared(file, code, variables)]
-    declared += _catalog(folder)
+    declared += _catalog(folder, [s for code in scripts.values() for s in code] if up else None, up)
     # Spring's plugin brings the versions of its own starters.
     boot = plugins.get(SPRING_BOOT)
     declared = [
@@ -59,6 +66,14 @@ def find(folder: Folder, inventory: Inventory) -> None:
         for d in declared
     ]
     collect(inventory, "maven", declared, _lock(folder))
+
+
+def _top(folder: Folder) -> str:
+    """Return the way to the nearest build above, whose subproject this is; empty for a build of its own."""
+    for up in ("", *(up for up, _ in folder.above())):
+        if any(folder.text(f"{up}settings.{kind}") is not None for kind in ("gradle", "gradle.kts")):
+            return up
+    return ""
 
 
 def _code(folder: Folder, file: str) -> list[Statement]:
@@ -92,8 +107,8 @@ def _read_variables(code: list[Statement], variables: dict[str, str]) -> None:
         opened = _BLOCK_VARIABLE.fullmatch(text)
 
 
-def _properties(folder: Folder) -> dict[str, str]:
-    text = folder.text("gradle.properties") or ""
+def _properties(folder: Folder, up: str) -> dict[str, str]:
+    text = folder.text(f"{up}gradle.properties") or ""
     pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
     return {k.strip(): v.strip() for k, sign, v in pairs if sign and len(v) < 200}
 
@@ -166,22 +181,41 @@ def _fill(version: str | None, variables: dict[str, str]) -> str | None:
     return None if "$" in filled else filled
 
 
-def _catalog(folder: Folder) -> list[Declared]:
-    data = folder.document(_CATALOG)
+def _catalog(folder: Folder, code: list[Statement] | None, up: str) -> list[Declared]:
+    """Return the libraries of the catalog; with ``code`` those alone whose accessors stand there."""
+    file = f"{up}{_CATALOG}"
+    data = folder.document(file)
     if data is None:
         return []
-    versions = folder.table(_CATALOG, data, "versions")
+    used = None if code is None else {u for s in code for u in _ACCESSOR.findall(s.text)}
+    bundles = folder.table(file, data, "bundles")
+    if used is not None:
+        used |= {
+            _accessor(library)
+            for name in bundles
+            if f"bundles.{_accessor(name)}" in used
+            for library in folder.items(file, bundles, name)
+            if isinstance(library, str)
+        }
+    versions = folder.table(file, data, "versions")
     declared = []
-    for value in folder.table(_CATALOG, data, "libraries").values():
+    for name, value in folder.table(file, data, "libraries").items():
+        if used is not None and _accessor(name) not in used:
+            continue
         if isinstance(value, str):
             group, _, rest = value.partition(":")
             artifact, _, version = rest.partition(":")
-            declared.append(Declared(f"{group}:{artifact}", version or None, _CATALOG))
+            declared.append(Declared(f"{group}:{artifact}", version or None, file))
         elif isinstance(value, dict):
             module = value.get("module") or f"{value.get('group')}:{value.get('name')}"
             if isinstance(module, str):
-                declared.append(Declared(module, _catalog_version(value.get("version"), versions), _CATALOG))
+                declared.append(Declared(module, _catalog_version(value.get("version"), versions), file))
     return declared
+
+
+def _accessor(name: str) -> str:
+    """Return how scripts write a catalog's name: ``ktor-server_core`` is ``libs.ktor.server.core``."""
+    return re.sub(r"[-_]", ".", name)
 
 
 def _catalog_version(value: Any, versions: dict[str, Any]) -> str | None:

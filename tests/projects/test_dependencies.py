@@ -176,6 +176,40 @@ def test_gradle_kotlin_catalog_and_subproject() -> None:
     }
 
 
+def test_gradle_subproject_with_its_build_above(tmp_path: Path) -> None:
+    catalog = """[versions]
+ktor = "2.3.9"
+[libraries]
+ktor-server-core = { module = "io.ktor:ktor-server-core", version.ref = "ktor" }
+okio = "com.squareup.okio:okio:3.9.0"
+other = "com.example:other:1"
+[bundles]
+io = ["okio"]
+"""
+    script = 'dependencies { api(libs.ktor.server.core); api(libs.bundles.io); api("a:b:$one", "a:c:$two") }'
+    write(
+        tmp_path,
+        {
+            "top/settings.gradle.kts": 'include(":lib")',
+            "top/gradle/libs.versions.toml": catalog,
+            "top/gradle.properties": "one=1.1\n",
+            "top/build.gradle.kts": 'extra["two"] = "2.2"\ndependencies { api("a:root:1") }',
+            "top/lib/build.gradle.kts": script,
+        },
+    )
+    assert told(tmp_path / "top/lib") == {
+        ("io.ktor:ktor-server-core", "2.3.9", "../gradle/libs.versions.toml"),
+        ("com.squareup.okio:okio", "3.9.0", "../gradle/libs.versions.toml"),
+        ("a:b", "1.1", "build.gradle.kts"),
+        ("a:c", "2.2", "build.gradle.kts"),
+    }
+    (tmp_path / "top/lib/settings.gradle").touch()  # a build of its own
+    assert told(tmp_path / "top/lib") == {
+        ("a:b", "unknown", "build.gradle.kts"),
+        ("a:c", "unknown", "build.gradle.kts"),
+    }
+
+
 def test_go_short_names_indirect_and_replace() -> None:
     found = find_dependencies(DATA / "go").dependencies
     assert {(d.framework, d.package, d.version, d.direct) for d in found} == {
