@@ -28,7 +28,8 @@ def command(ctx: click.Context, /, project: Path | None, *, everything: bool, ma
     Read are package.json, pom.xml, pyproject.toml, requirements*.txt, build.gradle, go.mod, Cargo.toml and
     composer.json, those of workspace members too, and the lock files: package-lock.json, npm-shrinkwrap.json,
     yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock, gradle.lockfile, Cargo.lock, composer.lock and Gemfile.lock.
-    A lock file's exact version wins over a range. Files that can't be used are told on standard error.
+    A lock file's exact version wins over a range. In a member's folder, what its workspace or build above
+    says is read too, up to the repository's root. Files that can't be used are told on standard error.
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)
