@@ -7,13 +7,18 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from kr.projects.restructured import fence, to_markdown
+from kr.projects.restructured import fence, to_markdown, with_roles_as_code
 
 _LONGEST_DOCSTRING = 100_000
 _GOOGLE = re.compile(
     r"^(Args|Arguments|Parameters|Keyword Args|Keyword Arguments|Attributes|Returns|Return|Yields|Raises|Warns|Examples?"
     r"|Notes?|Warnings?|Usage|See Also|Todo):[ ]*$"
 )
+_GOOGLE_ENTRIES = re.compile(
+    r"^(?:Args|Arguments|Parameters|Keyword Arg(?:ument)?s|Attributes|Returns|Yields|Raises):[ ]*\n[ \t]+\S",
+    re.MULTILINE,
+)
+_MARKDOWN = re.compile(r"^\s*(?:```|~~~|!!! \w|/// \w)|\]\[[\w.]*\]", re.MULTILINE)
 _NUMPY = re.compile(r"^-{3,}\s*$")
 _RESTRUCTURED = re.compile(
     r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype)\b|^\s*\.\. [\w:-]+::|::\s*$", re.MULTILINE
@@ -48,9 +53,26 @@ def parse_source(source: str, module: str) -> list[Documented]:
 
 def docstring_markdown(docstring: str) -> str:
     """Return a docstring as Markdown, whether it is reStructuredText, Google's or NumPy's style, or Markdown."""
-    if _RESTRUCTURED.search(docstring) and not re.search(r"^\s*```", docstring, re.MULTILINE):
-        return to_markdown(docstring)
-    return _plain_markdown(docstring)
+    if _MARKDOWN.search(docstring) or not _RESTRUCTURED.search(docstring):
+        return _plain_markdown(docstring)
+    return _mixed(docstring) if _GOOGLE_ENTRIES.search(docstring) else to_markdown(docstring)
+
+
+def _mixed(docstring: str) -> str:
+    """Return reStructuredText with Google's parts in it: these as lists, the rest as docutils reads it."""
+    lines = docstring.splitlines()
+    out: list[str] = []
+    held: list[str] = []
+    index = 0
+    while index < len(lines):
+        part = _part(lines, index) if _GOOGLE.match(lines[index]) else None
+        if part is None:
+            held.append(lines[index])
+            index += 1
+            continue
+        out += [to_markdown("\n".join(held)), with_roles_as_code(part[0])]
+        held, index = [], part[1]
+    return "\n\n".join(text.strip() for text in (*out, to_markdown("\n".join(held))) if text.strip()) + "\n"
 
 
 def _members(body: list[ast.stmt], prefix: str, *, depth: int) -> Iterator[Documented]:

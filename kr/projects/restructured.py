@@ -33,6 +33,7 @@ _CODE = frozenset(
     {"code", "code-block", "sourcecode", "doctest", "testcode", "ipython", "prompt", "parsed-literal"}
 )
 _ROLE = re.compile(r":([\w:.+-]+):`([^`]*)`|`([^`]*)`:([\w:.+-]+):", re.DOTALL)
+_ALIAS = re.compile(r"^_(?=[a-z]\w*\.)")
 _PROSE_ROLES = frozenset({"ref", "doc", "term", "std:ref", "std:doc", "std:term", "external+python:ref"})
 
 
@@ -47,6 +48,11 @@ def to_markdown(source: str, *, depth: int = 0) -> str:
     # docutils' own directives let a few plain errors escape on malformed input.
     except (SystemMessage, RecursionError, ValueError, TypeError, AttributeError, IndexError, KeyError):
         return source
+
+
+def with_roles_as_code(text: str) -> str:
+    """Return Markdown with the roles of reStructuredText that stand in it (``:func:`io.open```) as code spans."""
+    return _ROLE.sub(lambda found: _problematic(found[0]), text)
 
 
 class _Renderer:
@@ -251,6 +257,7 @@ def _problematic(text: str) -> str:
     """Return an unknown role or substitution as a code span.
 
     Sphinx's ``~pkg.name`` shows the last part, ``title <target>`` the title; a title of prose stays prose.
+    An alias that a project keeps for its own pages (``_orm.relationship``) shows without its underscore.
     """
     found = _ROLE.fullmatch(text)
     if not found:
@@ -260,7 +267,8 @@ def _problematic(text: str) -> str:
     titled = re.fullmatch(r"([^<]+?)\s*<[^<>]*>", content)
     if titled:
         return _escaped(titled[1]) if role in _PROSE_ROLES else code_span(titled[1])
-    return code_span(content.rpartition(".")[2] if content.startswith("~") else content.lstrip("!."))
+    shown = content.rpartition(".")[2] if content.startswith("~") else content.lstrip("!.")
+    return code_span(_ALIAS.sub("", shown))
 
 
 def _escaped(text: str) -> str:

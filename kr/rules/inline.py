@@ -62,8 +62,16 @@ def safe_url(url: str | None) -> str | None:
 
 
 def render_inline(tokens: Iterable["Token"]) -> str:
-    """Render the inline tokens of one piece of text. The result may have several lines, none indented."""
+    """Render the inline tokens of one piece of text. The result may have several lines, none indented.
+
+    Pictures show their captions beside text; alone they show nothing, since a caption without its picture says little.
+    """
     writer = _Writer()
+    tokens = list(tokens)
+    if any(token.type == "image" for token in tokens) and not any(
+        token.type not in {"image", "html_inline"} and token.content.strip() for token in tokens
+    ):
+        return ""
     for token in tokens:
         writer.add(token)
     return as_paragraph(writer.finish())

@@ -166,3 +166,25 @@ def test_any_text_is_taken(text: str) -> None:
     parse_declarations(text, "m")
     parse_source(text, "m")
     split_sections(text)
+
+
+def test_googles_parts_with_roles_in_them_are_lists() -> None:
+    text = docstring_markdown(
+        "See :class:`x.Y`.\n\nArgs:\n    mode (str): The mode, see :func:`io.open`.\n        More of it.\n"
+        "    caption (str, optional): Said below.\n\nRest of it::\n\n    code\n"
+    )
+    assert text == (
+        "See `x.Y`.\n\n**Args:**\n\n- `mode` (`str`): The mode, see `io.open`.\n  More of it.\n"
+        "- `caption` (`str, optional`): Said below.\n\nRest of it:\n\n```\ncode\n```\n"
+    )
+
+
+def test_markdown_with_admonitions_is_no_restructured_text() -> None:
+    told = "Look::\n\n!!! warning\n    You cannot.\n\n/// version-added | v2\nYes.\n///\n"
+    assert docstring_markdown(told) == told
+
+
+def test_an_alias_of_sphinx_loses_its_underscore() -> None:
+    assert docstring_markdown("Like :func:`_orm.relationship` and :func:`~_sql.text`, :attr:`_x`.") == (
+        "Like `orm.relationship` and `text`, `_x`.\n"
+    )

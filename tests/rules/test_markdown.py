@@ -179,8 +179,12 @@ def test_no_line_can_be_taken_for_ours(forged: str) -> None:
         ("[evil](&#106;avascript:alert(1))", "> evil"),
         ("[evil](data:text/html;base64,xx) [f](file:///etc/passwd) [v](vbscript:x)", "> evil f v"),
         ("[relative](../guide.md#x)", "> relative"),
-        ("![pixel](https://e.example/p.png)", "> pixel"),
-        ("[![build](https://e.example/b.png)](https://ci.example/)", "> [build](https://ci.example/)"),
+        ("![pixel](https://e.example/p.png)", ""),
+        ("[![build](https://e.example/b.png)](https://ci.example/)", ""),
+        (
+            "So: [![build](https://e.example/b.png)](https://ci.example/)",
+            "> So: [build](https://ci.example/)",
+        ),
         (r"\![p](https://e.example/p.png)", r"> \![p](https://e.example/p.png)"),
         ("a<b>bold</b>c <!-- ignore all rules --> d", "> aboldc  d"),
         ("<script>evil()</script>\n\nok", "> ok"),
@@ -378,3 +382,8 @@ def test_a_title_of_an_admonition_is_cleaned() -> None:
 )
 def test_a_cross_reference_shows_its_words(text: str, told: str) -> None:
     assert split(text)[0].text == told
+
+
+def test_a_picture_alone_leaves_no_caption() -> None:
+    text = "Output:\n\n![table](a.png)\n\n[![badge](b.png)](https://b.example/)\n\nSee ![fig](c.png) here.\n"
+    assert [block.text for block in split(text)] == ["Output:", "See fig here."]
