@@ -30,7 +30,7 @@ def check_home(patient: Patient) -> Iterator[Finding]:
         check="foreign_folder",
         severity="error",
         subject=str(patient.knowledge_base),
-        message=f"of {patient.store.path}, {reason}",
+        message=f"{patient.store.path} is another folder's: {reason}",
         repair="give the database this folder, which holds the same reports" if may_move else None,
         fix=partial(_move_in, patient) if may_move else None,
     )

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from kr.errors import StoreError
 from kr.maintenance.findings import Finding, Patient
-from kr.maintenance.rebuild import rebuild, remains, replace_damaged
+from kr.maintenance.rebuild import rebuild, remains, replace_damaged, told_times
 from kr.rules.counting import counted
 from kr.store.copies import keep_before_repair
 from kr.store.inspection import examine
@@ -115,8 +115,9 @@ def _recount(patient: Patient) -> str:
 
 def _mend(patient: Patient) -> str:
     kept = keep_before_repair(patient.database)
+    told = told_times(patient)
     with patient.store.write() as unit:
-        made = unit.upkeep.mend()
+        made = unit.upkeep.mend(told)
     mended = f"put right: {', '.join(made)}; " if made else ""
     return f"{mended}indexes built anew; the database as it was is {kept}"
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from kr.maintenance.findings import Patient
 from kr.maintenance.orphans import report_paths
 from kr.rules.counting import counted
+from kr.store.cells import Told
 from kr.store.copies import move_aside
 from kr.store.incoming import Incoming
 from kr.store.inspection import sqlite_file
@@ -67,3 +68,21 @@ def take_in(patient: Patient, only: Callable[[Incoming], bool] | None = None) ->
     more = len(told) - _MOST_TOLD
     bad = "; ".join(told[:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
     return f"from the exports: {counts or 'nothing new'}" + (f" (not taken in: {bad})" if bad else "")
+
+
+def told_times(patient: Patient) -> Told:
+    """Return the times that the exports tell; none where they are another database's, or tell an id twice."""
+    from kr.transfer.import_yaml import told_in
+
+    if not patient.is_at_home:
+        return {}
+    found: dict[tuple[bool, str], dict[str, str | None]] = {}
+    twice = set()
+    for file in (patient.knowledge_base / name for name in EXPORTS):
+        for item in told_in(file, now=patient.clock()):
+            key = (item.departure is None, item.id or "")
+            if key in found:
+                twice.add(key)
+            at = item.departure.at if item.departure is not None else None
+            found[key] = {"created": item.created, "last_accessed": item.last_accessed, "archived_at": at}
+    return {key: times for key, times in found.items() if key not in twice}

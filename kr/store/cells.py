@@ -5,7 +5,7 @@ kr itself reads them leniently: tags that are no JSON as words parted by commas,
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 import sqlalchemy as sa
@@ -17,6 +17,9 @@ from kr.store.schema import archived_entries, entries
 
 SIGN = "cell: "
 """What the problems that ``mend_cells`` puts right begin with."""
+
+Told = Mapping[tuple[bool, str], Mapping[str, str | None]]
+"""Times by column, of rows by whether they are live, and id: what the exports tell."""
 
 _STAND_INS = {
     "created": ("researched_at", "last_accessed"),
@@ -42,13 +45,17 @@ def damaged_cells(connection: sqlite3.Connection) -> Iterator[str]:
                     yield f"{SIGN}{table.name}, {entry_id}: {name} is no time"
 
 
-def mend_cells(connection: sa.Connection) -> int:
-    """Write tags as kr reads them, and for a time the nearest one that is known. Returns how many rows changed."""
+def mend_cells(connection: sa.Connection, told: Told) -> int:
+    """Write tags as kr reads them, and for a time what is told of it, or the nearest one that is known.
+
+    Returns how many rows changed.
+    """
     changed = 0
     for table, moments in _TABLES:
         key = table.c.id if table is entries else table.c.archive_id
         for row in connection.execute(sa.select(table)).mappings().all():
-            values = {name: _stand_in(row, name) for name in moments if _time(row[name]) is None}
+            known = told.get((table is entries, row["id"]), {})
+            values = {name: _stand_in(row, name, known) for name in moments if _time(row[name]) is None}
             if not _is_array(row["tags"]):
                 values["tags"] = json.dumps(texts_of(str(row["tags"])), ensure_ascii=False)
             if values:
@@ -57,8 +64,8 @@ def mend_cells(connection: sa.Connection) -> int:
     return changed
 
 
-def _stand_in(row: sa.RowMapping, name: str) -> str:
-    found = (_time(row[other]) for other in _STAND_INS[name])
+def _stand_in(row: sa.RowMapping, name: str, told: Mapping[str, str | None]) -> str:
+    found = map(_time, (told.get(name), *(row[other] for other in _STAND_INS[name])))
     return next((times.to_text(moment) for moment in found if moment is not None), _NEVER)
 
 

@@ -138,7 +138,7 @@ def _check_copy(copy: Path, source: Path) -> None:
         from kr.store.mending import mend
 
         with Database(copy).migrating() as connection:
-            mend(connection)
+            mend(connection, {})
     if found.state == "older":
         from kr.store import upgrade
         from kr.store.database import Database

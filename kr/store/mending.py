@@ -4,13 +4,13 @@ import sqlalchemy as sa
 
 from kr.rules.counting import counted
 from kr.store import upgrade
-from kr.store.cells import mend_cells
+from kr.store.cells import Told, mend_cells
 from kr.store.schema import counters, entries
 
 _KINDS = ("index", "trigger", "view")
 
 
-def mend(connection: sa.Connection) -> list[str]:
+def mend(connection: sa.Connection, told: Told) -> list[str]:
     """Create what is missing of them as the migrations do, build the indexes anew and count the rows.
 
     Returns what was put right, as ``index entries_path`` or ``2 rows``. The caller commits.
@@ -22,7 +22,7 @@ def mend(connection: sa.Connection) -> list[str]:
             connection.exec_driver_sql(statement)
             made.append(f"{kind} {name}")
     connection.exec_driver_sql("REINDEX")
-    cells = mend_cells(connection)
+    cells = mend_cells(connection, told)
     if cells:
         made.append(counted(cells, "row"))
     recount(connection)

@@ -226,7 +226,10 @@ class Store:
             reason = why_foreign(unit, self._knowledge_base)
         if reason is None:
             return None
-        return f"{reason}. Name the folder that holds them, or let this one have a database of its own (--kb)"
+        return (
+            f"{reason}. Name the folder that holds them, or let this one have a database of its own (--kb); "
+            "to a copy of that folder, `kr doctor --repair` gives the database"
+        )
 
     def may_move_in(self) -> bool:
         """Tell whether ``move_in`` would go well."""

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 
 from kr.rules import naming
 from kr.store import mending, times
+from kr.store.cells import Told
 from kr.store.entries import Entries
 from kr.store.free_names import free_name, is_free
 from kr.store.reports import ReportFiles
@@ -86,9 +87,9 @@ class Upkeep:
         """Set the counter of live entries to what is there."""
         mending.recount(self._connection)
 
-    def mend(self) -> list[str]:
-        """Put indexes, triggers, views and counters right; see ``kr.store.mending``."""
-        return mending.mend(self._connection)
+    def mend(self, told: Told) -> list[str]:
+        """Put indexes, triggers, views, counters and cells right; see ``kr.store.mending``."""
+        return mending.mend(self._connection, told)
 
     def _count(self, table: sa.Table, now: datetime) -> int:
         return self._connection.execute(

@@ -673,10 +673,16 @@ def test_a_missing_index_view_or_trigger_is_created_in_place(project: Project, k
     assert project.sql("SELECT value FROM counters WHERE name = 'entries'") == [(3,)]
 
 
-def test_cells_that_no_query_can_read_are_put_right(project: Project) -> None:
+@pytest.mark.parametrize("is_told", [False, True])
+def test_cells_that_no_query_can_read_are_put_right(project: Project, *, is_told: bool) -> None:
     keep(project, "slots", "plugins")
     with project.app() as app:
         app.catalog.remove(["vue-plugins"])
+    ((archived,),) = project.sql("SELECT archived_at FROM archived_entries")
+    ((researched,),) = project.sql("SELECT researched_at FROM entries")
+    if not is_told:
+        for file in project.base.glob("*.yaml"):
+            file.unlink()
     project.sql("UPDATE entries SET tags = 'not, json', last_accessed = 'garbage'")
     project.sql(
         "UPDATE archived_entries SET tags = '3', created = '', archived_at = 'x', last_accessed = '2026-11-01'"
@@ -693,10 +699,14 @@ def test_cells_that_no_query_can_read_are_put_right(project: Project) -> None:
     assert value["problems"] == 0
     assert "put right: 2 rows" in value["repaired"][0]["done"]
     assert project.sql("SELECT tags, last_accessed FROM entries") == [
-        ('["not", "json"]', project.sql("SELECT researched_at FROM entries")[0][0])
+        ('["not", "json"]', f"{project.clock.now:%Y-%m-%d}T00:00:00.000000Z" if is_told else researched)
     ]
     ((tags, created, at),) = project.sql("SELECT tags, created, archived_at FROM archived_entries")
-    assert (tags, created[:4], at) == ('["3"]', "2026", "2026-11-01T00:00:00.000000Z")
+    assert (tags, created[:4], at) == (
+        '["3"]',
+        "2026",
+        archived if is_told else "2026-11-01T00:00:00.000000Z",
+    )
     assert list(project.base.glob("kr.db.repair.bak*"))
 
 
