@@ -29,7 +29,8 @@ VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
     "KR_DATABASE_URL": "Where the database is: `sqlite:////absolute/path.db`, three slashes for a relative one. "
     "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. A database elsewhere "
-    "remembers the folder of its reports: while that is there, nothing is read or written in another one.",
+    "remembers the folder of its reports: while that is there, nothing is written in another one, nor its "
+    "entries changed from there; `kr doctor --repair` gives it a copy of the folder that holds the same reports.",
     "KR_PHASE": "The phase of agents whose type does not tell it, for [`kr hook`](commands/hook.md).",
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",
     "KR_TOKEN": "Reserved: kr knows the name and does not read it yet.",
