@@ -36,6 +36,12 @@ def test_it_costs_nothing_and_is_no_mcp_source(tmp_path: Path) -> None:
         ("click", "How do I make an option repeatable?", "(i.e. options with `multiple` set to `True`)", 1),
         ("click", "How do I make an option repeatable?", "`multiple`: if this is set to `True`", 4),
         ("sqlalchemy", "What is pool_pre_ping?", "- `pool_pre_ping`: boolean, if True", 3),
+        (
+            "sqlalchemy",
+            "How to define a many-to-many relationship?",
+            "sqlalchemy.orm._orm_constructors.relationship",
+            1,
+        ),
         ("pydantic", "How do I use a model_validator?", "@model_validator(mode='after')", 1),
         ("httpx", "How do I set timeouts?", "No timeout on acquiring connection", 1),
         ("rapidfuzz", "Find the best match in a list of choices", "extractOne", 3),
