@@ -15,7 +15,7 @@ from kr.rules.lessons.line import clean_summary
 from kr.rules.lessons.phrases import capital, plain_order, plain_orders, reported
 from kr.rules.lessons.remedies import advice
 from kr.rules.lessons.scrub import scrub
-from kr.rules.lessons.verbs import imperative
+from kr.rules.lessons.verbs import begins_with_order, imperative
 from kr.rules.lessons.wording import (
     affirmative,
     ended,
@@ -23,6 +23,7 @@ from kr.rules.lessons.wording import (
     is_fact,
     is_order,
     is_prohibition,
+    is_rejected,
     is_telling,
     plain,
     sentences,
@@ -39,6 +40,9 @@ _SHORT_ORDER = 48
 _CHAIN_COLUMNS = 120
 _INSTEAD = re.compile(r"\binstead$", re.IGNORECASE)
 _PRONOUN = re.compile(r"(?:either )?[a-z]+ (?:it|this|them|that)\b(?! \w+ (?:is|are)\b)", re.IGNORECASE)
+_LEADS = re.compile(r"(?:^|\s)To [a-z]+[^.]*, (?:please )?(?:call|run|execute|type|issue|use)(?::.*)?$")
+_ITEMS = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
+_LATIN = re.compile(r"[A-Za-z][\w-]+")
 _CALL = re.compile(r"\b(?:[a-zA-Z_]\w*\.)*[a-zA-Z_]\w*\(\)")
 _API = re.compile(r"\b\w+\(|\b[A-Za-z_]\w*\.[A-Za-z_]\w*|\b[A-Z][a-z]\w*[A-Z]|@\w|`")
 _FENCED = re.compile(r"```.*?```", re.DOTALL)
@@ -94,17 +98,19 @@ def _printed(remedy: str, what: str, limit: int) -> str:
     known = advice(what) if _PRONOUN.match(told) else None
     if not told or known:
         return known or ""
-    told = capital(told) if is_order(told) else told
+    told = capital(told) if begins_with_order(told) else told
     full = _with_subject(told, what)
     room = limit - columns(told) - 3
     if full != told or room < limit - _SHORT_ORDER or not has_name(what) or CHINESE.search(told):
         return full
-    return f"{told} ({fit(ended(what), room)})"
+    parts = (_LEADS.sub("", part) for part in sentences(what))
+    about = [part for part in parts if part and told.casefold() not in part.casefold()]
+    return f"{told} ({fit('. '.join(about), room)})" if has_name(" ".join(about)) else told
 
 
 def _remedy(text: str) -> str:
     """Read what somebody gave as the remedy: it may carry a label, or be the words of a whole log."""
-    text = _without_code(text[:_LONG_REMEDY])
+    text = _without_items(_without_code(text[:_LONG_REMEDY]))
     if not is_informative(plain(text)):
         return ""
     found = essence(plain(text) if text.count("\n") < 4 else text)
@@ -112,6 +118,17 @@ def _remedy(text: str) -> str:
     # Who gives a remedy in the past tense says what was done.
     done = imperative(told, is_past=True) if not CHINESE.search(told) else ""
     return capital(done) if done and done != told else told
+
+
+def _without_items(text: str) -> str:
+    """Make one sentence of a list."""
+    head, *items = (" ".join(part.split()) for part in _ITEMS.split(text))
+    if len(items) < 2:
+        return text
+    ends = [ended(item) for item in items]
+    first, *others = (part for part in ends if part)
+    lowered = (part[0].lower() + part[1:] if begins_with_order(part) else part for part in others)
+    return " ".join(part for part in (head, "; ".join((first, *lowered))) if part)
 
 
 def _without_code(text: str) -> str:
@@ -163,13 +180,22 @@ def _ordered(parts: Sequence[str], orders: Sequence[int], limit: int) -> str:
     told = plain_order(parts[first])
     about = ". ".join(parts[:first])
     if not is_prohibition(told):
-        return _with_subject(told, about)
+        return _in_context(_with_subject(told, about), parts[:first])
     instead = next((plain_order(parts[at]) for at in orders[1:] if not is_prohibition(parts[at])), "")
     for head in (told, _CLAUSE_END.split(told)[0]):
         both = spoken(head, instead) if instead else head
         if columns(both) <= limit:
             return _with_subject(both if instead else told, about)
     return _with_subject(instead or told, told)
+
+
+def _in_context(told: str, before: Sequence[str]) -> str:
+    """Put what is wrong behind a short Chinese order that shares no name with it: it says what to use, not for what."""
+    about = next((part for part in before if has_name(part) and not is_rejected(part)), "")
+    if not about or not CHINESE.search(told) or columns(told) > _SHORT_ORDER or "（" in told:
+        return told
+    names = frozenset(_LATIN.findall(about)) & frozenset(_LATIN.findall(told))
+    return told if names else f"{told}（{fit(about, COLUMNS - columns(told) - 4)}）"
 
 
 def _stated(what: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kr.rules.characters import strip_invisible
 from kr.rules.lessons.body import Essence, json_body, told_by
 from kr.rules.lessons.empty import first_name, has_name
-from kr.rules.lessons.outputs import BOILERPLATE, FRAME, told_by_form, without_package
+from kr.rules.lessons.outputs import BOILERPLATE, FRAME, NPM, told_by_form, without_package
 from kr.rules.lessons.printed import advised, joined, labelled
 from kr.rules.lessons.scrub import scrub
 
@@ -95,7 +95,7 @@ def _most_telling(lines: Sequence[str]) -> str:
             or (len(told) < 40 and not has_name(told))
         )
     ):
-        told, end = f"{told} {lines[end]}", end + 1
+        told, end = f"{told} {NPM.sub('', lines[end])}", end + 1
     return told
 
 

@@ -8,6 +8,8 @@ _EXCEPTION = re.compile(
     r"((?:[A-Za-z_$][\w$]*\.)*[A-Z][\w$]*(?:Error|Exception|Warning|Failure|Exit|Interrupt|Timeout|Fault|Violation|DoesNotExist|NotFound|Panic))"
     r"(?: \[[\w.]+\])?(?::\s*(.*))?$"
 )
+NPM = re.compile(r"^npm (?:ERR!|error)\s+")
+"""What stands before each line that npm prints."""
 _CAUSE = re.compile(r"^\s*(?:Caused by|\[cause\]):\s*(.+)$")
 FRAME = re.compile(
     r"^\s*(?:at\s+\S.*|at async .*|File \"[^\"]*\", line \d+.*|\.\.\. \d+ (?:more|common frames omitted)|~*\^[~^]*|\d+\s*[|│].*|>\s*\d+\s*[|│].*|\S+:\d+:\d+:?$"

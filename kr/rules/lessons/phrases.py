@@ -29,7 +29,11 @@ _SHOULD = re.compile(
     re.IGNORECASE,
 )
 _PROPOSED = re.compile(
-    r"^(?:could|can|would|why don't|why not|what if|how about|what about|maybe)(?: (?:we|you))?(?: (?:please|maybe|not|just))*\s+(.+?)\s*\?$",
+    r"^(?:did you (?:remember|forget) to|could|can|would|why don't|why not|what if|how about|what about|maybe)(?: (?:we|you))?(?: (?:please|maybe|not|just))*\s+(.+?)\s*\?$",
+    re.IGNORECASE,
+)
+_COMMAND = re.compile(
+    r"^(?:to [a-z]+ [^:]{1,80}, )?(?:please )?(?:run|call|execute|type|issue|(use)): (?=(`?[\w.]+\()?\S)",
     re.IGNORECASE,
 )
 _ZH_COURTESY = re.compile(
@@ -90,7 +94,7 @@ def plain_order(sentence: str) -> str:
     if mark and (plainly := plain_order(last)) != last:
         return f"{head}; {plainly[0].lower()}{plainly[1:]}"
     told = _SHOULD.sub("", _COURTESY.sub("", _SHOULD.sub("", told)))
-    told = re.sub(r"^run: ", "run ", told, flags=re.IGNORECASE)
+    told = _COMMAND.sub(lambda found: "use " if found[1] else "call " if found[2] else "run ", told)
     if told == sentence or not told:
         return sentence
     told = imperative(told) or told

@@ -5,9 +5,10 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from kr.rules.lessons.empty import is_informative
+from kr.rules.lessons.outputs import NPM
 from kr.rules.lessons.phrases import plain_order
 from kr.rules.lessons.verbs import begins_with_order, is_no_noun
-from kr.rules.lessons.wording import sentences
+from kr.rules.lessons.wording import is_aimed, sentences
 
 _LABELLED = re.compile(
     r"(?i)(?:^[ \t=>*#-]{0,20}|(?<=[.。;；!] )|(?<=[。；]))"
@@ -18,14 +19,14 @@ _SPEAKING_OF_IT = re.compile(r"(?i)^(?:hint|help): (?=\S)")
 _VERBOSITY = re.compile(
     r"(?i)--(?:stacktrace|info|debug|verbose|scan|explain|trace\w*|help)\b|-[eX] (?:switch|option)|backtrace|\b(?:more|further|full|complete|additional) (?:info\w*|details?|logs?|stack)"
     r"|for (?:help|details|documentation|available)|\b(?:server|debug|error|the|see) logs?\b|log file|report (?:this|the|a) (?:bug|issue|problem|error)|rerun with|re-run (?:maven|with)|npm (?:fund|audit)|\bsee (?:also )?(?:the )?(?:doc|http|above|below|caveat|help)"
-    r"|visit https?:|^fix (?:this|the) (?:problem|error|issue|upstream)\b|pytest --fixtures|at your own risk|check the (?:render method|logs?|output)|contact (?:your|the|support)|try again|not ignore"
+    r"|visit https?:|^fix (?:this|the) (?:problem|error|issue|upstream)\b|pytest --fixtures|at your own risk|check the (?:render method|logs?|output)|contact (?:your|the|support)|try again|not ignore|follow the stack"
 )
 _YOU = re.compile(
     r"(?i)^(?:in this case, )?you (?:can|could|should|must|may|might|need|have)\b(?: (?:want|need|have) to| also)? (?!not\b|only\b|be\b|have\b|see\b|get\b)[a-z]+ \S"
 )
 _ORDERED = re.compile(r"(?i)^(?:did you mean\b|either .+ or |(?:try|consider) \w+ing\b|instead,? )")
 _USE = re.compile(
-    r"(?i)\b(?:(?:please )?use .{2,80} instead\b|must be (?:made|set|used|run|called|placed|declared|defined|registered)\b|(?:should|must) be (?:replaced|changed|set|called|wrapped|updated)\b)"
+    r"(?i)\b(?:(?:please )?use .{2,80} instead\b|(?:must|needs? to|ha(?:s|ve) to) be (?:made|set|used|run|called|placed|declared|defined|registered|created|added|wrapped|imported|installed|enabled|awaited|replaced|upgraded|pinned)\b|(?:should|must) be (?:replaced|changed|set|called|wrapped|updated)\b)"
 )
 _CODE = re.compile(
     r"[;{}]$|^\s*(?:[-+>$#]\s|\w+\(.*\)$|(?:import|from|return|raise|def|class|const|let|var) )"
@@ -34,6 +35,8 @@ _INDENTED = re.compile(r"^(?:\s{2,}|\t)\S")
 _BROKEN = re.compile(r"[\w,`'\")]$")
 _GOES_ON = re.compile(r"^\s*(?:[a-z(`'\"]|[A-Z]\w+ \d)")
 _INTRODUCES = re.compile(r":$|^[Rr]un$")
+_TO_RUN = re.compile(r"(?i)\brun\b.{0,60}$|, (?:please )?(?:call|execute|type|issue|use):$")
+_SAID = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): .*['\"`]$")
 _MANY = 120
 
 
@@ -86,8 +89,11 @@ def _says(sentence: str) -> bool:
         return False
     is_order = begins_with_order(sentence) and is_no_noun(sentence) and not sentence[0].islower()
     told = plain_order(sentence)
+    _, _, last = sentence.rpartition("; ")
     return (
         is_order
+        or (last != sentence and begins_with_order(last) and is_no_noun(last) and is_informative(last))
+        or is_aimed(sentence)
         or (told != sentence and begins_with_order(told))
         or any(mark.search(sentence) is not None for mark in (_YOU, _ORDERED, _USE))
     )
@@ -105,10 +111,11 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
         is_command = (
             _INTRODUCES.search(told) is not None
             and _INDENTED.match(line) is not None
-            and "run" in told[-60:].casefold()
+            and _TO_RUN.search(told) is not None
         )
-        if told and (is_command or (len(told) > 30 and _BROKEN.search(told) and _GOES_ON.match(line))):
-            told = f"{told} {line.strip()}"
+        is_broken = len(told) > 30 and _BROKEN.search(told) and not _SAID.match(told)
+        if told and (is_command or (is_broken and _GOES_ON.match(line))):
+            told = f"{told} {NPM.sub('', line.strip())}"
             if is_command:
                 yield told
                 told = ""

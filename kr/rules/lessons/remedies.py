@@ -280,6 +280,11 @@ _ROWS: tuple[tuple[str, str], ...] = (
     (r"(.+?) = (.+?), want (.+)", r"Make \1 give \3, not \2"),
     (r"AssertionFailedError: (?:(.+?) ==> )?expected: ?<(.+?)> but was: ?<(.+?)>", r"Expect \2, not \3: \1"),
     (r"Wanted but not invoked: (.+?)(?: -> .*|$)", r"Call \1 on the tested path (Mockito: wanted but not invoked)"),
+    # What is missing, by the name of its kind
+    (r"(?:\S+: )?[Mm]issing (?:required )?(?:environment variable|env var|setting|config\w*)s?:? ['\"`]?([A-Za-z]\w*(?:[._-]\w+)+|[A-Z]\w+)['\"`]?", r"Set \1: required"),
+    (r"(?:\S+: )?[Mm]issing required (?:argument|arg|option)s?:? ['\"`]?([\w.\[\]-]*[\w\]])['\"`]?\.?", r"Pass \1: required"),
+    (r"(/\S+): [Mm]issing required (header|query parameter|parameter|param|field|property|cookie)s?:? ['\"`]?([\w.\[\]-]*[\w\]])['\"`]?\.?", r"Send the \2 \3 to \1: required"),
+    (r"(?:\S+: )?[Mm]issing required (?:header|query parameter|parameter|param|field|property|cookie)s?:? ['\"`]?([\w.\[\]-]*[\w\]])['\"`]?\.?", r"Send \1: required"),
     # HTTP and APIs
     (r"(.*?)(?:\b|_)(?:[Ii]nvalid.?[Aa][Pp][Ii].?[Kk]ey|[Ii]ncorrect API key|invalid_grant|invalid_token)\b(?:.*)", r"Set valid credentials: \g<0>"),
     (r".*User \"(.+?)\" cannot (\w+) resource \"(\w+)\"(?: in API group \"\w*\")?(?: in the namespace \"([\w-]+)\")?.*", r"Grant \1 the right to \2 \3 in \4 (RBAC Role)"),

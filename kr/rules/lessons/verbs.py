@@ -19,10 +19,10 @@ _OTHERS = re.findall(
     r"\w+",
     """
     add acquire activate block concatenate duplicate hardcode interpolate leak log mutate nest swallow rely adjust align allow append apply assert assign attach avoid batch become break bring build bump cast change choose collapse collect
-    commit compare compile compute confirm connect consider consult convert copy correct create cut decode decrease decrement
+    commit compare compile complete compute confirm connect consider consult convert copy correct create cut decode decrease decrement
     default define delete depend derive detect disable discard document downgrade drop emit enable ensure escalate evict
-    exclude execute expect expire expose extend extract fall fetch fill find fix flatten force format forward generate get
-    give grant group guard handle hide hold identify import honor honour ignore increase increment index insert inspect install instantiate integrate invoke
+    exclude execute expect expire expose extend extract fall fetch fill find finish fix flatten force format forward generate get
+    give grant group guard handle hide hold identify import honor honour ignore increase increment index insert inspect install instantiate integrate invoke issue
     isolate iterate join keep let link list load look lower maintain make map mark match merge migrate minimize mount move
     name narrow normalize normalise notify number observe omit open order override parse patch perform pick place poll
     populate precompute prefer prefix prepare preserve prevent print prune publish pull push put query queue raise rank read
@@ -107,7 +107,7 @@ _DETERMINED = r"(?:the|a|an|your|all|it|its|this|these|those|any|each|every|one|
 _NOUNS = (
     "process|test|index|map|build|call|request|default|group|match|type|query|connect|write|read|open|load|commit|release|cache|lock|log|hash"
     "|document|filter|export|import|insert|delete|list|queue|order|record|route|scope|size|sort|start|store|stream|tag|target|trace|transform"
-    "|trigger|update|upload|watch|return|register|throw|listen|dial|spawn|exec|stat|print|push|pull|merge|patch|link|limit|mock|name|number|display|render|share|stub|tune|view|escape"
+    "|trigger|update|upload|watch|return|register|throw|listen|dial|spawn|exec|stat|print|push|pull|merge|patch|link|limit|mock|name|number|display|render|share|stub|tune|view|escape|complete|issue"
 )
 _FINITE = r"(?:is|are|was|were|has|have|had|did|does|do|not|fail\w*|cannot|can't|could|already|timed|exceed\w*|returned|returns|expected|errors?|received|must|missing)"
 _NO_NOUN = (
@@ -139,7 +139,10 @@ def begins_with_order(sentence: str) -> bool:
 
 def is_no_noun(sentence: str) -> bool:
     """Tell whether what an order begins with can't be a noun there (``Write by goroutine 8``)."""
-    return _AMBIGUOUS.match(sentence) is None
+    return _AMBIGUOUS.match(sentence) is None or _OF_A_NAME.match(sentence) is not None
 
 
 _AMBIGUOUS = re.compile(rf"(?:please )?(?:{_NOUNS})\b(?! {_DETERMINED})", re.IGNORECASE)
+_OF_A_NAME = re.compile(
+    r"(?:[Pp]lease |[Ff]irst )?(?:[Rr]eturn|[Cc]all|[Ii]mport|[Ee]xport|[Rr]egister|[Tt]hrow|[Ii]ssue) (?=\S*(?:[\w>\]]\(|[a-z]\.[A-Za-z]|[a-z][A-Z]|[A-Z]\w*<|`))\S+(?: (?!of\b)|$)"
+)

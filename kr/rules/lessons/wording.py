@@ -10,7 +10,7 @@ _CJK = r"\u3400-\u9fff"
 _LABEL = re.compile(
     r"^(?:\W*\[?(?:HIGH|MEDIUM|LOW|CRITICAL|BLOCKER|MAJOR|MINOR|P[0-4]|高|中|低|严重)\]?(?:\s*[:：\-–—|]+\s*|\s*\]\s*|\s+(?=[A-Z@`\u3400-\u9fff]))"
     r"|\W{0,3}(?:severity|issue|problem|bug|error|errors|nit|blocking|review(?:er)?|comment|remark|description|message"
-    r"|details?|summary|suggestion|recommendation|resolution|fix|hint|help|tip|note|action|solution|cause"
+    r"|details?|steps?|summary|suggestion|recommendation|resolution|fix|hint|help|tip|note|action|solution|cause"
     r"|问题|描述|建议|修复建议|修复方案|修复|解决方案|解决办法|原因|错误|说明|备注|审查意见|评审意见)(?:\W{0,3}[:：]|\s+[-–—]\s)\s*"
     r"|\W?【[^】]{1,6}】\s*"
     r"|\[[a-z][\w.:@/ -]{1,30}\]\s+|internal server error:\s+|(?:ERROR )?[0-9]{4} \([0-9A-Z]{5}\):\s+"
@@ -49,7 +49,7 @@ _MODAL = re.compile(
 )
 _ZH_DIRECTIVE = re.compile(
     r"需|须|必须|应[该当]?|请(?!求)|改[用为成]|使用(?!了)|避免|不要|禁止|确保|不?建议|统一|务必|[切请]勿|采用|[加补][上充]|先.+再|替换|移[到至除]|升级|降级|换成"
-    r"|(?:^|[，,；;])\s*(?:把|将|给|为|对|在|由|用|让|开启|启用|关闭|返回|缩小|放大|缩短|延长|拆分|合并|建立|增加|减少|提取|封装|删除|去掉|添加|设置|配置|调用|检查|校验)"
+    r"|(?:^|[，,；;])\s*(?:把|将|给|为|对|在|由|用|让|开启|启用|关闭|返回|缩小|放大|缩短|延长|拆分|合并|建立|增加|减少|提取|封装|删除|去掉|添加|设置|配置|调用|检查|校验)(?![^，,；;]*[后时][^，,；;再]*(?:会|将|就|不))"
 )
 _RISK = r"(?:存在|有).{0,12}(?:风险|问题|漏洞|隐患)"
 _ZH_RISK = re.compile(rf"^[^，,；;]*{_RISK}|^[^需须应请改]*[，,；;][^，,；;]*{_RISK}[^，,；;]*$")
@@ -63,9 +63,15 @@ _ORDER = re.compile(
     r"|^should be\b|\bis the (?:right|better|best|correct|proper) (?:place|way|choice|tool|call|type|option)\b|\binstead of\b",
     re.IGNORECASE,
 )
+_AIMED = re.compile(r"^to [a-z]+ [^:,]{1,80}, (?:please |you (?:must|should|need to) )?", re.IGNORECASE)
+_ASKED = re.compile(
+    r"please,? (?!see\b|note\b|check\b|try\b|refer\b|contact\b|visit\b|report\b|wait\b|be\b|do\b|file\b|open\b|consult\b|review\b|read\b|find\b|retry\b)[a-z]+ (?:the|a|an|your|all|its|it)\b",
+    re.IGNORECASE,
+)
 _THOUGHT = re.compile(
     r"\b(?:i|we) (?:first |at first |initially |once )?(?:thought|considered|assumed|were tempted|was tempted)\b"
-    r"|(?:想法|做法|思路|方案|写法|观点)(?:是|其实|本身)*(?:不[对行可好]|错|有问题)",
+    r"|(?:想法|做法|思路|方案|写法|观点)(?:是|其实|本身)*(?:不[对行可好]|错|有问题)"
+    r"|(?:尝试|试)(?:[过了着]|[把将用]).*(?:没有?效果|无效|不行|没用|没有解决|未解决|失败)",
     re.IGNORECASE,
 )
 _AGAINST = re.compile(
@@ -93,6 +99,11 @@ _ZH_VERBS = (
     "|返回|更新|清理|清除|取消|销毁|解绑|考虑|实现|提供|同步|脱敏|加密|做|进行|写|补充|限制|分页|启用|开启|注入|标注|继承|重置|提交|回滚|等待|绑定|防抖|节流|去重|排序|鉴权|授权|认证|明确|说明|缓存|使用到|暴露|导出"
 )
 _ZH_OUTCOME = re.compile(rf"[，,；;]?\s*(?:从而|以致|因此|所以)?(?:会|将)?(?=(导致|造成|引起|引发|{_RISK}))")
+# What follows what is missing comes of it, unless it says what for, what more or what else to do.
+_ZH_ELSE = re.compile(
+    r"，(?!(?:[^，]*(?:需|必须|应[该当]?|请(?!求)|建议|避免|防止|确保|以便|用于|否则|才能|改[用为]|不要|禁止|因为|由于))|[以并且再来而但同然]|从而|尤其|例如|比如|包括|如)"
+    r"(?=[^，]*(?:会|不|没|无|可|能|将|失|漏|错|空|丢|崩|慢|抛|报|泄|死锁|重复|冲突|异常|阻塞|溢出|超时|攻击|null|NPE))\s*(\S)"
+)
 _ZH_IN_LOOP = re.compile(
     r"^(.{0,40}?)(?:在)?(for ?循环|循环|遍历)(内|中|里面?|体内)(?:反复|重复|频繁|直接|逐条|逐个)?(?=(?:调用|查询|访问|请求|创建|查|发送|打开|执行|连接))"
 )
@@ -122,6 +133,9 @@ _AFFIRMATIVE: tuple[tuple[str, str], ...] = (
     (r"(?:possible |potential )?(memory|resource|connection|listener) leak (.+)", r"Release what is acquired: \1 leak \2"),
 )  # fmt: skip
 _LINK_OR_BRACKET = re.compile(r"\([^()]*\)|\[[^\[\]]*\]|\{[^{}]*\}|`[^`]*`|\"[^\"]*\"|<[^<>]*>|: ")
+_DANGLING = re.compile(
+    r"(?<=.)[;,.—–-]+ (?:if|when|unless|while|because|since|although|instead of)\b[^;,]*$", re.IGNORECASE
+)
 _SHORT_TAIL = 20
 _MEANT = re.compile(
     r"\b(?:by design|on purpose|intention\w*|deliberate\w*|as (?:intended|expected|designed|required))\b|故意|有意|设计如此|(?:不是|并非|不再)(?:没|未|缺|忘)|没有(?:必要|问题|关系)|没必要|(?:不|无)需",
@@ -134,7 +148,7 @@ _ZH_AFFIRMATIVE: tuple[tuple[str, str], ...] = (
         rf"(?:并未|尚未|还没有?|没有|没|未能|未|忘记了?|忘了|遗漏了?|漏了?)(?:对)?(?=\s*(?:{_ZH_VERBS}|(?:remove|close|await|commit|rollback|clear|release|unlock|flush|dispose|unsubscribe|catch|return|join|cancel|shutdown)\b)(?!成功|找到|知))",
         "需要",
     ),
-    (rf"(?:并未|尚未|没有|未)(?=[在对][^，,。；;]{{1,40}}(?:{_ZH_VERBS}))", "需要"),
+    (rf"(?:并未|尚未|没有|未)(?=[在对为给][^，,。；;]{{1,40}}(?:{_ZH_VERBS}))", "需要"),
     (r"(?:缺少了?|缺失了?|缺乏|欠缺)(?:对|必要的|相应的)?", "需要"),
     (r"(?:忘记了?|忘了)", "需要"),
     (r"(?:遗漏了?|漏掉了?)", "需要补充 "),
@@ -195,7 +209,18 @@ def is_order(sentence: str) -> bool:
     if CHINESE.search(sentence):
         return _ZH_ORDER.search(sentence) is not None and _ZH_RISK.search(sentence) is None
     is_command = begins_with_order(sentence) and is_no_noun(sentence)
-    return (is_command or _ORDER.search(sentence) is not None) and not _ERROR_HEAD.match(sentence)
+    return (
+        is_command
+        or is_aimed(sentence)
+        or _ASKED.match(sentence) is not None
+        or _ORDER.search(sentence) is not None
+    ) and not _ERROR_HEAD.match(sentence)
+
+
+def is_aimed(sentence: str) -> bool:
+    """Tell whether a sentence says what to do for an aim: ``To begin anew, first issue X()``."""
+    told = _AIMED.sub("", sentence)
+    return told != sentence and begins_with_order(told) and is_no_noun(told)
 
 
 def is_rejected(sentence: str) -> bool:
@@ -253,7 +278,7 @@ def _zh_affirmative(sentence: str) -> str:
     needed = told.find("需要")
     outcome = _ZH_OUTCOME.search(told, needed + 2) if needed >= 0 else None
     if outcome is None:
-        return told
+        return _otherwise(told, needed) if needed >= 0 else told
     head, _comma, condition = (
         told[: outcome.start()].partition("，")
         if "，" in told[needed : outcome.start()]
@@ -261,6 +286,23 @@ def _zh_affirmative(sentence: str) -> str:
     )
     will = "会" if outcome[1] in {"导致", "造成", "引起", "引发"} else ""
     return f"{head}，否则{condition}{will}{told[outcome.end() :]}"
+
+
+def _act_first(text: str) -> str:
+    """Put ``Instead of this, do that`` the other way round."""
+    for comma in re.finditer(", ", text) if text.startswith("Instead of ") else ():
+        act = text[comma.end() :]
+        if begins_with_order(act):
+            return f"{act[:1].upper()}{ended(act[1:])}, instead of {text[11 : comma.start()]}"
+    return text
+
+
+def _otherwise(told: str, needed: int) -> str:
+    outcome = _ZH_ELSE.search(told, needed)
+    if outcome is None:
+        return told
+    blank = " " if outcome[1].isascii() else ""
+    return f"{told[: outcome.start()]}，否则{blank}{told[outcome.start(1) :]}"
 
 
 def tail_of_chain(text: str, limit: int) -> str:
@@ -277,7 +319,12 @@ def tail_of_chain(text: str, limit: int) -> str:
 
 
 def fit(text: str, limit: int) -> str:
-    """Bring to at most ``limit`` columns: side remarks go first, then whole clauses, then words."""
+    """Bring to at most ``limit`` columns: side remarks go first, then whole clauses, then words.
+
+    What to do stays before what it replaces, and a condition does not stay without it.
+    """
+    if columns(text) > limit:
+        text = _act_first(text)
     while columns(text) > limit and (shorter := _PARENTHESES.sub("", text, count=1)) != text:
         text = shorter
     if columns(text) <= limit:
@@ -286,6 +333,7 @@ def fit(text: str, limit: int) -> str:
     for clause in _CLAUSE.finditer(text):
         if columns(text[: clause.start()]) <= limit:
             best = text[: clause.start()]
+    best = _DANGLING.sub("", best)
     if columns(best) >= limit // 2:
         return best.rstrip()
     shortened = cut(text, limit)

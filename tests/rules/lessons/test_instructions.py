@@ -4,6 +4,7 @@ import pytest
 
 from kr.rules.lessons.columns import columns
 from kr.rules.lessons.distill import distill
+from kr.rules.lessons.wording import fit
 
 _ORDERS = (
     "Prefetch related rows with select_related in OrderViewSet",
@@ -350,3 +351,133 @@ def test_code_is_neither_emphasis_nor_an_end(fix: str) -> None:
 def test_emphasis_goes() -> None:
     assert distill("x", "**Use** `a**b` and __never ever__ eval()") == "Use `a**b` and never ever eval()"
     assert distill("x", "请**必须**使用 `__init__`") == "请必须使用 `__init__`"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (
+            (
+                "TypeError: BaseEventLoop.create_connection() got an unexpected keyword argument 'proxies'\n"
+                "openai 1.52.0 is incompatible with httpx 0.28; pin httpx<0.28 or upgrade openai to >=1.55.3"
+            ),
+            "pin httpx<0.28 or upgrade openai to >=1.55.3",
+        ),
+        (
+            (
+                "TypeError: Cannot read properties of undefined (reading 'getState')\n    at Object.<anonymous> (/w/src/cart.spec.ts:22:19)\n"
+                "The zustand store must be created with createStore() from 'zustand/vanilla' when used outside React."
+            ),
+            "must be created with createStore()",
+        ),
+        (
+            (
+                'NullPointerException: Cannot invoke "User.getName()" because "user" is null\n'
+                "Return Optional<User> from UserService.find and use orElseThrow."
+            ),
+            "Return Optional<User> from UserService.find",
+        ),
+        (
+            (
+                "Received unregistered task of type 'billing.tasks.send_invoice'.\n"
+                "Did you remember to import the module containing this task?\nKeyError: 'billing.tasks.send_invoice'"
+            ),
+            "Import the module containing this task (KeyError: 'billing.tasks.send_invoice')",
+        ),
+        (
+            (
+                "fatal: detected dubious ownership in repository at '/w'\nTo add an exception for this directory, call:\n\n"
+                "\tgit config --global --add safe.directory /w"
+            ),
+            "Run git config --global --add safe.directory",
+        ),
+        (
+            "error: RPC failed; HTTP 413. To push it, call:\n    git config http.postBuffer 524288000",
+            "Run git config http.postBuffer 524288000 (RPC failed; HTTP 413)",
+        ),
+        (
+            (
+                "InvalidRequestError: Can't operate on closed transaction inside context manager.  "
+                "Please complete the context manager before emitting further commands."
+            ),
+            "Complete the context manager before emitting further commands",
+        ),
+        (
+            (
+                "InvalidRequestError: This Session's transaction has been rolled back due to a previous exception during flush. "
+                "To begin a new transaction with this Session, first issue Session.rollback()."
+            ),
+            "first issue Session.rollback()",
+        ),
+        (
+            "npm ERR! Fix the upstream dependency conflict, or retry\nnpm ERR! this command with --force or --legacy-peer-deps",
+            "or retry this command with --force or --legacy-peer-deps",
+        ),
+    ],
+)
+def test_a_remedy_that_stands_there_wins(error: str, expected: str) -> None:
+    assert expected in (distill(error) or "")
+
+
+@pytest.mark.parametrize(
+    ("complaint", "expected"),
+    [
+        (
+            "BigDecimal 用 equals 比较金额是错误的。请改用 compareTo()",
+            "请改用 compareTo()（BigDecimal 用 equals 比较金额是错误的）",
+        ),
+        ("v-for 没有设置 key。需要绑定唯一的 id", "需要绑定唯一的 id（v-for 没有设置 key）"),
+        ("缺少 @Valid 注解，DTO 的校验不会执行", "需要 @Valid 注解，否则 DTO 的校验不会执行"),
+        ("缺少 CSRF token 校验，攻击者可以伪造请求", "需要 CSRF token 校验，否则攻击者可以伪造请求"),
+        ("没有对 userId 做空值判断，会抛 NPE", "需要对 userId 做空值判断，否则会抛 NPE"),
+        (
+            "没有为 el-form-item 设置 prop 属性，表单校验不生效",
+            "需要为 el-form-item 设置 prop 属性，否则表单校验不生效",
+        ),
+        (
+            "el-table 未设置 row-key，开启 reserve-selection 后勾选状态会丢失",
+            "el-table 需要设置 row-key，否则开启 reserve-selection 后勾选状态会丢失",
+        ),
+        ("缺少测试，OrderService.pay 的退款分支", "需要测试，OrderService.pay 的退款分支"),
+        ("缺少 @Valid 注解，请在 UserDto 上补充", "缺少 @Valid 注解，请在 UserDto 上补充"),
+        ("ValueError: Missing required argument: region_name", "Pass region_name: required"),
+        ("Missing required environment variable STRIPE_SECRET_KEY", "Set STRIPE_SECRET_KEY: required"),
+        (
+            '{"message":"Missing required header: X-Tenant-Id","path":"/api/v1/orders"}',
+            "Send the header X-Tenant-Id to /api/v1/orders: required",
+        ),
+        (
+            '{"error":{"message":"Missing required parameter: \'messages[0].content\'.","param":"messages[0].content"}}',
+            "Send messages[0].content: required",
+        ),
+    ],
+)
+def test_what_is_missing_is_asked_for(complaint: str, expected: str) -> None:
+    assert distill(complaint) == expected
+
+
+@pytest.mark.parametrize(
+    ("fix", "expected"),
+    [
+        (
+            "1. Remove the @Autowired field\n2. Inject OrderRepo through the constructor\n3. Mark the field final",
+            "Remove the @Autowired field; inject OrderRepo through the constructor; mark the field final",
+        ),
+        (
+            "- use `async with session.begin()`\n- drop session.commit()",
+            "use `async with session.begin()`; drop session.commit()",
+        ),
+    ],
+)
+def test_a_list_stays_one(fix: str, expected: str) -> None:
+    assert distill("x", fix) == expected
+
+
+def test_a_cut_keeps_the_act() -> None:
+    fix = (
+        "Instead of increasing the timeout, which only hides the race in the useOrders hook and makes the whole suite slower for"
+        " everybody, wait for the request with page.waitForResponse('/api/orders') before asserting on the table"
+    )
+    assert (distill("x", fix) or "").startswith("Wait for the request with page.waitForResponse")
+    field = "All model fields of SettingsModel require a type annotation; if `retries` is not meant to be a field, annotate it as ClassVar"
+    assert fit(field, 106) == "All model fields of SettingsModel require a type annotation"
