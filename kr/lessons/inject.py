@@ -74,10 +74,13 @@ def inject(
 
 
 def _choose(lessons: list[Lesson], budget: int, query: str, framework: str) -> list[Lesson]:
-    lessons = distinct(lessons)
     if query.strip() or framework.strip():
-        return most_relevant(lessons, budget, query=query, framework=framework)
-    return newest(lessons, budget)
+        return distinct(
+            lambda count: most_relevant(lessons, count, query=query, framework=framework),
+            budget,
+            len(lessons),
+        )
+    return distinct(lambda count: newest(lessons, count), budget, len(lessons))
 
 
 def _answered(request: LessonsInjectRequest, total: int, found: int, chosen: list[Lesson]) -> Envelope:

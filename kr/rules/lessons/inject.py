@@ -15,6 +15,7 @@ COLUMNS = 160
 
 _REF_COLUMNS = 80
 _LOOKED_AT = 3000
+_AT_FIRST = 10
 _END = " .。;；"
 _FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
 # Only what a list would put there: `404: return Not Found` and `2.x needs` say something by their numbers.
@@ -26,15 +27,22 @@ def of_phase(lessons: Sequence[Lesson], phase: str) -> list[Lesson]:
     return [lesson for lesson in lessons if phase in lesson.tags]
 
 
-def distinct(lessons: Sequence[Lesson]) -> list[Lesson]:
-    """Keep of lessons that read alike the newest: who edits or copies lines may leave one of them twice."""
-    found: dict[str, Lesson] = {}
-    for lesson in lessons:
-        text = lesson.summary.rstrip(_END).casefold()
-        other = found.get(text)
-        if other is None or _recency(lesson) > _recency(other):
-            found[text] = lesson
-    return list(found.values())
+def distinct(first: Callable[[int], Sequence[Lesson]], budget: int, total: int) -> list[Lesson]:
+    """Take the first ``budget`` of ``total`` lessons that read differently; ``first`` gives the first of them all.
+
+    Who edits or copies lines may leave a lesson twice: the newest of those stands for all.
+    """
+    count = budget * _AT_FIRST
+    while True:
+        found: dict[str, Lesson] = {}
+        for lesson in first(count):
+            text = lesson.summary.rstrip(_END).casefold()
+            other = found.get(text)
+            if other is None or _recency(lesson) > _recency(other):
+                found[text] = lesson
+        if len(found) >= budget or count >= total:
+            return list(found.values())[:budget]
+        count *= _AT_FIRST
 
 
 def newest(lessons: Sequence[Lesson], budget: int) -> list[Lesson]:

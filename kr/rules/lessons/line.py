@@ -23,13 +23,14 @@ HEADER = """\
 """
 """What a new file begins with (seed 003, step 5.2)."""
 
-_LINE = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(\S.*)", re.DOTALL)
 _HEAD = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)")
 _REF = ("Ref:", "Ref：")
 # The sentence mark belongs to the format: `summary. Ref: path`. A question or an exclamation is the author's own.
 _FORMAT_MARKS = ".。;；"
 _AUTHORS_MARKS = "!?！？…"
+_BEFORE_REF = " " + _FORMAT_MARKS + _AUTHORS_MARKS
 _TAG_BREAK = re.compile(r"[,，、]")
+_NO_SUMMARY = ("Ref", *_FORMAT_MARKS)  # perhaps
 _NO_REF = frozenset({"", "N/A", "n/a", "-"})
 _BLANKS = re.compile(r"\s+")
 _REF_WORD = re.compile(r"\bRef([:：])")
@@ -72,14 +73,16 @@ class Parsed:
 
 def parse_line(line: str, position: int = -1) -> Lesson | None:
     """Read one line, given without its line feed; ``None`` when it is no lesson."""
-    found = _LINE.fullmatch(line)
-    if found is None or not _is_date(found[1]):
+    head = _HEAD.match(line)
+    return None if head is None else _lesson(head, line, position)
+
+
+def _lesson(head: re.Match[str], line: str, position: int) -> Lesson | None:
+    tags = _tags(head[2])
+    summary, ref = split_ref(line[head.end() :].rstrip())
+    if not tags or not summary or not _is_date(head[1]):
         return None
-    tags = _tags(found[2])
-    summary, ref = split_ref(found[3].rstrip())
-    if not tags or not summary:
-        return None
-    return Lesson(date=found[1], tags=tags, summary=summary, ref=ref, position=position)
+    return Lesson(head[1], tags, summary, ref, position)
 
 
 def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
@@ -94,10 +97,11 @@ def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
         head = _HEAD.match(line)
         if head is not None and tags is not None and _is_date(head[1]):
             found = _tags(head[2])
-            if found and not any(tag in tags for tag in found) and not _maybe_no_summary(line, head.end()):
+            is_other = found and all(tag not in tags for tag in found)
+            if is_other and not line.startswith(_NO_SUMMARY, head.end()):
                 total += 1
                 continue
-        lesson = parse_line(line, position) if head is not None else None
+        lesson = _lesson(head, line, position) if head is not None else None
         if lesson is not None:
             lessons.append(lesson)
             total += 1
@@ -106,19 +110,16 @@ def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
     return Parsed(tuple(lessons), unread, total)
 
 
-def _maybe_no_summary(line: str, start: int) -> bool:
-    return line.startswith(("Ref", *_FORMAT_MARKS), start)
-
-
 def split_ref(text: str) -> tuple[str, str | None]:
     """Part ``summary. Ref: path``; the last ``Ref:`` counts, and a path that says nothing is none."""
-    at = max(text.rfind(word) for word in _REF)
-    while at > 0 and not (text[at - 1].isspace() or text[at - 1] in _FORMAT_MARKS + _AUTHORS_MARKS):
-        at = max(text.rfind(word, 0, at) for word in _REF)
+    # Written out: a file of a hundred thousand lines comes by here.
+    at = max(text.rfind(_REF[0]), text.rfind(_REF[1]))
+    while at > 0 and text[at - 1] not in _BEFORE_REF and not text[at - 1].isspace():
+        at = max(text.rfind(_REF[0], 0, at), text.rfind(_REF[1], 0, at))
     if at < 0:
         return text, None
     summary = text[:at].rstrip()
-    if summary[-1:] in tuple(_FORMAT_MARKS):
+    if summary and summary[-1] in _FORMAT_MARKS:
         summary = summary[:-1].rstrip()
     path = text[at + len(_REF[0]) :].strip()
     return summary, None if path in _NO_REF else path

@@ -46,7 +46,15 @@ def test_order_is_date_then_the_phase_alone_then_the_later_line() -> None:
 def test_a_text_that_stands_several_times_is_given_once() -> None:
     kept = [lesson("Set row-height", "2026-03-01", at=7), lesson("Set row-width", at=8)]
     copies = [lesson("Set row-height", at=9), lesson("set row-height.", "2026-03-01", ref="a.vue", at=2)]
-    assert sorted(distinct([*copies, *kept, *copies])) == sorted(kept)
+    told = [*copies, *kept, *copies]
+    assert distinct(lambda count: newest(told, count), 10, len(told)) == kept
+
+
+def test_copies_leave_their_places_to_others() -> None:
+    told = [lesson("copied", "2026-03-01", at=at) for at in range(50)] + [lesson("other", at=99)]
+    found = distinct(lambda count: newest(told, count), 2, len(told))
+    assert [one.summary for one in found] == ["copied", "other"]
+    assert found[0].position == 49
 
 
 def test_the_block() -> None:
