@@ -16,7 +16,7 @@ _AIM = re.compile(
 )
 _COURTESY = re.compile(
     r"^(?:(?:(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to|please,?|pls|kindly|instead,?|better,?|also,?|then|so|hence|therefore,?|otherwise,?|maybe|perhaps|imo,?|imho,?|nit(?:, but important)?[:,]"
-    r"|let(?:'s| us)|in (?:this|that|such a) case,?|i(?:'d| would)? (?:think|suggest|recommend|propose|prefer)(?: that)?(?: (?:we|you))?|(?:it(?:'s| is| would be| might be) )?(?:better|best|safer|preferable) to"
+    r"|let(?:'s| us)|in (?:this|that|such a) case,?|i(?:'d| would)? (?:think|suggest|recommend|propose|prefer)(?: that)?(?: (?:we|you))?"
     r"|i(?:'d| would)(?= [a-z])|(?:for [\w.-]+, )?a possible solution would be to|the (?:easiest |best |right )?(?:fix|solution) (?:is|would be|will be) to|remember to|be sure to)\s+)+",
     re.IGNORECASE,
 )
