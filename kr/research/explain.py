@@ -22,9 +22,6 @@ from kr.values import Entry, Query, Tier
 if TYPE_CHECKING:
     from kr.store.unit import Unit
 
-FIRST_IMPORT = "first_import"
-"""The key in ``meta`` that ``kr.transfer.first_use`` writes when it has imported."""
-
 Outcome = Literal["hit", "stale", "miss"]
 
 
@@ -113,6 +110,8 @@ def _held(store: Store, framework: str) -> _Held:
     from kr.store.peek import peek
 
     def read(unit: "Unit") -> _Held:
+        from kr.store.meta import FIRST_IMPORT
+
         candidates = unit.entries.candidates(framework)
         return _Held(
             candidates=candidates,

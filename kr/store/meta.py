@@ -4,6 +4,9 @@ import sqlalchemy as sa
 
 from kr.store.schema import counters, meta
 
+FIRST_IMPORT = "first_import"
+"""The key of when the index beside an empty database was imported; see ``kr.transfer.first_use``."""
+
 
 class Meta:
     """Reads and writes them in the caller's transaction."""

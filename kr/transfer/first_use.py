@@ -12,7 +12,6 @@ from kr.transfer.export import ARCHIVE, INDEX
 
 log = logging.getLogger(__name__)
 
-_DONE = "first_import"
 _BEGUN = "begun"
 _LOCK = ".import.lock"
 _WAIT_SECONDS = 60.0
@@ -56,11 +55,15 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
 
 
 def _is_first_use(store: Store) -> bool:
+    from kr.store.meta import FIRST_IMPORT
+
     with store.read() as unit:
-        noted = unit.meta.get(_DONE)
+        noted = unit.meta.get(FIRST_IMPORT)
         return noted == _BEGUN or (not noted and unit.entries.count() == 0)
 
 
 def _note(store: Store, value: str) -> None:
+    from kr.store.meta import FIRST_IMPORT
+
     with store.write() as unit:
-        unit.meta.put(_DONE, value)
+        unit.meta.put(FIRST_IMPORT, value)
