@@ -9,8 +9,8 @@ from collections import Counter
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from kr.rules.freshness import parse_time
-from kr.rules.naming import fold
+from kr.freshness import parse_time
+from kr.naming import fold
 
 if TYPE_CHECKING:
     from kr.settings import Settings

@@ -151,8 +151,8 @@ class App:
         for others who write to the file, which is the authority.
         """
         from kr.lessons.book import LessonBook
+        from kr.lessons.events import Limits
         from kr.lessons.file import LOCK_TIMEOUT
-        from kr.rules.lessons.events import Limits
 
         defaults = self.settings.defaults
         limits = Limits(

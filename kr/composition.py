@@ -18,9 +18,9 @@ from kr.upkeep import build_export, freshness_limits
 from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
+    from kr.reports.persona import Persona
+    from kr.reports.report import Synthesis
     from kr.research.explain import Rules
-    from kr.rules.persona import Persona
-    from kr.rules.report import Synthesis
     from kr.settings.servers import Server
 
 _AROUND_A_CALL = 15.0
@@ -168,8 +168,8 @@ def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona",
 
 def _repository(settings: Settings, environ: Mapping[str, str], cwd: Path, framework: str) -> str | None:
     """Find a framework's ``owner/repo``: configured, or told by the installed package (SPEC 3.5.2)."""
-    from kr.projects.installed import find_installed
-    from kr.rules.naming import fold
+    from kr.naming import fold
+    from kr.packages.installed import find_installed
 
     for name, repository in settings.knowledge_research.repositories.items():
         if fold(name) == fold(framework):
@@ -188,7 +188,7 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
     llm = config.llm
 
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
-        from kr.rules.synthesis import read_reply, system_prompt, user_prompt
+        from kr.reports.synthesis import read_reply, system_prompt, user_prompt
         from kr.sources.language_model import LanguageModel
 
         if llm.base_url is None or llm.model is None:

@@ -108,7 +108,7 @@ class RequestHandler:
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """Make the request that a person's question stands for."""
-        from kr.rules.question import derive_tags, derive_topic
+        from kr.matching.question import derive_tags, derive_topic
 
         return {
             "story_key": "0-0",
@@ -221,8 +221,8 @@ class RequestHandler:
             )
 
     def _detect_version(self, framework: str) -> str:
-        from kr.projects.dependencies import version_of
-        from kr.rules.freshness import UNKNOWN_VERSION
+        from kr.freshness import UNKNOWN_VERSION
+        from kr.packages.dependencies import version_of
 
         for folder in dict.fromkeys((self._cwd, self._settings.project_root)):
             version = version_of(folder, framework)

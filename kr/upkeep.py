@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from kr.rules.freshness import Limits
+from kr.freshness import Limits
 from kr.settings import Settings
 from kr.store.store import Store
 

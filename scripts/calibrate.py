@@ -3,7 +3,7 @@
 import argparse
 from collections.abc import Sequence
 
-from kr.rules import match
+from kr.matching import match
 from kr.values import TIERS, Entry
 from tests.support import calibration
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from kr.catalog.nearest import nowhere, unknown_archived, unknown_entry
 from kr.catalog.plain import archived_item, entry_item, revision_item
 from kr.errors import KrError, UnknownEntry
-from kr.rules.freshness import UNKNOWN_VERSION, Limits, judge
+from kr.freshness import UNKNOWN_VERSION, Limits, judge
 from kr.store.rows import Archived, ArchiveReason, Restored
 from kr.store.store import Store
 from kr.store.unit import Unit
@@ -59,7 +59,7 @@ class Catalog:
 
         ``score`` is 0.0 to 1.0, ``found`` are the words that were found.
         """
-        from kr.rules.search import search
+        from kr.matching.search import search
 
         if not self.store.exists():
             return []

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 
 from kr.errors import UnknownEntry
-from kr.rules.alike import nearest
-from kr.rules.characters import one_line
+from kr.matching.alike import nearest
 from kr.store.unit import Unit
+from kr.text.characters import one_line
 
 _LONGEST = 200
 

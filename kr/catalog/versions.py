@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kr.projects.dependencies import Dependency, find_dependencies, fitting
-from kr.rules.freshness import same_major
+from kr.freshness import same_major
+from kr.packages.dependencies import Dependency, find_dependencies, fitting
 from kr.store.store import Store
 from kr.values import Entry
 

@@ -8,9 +8,9 @@ from typing import Any, Literal, Protocol
 
 from kr.catalog.versions import Warn, dependencies_of
 from kr.contracts.envelopes import Envelope
-from kr.projects.dependencies import Dependency, fitting
-from kr.rules.freshness import Limits, judge
-from kr.rules.naming import fold
+from kr.freshness import Limits, judge
+from kr.naming import fold
+from kr.packages.dependencies import Dependency, fitting
 from kr.store.store import Store
 from kr.values import Entry
 

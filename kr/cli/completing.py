@@ -83,7 +83,7 @@ def complete_phase(
 
 
 def _once(names: Iterable[str]) -> Iterable[str]:
-    from kr.rules.naming import fold
+    from kr.naming import fold
 
     return {fold(name): name for name in names}.values()
 

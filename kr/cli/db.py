@@ -7,7 +7,7 @@ import click
 
 from kr.cli.options import Common, common, common_options, open_app
 from kr.cli.render import View, emit
-from kr.rules.counting import counted
+from kr.text.counting import counted
 
 _EPILOG = """\b
 Examples:

@@ -5,8 +5,8 @@ from typing import Any
 import click
 
 from kr.cli.table import cell, table, width
-from kr.rules.characters import strip_invisible
-from kr.rules.counting import counted
+from kr.text.characters import strip_invisible
+from kr.text.counting import counted
 
 Row = dict[str, Any]
 

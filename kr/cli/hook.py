@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.options import common, common_options, open_app
-from kr.rules.lessons.embedded import returned_documents
-from kr.rules.lessons.hooks import (
+from kr.lessons.claude_code import (
     AgentStop,
     Start,
     Task,
@@ -22,6 +21,7 @@ from kr.rules.lessons.hooks import (
     last_words,
     read_hook,
 )
+from kr.lessons.embedded import returned_documents
 from kr.values import PHASES
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
                 with open_app(ctx) as app:
                     return _lessons(app, task, story_key)
         case ToolFailure():
-            from kr.rules.lessons.distill import is_worth_keeping
+            from kr.lessons.distill.distill import is_worth_keeping
 
             if is_worth_keeping(task.error):
                 with open_app(ctx) as app:

@@ -10,7 +10,7 @@ import click
 
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
-from kr.rules.counting import counted
+from kr.text.counting import counted
 
 if TYPE_CHECKING:
     from kr.transfer.import_yaml import Imported, Progress

@@ -63,7 +63,7 @@ def _forget_stdout() -> None:
 
 def _shown(value: Any) -> Any:
     """Take out of all texts what would command the terminal, or show it in another order than it stands."""
-    from kr.rules.characters import strip_invisible
+    from kr.text.characters import strip_invisible
 
     if isinstance(value, str):
         return strip_invisible(value)

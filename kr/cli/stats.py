@@ -8,7 +8,7 @@ import click
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
 from kr.cli.wrapping import fitted, wrapped
-from kr.rules.counting import counted
+from kr.text.counting import counted
 
 _EPILOG = """\b
 Examples:

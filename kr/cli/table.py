@@ -79,7 +79,7 @@ def _widths(
 
 def cell(value: object) -> str:
     """Show a value as one line of visible characters."""
-    from kr.rules.characters import one_line
+    from kr.text.characters import one_line
 
     if value is None or value == []:
         return "-"

@@ -14,7 +14,7 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
     from rich.console import Console
     from rich.text import Text
 
-    from kr.rules.characters import one_line
+    from kr.text.characters import one_line
 
     width = max(shutil.get_terminal_size((80, 24)).columns, 40)
     room = max(width - max(indent, cell_len(label)), 20)
@@ -27,7 +27,7 @@ def fitted(text: str, width: int) -> str:
     """Cut or pad a text to exactly ``width`` cells."""
     from rich.cells import cell_len, set_cell_size
 
-    from kr.rules.characters import one_line
+    from kr.text.characters import one_line
 
     line = one_line(text)
     return set_cell_size(line, width) if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"

@@ -11,15 +11,15 @@ from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
 from kr.lessons.catalog import Catalog
+from kr.lessons.choose import matching, of_phase
+from kr.lessons.duplicates import Told
+from kr.lessons.events import Limits, shown
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
+from kr.lessons.line import Lesson, cleaned, parse_file
 from kr.lessons.record import record
-from kr.rules.counting import counted
-from kr.rules.lessons.duplicates import Told
-from kr.rules.lessons.events import Limits, shown
-from kr.rules.lessons.inject import matching, of_phase
-from kr.rules.lessons.line import Lesson, cleaned, parse_file
-from kr.rules.lessons.returned import read_return
+from kr.lessons.returned import read_return
 from kr.store.store import Store
+from kr.text.counting import counted
 
 logger = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from kr.errors import StoreError
 from kr.lessons.file import LessonsFile, LessonsUnreadable
-from kr.rules.lessons.line import Lesson, parse_file
+from kr.lessons.line import Lesson, parse_file
 from kr.store.rows import LessonRow, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text

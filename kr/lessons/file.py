@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kr.errors import KrError, StoreError
-from kr.rules.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
+from kr.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
 
 LOCK_TIMEOUT = 20.0
 """Seconds to queue behind other writers, each of which needs a few milliseconds."""

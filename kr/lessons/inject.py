@@ -10,11 +10,11 @@ from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.lessons.catalog import Catalog, Injection
+from kr.lessons.choose import block, distinct, most_relevant, newest, of_phase
 from kr.lessons.file import LessonsFile, LessonsUnreadable
-from kr.rules.counting import counted
-from kr.rules.lessons.inject import block, distinct, most_relevant, newest, of_phase
-from kr.rules.lessons.line import Lesson
+from kr.lessons.line import Lesson
 from kr.store.store import Store
+from kr.text.counting import counted
 
 logger = logging.getLogger(__name__)
 

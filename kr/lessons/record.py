@@ -19,12 +19,12 @@ from kr.contracts.lessons import (
     skip,
 )
 from kr.lessons.catalog import Catalog, Recording
+from kr.lessons.distill.material import Context, lesson_of
+from kr.lessons.duplicates import duplicates
+from kr.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
-from kr.rules.lessons.duplicates import duplicates
-from kr.rules.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
-from kr.rules.lessons.line import Lesson
-from kr.rules.lessons.material import Context, lesson_of
-from kr.rules.lessons.returned import AgentReturn, read_return
+from kr.lessons.line import Lesson
+from kr.lessons.returned import AgentReturn, read_return
 from kr.store.store import Store
 from kr.values import EventType
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.rebuild import EXPORTS, take_in
-from kr.rules.counting import counted
-from kr.rules.inline import plain_line
-from kr.rules.template import read_version
+from kr.reports.template import read_version
 from kr.store.bulk import is_newer, is_same
 from kr.store.claims import Claim, pair_of
 from kr.store.hashing import digest
 from kr.store.incoming import Incoming
 from kr.store.rows import Archived
 from kr.store.standing import standing
+from kr.text.counting import counted
+from kr.text.inline import plain_line
 from kr.transfer.export import ARCHIVE, INDEX, is_ours
 from kr.transfer.import_yaml import told_in
 from kr.values import Entry

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kr.freshness import parse_time
 from kr.maintenance.ahead import news
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import entry_of, linked_folders, modified, report_paths
-from kr.rules.counting import counted
-from kr.rules.freshness import parse_time
 from kr.store.standing import standing
+from kr.text.counting import counted
 from kr.values import Entry
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from kr.errors import ReportUnwritable
 from kr.maintenance.findings import Finding, Patient
-from kr.rules.counting import counted
 from kr.store.standing import standing
 from kr.store.unit import Unit
+from kr.text.counting import counted
 from kr.values import Entry
 
 _MOST_NAMED = 5

@@ -8,10 +8,10 @@ from pathlib import Path
 from kr.errors import StoreError
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.rebuild import rebuild, remains, replace_damaged, told_times
-from kr.rules.counting import counted
 from kr.store.copies import keep_before_repair
 from kr.store.inspection import examine
 from kr.store.sqlite import network_file_system
+from kr.text.counting import counted
 
 _MOST_SHOWN = 5
 

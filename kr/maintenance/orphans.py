@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from kr.rules.characters import one_line
-from kr.rules.freshness import parse_time
-from kr.rules.restoring import fresh_until, origin_of
-from kr.rules.template import read_confidence, read_date, read_version
+from kr.freshness import parse_time
+from kr.reports.restoring import fresh_until, origin_of
+from kr.reports.template import read_confidence, read_date, read_version
 from kr.store.times import to_text
+from kr.text.characters import one_line
 from kr.values import Entry
 
 _FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from kr.maintenance.findings import Patient
 from kr.maintenance.orphans import report_paths
-from kr.rules.counting import counted
 from kr.store.cells import Told
 from kr.store.copies import move_aside
 from kr.store.incoming import Incoming
 from kr.store.inspection import sqlite_file
 from kr.store.salvage import salvage
+from kr.text.counting import counted
 
 EXPORTS = ("index.yaml", "_archived-index.yaml")
 

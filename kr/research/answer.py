@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field, replace
 
 from kr.contracts.envelopes import ConsultedSource, MatchView, ResearchEnvelope, ResearchResults
+from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
-from kr.rules.outcome import Course, research_status
 from kr.store.rows import RequestRow
 from kr.store.times import to_text
 from kr.values import Confidence, Match

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from kr.freshness import Limits, Verdict, judge
+from kr.matching.match import find_match
 from kr.research.shelf import Shelf
-from kr.rules.freshness import Limits, Verdict, judge
-from kr.rules.match import find_match
 from kr.store.store import Store
 from kr.values import Entry, Match, Query, Tier
 

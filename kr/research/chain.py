@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from kr.errors import SourceFailure, SourceTimeout
+from kr.reports.passages import read_answer
 from kr.research.overall_deadline import OverallDeadline
-from kr.rules.passages import read_answer
 from kr.sources.base import Ask, Source
 from kr.values import Answer, Consulted, Learned, SourceOutcome
 

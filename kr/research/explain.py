@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from kr.contracts.requests import ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest
+from kr.freshness import Limits, Verdict
+from kr.matching.match import THRESHOLD, Considered, rank
 from kr.research.cache import judge_all, may_be_baseline
-from kr.rules.freshness import Limits, Verdict
-from kr.rules.match import THRESHOLD, Considered, rank
 from kr.store.store import Store
 from kr.values import Entry, Query, Tier
 
@@ -196,7 +196,7 @@ def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entr
 
 def _nearest(framework: str, others: Sequence[str]) -> list[str]:
     """Offer frameworks that are written alike, when none is equal."""
-    from kr.rules.alike import nearest
-    from kr.rules.naming import fold
+    from kr.matching.alike import nearest
+    from kr.naming import fold
 
     return nearest(framework, {fold(name): name for name in others}.values())

@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from kr.freshness import major
+from kr.naming import fold
 from kr.research.chain import Progress
 from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
-from kr.rules.freshness import major
-from kr.rules.naming import fold
 from kr.values import Query
 
 logger = logging.getLogger(__name__)

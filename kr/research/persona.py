@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from kr.rules.persona import LEAN_PERSONA, MAX_CHARS, Persona, parse_agent, parse_skill
+from kr.reports.persona import LEAN_PERSONA, MAX_CHARS, Persona, parse_agent, parse_skill
 
 logger = logging.getLogger(__name__)
 

@@ -7,17 +7,17 @@ from functools import partial
 from kr.contracts.envelopes import ResearchEnvelope
 from kr.contracts.requests import ResearchRequest
 from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceTimeout, StoreError
+from kr.freshness import judge, parse_time
+from kr.naming import fold
+from kr.reports.outcome import Course
+from kr.reports.persona import Persona
+from kr.reports.report import Report, Synthesis, build_report
+from kr.reports.restoring import INSTALLED_DOCS_LAST
 from kr.research.answer import Ending, abandon, answer
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
 from kr.research.run import Policy, Run, Services, SourceSet
-from kr.rules.freshness import judge, parse_time
-from kr.rules.naming import fold
-from kr.rules.outcome import Course
-from kr.rules.persona import Persona
-from kr.rules.report import Report, Synthesis, build_report
-from kr.rules.restoring import INSTALLED_DOCS_LAST
 from kr.sources.base import Ask
 from kr.store.rows import Draft, Saved
 from kr.store.times import to_text

@@ -10,14 +10,14 @@ from typing import Protocol
 from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchRequest
 from kr.errors import KrError
+from kr.freshness import Limits
+from kr.reports.persona import Persona
+from kr.reports.report import Synthesis
 from kr.research.budget import LedgerBudget, Payer
 from kr.research.cache import Cache
 from kr.research.chain import Breaker, Progress
 from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
-from kr.rules.freshness import Limits
-from kr.rules.persona import Persona
-from kr.rules.report import Synthesis
 from kr.sources.base import Source
 from kr.store.owners import make_owner
 from kr.store.store import Store

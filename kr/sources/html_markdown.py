@@ -1,6 +1,6 @@
 """Turns a page into honest Markdown: its content, code blocks whole and with their language, nothing invented.
 
-What it gives is still untrusted text; ``kr.rules`` cleans and quotes it (SPEC 3.7).
+What it gives is still untrusted text; ``kr.reports`` cleans and quotes it (SPEC 3.7).
 """
 
 import re
@@ -10,9 +10,9 @@ from html import unescape
 from bs4.element import NavigableString, Tag
 from markdownify import ATX, MarkdownConverter
 
-from kr.rules.characters import strip_invisible
 from kr.sources.html_main import main_element, page_title, parse
 from kr.sources.html_tree import TreeCopy
+from kr.text.characters import strip_invisible
 
 _MARKDOWN = frozenset({"text/plain", "text/markdown", "text/x-markdown", "application/markdown"})
 _HTML = frozenset({"text/html", "application/xhtml+xml"})

@@ -12,8 +12,8 @@ from kr.sources.base import Ask
 from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
-    from kr.projects.installed_package import InstalledPackage
-    from kr.rules.terms import Terms
+    from kr.packages.installed_package import InstalledPackage
+    from kr.reports.terms import Terms
 
 MAX_PASSAGES = 12
 MAX_TEXT = 64 * 1024
@@ -60,8 +60,8 @@ class LocalDocs:
         Raises ``SourceFailure`` (no fault) when the package is not installed or says nothing about the
         question, ``SourceTimeout`` when ``timeout`` seconds were too few to look.
         """
-        from kr.projects.installed import find_installed
-        from kr.rules.terms import question_terms
+        from kr.packages.installed import find_installed
+        from kr.reports.terms import question_terms
 
         deadline = time.monotonic() + timeout
         query = ask.query
@@ -90,8 +90,8 @@ class LocalDocs:
 
 
 def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> tuple[Passage, ...]:
-    from kr.projects.relevance import answers
-    from kr.rules.ranking import rank
+    from kr.packages.relevance import answers
+    from kr.reports.ranking import rank
 
     expired = _limit(deadline, _SECONDS)
     pieces = [*_sections(package, expired), *_docstrings(package, terms, deadline)]
@@ -119,8 +119,8 @@ def _limit(deadline: float, seconds: float) -> "Callable[[], bool]":
 
 def _standing(package: "InstalledPackage") -> "Callable[[_Piece], float]":
     """Tell what the package means for its users from what it keeps to itself (Python only)."""
-    from kr.projects.exports import exported_names, standing
-    from kr.projects.folder import Unreadable, read_bytes
+    from kr.packages.exports import exported_names, standing
+    from kr.packages.folder import Unreadable, read_bytes
 
     texts: list[str] = []
     for path in [path for path in package.sources if path.name == "__init__.py"][:_MAX_INITS]:
@@ -163,8 +163,8 @@ def _best(ranked: list[_Piece], package: "InstalledPackage") -> tuple[Passage, .
 
 
 def _sections(package: "InstalledPackage", expired: Callable[[], bool]) -> Iterator[_Piece]:
-    from kr.projects.folder import Unreadable, read_bytes
-    from kr.projects.sections import split_sections
+    from kr.packages.folder import Unreadable, read_bytes
+    from kr.packages.sections import split_sections
 
     for origin, text in _documents(package, read_bytes, Unreadable):
         if expired():
@@ -179,7 +179,7 @@ def _documents(
     unreadable: type[Exception],
 ) -> Iterator[tuple[str, str]]:
     """Yield ``(origin, Markdown)`` of the description and of each document file."""
-    from kr.projects.restructured import to_markdown
+    from kr.packages.restructured import to_markdown
 
     described = package.description
     if described is not None:
@@ -201,9 +201,9 @@ def _documents(
 
 def _docstrings(package: "InstalledPackage", terms: "Terms", deadline: float) -> Iterator[_Piece]:
     """Yield the docstrings of the sources that mention the terms, the most mentioning file first."""
-    from kr.projects.docstrings import parse_source
-    from kr.projects.jsdoc import parse_declarations
-    from kr.rules.ranking import rarity
+    from kr.packages.docstrings import parse_source
+    from kr.packages.jsdoc import parse_declarations
+    from kr.reports.ranking import rarity
 
     expired = _limit(deadline, _SOURCE_SECONDS)
     found = list(_mentioning(package, terms, expired))
@@ -223,7 +223,7 @@ def _mentioning(
     package: "InstalledPackage", terms: "Terms", expired: "Callable[[], bool]"
 ) -> Iterator[tuple[dict[int, int], str, str]]:
     """Yield ``(terms, origin, text)`` of the sources that mention any term."""
-    from kr.projects.folder import Unreadable, read_bytes
+    from kr.packages.folder import Unreadable, read_bytes
 
     room = _MAX_SOURCES
     for path in package.sources:
@@ -252,9 +252,9 @@ def _rendered(piece: _Piece) -> list[_Piece]:
     """Turn a docstring into Markdown, in pieces where it is long; a section is there already."""
     if piece.signature is None:
         return [piece]
-    from kr.projects.docstrings import docstring_markdown
-    from kr.projects.restructured import fence
-    from kr.projects.sections import split_sections
+    from kr.packages.docstrings import docstring_markdown
+    from kr.packages.restructured import fence
+    from kr.packages.sections import split_sections
 
     is_python = piece.origin.endswith(".py")
     language = "python" if is_python else "typescript" if piece.origin.endswith(".d.ts") else "javascript"

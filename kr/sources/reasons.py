@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from kr.rules import characters
-from kr.rules.characters import strip_invisible
+from kr.text import characters
+from kr.text.characters import strip_invisible
 from kr.values import ServerConfig
 
 MAX_REASON = 200
@@ -21,7 +21,7 @@ _LONGEST_NUMBER = 12
 def one_line(text: str, *, limit: int = MAX_REASON) -> str:
     """Make ``text`` one printable line of at most ``limit`` characters, cut with an ellipsis.
 
-    As ``kr.rules.characters.one_line`` does; and what Python takes for unprintable (private and unassigned
+    As ``kr.text.characters.one_line`` does; and what Python takes for unprintable (private and unassigned
     characters) becomes a space, since the line ends in a terminal, a log and YAML.
     """
     shown = strip_invisible(text[: limit * 20])

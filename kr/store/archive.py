@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store import times
 from kr.store.entries import Entries, to_entry
 from kr.store.rows import Archived, ArchiveReason

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store.archive import to_archived
 from kr.store.entries import to_entry
 from kr.store.rows import Archived, ArchiveReason

@@ -10,8 +10,8 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from kr import naming
 from kr.errors import ReportUnwritable
-from kr.rules import naming
 from kr.store import times
 from kr.store.claims import Claim, Claims, Pair, pair_of
 from kr.store.database import Database, Transaction

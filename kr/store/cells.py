@@ -10,7 +10,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from kr.rules.freshness import parse_time
+from kr.freshness import parse_time
 from kr.store import times
 from kr.store.lists import texts_of
 from kr.store.schema import archived_entries, entries

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store.schema import archived_entries, entries, revisions
 
 Pair = tuple[str, str]

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store import times
 from kr.store.lists import texts_of
 from kr.store.schema import archived_entries, counters, entries

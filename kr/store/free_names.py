@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
+from kr import naming
 from kr.errors import StoreError
-from kr.rules import naming
 from kr.store.reports import ReportFiles
 from kr.store.schema import archived_entries, entries, revisions
 

@@ -6,7 +6,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store import times
 from kr.store.lists import texts_of
 from kr.store.rows import Library

@@ -2,10 +2,10 @@
 
 import sqlalchemy as sa
 
-from kr.rules.counting import counted
 from kr.store import upgrade
 from kr.store.cells import Told, mend_cells
 from kr.store.schema import counters, entries
+from kr.text.counting import counted
 
 _KINDS = ("index", "trigger", "view")
 

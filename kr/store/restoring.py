@@ -11,10 +11,10 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
+from kr import naming
 from kr.errors import EntryConflict
-from kr.rules import naming
-from kr.rules.restoring import fresh_until, origin_of, why_stale
-from kr.rules.template import read_confidence
+from kr.reports.restoring import fresh_until, origin_of, why_stale
+from kr.reports.template import read_confidence
 from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.free_names import free_name, is_free

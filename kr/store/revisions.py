@@ -4,7 +4,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store import times
 from kr.store.hashing import digest
 from kr.store.rows import Revision

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
+from kr import naming
 from kr.errors import ReportUnwritable
-from kr.rules import naming
 from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.free_names import free_name, is_free

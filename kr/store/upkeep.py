@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from kr.rules import naming
+from kr import naming
 from kr.store import mending, times
 from kr.store.cells import Told
 from kr.store.entries import Entries

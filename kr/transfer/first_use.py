@@ -4,10 +4,10 @@ import logging
 from datetime import datetime
 from pathlib import Path
 
-from kr.rules.counting import counted
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.store.times import to_text
+from kr.text.counting import counted
 from kr.transfer.export import ARCHIVE, INDEX
 
 log = logging.getLogger(__name__)

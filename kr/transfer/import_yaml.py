@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import IndexUnreadable
-from kr.rules.freshness import parse_time
-from kr.rules.restoring import fresh_until, origin_of
-from kr.rules.template import read_confidence, read_date
+from kr.freshness import parse_time
+from kr.reports.restoring import fresh_until, origin_of
+from kr.reports.template import read_confidence, read_date
 from kr.store.incoming import Incoming, ReportText
 from kr.store.store import Store
 from kr.store.times import to_text

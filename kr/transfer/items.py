@@ -8,7 +8,7 @@ from typing import NoReturn, get_args
 
 from kr.documents import Tree
 from kr.errors import KrError
-from kr.rules.freshness import parse_time
+from kr.freshness import parse_time
 from kr.store.incoming import Departure, Incoming
 from kr.store.rows import ArchiveReason
 from kr.store.times import to_text

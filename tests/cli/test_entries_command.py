@@ -217,7 +217,7 @@ def test_a_look_is_cheap(project: Project) -> None:
     code = (
         "import sys, kr.cli.main as m; status = m.main(['entries', 'list', '--format', 'json']);"
         "heavy = {'mcp', 'httpx', 'alembic', 'rich', 'rapidfuzz', 'markdown_it', 'docutils'} & set(sys.modules);"
-        "heavy |= {name for name in sys.modules if name.startswith(('kr.research', 'kr.sources', 'kr.projects'))};"
+        "heavy |= {name for name in sys.modules if name.startswith(('kr.research', 'kr.sources', 'kr.packages'))};"
         "sys.exit(f'loaded {sorted(heavy)}' if heavy else status)"
     )
     done = subprocess.run(

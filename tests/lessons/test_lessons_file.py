@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
-from kr.rules.lessons.line import HEADER, Lesson, format_line
+from kr.lessons.line import HEADER, Lesson, format_line
 from tests.support.lessons import start
 
 
@@ -133,7 +133,7 @@ _FULL_DISK = """
 import resource, sys
 from pathlib import Path
 from kr.lessons.file import AppendFailed, LessonsFile
-from kr.rules.lessons.line import Lesson
+from kr.lessons.line import Lesson
 path, room = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 lessons = [Lesson(date="2026-02-07", tags=("x",), summary=f"lesson {n} " + "y" * 80) for n in range(3)]
@@ -173,7 +173,7 @@ _WRITER = """
 import sys
 from pathlib import Path
 from kr.lessons.file import LessonsFile
-from kr.rules.lessons.line import Lesson
+from kr.lessons.line import Lesson
 file, name, count = LessonsFile(Path(sys.argv[1])), sys.argv[2], int(sys.argv[3])
 sys.stdin.readline()
 for number in range(count):

@@ -13,8 +13,8 @@ from kr.contracts.lessons import parse_record, skip
 from kr.errors import InvalidRequest
 from kr.lessons.catalog import Catalog, Recording
 from kr.lessons.file import LessonsFile
+from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation
-from kr.rules.lessons.line import HEADER
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_data, record_to

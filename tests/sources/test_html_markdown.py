@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kr.rules.characters import strip_invisible
 from kr.sources.html_markdown import fenced, to_markdown
+from kr.text.characters import strip_invisible
 
 URL = "https://docs.example/guide/page.html"
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
-from kr.rules.baseline import SKELETON_MARK
+from kr.reports.baseline import SKELETON_MARK
 from kr.store.hashing import digest
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived

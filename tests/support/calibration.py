@@ -11,8 +11,8 @@ from typing import Any
 
 import yaml
 
-from kr.rules import match
-from kr.rules.keywords import keywords
+from kr.matching import match
+from kr.text.keywords import keywords
 from kr.values import TIERS, Entry, Query, Tier
 
 DATA = Path(__file__).parent.parent / "data"

@@ -14,10 +14,10 @@ from pathlib import Path
 import yaml
 
 from kr.errors import SourceFailure
-from kr.rules.persona import LEAN_PERSONA
-from kr.rules.question import derive_tags, derive_topic
-from kr.rules.report import build_report
-from kr.rules.template import DETAILS, SUMMARY, read_shape
+from kr.matching.question import derive_tags, derive_topic
+from kr.reports.persona import LEAN_PERSONA
+from kr.reports.report import build_report
+from kr.reports.template import DETAILS, SUMMARY, read_shape
 from kr.sources.base import Ask
 from kr.sources.context7_text import parse_documentation
 from kr.sources.local_docs import LocalDocs

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kr.documents import Tree
-from kr.rules.naming import base_name, suffixed_name
+from kr.naming import base_name, suffixed_name
 from kr.store.incoming import Departure, Incoming
 from kr.transfer.items import BadItem, check_item, check_path
 

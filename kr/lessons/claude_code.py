@@ -1,0 +1,185 @@
+"""What a Claude Code hook asks of kr: lessons for who starts, a recording of what failed (SPEC 8).
+
+The hook's JSON comes from outside: whatever is missing or odd means that there is nothing to do.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from kr.lessons.tools import taught
+
+CONTEXT_LIMIT = 10_000
+"""Characters that ``additionalContext`` may have at most."""
+
+DEFAULT_PHASE = "dev-execution"
+"""The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
+
+_PHASE_WORDS = (
+    (
+        "e2e-inspection",
+        frozenset(
+            ["e2e", "browser", "playwright", "cypress", "inspect", "inspector", "inspection", "inspecting"]
+        ),
+    ),
+    (
+        "code-review",
+        frozenset(
+            [
+                "review",
+                "reviews",
+                "reviewer",
+                "reviewers",
+                "reviewing",
+                "audit",
+                "auditor",
+                "auditing",
+                "critic",
+                "critique",
+            ]
+        ),
+    ),
+    ("story-creation", frozenset(["story", "stories", "scrum", "plan", "planner", "planning"])),
+    (
+        "dev-execution",
+        frozenset(
+            [
+                "dev",
+                "devs",
+                "develop",
+                "developer",
+                "developers",
+                "development",
+                "developing",
+                "coder",
+                "coders",
+                "coding",
+                "implement",
+                "implementer",
+                "implementor",
+                "implementation",
+                "implementing",
+                "engineer",
+                "engineers",
+                "engineering",
+                "programmer",
+                "programming",
+                "fix",
+                "fixer",
+                "fixing",
+                "refactor",
+                "refactorer",
+                "refactoring",
+            ]
+        ),
+    ),
+)
+_STARTS = frozenset({"SessionStart", "SubagentStart"})
+_WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Somebody starts: give them the lessons of their phase."""
+
+    event: str
+    phase: str
+    session_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFailure:
+    """A tool failed: record what its error teaches. ``about`` is what failed, where the error names nothing."""
+
+    phase: str
+    session_id: str
+    error: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStop:
+    """A subagent returned: record what its return teaches. Its words are in ``message`` or in the transcript."""
+
+    phase: str
+    session_id: str
+    message: str
+    transcript: str | None
+
+
+Task = Start | ToolFailure | AgentStop
+
+
+def read_hook(data: object, default_phase: str | None = None) -> Task | None:
+    """Tell what to do about a hook's input; ``None`` when there is nothing to do.
+
+    An agent's type goes before ``default_phase``, and that before ``DEFAULT_PHASE``.
+    """
+    if not isinstance(data, Mapping):
+        return None
+    phase = phase_of(_text(data, "agent_type")) or default_phase or DEFAULT_PHASE
+    session = _text(data, "session_id") or "hook"
+    event = _text(data, "hook_event_name")
+    if event in _STARTS:
+        return Start(event=event, phase=phase, session_id=session)
+    if event == "PostToolUseFailure":
+        told = taught(_text(data, "tool_name"), data.get("tool_input"), _text(data, "error"))
+        if told is None or data.get("is_interrupt") is True:
+            return None
+        return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1])
+    if event == "SubagentStop" and data.get("stop_hook_active") is not True:
+        message = _text(data, "last_assistant_message")
+        transcript = _text(data, "agent_transcript_path") or None
+        return (
+            AgentStop(phase=phase, session_id=session, message=message, transcript=transcript)
+            if message or transcript
+            else None
+        )
+    return None
+
+
+def phase_of(agent_type: str) -> str | None:
+    """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
+    words = _WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
+    found = [phase for phase, known in _PHASE_WORDS if not known.isdisjoint(words)]
+    if {"code-review", "story-creation"} <= set(found):
+        return "story-review"
+    return found[0] if found else None
+
+
+def answer(event: str, context: str) -> dict[str, Any]:
+    """Make the hook's answer. Only whole lines go in, as many as fit."""
+    kept: list[str] = []
+    room = CONTEXT_LIMIT
+    for line in context.splitlines():
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
+
+
+def last_words(transcript: str) -> str:
+    """Return the last text of an assistant in a transcript of JSON lines; empty when there is none."""
+    for line in reversed(transcript.splitlines()):
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        message = entry.get("message") if isinstance(entry, Mapping) else None
+        if isinstance(message, Mapping) and message.get("role") == "assistant":
+            content = message.get("content")
+            parts = content if isinstance(content, list) else [{"text": content}]
+            texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
+            told = "\n".join(text for text in texts if isinstance(text, str))
+            if told.strip():
+                return told
+    return ""
+
+
+def _text(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
+    # A lone surrogate is no text that a database or a stream could take.
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

@@ -1,0 +1,1 @@
+"""From a failure to two lines. Pure."""

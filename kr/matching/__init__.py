@@ -1,0 +1,1 @@
+"""What answers what: which entry of the cache answers a request. Pure."""

@@ -1,0 +1,153 @@
+"""A distribution in the project's Python environment, read without importing anything of it."""
+
+import json
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from kr.packages.documents import choose_documents, choose_sources, walk
+from kr.packages.installed_package import Description, InstalledPackage
+from kr.packages.model import printable
+from kr.packages.repository import repository_of_urls
+
+if TYPE_CHECKING:
+    from email.message import Message
+
+_NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|_[A-Za-z0-9_]+")
+_LONGEST_DESCRIPTION = 2 * 1024 * 1024
+# sys.path of an isolated interpreter: its own site folders, Debian's dist-packages among them.
+_ASK = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
+
+
+def find_python_package(
+    name: str, project_dir: Path, environ: Mapping[str, str], *, timeout: float = 5.0
+) -> InstalledPackage | None:
+    """Return the distribution ``name`` (PEP 503), else the one that provides the import name ``name``."""
+    if not _NAME.fullmatch(name):
+        return None
+    folders = [str(folder) for folder in site_folders(project_dir, environ, timeout=timeout)]
+    try:
+        found = next(iter(metadata.distributions(name=name, path=folders)), None)
+        found = found or _provider(name, folders)
+        return _read(found) if found is not None else None
+    except (OSError, ValueError, KeyError, UnicodeError):  # a damaged distribution documents nothing
+        return None
+
+
+def site_folders(project_dir: Path, environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
+    """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else ``.venv``'s, else those of PATH's python.
+
+    A virtual environment is read from its layout; its interpreter is not started.
+    """
+    active = environ.get("VIRTUAL_ENV")
+    for environment in (Path(active) if active else None, project_dir / ".venv"):
+        if environment is not None and (folders := _layout(environment)):
+            return folders
+    return _ask_python(environ, timeout)
+
+
+def _layout(environment: Path) -> list[Path]:
+    try:
+        found = [*environment.glob("lib/python3*/site-packages"), *environment.glob("Lib/site-packages")]
+        return sorted(f for f in found if f.is_dir())
+    except (OSError, ValueError):
+        return []
+
+
+def _ask_python(environ: Mapping[str, str], timeout: float) -> list[Path]:
+    path = environ.get("PATH", "")
+    for command in ("python", "python3"):
+        program = shutil.which(command, path=path) if path else None
+        if program is None:
+            continue
+        try:
+            answer = subprocess.run(  # noqa: S603 - the user's own interpreter, a fixed program
+                [program, "-I", "-c", _ASK],
+                capture_output=True,
+                timeout=timeout,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                env=dict(environ),
+            ).stdout
+            folders = json.loads(answer)
+        except (OSError, ValueError, subprocess.SubprocessError):
+            continue
+        if isinstance(folders, list):
+            return [Path(f) for f in folders if isinstance(f, str) and Path(f).is_dir()]
+    return []
+
+
+def _provider(name: str, folders: list[str]) -> metadata.Distribution | None:
+    """Return the distribution that installed the import package ``name`` (``yaml`` comes from PyYAML)."""
+    present = [
+        folder
+        for folder in folders
+        if name.isidentifier() and ((Path(folder) / name).is_dir() or (Path(folder) / f"{name}.py").is_file())
+    ]
+    for distribution in metadata.distributions(path=present):
+        if name in _top_level(distribution):
+            return distribution
+    return None
+
+
+def _top_level(distribution: metadata.Distribution) -> set[str]:
+    listed = distribution.read_text("top_level.txt")
+    if listed:
+        return set(listed.split())
+    return {parts[0].removesuffix(".py") for parts in _parts(distribution) if parts[-1].endswith(".py")}
+
+
+def _parts(distribution: metadata.Distribution) -> Iterator[tuple[str, ...]]:
+    for file in distribution.files or ():
+        if file.parts and ".." not in file.parts and not file.is_absolute():
+            yield file.parts
+
+
+def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
+    # An email message in fact, whose ``get`` is silent about what is missing on every Python.
+    about = cast("Message", distribution.metadata)
+    name, version = about.get("Name"), about.get("Version")
+    root = Path(str(distribution.locate_file(""))).resolve()
+    if not name or not version or not _NAME.fullmatch(name) or not root.is_dir():
+        return None
+    files = [("/".join(parts)) for parts in _parts(distribution)] or list(_walk_top_level(distribution, root))
+    own = [f for f in files if not re.match(r"[^/]+\.(?:dist|egg)-info/", f)]
+    urls = tuple(
+        (label.strip(), url.strip())
+        for label, _, url in (entry.partition(",") for entry in about.get_all("Project-URL") or ())
+    )
+    if about.get("Home-page"):
+        urls += (("Homepage", about.get("Home-page", "")),)
+    return InstalledPackage(
+        name=name,
+        version=printable(version, limit=100),
+        ecosystem="python",
+        root=root,
+        documents=choose_documents(own, root),
+        sources=choose_sources(own, root, ".py"),
+        description=_description(about),
+        urls=urls,
+        repository=repository_of_urls(urls),
+    )
+
+
+def _walk_top_level(distribution: metadata.Distribution, root: Path) -> Iterator[str]:
+    """Yield the files of a distribution without a record of them."""
+    for name in sorted(_top_level(distribution)):
+        if name.isidentifier():
+            yield f"{name}.py"
+            yield from (f"{name}/{file}" for file in walk(root / name))
+
+
+def _description(about: "Message") -> Description | None:
+    body = about.get("Description") or about.get_payload()
+    if not isinstance(body, str) or not body.strip():
+        return None
+    content_type = (
+        str(about.get("Description-Content-Type") or "text/x-rst").partition(";")[0].strip().lower()
+    )
+    return Description(text=body[:_LONGEST_DESCRIPTION], content_type=content_type)

@@ -1,0 +1,1 @@
+"""The report: its template, its passages, their ranking, its summary. Pure."""

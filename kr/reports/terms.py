@@ -1,0 +1,176 @@
+"""The words of a question, in a form that finds them in long texts: what passages are ranked by (SPEC 3.7).
+
+Two words are one when they share a root: Snowball's, the usual one of search engines, once short forms such as
+"env" are written out. What a question of any kind may say ("use", "make", "get") weighs
+little, and the framework's own name nothing, since all of its documentation is about it.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise, takewhile
+
+from kr.matching.words import full_form
+from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
+from kr.text.stopwords import word_set
+
+MAX_TERMS = 24
+_MAX_WORD = 80
+_FROM_TOPIC = 0.5
+_GENERIC_WEIGHT = 0.25
+_NAME_WEIGHT = 1.5
+_PART_OF_NAME = 0.4
+_MEMORY = 60_000  # distinct words of texts that are remembered
+
+_RUN = re.compile(f"[{WORD}]+")
+_NAME = re.compile(r"(?<!\w)(?:[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)")
+_VALUE = re.compile(r"(?<!^)\b(?:None|null|NULL|nil)\b")  # function words to a reader, values to a programmer
+_GENERIC = word_set(
+    """
+    add adds added adding allow allows allowed allowing apply applying best bring call calling change changes changing choose configure configured
+    configuring configuration correct correctly create created creating define defining different example examples
+    exist existing find finding fix give given gives giving go goes going good guide handle handling happen happens
+    help implement implementing keep keeping know let like look made make makes making mean means need needed needs
+    new one own only run running runs possible practice practices problem problems proper properly provide provides put question recommended right
+    set sets setting setup show simple simplest solve something support supported supports switch take takes tell thing
+    things try trying tutorial understand use used useful uses using usage want wants way ways without work working works
+    write writing
+    """
+)
+"""Words that a question of any kind may hold: what is asked about is said by the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """One word of a question. ``weight`` is 1 for what the question itself says, before any rarity.
+
+    ``is_name``: it is an identifier (``pool_pre_ping``) that a text must hold as a whole.
+    """
+
+    word: str
+    weight: float
+    is_name: bool = False
+
+    @property
+    def is_main(self) -> bool:
+        """Whether the question itself says it, and it is no word such as "use" or "make"."""
+        return self.weight >= 1.0
+
+
+class Terms:
+    """The terms of one question. Texts are given to it; it answers with the places (0, 1, ...) of its terms."""
+
+    def __init__(self, terms: Iterable[Term], *, joined: Iterable[tuple[str, str]] = ()) -> None:
+        self.all = tuple(terms)
+        self._by_word: dict[str, int] = {}
+        self._by_root: dict[str, int] = {}
+        self._names: dict[str, int] = {}
+        self._joined: dict[str, tuple[int, ...]] = {}
+        self._known: dict[str, tuple[int, ...]] = {}
+        for at, term in enumerate(self.all):
+            if term.is_name:
+                self._names[term.word] = at
+                continue
+            self._by_word[term.word] = at
+            self._by_root.setdefault(root(term.word), at)
+        for one, other in joined:
+            if one in self._by_word and other in self._by_word:
+                self._joined[one + other] = (self._by_word[one], self._by_word[other])
+        self._beginnings = [term.word if term.is_name else _shared(term.word) for term in self.all]
+        self._starts = {form[:2] for form in (*self._by_word, *self._by_root, *self._names, *self._joined)}
+
+    def count(self, text: str) -> Counter[int]:
+        """Return how often each term occurs in a text of any length."""
+        found: Counter[int] = Counter()
+        for run in _RUN.findall(text):
+            at = self._known.get(run)
+            if at is None:
+                at = self._look(run)
+            if at:
+                found.update(at)
+        return found
+
+    def within(self, text: str) -> frozenset[int]:
+        """Return the terms that occur."""
+        return frozenset(self.count(text))
+
+    def glimpse(self, text: str) -> dict[int, int]:
+        """Return roughly how often each term occurs, up to 5: quick enough for all of a package's sources."""
+        folded = text.casefold()
+        return {at: min(n, 5) for at, start in enumerate(self._beginnings) if (n := folded.count(start))}
+
+    def _look(self, run: str) -> tuple[int, ...]:
+        run = run[:_MAX_WORD]
+        found: list[int] = []
+        for text, is_cjk in runs(run):
+            parts = bigrams(text) if is_cjk else split_compound(text)
+            found += [at for part in parts for at in self._part(part)]
+            whole = text.casefold()
+            if not is_cjk and whole in self._names:
+                found.append(self._names[whole])
+            if len(parts) > 1 and not is_cjk:
+                found += self._joined.get("".join(parts), ())
+        answer = tuple(found)
+        if len(self._known) < _MEMORY:
+            self._known[run] = answer
+        return answer
+
+    def _part(self, part: str) -> tuple[int, ...]:
+        if part[:2] not in self._starts and full_form(part) == part:
+            return ()
+        if part in self._by_word:
+            return (self._by_word[part],)
+        if part in self._joined:
+            return self._joined[part]
+        at = self._by_root.get(root(part))
+        return () if at is None else (at,)
+
+
+def question_terms(framework: str, question: str, topic: str = "") -> Terms:
+    """Return the terms of a question, the heaviest first and no more than 24.
+
+    What the topic alone says weighs half, and the parts of a name less than the name. A question of function
+    words or of the framework's name alone is asked with what it has.
+    """
+    own = set(keywords(framework)) | {framework.casefold()}
+    weights: dict[str, float] = {}
+    names: dict[str, float] = {}
+    for text, weight in ((question, 1.0), (topic, _FROM_TOPIC)):
+        for name in _NAME.findall(normalise(text)):
+            if len(name) <= _MAX_WORD and name.casefold() not in own:
+                names.setdefault(name.casefold(), _NAME_WEIGHT * weight)
+        parts = {part for name in _NAME.findall(normalise(text)) for part in split_compound(name)}
+        for word in (*keywords(text), *(word.casefold() for word in _VALUE.findall(text[:4096]))):
+            if len(word) > _MAX_WORD or any(_is_same(word, other) for other in weights):
+                continue
+            light = _GENERIC_WEIGHT if word in _GENERIC else _PART_OF_NAME if word in parts else 1.0
+            weights[word] = weight * light
+    kept = {word: weight for word, weight in weights.items() if word not in own} or weights
+    heaviest = sorted(kept, key=lambda word: -kept[word])[: MAX_TERMS // 2]
+    named = [Term(name, weight, is_name=True) for name, weight in list(names.items())[: MAX_TERMS // 2]]
+    return Terms([*(Term(word, kept[word]) for word in heaviest), *named], joined=pairwise(weights))
+
+
+@lru_cache(maxsize=32_768)
+def root(word: str) -> str:
+    """Return Snowball's root of an English word; a word of other letters is its own."""
+    word = full_form(word)
+    if len(word) < 4 or not (word.isascii() and word.isalpha()):
+        return word
+    from snowballstemmer.english_stemmer import EnglishStemmer
+
+    # A stemmer keeps the word it works on: one of its own for each call keeps threads apart.
+    return str(EnglishStemmer().stemWord(word))
+
+
+def _shared(word: str) -> str:
+    """Return what the forms of a word begin with."""
+    pairs = zip(word, root(word), strict=False)
+    shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return shared.removesuffix("i") or word  # "queries" has the root "queri"
+
+
+def _is_same(one: str, other: str) -> bool:
+    return root(one) == root(other)

@@ -1,1 +1,0 @@
-"""Pure decisions: values in, values out. No clock, no file, no network."""

@@ -1,0 +1,1 @@
+"""Words, sentences and Markdown: pure functions over text."""

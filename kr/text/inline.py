@@ -1,0 +1,147 @@
+"""Markdown inline content, written anew so that nothing but plain inline Markdown is left (SPEC 3.7).
+
+No raw HTML, no images, no links but to http and https, and no text that a Markdown reader could take for
+one of these, whatever stands beside it.
+"""
+
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from kr.text.characters import one_line, strip_invisible
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
+
+_MAX_URL = 1000
+_PUNCTUATION = r"!-/:-@\[-`{-~"
+_ESCAPES = re.compile(
+    rf"\\(?=[{_PUNCTUATION}\n]|$)"
+    r"|`"
+    r"|(?<=\S)\*|\*(?=\S)"
+    r"|(?<![^\W_])_|_(?![^\W_])"
+    r"|<(?=[A-Za-z/!?])"
+    r"|&(?=#?\w{1,32};)"
+    r"|\](?=[(\[:]|$)"
+    r"|(?<=\])\("
+    r"|!(?=\[|$)"
+)
+_BLOCK_START = re.compile(
+    r"^(?=#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|=+[^\S\n]*$|~{3}|[-:|](?:[-:|]|[^\S\n])*+$)|^(?P<number>\d{1,9})(?=[.)](?:\s|$))",
+    re.MULTILINE,
+)
+_INDENT = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
+_SILENT_TAG = re.compile(r"<(/?)(?:script|style|template|noscript)\b", re.IGNORECASE)
+_BACKTICKS = re.compile("`+")
+_SAFE_URL = re.compile(r"https?://[^/\s]", re.IGNORECASE)
+
+
+def escape(text: str) -> str:
+    """Return the text with a backslash before whatever would be Markdown or HTML inside a line."""
+    return _ESCAPES.sub(r"\\\g<0>", strip_invisible(text))
+
+
+def plain_line(text: str, limit: int = 500) -> str:
+    """Return any text as one harmless line of Markdown, of at most ``limit`` characters before escaping."""
+    return escape(one_line(text, limit))
+
+
+def safe_url(url: str | None) -> str | None:
+    """Return an http or https address fit for Markdown and for a comma separated list, else ``None``."""
+    if not url:
+        return None
+    url = strip_invisible(url[: 2 * _MAX_URL]).strip()
+    if len(url) > _MAX_URL or not _SAFE_URL.match(url):
+        return None
+    return (
+        quote(url, safe="!#$%&'*+,/:;=?@[]_~-.")
+        if url.isascii()
+        else quote(url, safe="!#$%&'*+,/:;=?@[]_~-.%")
+    )
+
+
+def render_inline(tokens: Iterable["Token"]) -> str:
+    """Render the inline tokens of one piece of text. The result may have several lines, none indented.
+
+    Pictures show their captions beside text; alone they show nothing, since a caption without its picture says little.
+    """
+    writer = _Writer()
+    tokens = list(tokens)
+    if any(token.type == "image" for token in tokens) and not any(
+        token.type not in {"image", "html_inline"} and token.content.strip() for token in tokens
+    ):
+        return ""
+    for token in tokens:
+        writer.add(token)
+    return as_paragraph(writer.finish())
+
+
+def as_paragraph(markdown: str) -> str:
+    """Return inline Markdown whose lines start nothing but a paragraph."""
+    return _BLOCK_START.sub(r"\g<number>\\", _INDENT.sub("", markdown).strip("\n"))
+
+
+class _Writer:
+    """Text is gathered and escaped in one go, since what is harmless alone may not be beside its neighbour."""
+
+    def __init__(self) -> None:
+        self._out: list[str] = []
+        self._text: list[str] = []
+        self._links: list[tuple[str | None, int]] = []
+        self._silent = False
+
+    def add(self, token: "Token") -> None:
+        if token.type == "html_inline":
+            self._html(token.content)
+        elif self._silent:
+            return
+        elif token.type in {"softbreak", "hardbreak"}:
+            self._text.append("\n")
+        elif token.type == "code_inline":
+            self._mark(_code_span(token.content))
+        elif token.type == "image":
+            self._text.extend(child.content for child in token.children or [] if not child.children)
+        elif token.type in {"em_open", "em_close", "strong_open", "strong_close"}:
+            self._mark(token.markup)
+        elif token.type == "link_open":
+            self._flush()
+            self._links.append((safe_url(str(token.attrGet("href") or "")), len(self._out)))
+        elif token.type == "link_close":
+            self._close_link(automatic=token.markup == "autolink")
+        else:
+            self._text.append(token.content)
+
+    def finish(self) -> str:
+        self._flush()
+        return "".join(self._out)
+
+    def _html(self, tag: str) -> None:
+        found = _SILENT_TAG.match(tag)
+        if found:
+            self._silent = not found[1]
+
+    def _mark(self, markdown: str) -> None:
+        self._flush()
+        self._out.append(markdown)
+
+    def _flush(self) -> None:
+        if self._text:
+            self._out.append(escape("".join(self._text)))
+            self._text.clear()
+
+    def _close_link(self, *, automatic: bool) -> None:
+        self._flush()
+        url, start = self._links.pop()
+        shown = "".join(self._out[start:])
+        if not url or not shown.strip():
+            return
+        del self._out[start:]
+        self._out.append(f"<{url}>" if automatic else f"[{shown}]({url})")
+
+
+def _code_span(code: str) -> str:
+    code = strip_invisible(code).replace("\n", " ")
+    longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
+    edge = " " if code.startswith("`") or code.endswith("`") else ""
+    return f"{'`' * (longest + 1)}{edge}{code}{edge}{'`' * (longest + 1)}" if code.strip() else ""

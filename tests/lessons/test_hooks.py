@@ -1,0 +1,138 @@
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.lessons.claude_code import (
+    AgentStop,
+    Start,
+    ToolFailure,
+    answer,
+    last_words,
+    phase_of,
+    read_hook,
+)
+
+
+@pytest.mark.parametrize(
+    ("agent", "phase"),
+    [
+        ("bso-dev-runner", "dev-execution"),
+        ("developer", "dev-execution"),
+        ("backendEngineer", "dev-execution"),
+        ("code-reviewer", "code-review"),
+        ("bso-story-reviewer", "story-review"),
+        ("bso-story-creator", "story-creation"),
+        ("bso-e2e-inspection", "e2e-inspection"),
+        ("e2e-dev", "e2e-inspection"),
+        ("story-planner", "story-creation"),
+        ("fixture-writer", None),
+        ("device-tester", None),
+        ("inspecteur", None),
+        ("general-purpose", None),
+        ("Explore", None),
+        ("", None),
+    ],
+)
+def test_the_phase_of_an_agent(agent: str, phase: str | None) -> None:
+    assert phase_of(agent) == phase
+
+
+def read(event: str, default: str | None = "code-review", **more: Any) -> object:
+    return read_hook({"hook_event_name": event, "session_id": "s", **more}, default)
+
+
+def test_what_is_to_do() -> None:
+    assert read("SessionStart") == Start(event="SessionStart", phase="code-review", session_id="s")
+    assert read("SubagentStart", agent_type="dev") == Start(
+        event="SubagentStart", phase="dev-execution", session_id="s"
+    )
+    assert read("PostToolUseFailure", error="no module orjson", tool_name="Bash") == ToolFailure(
+        phase="code-review", session_id="s", error="no module orjson"
+    )
+    assert read(
+        "PostToolUseFailure", error="Command timed out", tool_input={"command": "make"}
+    ) == ToolFailure(phase="code-review", session_id="s", error="Command timed out", about="make")
+    assert read("SubagentStop", last_assistant_message="m") == AgentStop(
+        phase="code-review", session_id="s", message="m", transcript=None
+    )
+
+
+@pytest.mark.parametrize(
+    "nothing",
+    [
+        read("PreToolUse"),
+        read("PostToolUseFailure", error=" "),
+        read("PostToolUseFailure", error="no module", is_interrupt=True),
+        read("PostToolUseFailure", error="no module", tool_name="Read"),
+        read("SubagentStop"),
+        read("SubagentStop", last_assistant_message="m", stop_hook_active=True),
+        read_hook([], "code-review"),
+        read_hook({}, "code-review"),
+    ],
+)
+def test_nothing_to_do(nothing: object) -> None:
+    assert nothing is None
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["hook_event_name", "agent_type", "error", "session_id", "tool_name"]),
+        st.none() | st.integers() | st.text() | st.lists(st.text()),
+    )
+)
+def test_any_input_is_read(data: dict[str, Any]) -> None:
+    read_hook(data, "code-review")
+
+
+@pytest.mark.parametrize("agent", ["", "general-purpose", "Explore", "fixture-writer"])
+def test_who_says_nothing_of_a_phase_develops(agent: str) -> None:
+    started = read("SessionStart", None, agent_type=agent)
+    assert started == Start(event="SessionStart", phase="dev-execution", session_id="s")
+
+
+@pytest.mark.parametrize(
+    "error", ["Exit code 1", "Exit code 127\n", "exited with code 2", "exit status 1\n\n"]
+)
+def test_a_bare_status_is_nothing_to_do(error: str) -> None:
+    assert read("PostToolUseFailure", error=error) is None
+
+
+def test_lone_surrogates_are_replaced() -> None:
+    task = read_hook({"hook_event_name": "SessionStart", "session_id": "a\ud800b"}, None)
+    assert task == Start(event="SessionStart", phase="dev-execution", session_id="a?b")
+
+
+def test_the_answer_is_whole_lines_within_the_limit() -> None:
+    told = answer("SubagentStart", "\n".join(["title", *("x" * 999 for _ in range(20))]))
+    context = told["hookSpecificOutput"]["additionalContext"]
+    assert told["hookSpecificOutput"]["hookEventName"] == "SubagentStart"
+    assert len(context) <= 10_000
+    assert {len(line) for line in context.splitlines()[1:]} == {999}
+
+
+def test_the_last_words_of_a_transcript() -> None:
+    lines = [
+        '{"half a line',
+        json.dumps(
+            {
+                "type": "assistant",
+                "message": {"role": "assistant", "content": [{"type": "text", "text": "first"}]},
+            }
+        ),
+        json.dumps(
+            {
+                "type": "assistant",
+                "message": {
+                    "role": "assistant",
+                    "content": [{"type": "text", "text": "last"}, {"type": "tool_use"}],
+                },
+            }
+        ),
+        json.dumps({"type": "user", "message": {"role": "user", "content": "thanks"}}),
+        "[]",
+    ]
+    assert last_words("\n".join(lines)) == "last"
+    assert last_words("") == ""

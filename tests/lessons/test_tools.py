@@ -1,0 +1,109 @@
+"""What a failed tool tells, and what about."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.lessons.tools import taught
+
+TIMEOUT = "Command timed out after 2m 0.0s"
+
+
+@pytest.mark.parametrize(
+    ("command", "about"),
+    [
+        ("npm run build", "npm run build"),
+        ("cd web && CI=1 npm test -- --watch=false", "npm test"),
+        ("sudo -n true; ./scripts/deploy.sh --now", "deploy.sh"),
+        ("timeout 30 .venv/bin/pytest -q tests", "pytest"),
+        ("python -m pytest -q", "python pytest"),
+        ("python3 - <<'EOF'\nprint(1)\nEOF", "python3"),
+        ("node tools/gen.mjs", "node gen.mjs"),
+        ("docker compose up -d db", "docker compose up"),
+        ("git push origin main", "git push"),
+        ("mysql -uroot -pS3cret app", "mysql"),
+        ("vault login hvs.CAESIJ0TOKEN", "vault login"),
+        ("curl https://u:p@host/x?token=1", "curl"),
+        ("export TOKEN=abc; make", "make"),
+    ],
+)
+def test_a_command_names_what_its_error_does_not(command: str, about: str) -> None:
+    assert taught("Bash", {"command": command}, TIMEOUT) == (TIMEOUT, about)
+
+
+@pytest.mark.parametrize(
+    ("tool", "given", "about"),
+    [
+        ("WriteReport", {"file_path": "/srv/app/out.csv"}, "out.csv"),
+        ("mcp__github__create_issue", {"title": "x"}, "github create_issue"),
+    ],
+)
+def test_other_tools_are_named_too(tool: str, given: object, about: str) -> None:
+    assert taught(tool, given, "Permission denied") == ("Permission denied", about)
+
+
+@pytest.mark.parametrize(
+    "given", [None, {}, [], "npm", {"command": 3}, {"command": "cd /x && export A=b"}, {"command": '"$X" y'}]
+)
+@pytest.mark.parametrize(
+    "error",
+    [TIMEOUT, "Exit code 126\nPermission denied", "Exit code 137\nKilled by signal", "Connection refused"],
+)
+def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
+    assert taught("Bash", given, error) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "cat: /home/u/x.txt: No such file or directory",
+        "Exit code 1\nls: cannot access 'src/x': No such file or directory\nls: b: No such file or directory",
+        "Exit code 1\nbash: line 3: cd: web: No such file or directory",
+        "(eval):cd:1: no such file or directory: web",
+        "grep: src: Is a directory",
+        "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 1, in <module>\nNameError: name 'foo' is not defined",
+        '  File "<stdin>", line 2\nSyntaxError: invalid syntax',
+        "Exit code 1",
+        "",
+    ],
+)
+def test_an_agents_slip_is_no_lesson(error: str) -> None:
+    assert taught("Bash", {"command": "make all"}, error) is None
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        "grep: invalid option -- P",
+        "ModuleNotFoundError: No module named 'orjson'",
+        "zsh: command not found: ripgrep",
+        "File \"<string>\", line 1, in <module>\nAttributeError: module 'click' has no attribute 'Opt'",
+        "需要安装 libpq",
+    ],
+)
+def test_what_an_error_names_needs_no_command(error: str) -> None:
+    assert taught("Bash", {"command": "make"}, error) == (error, "")
+
+
+def test_what_stands_beside_a_slip_is_kept() -> None:
+    told = taught(
+        "Bash", {}, "cat: a.txt: No such file or directory\nModuleNotFoundError: No module named 'orjson'"
+    )
+    assert told is not None
+    assert told[0].strip() == "ModuleNotFoundError: No module named 'orjson'"
+
+
+@pytest.mark.parametrize(
+    "part", ["a", "cat: ", "cat", "1 ", "exit code ", "\n", ": no such file", "status status:"]
+)
+def test_a_long_error_costs_little(part: str) -> None:
+    began = time.monotonic()
+    taught("Bash", {"command": part * 1_000_000}, part * 1_000_000)
+    assert time.monotonic() - began < 3
+
+
+@given(st.text(), st.text(), st.text())
+def test_anything_is_read(tool: str, command: str, error: str) -> None:
+    taught(tool, {"command": command, "file_path": command}, error)

@@ -1,0 +1,138 @@
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.matching import match
+from kr.matching.axes import POLES
+from kr.matching.direction import BACK, FORTH
+from kr.matching.negations import EXCLUSIONS, NEGATIONS, PHRASES, TRAILING
+from kr.matching.phrasal import place_of
+from kr.matching.question import derive_tags, derive_topic
+from kr.text.stopwords import EMPTY_WORDS, FUNCTION_WORDS, HEAVY_PREPOSITIONS
+from kr.values import Entry, Match, Query
+from tests.support import calibration
+
+NAMES = ("matching.yaml", "matching-extra.yaml", "matching-held-out.yaml")
+TOPICS = sorted({entry.topic for name in NAMES for entry in calibration.load(name)[0]})
+DIFFERENT: list[tuple[str, str]] = yaml.safe_load(
+    (calibration.DATA / "matching-pairs.yaml").read_text(encoding="utf-8")
+)["different"]
+FORMS = [
+    "How do I {}?",
+    "What is the best way to do {}?",
+    "can you tell me how to {}",
+    "Why is it that {}?",
+    "{}?",
+]
+
+
+def asked(framework: str, question: str) -> Query:
+    """Return the query that the terminal form makes of a question."""
+    tags = tuple(derive_tags(framework, question))
+    topic = derive_topic(question)
+    return Query(framework=framework, framework_version="1", topic=topic, tags=tags, question=question)
+
+
+def answers(first: str, second: str) -> Match | None:
+    """Return the match by which the report on the first question answers the second."""
+    query = asked("click", first)
+    entry = Entry(
+        id="e",
+        framework="click",
+        framework_version="1",
+        topic=query.topic,
+        tags=query.tags,
+        path="frameworks/click/e.md",
+        created="2026-01-01",
+        last_accessed="2026-01-01",
+        status="fresh",
+        confidence="high",
+    )
+    return match.find_match(asked("click", second), [entry], fuzzy=True, floor="framework+tags")
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        ("How do I make an option repeatable?", "make option repeatable"),
+        ("How do I make an option not repeatable?", "make option not repeatable"),
+        ("Why doesn't my command run?", "doesn't command run"),
+        ("How can I turn off colors?", "turn off colors"),
+        ("How do I sort from A to Z?", "sort from A to Z"),
+        ("how do i sort from z to a", "sort from z to a"),
+        ("How do I use `unique()` with a “subquery”?", "use unique() with subquery"),
+        ("Is there a way to read .env files, not the shell?", "way to read .env files, not shell"),
+        ("如何禁用缓存？", "如何禁用缓存"),
+        ("How do I do this?", "How do I do this?"),
+        ("  What  is\nit ", "What is it"),
+        ("???", "???"),
+    ],
+)
+def test_a_topic_keeps_what_tells(question: str, topic: str) -> None:
+    assert derive_topic(question) == topic
+
+
+def test_no_word_that_a_rule_reads_is_left_out() -> None:
+    read = {*NEGATIONS, *EXCLUSIONS, *TRAILING, *POLES, *FORTH, *BACK, *HEAVY_PREPOSITIONS}
+    read |= {word for phrase in PHRASES for word in phrase}
+    read |= {word for word in FUNCTION_WORDS if place_of(f"log{word}") or place_of(f"scale{word}")}
+    assert EMPTY_WORDS & read == set()
+    assert EMPTY_WORDS <= FUNCTION_WORDS
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_question_about_a_topic_matches_the_topic(form: str) -> None:
+    missed = [
+        topic
+        for topic in TOPICS
+        if match.topic_overlap(derive_topic(form.format(topic)), topic) < match.THRESHOLD
+    ]
+    assert missed == []
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_parts_two_topics_parts_the_questions(form: str) -> None:
+    matched = [
+        (one, other)
+        for one, other in DIFFERENT
+        if answers(form.format(one), form.format(other)) or answers(form.format(other), form.format(one))
+    ]
+    assert matched == []
+
+
+@pytest.mark.parametrize(
+    ("question", "opposite"),
+    [
+        ("How do I make an option repeatable?", "How do I make an option not repeatable?"),
+        ("Can I run a command with a prefix?", "Can I run a command without a prefix?"),
+        ("Why does my command run twice?", "Why doesn't my command run twice?"),
+        ("What can a plugin read?", "What can't a plugin read?"),
+        ("Why is my route cached?", "Why is my route no longer cached?"),
+        ("When should I retry?", "When should I never retry?"),
+        ("How do I turn on colors?", "How do I turn off colors?"),
+        ("How do I turn the colors on?", "How do I turn the colors off?"),
+        ("How do I run code before the request?", "How do I run code after the request?"),
+        ("How do I scroll up?", "How do I scroll down?"),
+        ("How do I log a user in?", "How do I log a user out?"),
+        ("How do I opt in to telemetry?", "How do I opt out of telemetry?"),
+        ("How do I sort from A to Z?", "How do I sort from Z to A?"),
+        ("How do I convert a string to a date?", "How do I convert a date to a string?"),
+    ],
+)
+def test_the_opposite_question_is_no_hit(question: str, opposite: str) -> None:
+    assert answers(question, question)
+    assert answers(question, opposite) is None
+    assert answers(opposite, question) is None
+
+
+@given(st.text(max_size=80))
+def test_any_question_has_a_topic_and_tags(question: str) -> None:
+    topic = derive_topic(question)
+    assert topic == " ".join(topic.split())
+    assert bool(topic) == bool(question.split())
+    assert derive_tags("click", question)
+
+
+def test_a_hostile_question_costs_little() -> None:
+    assert len(derive_topic("not a word " * 100_000)) < 1000

@@ -1,0 +1,52 @@
+"""How often reports answer real questions: scripts/questions prints each. The floors stand a little below what was measured."""
+
+import time
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from kr.reports.persona import LEAN_PERSONA
+from kr.reports.report import build_report
+from kr.values import Answer, Passage
+from tests.support.questions import DATA, Outcome, load, rates, score
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:
+    project: Path = tmp_path_factory.mktemp("project")
+    return [score(case, project) for case in load("dev", "held_out") if case.core]
+
+
+def test_installed_documentation_answers_most_questions(installed: list[Outcome]) -> None:
+    found = rates(installed)
+    assert len(installed) >= 20
+    assert found["summary"] >= 0.7, found
+    assert found["top"] >= 0.85, found
+    assert found["anywhere"] >= 0.9, found
+
+
+def test_an_option_that_can_be_repeated(installed: list[Outcome]) -> None:
+    assert next(row for row in installed if "repeatable" in row.case.question).summary
+
+
+def test_stored_answers_of_other_sources_answer_most_questions(tmp_path: Path) -> None:
+    found = rates([score(case, tmp_path) for case in load("answers")])
+    assert found["summary"] >= 0.8, found
+    assert found["top"] >= 0.9, found
+    assert found["anywhere"] == 1.0, found
+
+
+def test_a_long_answer_becomes_a_report_quickly() -> None:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((DATA / "answers").glob("*.md"))]
+    text = "\n\n".join(part.replace(" the ", f" the {n}th ") for n in range(9) for part in texts)[:100_000]
+    assert len(text) == 100_000
+    case = load("answers")[0]
+    answer = Answer(source="web_search", passages=(Passage(text=text, url="https://a.example/"),))
+    query = replace(case.query, question="How do I retry a transaction after a deadlock, and route a task?")
+    start = time.process_time()
+    report = build_report(query, answer=answer, today=date(2026, 1, 1), persona=LEAN_PERSONA)
+    # 0.1 s on a quiet machine; imports and a slow one are allowed for.
+    assert time.process_time() - start < 1.5
+    assert "P2034" in report.text

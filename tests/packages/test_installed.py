@@ -1,0 +1,278 @@
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kr.packages.installed import find_installed
+from kr.packages.installed_python import site_folders
+
+HERE = Path(sys.prefix)
+
+
+def node(root: Path, name: str, version: str = "1.2.3", **fields: object) -> Path:
+    package = root / "node_modules" / name
+    package.mkdir(parents=True)
+    (package / "package.json").write_text(json.dumps({"name": name, "version": version, **fields}))
+    return package
+
+
+def environment(root: Path) -> Path:
+    site = root / "lib" / "python3.11" / "site-packages"
+    site.mkdir(parents=True)
+    (root / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    return site
+
+
+def distribution(site: Path, name: str, files: list[str], metadata: str = "", version: str = "2.0") -> None:
+    info = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n{metadata}")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+
+
+def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
+    package = node(tmp_path, "express", repository="expressjs/express", homepage="https://expressjs.com/")
+    for file in (
+        "README.md",
+        "LICENSE",
+        "CHANGELOG.md",
+        "docs/routing.md",
+        "docs/deep/more.txt",
+        "lib/notes.md",
+    ):
+        (package / file).parent.mkdir(parents=True, exist_ok=True)
+        (package / file).write_text("# x")
+    nested = tmp_path / "apps" / "web"
+    nested.mkdir(parents=True)
+    (found,) = find_installed("Express", nested, {})
+    assert (found.name, found.version, found.ecosystem) == ("express", "1.2.3", "npm")
+    assert found.repository == "expressjs/express"
+    assert found.home == "https://expressjs.com/"
+    assert [p.relative_to(package).as_posix() for p in found.documents] == [
+        "README.md",
+        "docs/deep/more.txt",
+        "docs/routing.md",
+    ]
+
+
+def test_the_nearest_node_modules_wins(tmp_path: Path) -> None:
+    node(tmp_path, "vue", "2.7.16")
+    node(tmp_path / "app", "vue", "3.4.21")
+    assert find_installed("vue", tmp_path / "app", {})[0].version == "3.4.21"
+    assert find_installed("vue", tmp_path, {})[0].version == "2.7.16"
+
+
+def test_scoped_names_and_their_core(tmp_path: Path) -> None:
+    node(tmp_path, "@angular/core", "17.1.0")
+    assert find_installed("@angular/core", tmp_path, {})[0].version == "17.1.0"
+    assert find_installed("angular", tmp_path, {})[0].name == "@angular/core"
+
+
+def test_a_licence_alone_is_better_than_nothing(tmp_path: Path) -> None:
+    package = node(tmp_path, "bare")
+    (package / "CHANGELOG.md").write_text("# 1.2.3")
+    assert [p.name for p in find_installed("bare", tmp_path, {})[0].documents] == ["CHANGELOG.md"]
+
+
+@pytest.mark.parametrize(
+    ("repository", "expected"),
+    [
+        ("vercel/next.js", "vercel/next.js"),
+        ("github:vercel/next.js", "vercel/next.js"),
+        ({"url": "git+https://github.com/o/r.git", "directory": "packages/x"}, "o/r"),
+        ({"url": "git+ssh://git@github.com/o/r.git"}, "o/r"),
+        ("git@github.com:o/r.git", "o/r"),
+        ("git://github.com/o/r.git#main", "o/r"),
+        ("https://www.github.com/o/r/tree/main", "o/r"),
+        ("gitlab:o/r", None),
+        ("https://gitlab.com/o/r", None),
+        ("https://github.com.evil.org/o/r", None),
+        ("https://evil.org/github.com/o/r", None),
+        ("https://github.com/o", None),
+        ("https://github.com/o/..", None),
+        ("../..", None),
+        ("o/r\n/x", None),
+        ("o/r;rm -rf", None),
+        ("https://github.com/sponsors/o", None),
+        (["o/r"], None),
+        (None, None),
+    ],
+)
+def test_repository_of_a_node_package(tmp_path: Path, repository: object, expected: str | None) -> None:
+    node(tmp_path, "thing", repository=repository)
+    assert find_installed("thing", tmp_path, {})[0].repository == expected
+
+
+@pytest.mark.parametrize(
+    ("urls", "expected"),
+    [
+        (["Source, https://github.com/o/r"], "o/r"),
+        (["Homepage, https://github.com/o/home", "source-code, https://github.com/o/r/"], "o/r"),
+        (["Source Code, https://github.com/o/r.git"], "o/r"),
+        (["REPOSITORY, https://github.com/o/r/tree/main/sub"], "o/r"),
+        (["Homepage, https://example.org", "Funding, https://github.com/sponsors/o"], None),
+        (["Changelog, https://github.com/o/other"], None),
+    ],
+)
+def test_repository_of_a_distribution(tmp_path: Path, urls: list[str], expected: str | None) -> None:
+    site = environment(tmp_path / ".venv")
+    distribution(site, "thing", ["thing/__init__.py"], "".join(f"Project-URL: {url}\n" for url in urls))
+    assert find_installed("thing", tmp_path, {})[0].repository == expected
+
+
+@pytest.mark.parametrize("name", ["PyYAML", "pyyaml", "Py.YAML", "py_yaml", "yaml"])
+def test_names_of_a_distribution(tmp_path: Path, name: str) -> None:
+    site = environment(tmp_path / ".venv")
+    (site / "yaml").mkdir()
+    (site / "yaml" / "__init__.py").write_text("")
+    spelt = "Py-YAML" if name in {"Py.YAML", "py_yaml"} else "PyYAML"
+    distribution(site, spelt, ["yaml/__init__.py"])
+    (found,) = find_installed(name, tmp_path, {})
+    assert (found.name, found.version, found.ecosystem) == (spelt, "2.0", "python")
+    assert [p.relative_to(found.root).as_posix() for p in found.sources] == ["yaml/__init__.py"]
+
+
+def test_the_active_environment_before_the_projects_own(tmp_path: Path) -> None:
+    distribution(environment(tmp_path / ".venv"), "thing", [], version="1.0")
+    distribution(environment(tmp_path / "active"), "thing", [], version="2.0")
+    assert find_installed("thing", tmp_path, {})[0].version == "1.0"
+    active = {"VIRTUAL_ENV": str(tmp_path / "active")}
+    assert find_installed("thing", tmp_path, active)[0].version == "2.0"
+    assert find_installed("thing", tmp_path, {"VIRTUAL_ENV": str(tmp_path / "gone")})[0].version == "1.0"
+
+
+def test_the_python_on_the_path_is_asked(tmp_path: Path) -> None:
+    link = tmp_path / "bin" / "python"
+    link.parent.mkdir()
+    link.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    link.chmod(0o755)
+    path = f"{link.parent}{os.pathsep}{os.environ['PATH']}"
+    names = [p.name for p in find_installed("click", tmp_path, {"PATH": path})]
+    assert names == ["click"]
+
+
+def test_a_python_that_hangs_or_fails_is_given_up(tmp_path: Path) -> None:
+    for command, text in (("python", "exec sleep 60"), ("python3", "exit 3")):
+        program = tmp_path / command
+        program.write_text(f"#!/bin/sh\n{text}\n")
+        program.chmod(0o755)
+    path = f"{tmp_path}{os.pathsep}/bin{os.pathsep}/usr/bin"
+    assert site_folders(tmp_path, {"PATH": str(tmp_path)}, timeout=0.3) == []
+    assert find_installed("click", tmp_path, {"PATH": path}, timeout=0.3) == []
+
+
+def test_a_record_cannot_lead_out_of_site_packages(tmp_path: Path) -> None:
+    site = environment(tmp_path / ".venv")
+    (tmp_path / "secret.py").write_text('"""secret"""')
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "secret.md").write_text("secret")
+    (site / "linked").mkdir()
+    (site / "linked" / "README.md").symlink_to(tmp_path / "docs" / "secret.md")
+    (site / "linked" / "code.py").symlink_to(tmp_path / "secret.py")
+    up = "../../../.."
+    files = [
+        f"{up}/secret.py",
+        f"{up}/docs/secret.md",
+        str(tmp_path / "secret.py"),
+        "linked/README.md",
+        "linked/code.py",
+    ]
+    distribution(site, "evil", files)
+    (found,) = find_installed("evil", tmp_path, {})
+    assert (found.documents, found.sources) == ((), ())
+
+
+def test_links_out_of_node_modules_are_not_followed(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "package.json").write_text('{"name": "evil", "version": "1.0.0"}')
+    (outside / "README.md").write_text("secret")
+    project = tmp_path / "project"
+    (project / "node_modules").mkdir(parents=True)
+    (project / "node_modules" / "evil").symlink_to(outside)
+    assert find_installed("evil", project, {}) == []
+    package = node(project, "half")
+    (package / "README.md").symlink_to(outside / "README.md")
+    (package / "docs").symlink_to(outside)
+    assert find_installed("half", project, {})[0].documents == ()
+    (package / "package.json").unlink()
+    (package / "package.json").symlink_to(outside / "package.json")
+    assert find_installed("half", project, {}) == []
+
+
+def test_links_of_pnpm_are_followed(tmp_path: Path) -> None:
+    store = tmp_path / "node_modules" / ".pnpm" / "vue@3.4.21"
+    node(store, "vue", "3.4.21")
+    app = tmp_path / "apps" / "web" / "node_modules"
+    app.mkdir(parents=True)
+    (app / "vue").symlink_to(store / "node_modules" / "vue")
+    assert find_installed("vue", app.parent, {})[0].version == "3.4.21"
+
+
+HOSTILE = [
+    "../../etc",
+    "..",
+    ".",
+    "/etc/passwd",
+    "node_modules/../../x",
+    "node_modules",
+    "@scope",
+    "@../x",
+    "@a/../b",
+    "a/../../b",
+    "a\x00b",
+    "a\nb",
+    "x" * 300,
+    "-rf",
+    ".hidden",
+    "",
+    "   ",
+    "\ud800",
+    "a\\b",
+    "C:\\x",
+    "~root",
+]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_find_nothing(tmp_path: Path, name: str) -> None:
+    project = tmp_path / "project"
+    environment(project / ".venv")
+    node(project, "real")
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "package.json").write_text('{"name": "x", "version": "1"}')
+    (project / "package.json").write_text('{"name": "x", "version": "1"}')
+    assert find_installed(name, project, {}) == []
+
+
+@settings(max_examples=200, deadline=None)
+@given(name=st.one_of(st.text(max_size=40), st.from_regex(r"[@./\\~a-z]{1,12}", fullmatch=True)))
+def test_no_name_raises(name: str) -> None:
+    for found in find_installed(name, HERE, {"VIRTUAL_ENV": str(HERE)}):
+        assert all(path.is_relative_to(found.root) for path in (*found.documents, *found.sources))
+
+
+def test_owner_and_repository_must_be_those_of_the_package(tmp_path: Path) -> None:
+    node(tmp_path, "next.js", repository="vercel/next.js")
+    assert [p.name for p in find_installed("Vercel/Next.js", tmp_path, {})] == ["next.js"]
+    assert find_installed("someone/next.js", tmp_path, {}) == []
+
+
+@pytest.mark.parametrize("manifest", [b"", b"{", b"[]", b'{"name": 3}', b"\xff", b'{"name": "x"}'])
+def test_a_broken_manifest_is_no_package(tmp_path: Path, manifest: bytes) -> None:
+    package = tmp_path / "node_modules" / "broken"
+    package.mkdir(parents=True)
+    (package / "package.json").write_bytes(manifest)
+    assert find_installed("broken", tmp_path, {}) == []
+
+
+@pytest.mark.parametrize("metadata", [b"", b"\xff\xfe", b"Name: broken\n", b"Version: 1\n"])
+def test_broken_metadata_is_no_package(tmp_path: Path, metadata: bytes) -> None:
+    info = environment(tmp_path / ".venv") / "broken-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_bytes(metadata)
+    assert find_installed("broken", tmp_path, {}) == []

@@ -1,0 +1,448 @@
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from kr.contracts.fields import is_blank
+from kr.reports.baseline import SKELETON_MARK, STALE_MARK
+from kr.reports.persona import LEAN_PERSONA
+from kr.reports.report import Report, Synthesis, build_report
+from kr.reports.template import HEADER, MAX_REPORT_BYTES, SECTIONS, read_confidence, read_shape
+from kr.values import Answer, Passage, Query
+
+TODAY = date(2026, 3, 15)
+LATER = date(2026, 5, 1)
+QUERY = Query(
+    framework="vue-easytable",
+    framework_version="2.x",
+    topic="virtual scrolling configuration",
+    tags=("virtual-scroll",),
+    question="How to configure virtual scrolling with dynamic row heights?",
+)
+DOCS = """\
+## Virtual scrolling
+
+Virtual scrolling renders only the rows in view. Set `minRowHeight` to configure dynamic row heights.
+
+```js
+const virtualScrollOption = { enable: true, minRowHeight: 40 };
+```
+
+Note: since v2.6, `scrollWidth` is deprecated.
+
+## Themes
+
+The theme can be changed with a class.
+"""
+CONTEXT7 = Answer(
+    source="context7",
+    passages=(Passage(text=DOCS, title="Guide", url="https://docs.example/guide"),),
+    url="https://context7.com/huangshuwei/vue-easytable",
+    version="2.27",
+)
+PAGES = Answer(
+    source="web_search",
+    passages=(
+        Passage(
+            text="# Holidays\n\nBuy a holiday.\n\n# Scrolling\n\nConfigure virtual scrolling of row heights.",
+            url="https://one.example/",
+        ),
+        Passage(text="Virtual scrolling: configure dynamic row heights.", url="https://two.example/"),
+    ),
+)
+
+
+def _build(
+    answer: Answer | None = None,
+    *,
+    query: Query = QUERY,
+    baseline: str | None = None,
+    today: date = TODAY,
+    notes: Sequence[str] = (),
+    synthesis: Synthesis | None = None,
+) -> Report:
+    return build_report(
+        query,
+        answer=answer,
+        baseline=baseline,
+        today=today,
+        persona=LEAN_PERSONA,
+        notes=notes,
+        synthesis=synthesis,
+    )
+
+
+def _assert_template(text: str) -> dict[str, str]:
+    """The template as a line-based reader and as a Markdown reader see it; returns the sections."""
+    assert len(text.encode()) <= MAX_REPORT_BYTES
+    assert text.endswith("\n")
+    lines = text.splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[1] == lines[7] == ""
+    assert [line.split(":**")[0] for line in lines[2:7]] == [f"**{name}" for name in HEADER]
+    assert [line for line in lines if re.match(r" {0,3}##(\s|$)", line)] == [f"## {n}" for n in SECTIONS]
+    headers = Counter(line.split(":**")[0] for line in lines if re.match(r"\*\*[A-Z][\w ]*:\*\*", line))
+    assert headers == dict.fromkeys((f"**{name}" for name in HEADER), 1)
+    tokens = MarkdownIt("commonmark").enable("table").parse(text)
+    assert [t.tag for t in tokens if t.type == "heading_open"] == ["h1", *["h2"] * 5]
+    assert [
+        tokens[at + 1].content for at, t in enumerate(tokens) if t.tag == "h2" and t.nesting == 1
+    ] == list(SECTIONS)
+    kinds = {child.type for token in tokens for child in (token, *(token.children or []))}
+    assert not kinds & {"html_block", "html_inline", "image"}
+    shape = read_shape(text)
+    assert shape is not None
+    assert all(body.strip() for body in shape.sections.values())
+    return dict(shape.sections)
+
+
+def test_the_report_of_the_seed() -> None:
+    report = _build(CONTEXT7)
+    sections = _assert_template(report.text)
+    assert report.text.startswith(
+        "# vue-easytable - virtual scrolling configuration\n\n"
+        "**Framework:** vue-easytable\n"
+        "**Version:** 2.x\n"
+        "**Research Date:** 2026-03-15\n"
+        "**Confidence:** high\n"
+        "**Sources:** https://docs.example/guide\n\n"
+        "## Summary\n"
+    )
+    assert (report.confidence, report.origin) == ("high", "researched")
+    assert "> Set `minRowHeight` to configure dynamic row heights." in sections["Summary"]
+    assert sections["Source Attribution"] == "- Source 1: https://docs.example/guide (via context7)"
+    assert (
+        "```js\nconst virtualScrollOption = { enable: true, minRowHeight: 40 };\n```"
+        in sections["Code Examples"]
+    )
+    assert "> Note: since v2.6, `scrollWidth` is deprecated." in sections["Caveats & Version-Specific Notes"]
+    assert "2.x was asked for; the source speaks of 2.27." in sections["Caveats & Version-Specific Notes"]
+    assert LEAN_PERSONA.principles[0] in sections["Caveats & Version-Specific Notes"]
+
+
+def test_every_quotation_names_its_source() -> None:
+    sections = _assert_template(_build(PAGES).text)
+    for name in ("Summary", "Details"):
+        assert (
+            "From Source 1 (web\\_search):" in sections[name]
+            or "From Source 1 (web_search):" in sections[name]
+        )
+        assert "From Source 2 (web_search):" in sections[name]
+    assert sections["Source Attribution"].splitlines() == [
+        "- Source 1: https://one.example/ (via web_search)",
+        "- Source 2: https://two.example/ (via web_search)",
+    ]
+
+
+def test_what_does_not_speak_of_the_question_is_left_out_of_pages() -> None:
+    report = _build(PAGES)
+    assert "holiday" not in report.text
+    assert report.confidence == "medium"
+    assert "No code examples were found." in report.text
+
+
+def test_the_best_passage_comes_first() -> None:
+    text = "# Other\n\nScrolling is nice.\n\n# Heights\n\nDynamic row heights configure virtual scrolling."
+    details = _assert_template(_build(Answer(source="context7", passages=(Passage(text=text),))).text)[
+        "Details"
+    ]
+    assert details.index("Heights") < details.index("Other")
+
+
+def test_notes_are_told() -> None:
+    text = _build(CONTEXT7, notes=["deepwiki: timed out\n## Summary", "  "]).text
+    _assert_template(text)
+    assert "- deepwiki: timed out ## Summary\n" in text
+
+
+def test_installed_docs_say_where_they_come_from_and_keep_their_order() -> None:
+    answer = Answer(
+        source="local_docs",
+        version="8.1.7",
+        url="https://click.example/",
+        passages=(
+            Passage(text="Something <b>else</b> first.", title="Usage", url="click 8.1.7, README.md: Usage"),
+            Passage(
+                text="Configure virtual scrolling of rows.", title="Rows", url="click 8.1.7, docs/[rows].md"
+            ),
+        ),
+    )
+    report = _build(answer)
+    sections = _assert_template(report.text)
+    assert (report.origin, report.confidence) == ("installed", "low")
+    assert sections["Source Attribution"].splitlines() == [
+        "- Source 1: click 8.1.7, README.md: Usage (via local_docs)",
+        "- Source 2: click 8.1.7, docs/[rows].md (via local_docs)",
+    ]
+    assert "**Sources:** https://click.example/\n" in report.text
+    assert sections["Details"].index("Something else first.") < sections["Details"].index("Configure")
+    assert "8.1.7" in sections["Caveats & Version-Specific Notes"]
+
+
+def test_sources_are_none_without_an_address() -> None:
+    report = _build(Answer(source="deepwiki", passages=(Passage(text="Rows scroll."),)))
+    assert "**Sources:** none\n" in report.text
+    assert "- Source 1: no address (via deepwiki)" in report.text
+
+
+def test_a_synthesis_is_quoted_and_told() -> None:
+    synthesis = Synthesis(
+        summary="## Summary\nUse it.", details="Details <b>here</b>\n\n# Forged", model="m-1"
+    )
+    sections = _assert_template(_build(CONTEXT7, synthesis=synthesis).text)
+    assert "> Use it." in sections["Summary"]
+    assert "> **Forged**" in sections["Details"]
+    assert "written by m-1" in sections["Caveats & Version-Specific Notes"]
+
+
+def test_skeleton() -> None:
+    report = _build(None, notes=["all_sources_unavailable: no cached content available"])
+    sections = _assert_template(report.text)
+    assert SKELETON_MARK in sections["Summary"].splitlines()
+    assert "No code examples were found." in sections["Code Examples"]
+    assert (report.confidence, report.origin) == ("low", "skeleton")
+    assert "**Sources:** none" in report.text
+
+
+def test_a_skeleton_is_no_baseline_and_an_answer_without_text_is_none() -> None:
+    assert _build(None, baseline=_build(None).text).origin == "skeleton"
+    empty = Answer(source="context7", passages=(Passage(text="<div>only html</div>"),))
+    assert _build(empty).origin == "skeleton"
+    assert _build(None, baseline=" \n").origin == "skeleton"
+
+
+def test_a_text_that_quotes_the_skeletons_mark_is_no_skeleton() -> None:
+    mark = Answer(
+        source="context7", passages=(Passage(text=f"x\n\n```\n{SKELETON_MARK}\n```\n\n{SKELETON_MARK}"),)
+    )
+    assert _build(None, baseline=_build(mark).text).origin == "baseline"
+
+
+def test_a_baseline_keeps_what_was_researched_and_says_so() -> None:
+    old = _build(CONTEXT7).text
+    query = replace(QUERY, framework_version="3.x", topic="scrolling virtually")
+    report = _build(None, query=query, baseline=old, today=LATER, notes=["context7: down"])
+    sections, before = _assert_template(report.text), _assert_template(old)
+    assert (report.confidence, report.origin) == ("low", "baseline")
+    assert report.text.startswith("# vue-easytable - scrolling virtually\n")
+    assert "**Confidence:** low\n" in report.text
+    assert "**Version:** 2.x\n**Research Date:** 2026-03-15\n" in report.text
+    assert sections["Summary"] == f"{STALE_MARK}\n\n{before['Summary']}"
+    for name in ("Details", "Code Examples", "Source Attribution"):
+        assert sections[name] == before[name]
+    assert "version 3.x was asked for" in sections["Caveats & Version-Specific Notes"]
+    assert "- context7: down" in sections["Caveats & Version-Specific Notes"]
+    assert "Confidence: high" not in report.text
+
+
+def _again(text: str, times: int) -> str:
+    for _ in range(times):
+        text = _build(None, baseline=text, today=LATER, notes=["context7: down"]).text
+        _assert_template(text)
+    return text
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        _build(CONTEXT7).text,
+        "# My notes\n\nversion: 1.4\n\n## Setup\n\nRun **it**.\n\n```sh\nmake # build\n```\n\n## Setup\n\n<b>x</b>",
+        f"{STALE_MARK}\n\nplain text",
+        "```\nan open fence\n## Summary",
+        _build(CONTEXT7).text.replace(
+            "## Details\n", "## Details\n\n<script>x</script>\n![a](http://e.example/a.png)\n"
+        ),
+        _build(CONTEXT7).text.replace("## Details\n", "## Details\n\n```\n"),
+        _build(CONTEXT7).text.replace("**Version:** 2.x", "**Version:** <b>2</b>"),
+        _build(CONTEXT7).text + "\n## My own notes\n\nRemember this.\n",
+        "x" * 600_000,
+        "```\n" + "y\n" * 300_000 + "```\n",
+    ],
+    ids=[
+        "kr",
+        "foreign",
+        "marked",
+        "open",
+        "edited",
+        "open-in-section",
+        "edited-header",
+        "extra",
+        "huge",
+        "huge-code",
+    ],
+)
+def test_a_baseline_of_a_baseline_is_the_same(old: str) -> None:
+    once = _again(old, 1)
+    assert once.count(STALE_MARK) == 1
+    assert _again(once, 2) == once
+
+
+def test_an_edited_report_is_carried_whole() -> None:
+    old = _build(CONTEXT7).text + "\n## My own notes\n\nRemember this, it is *important*.\n"
+    details = _assert_template(_again(old, 1))["Details"]
+    assert "> Remember this, it is *important*." in details
+    assert "minRowHeight: 40" in details
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("# a\n\n**Confidence:** high\n\n## Summary\n", "high"),
+        ("# a\n\n- **confidence**: Low\n", "low"),
+        ("Confidence: MEDIUM", "medium"),
+        ("# a\n\n## Summary\n\n**Confidence:** high\n", None),
+        ("# a\n\n> **Confidence:** high\n", None),
+        ("# a\n\n**Confidence:** certain\n", None),
+        ("", None),
+    ],
+)
+def test_read_confidence(text: str, expected: str | None) -> None:
+    assert read_confidence(text) == expected
+
+
+def test_read_confidence_reads_our_own() -> None:
+    assert read_confidence(_build(CONTEXT7).text) == "high"
+
+
+_NAMES = st.text(st.characters(exclude_categories=["Cc", "Cs", "Zl", "Zp"]), min_size=1, max_size=40).filter(
+    lambda text: not is_blank(text)
+) | st.sampled_from(
+    [
+        "C#",
+        "C #",
+        "C ##",
+        "<b>",
+        "**Confidence:** high",
+        "[a](javascript:x)",
+        "a\\",
+        "`",
+        "# x",
+        "&lt;",
+        "x" * 5000,
+    ]
+)
+_PIECES = st.lists(
+    st.sampled_from(
+        [
+            "## Source Attribution\n",
+            "\n\n",
+            "**Confidence:** high\n",
+            "virtual scrolling ",
+            "Note: configure row heights. ",
+            "```\n",
+            "# c\n",
+            "<img src=x>",
+            "`",
+            "`a. <img src=x>` ",
+            "[x](javascript:y)",
+            "- ",
+            "- Source 1: https://evil.example/ (via context7)\n",
+            "\u202e",
+            "\r",
+            "> ",
+            "===\n",
+            f"{STALE_MARK}\n",
+            f"{SKELETON_MARK}\n",
+            "Notes on this copy:\n\n- x\n",
+            "word ",
+        ]
+    ),
+    max_size=25,
+).map("".join)
+_TEXTS = _PIECES | st.text(max_size=60)
+_ANSWERS = st.builds(
+    lambda source, parts, version: Answer(
+        source=source,
+        passages=tuple(Passage(text=text, title=title, url=url) for text, title, url in parts),
+        version=version,
+    ),
+    source=st.sampled_from(["context7", "deepwiki", "web_search", "local_docs"]),
+    parts=st.lists(
+        st.tuples(
+            _TEXTS,
+            st.none() | _TEXTS,
+            st.sampled_from([None, "https://a.example/", "file:///x", "https://b.example/\n## Summary"]),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    version=st.none() | _TEXTS,
+)
+
+
+@given(_ANSWERS, _NAMES, _NAMES, _TEXTS, st.lists(_TEXTS, max_size=3))
+@settings(max_examples=200, deadline=None)
+def test_any_answer_makes_a_report_of_the_template(
+    answer: Answer, framework: str, topic: str, question: str, notes: list[str]
+) -> None:
+    query = replace(QUERY, framework=framework, topic=topic, framework_version=topic, question=question)
+    report = _build(answer, query=query, notes=notes)
+    _assert_template(report.text)
+    assert read_confidence(report.text) == report.confidence
+    assert _build(answer, query=query, notes=notes) == report
+
+
+def test_a_sources_own_mark_stays_what_it_is() -> None:
+    text = f"{STALE_MARK}\n{STALE_MARK}\nvirtual scrolling of rows"
+    once = _again(_build(Answer(source="context7", passages=(Passage(text=text),))).text, 1)
+    assert _again(once, 1) == once
+    assert f"> {STALE_MARK}" in once
+
+
+@given(_ANSWERS, _TEXTS)
+@settings(max_examples=100, deadline=None)
+def test_any_old_text_makes_a_stable_baseline(answer: Answer, old: str) -> None:
+    for text in (old, _build(answer).text):
+        report = _build(None, baseline=text)
+        _assert_template(report.text)
+        assert _build(None, baseline=report.text) == report
+
+
+def test_a_flood_stays_within_the_limit_and_says_what_is_missing() -> None:
+    code = "```py\n" + "x = 1  # virtual scrolling\n" * 200 + "```\n\n"
+    prose = "Virtual scrolling configures dynamic row heights in a table. " * 45
+    passages = tuple(
+        Passage(
+            text=f"# Part {n}\n\n{prose}{n}\n\n{code.replace('1', str(n))}",
+            url=f"https://d.example/{n}/" + "p" * 900,
+        )
+        for n in range(60)
+    )
+    report = _build(Answer(source="context7", passages=passages))
+    sections = _assert_template(report.text)
+    assert re.search(r"\[Cut here: \d+ more passages would not fit\]", sections["Details"])
+    assert re.search(r"\[Cut here: \d+ more code examples would not fit\]", sections["Code Examples"])
+    assert "A passage was left out" in sections["Caveats & Version-Specific Notes"]
+    assert len(report.text.encode()) > 100_000
+
+
+@pytest.mark.parametrize(
+    ("count", "why"),
+    [
+        (1, "low, from one web page."),
+        (2, "medium, from web pages that agree."),
+        (-1, "low, from one web page."),
+        (-2, "low, from web pages that do not confirm one another."),
+    ],
+)
+def test_the_report_says_what_web_pages_are_worth(count: int, why: str) -> None:
+    passages = PAGES.passages[:count]
+    if count == -1:  # two copies
+        passages = (PAGES.passages[1], replace(PAGES.passages[1], url="https://two.example/?x=2"))
+    if count == -2:
+        passages = (PAGES.passages[1], Passage(text="Buy a holiday.", url="https://three.example/"))
+    text = _build(replace(PAGES, passages=passages)).text
+    assert f"- Confidence: {why}\n" in text
+
+
+def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
+    cut = replace(PAGES, passages=(PAGES.passages[0], replace(PAGES.passages[1], is_cut=True)))
+    notes = _build(cut).text.partition("Notes by kr:\n\n")[2]
+    assert "- Of Source 2, only the beginning was read.\n" in notes
+    assert "only the beginning" not in _build(PAGES).text

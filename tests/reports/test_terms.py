@@ -1,0 +1,93 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.reports.terms import MAX_TERMS, Terms, question_terms
+
+
+def _found(question: str, text: str, *, framework: str = "x", topic: str = "") -> set[str]:
+    terms = question_terms(framework, question, topic)
+    return {terms.all[at].word for at in terms.within(text)}
+
+
+def _weight(terms: Terms, word: str) -> float:
+    return next(term.weight for term in terms.all if term.word == word)
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("repeatable", "repeated options"),
+        ("repeatable", "Repeat it"),
+        ("validate", "field_validator"),
+        ("redirects", "follow_redirects=True"),
+        ("connections", "connecting"),
+        ("environment", "env"),
+        ("env", "the environment"),
+        ("immutable", "faux-immutability"),
+        ("queries", "QueryBuilder"),
+        ("配置", "如何配置路由"),
+    ],
+)
+def test_near_equal_words_meet(asked: str, written: str) -> None:
+    assert _found(asked, written) == {asked}
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [("model", "module"), ("state", "stage"), ("session", "sessile"), ("port", "portion")],
+)
+def test_different_words_do_not(asked: str, written: str) -> None:
+    assert _found(asked, written) == set()
+
+
+def test_words_that_are_written_as_one_are_found() -> None:
+    assert _found("lower case", "to lowercase") == {"lower", "case"}
+    assert _found("token sort ratio", "tokenSortRatio") == {"token", "sort", "ratio"}
+
+
+def test_generic_verbs_weigh_little_and_the_framework_nothing() -> None:
+    terms = question_terms("click", "How do I make a click option repeatable?")
+    assert {term.word for term in terms.all} == {"make", "option", "repeatable"}
+    assert _weight(terms, "make") < 0.5 < _weight(terms, "repeatable")
+    assert [term.word for term in terms.all if term.is_main] == ["option", "repeatable"]
+
+
+def test_a_question_of_the_frameworks_name_alone_is_asked_with_it() -> None:
+    assert [term.word for term in question_terms("click", "What is click?").all] == ["click"]
+
+
+def test_a_name_weighs_more_than_its_parts() -> None:
+    terms = question_terms("x", "What is pool_pre_ping?")
+    assert _weight(terms, "pool_pre_ping") > 1 > _weight(terms, "ping")
+    assert _found("What is pool_pre_ping?", "`pool_pre_ping`") == {"pool_pre_ping", "pool", "pre", "ping"}
+    assert "pool_pre_ping" not in _found("What is pool_pre_ping?", "pool pre ping")
+
+
+def test_what_the_topic_adds_weighs_less() -> None:
+    terms = question_terms("x", "Which heights?", "row heights")
+    assert _weight(terms, "heights") == 1.0
+    assert _weight(terms, "row") == 0.5
+
+
+def test_a_value_is_no_function_word() -> None:
+    assert _found("leave out None values", "exclude_none") == {"none"}
+
+
+def test_repetitions_are_counted() -> None:
+    terms = question_terms("x", "alpha")
+    assert terms.count("alpha alphas beta Alpha_beta") == {0: 3}
+
+
+def test_a_glimpse_sees_what_a_look_sees() -> None:
+    terms = question_terms("x", "repeatable queries")
+    assert set(terms.glimpse("Repeat the QUERY")) == terms.within("Repeat the QUERY") == {0, 1}
+
+
+@given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=40))
+def test_any_text_can_be_asked_and_searched(question: str, text: str, framework: str) -> None:
+    terms = question_terms(framework, question, text)
+    assert len(terms.all) <= MAX_TERMS
+    assert all(0 <= at < len(terms.all) for at in terms.within(text))
+    assert terms.within(text) == terms.within(text)
+    terms.glimpse(text)
