@@ -15,7 +15,7 @@ from kr.settings import Settings
 from kr.sources.base import Ask, Source
 from kr.store.store import Store
 from kr.upkeep import build_export, freshness_limits
-from kr.values import Answer, Query, ServerConfig
+from kr.values import Answer, MatchRules, Query, ServerConfig
 
 if TYPE_CHECKING:
     from kr.reports.persona import Persona
@@ -91,9 +91,11 @@ def build_researcher(
 def _policy(settings: Settings) -> Policy:
     config = settings.knowledge_research
     return Policy(
+        knowledge_base=settings.knowledge_base,
         limits=freshness_limits(settings),
-        fuzzy=config.cache_fuzzy_match,
-        floor=config.cache_match_floor,
+        rules=MatchRules(
+            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
+        ),
         per_story=config.max_calls_per_story,
         timeout=config.timeout_seconds,
         overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
@@ -105,7 +107,7 @@ def matching_rules(settings: Settings) -> "Rules":
     from kr.research.explain import Rules
 
     policy = _policy(settings)
-    return Rules(limits=policy.limits, fuzzy=policy.fuzzy, floor=policy.floor)
+    return Rules(limits=policy.limits, match=policy.rules)
 
 
 def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source:

@@ -14,7 +14,13 @@ ResearchStatus = Literal[
     "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
 ]
 Confidence = Literal["high", "medium", "low"]
-Tier = Literal["framework+topic+tags", "framework+topic", "framework+tags"]
+Tier = Literal["framework+topic+tags", "framework+topic", "framework+tags", "framework+need"]
+CacheMatch = Literal["strict", "balanced", "seed"]
+"""How sure a match must be (SPEC 3.2, ``cache_match``)."""
+
+IfUnsure = Literal["research", "candidates"]
+"""What a request wants where kr is not sure (SPEC 3.2, ``config_overrides.if_unsure``)."""
+
 SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
 Origin = Literal["researched", "installed", "baseline", "skeleton"]
 """What a report was made from: answers of sources, the installed package's own documentation, an older
@@ -38,7 +44,7 @@ EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 """In the order of the table, which is the order of priority."""
 
 TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
-"""Best first."""
+"""The tiers of seed 000, best first: what ``cache_match_floor`` may demand. ``framework+need`` reaches none of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,16 +79,49 @@ class Entry:
     fresh_until: str | None = None
     """A hard end of freshness (SPEC 3.3: an answer from installed docs alone is fresh for one day)."""
     origin: Origin = "researched"
+    question: str | None = None
+    """What was asked when it was researched; None where nobody knows (imported, or written by an older kr)."""
+    stale_major: str | None = None
+    """For which major version it was marked stale (``kr.freshness.major_key``); None: for every one."""
+    configured_sources: str | None = None
+    """The names of the sources that were configured when it was researched, parted by commas; None: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchRules:
+    """The settings that decide which entry answers (SPEC 3.2, 7).
+
+    ``floor`` is the tier that a match must reach, if any; without ``fuzzy`` an equal topic alone matches.
+    """
+
+    mode: CacheMatch = "balanced"
+    floor: Tier | None = None
+    fuzzy: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Match:
-    """Why an entry answers a query (SPEC 3.2). ``topic_overlap`` is 0.0 to 1.0."""
+    """Why an entry answers a query (SPEC 3.2). ``topic_overlap`` and ``likelihood`` are 0.0 to 1.0.
+
+    ``likelihood`` is None where no evidence was weighed: the caller named the entry.
+    """
 
     entry: Entry
     tier: Tier
     topic_overlap: float
     shared_tags: tuple[str, ...]
+    likelihood: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Related:
+    """A live entry that may answer, and was not taken (SPEC 3.2). ``likelihood`` is 0.0 to 1.0."""
+
+    id: str
+    framework_version: str
+    topic: str
+    path: str
+    likelihood: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

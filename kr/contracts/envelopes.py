@@ -43,10 +43,24 @@ class MatchView(_Part):
     topic_overlap: float
     shared_tags: list[str]
     entry_status: EntryStatus
+    likelihood: float | None
+
+
+class RelatedView(_Part):
+    """An entry that may answer and was not taken (SPEC 3.2)."""
+
+    id: str
+    framework_version: str
+    topic: str
+    path: str
+    likelihood: float
 
 
 class ResearchResults(_Part):
-    """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed."""
+    """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
+
+    ``related`` holds at most three, best first; ``report_file`` is the absolute path of the report.
+    """
 
     cache_hit: bool
     cache_entry_id: str | None
@@ -59,8 +73,10 @@ class ResearchResults(_Part):
     index_count: int
     lru_evicted: int
     match: MatchView | None
+    related: list[RelatedView]
     auto_archived: int
     report: str | None
+    report_file: str | None
 
 
 class Envelope(_Part):

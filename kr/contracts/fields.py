@@ -96,6 +96,29 @@ Text = Annotated[str, BeforeValidator(as_text), AfterValidator(_not_blank)]
 Line = Annotated[Text, AfterValidator(_one_line)]
 """Non-empty text without control characters and line breaks (SPEC 3.7), trimmed."""
 
+
+def one_of(*names: str) -> Callable[[object], str]:
+    """Take one of these words."""
+
+    def read(value: object) -> str:
+        if isinstance(value, str) and value in names:
+            return value
+        raise bad(f"must be one of {', '.join(names)}, not {shown(value)}")
+
+    return read
+
+
+def _yes_no(value: object) -> bool:
+    """Take a boolean, or as a document's text has it: scalars are read as text (SPEC 3.1)."""
+    if isinstance(value, bool):
+        return value
+    text = value.strip().lower() if isinstance(value, str) else None
+    if text not in {"true", "false"}:
+        raise bad(f"must be true or false, not {shown(value)}")
+    return text == "true"
+
+
+YesNo = Annotated[bool, BeforeValidator(_yes_no)]
 StoryKey = Annotated[Text, AfterValidator(_story_key)]
 Phase = Annotated[str, BeforeValidator(_phase)]
 

@@ -7,25 +7,27 @@ override that is no number) is a warning.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
 
 from kr.contracts.fields import (
     Line,
     Phase,
     StoryKey,
     Text,
+    YesNo,
     as_text,
     bad,
     is_blank,
+    one_of,
     read_count,
     shown,
     unknown_keys,
     validate,
 )
 from kr.errors import FieldError, InvalidRequest
-from kr.values import Query
+from kr.values import IfUnsure, Query
 
 MODES = ("research", "lessons-inject")
 Mode = Literal["research", "lessons-inject"]
@@ -75,6 +77,25 @@ class ConfigOverrides(_Request):
     timeout_seconds: int | None = None
 
 
+class ResearchOverrides(ConfigOverrides):
+    """What a caller of research may say besides (SPEC 3.1, 3.2).
+
+    ``refresh`` researches again whatever the cache holds; ``use`` is the id of the entry to be served; ``if_unsure``
+    says what to do where kr is not sure.
+    """
+
+    refresh: YesNo = False
+    use: Line | None = None
+    if_unsure: Annotated[IfUnsure, BeforeValidator(one_of(*get_args(IfUnsure)))] = "research"
+
+    @field_validator("use")
+    @classmethod
+    def _is_no_refresh(cls, use: str | None, info: ValidationInfo) -> str | None:
+        if use is not None and info.data.get("refresh"):
+            raise bad("can't be combined with refresh: an entry is served as it is, or researched again")
+        return use
+
+
 class ResearchRequest(_Request):
     """A request in mode ``research``."""
 
@@ -82,7 +103,7 @@ class ResearchRequest(_Request):
     mode: Literal["research"] = "research"
     session_id: Text
     research_query: ResearchQuery
-    config_overrides: ConfigOverrides = ConfigOverrides()
+    config_overrides: ResearchOverrides = ResearchOverrides()
 
 
 class LessonsInject(_Request):
@@ -126,7 +147,7 @@ class AnyRequest(_Request):
     session_id: str
     research_query: ResearchQuery
     lessons_inject: LessonsInject
-    config_overrides: ConfigOverrides
+    config_overrides: ResearchOverrides
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,18 +204,19 @@ _MODELS: dict[str, tuple[type[ResearchRequest | LessonsInjectRequest], str]] = {
 }
 
 
-def _overrides(value: object, warnings: list[str]) -> ConfigOverrides:
+def _overrides(value: object, warnings: list[str]) -> dict[str, object]:
+    """Read the counts, where anything odd is a warning; what else was said is left to the models."""
     if value is None:
-        return ConfigOverrides()
+        return {}
     if not isinstance(value, Mapping):
         warnings.append("config_overrides is no mapping: the configured values are used")
-        return ConfigOverrides()
-    read: dict[str, int | None] = {}
+        return {}
+    read: dict[str, object] = {key: given for key, given in value.items() if given is not None}
     for key in ConfigOverrides.model_fields:
         given = value.get(key)
-        read[key] = read_count(given, zero_is_meant=key == "max_calls")
-        if given is not None and read[key] is None:
+        count = read[key] = read_count(given, zero_is_meant=key == "max_calls")
+        if given is not None and count is None:
             warnings.append(
                 f"config_overrides.{key}: {shown(given)} is no positive integer below 10^18: the configured value is used"
             )
-    return ConfigOverrides(**read)
+    return read

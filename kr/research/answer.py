@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, field, replace
 
-from kr.contracts.envelopes import ConsultedSource, MatchView, ResearchEnvelope, ResearchResults
+from kr.contracts.envelopes import ConsultedSource, MatchView, RelatedView, ResearchEnvelope, ResearchResults
 from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
 from kr.store.rows import RequestRow
 from kr.store.times import to_text
-from kr.values import Confidence, Match
+from kr.values import Confidence, Match, Related
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +22,7 @@ class Ending:
     path: str | None
     confidence: Confidence
     match: Match | None
+    related: tuple[Related, ...] = ()
     index_updated: bool
     index_count: int | None = None
     lru_evicted: int = 0
@@ -49,13 +50,16 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         index_count=count,
         lru_evicted=ending.lru_evicted,
         match=_view(ending.match) if ending.match else None,
+        related=[_related(related) for related in ending.related],
         auto_archived=ending.auto_archived,
         report=ending.report,
+        report_file=str(run.knowledge_base / ending.path) if ending.path is not None else None,
     )
     status = research_status(ending.course)
     row = replace(
         _row(run, status),
         tier=ending.match.tier if ending.match else None,
+        likelihood=ending.match.likelihood if ending.match else None,
         entry_id=ending.entry_id,
         budget_remaining=results.budget_remaining,
     )
@@ -89,6 +93,7 @@ def _row(run: Run, status: str) -> RequestRow:
         framework=run.query.framework,
         framework_version=run.query.framework_version,
         topic=run.query.topic,
+        question=run.query.question,
         persona=run.persona,
         duration_ms=run.duration_ms(),
     )
@@ -100,4 +105,15 @@ def _view(match: Match) -> MatchView:
         topic_overlap=round(match.topic_overlap, 4),
         shared_tags=list(match.shared_tags),
         entry_status=match.entry.status,
+        likelihood=None if match.likelihood is None else round(match.likelihood, 4),
+    )
+
+
+def _related(related: Related) -> RelatedView:
+    return RelatedView(
+        id=related.id,
+        framework_version=related.framework_version,
+        topic=related.topic,
+        path=related.path,
+        likelihood=round(related.likelihood, 4),
     )

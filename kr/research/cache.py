@@ -4,12 +4,13 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import NamedTuple
 
 from kr.freshness import Limits, Verdict, judge
-from kr.matching.match import find_match
+from kr.matching.match import rank
 from kr.research.shelf import Shelf
 from kr.store.store import Store
-from kr.values import Entry, Match, Query, Tier
+from kr.values import Entry, Match, MatchRules, Query, Related, Tier
 
 logger = logging.getLogger(__name__)
 
@@ -19,11 +20,12 @@ class Found:
     """What the cache holds for a query.
 
     ``match`` is None for a miss. ``report`` is the matched entry's text. ``is_hit`` tells a fresh match from a
-    stale one, whose text may serve as a baseline.
+    stale one, whose text may serve as a baseline. ``related`` are live entries that were not taken, best first.
     """
 
     match: Match | None = None
     report: str | None = None
+    related: tuple[Related, ...] = ()
 
     @property
     def is_hit(self) -> bool:
@@ -44,9 +46,52 @@ class Found:
 MISS = Found()
 
 
+_MOST_RELATED = 3
+
+
+class Decision(NamedTuple):
+    """Which entry answers, if any, and which others may (SPEC 3.2)."""
+
+    match: Match | None
+    related: tuple[Related, ...]
+
+
+def decide(query: Query, candidates: Sequence[Entry], rules: MatchRules) -> Decision:
+    """Hold the live entries of a framework, whose status is judged, against what is asked."""
+    ranked = rank(query, candidates, fuzzy=rules.fuzzy, floor=weakest_tier(rules))
+    taken = next((item for item in ranked[:1] if item.tier is not None), None)
+    match = None
+    if taken is not None and taken.tier is not None:
+        match = Match(
+            entry=taken.entry,
+            tier=taken.tier,
+            topic_overlap=taken.topic_overlap,
+            shared_tags=taken.shared_tags,
+            likelihood=taken.topic_overlap,
+        )
+    others = [item for item in ranked if item.tier is None and item.topic_overlap > 0]
+    others.sort(key=lambda item: item.topic_overlap, reverse=True)
+    return Decision(match, tuple(_related(item.entry, item.topic_overlap) for item in others[:_MOST_RELATED]))
+
+
+def _related(entry: Entry, likelihood: float) -> Related:
+    return Related(
+        id=entry.id,
+        framework_version=entry.framework_version,
+        topic=entry.topic,
+        path=entry.path,
+        likelihood=likelihood,
+    )
+
+
+def weakest_tier(rules: MatchRules) -> Tier:
+    """Return the weakest tier that counts under the settings (SPEC 3.2)."""
+    return rules.floor or ("framework+topic" if rules.mode == "strict" else "framework+tags")
+
+
 def may_be_baseline(tier: Tier, entry: Entry) -> bool:
-    """Whether a stale entry of this tier may be what a new research stands on."""
-    return tier != "framework+tags" and entry.origin != "skeleton"
+    """Whether a stale entry that matched by its topic may be what a new research stands on (SPEC 3.3)."""
+    return tier in {"framework+topic+tags", "framework+topic"} and entry.origin != "skeleton"
 
 
 def judge_all(
@@ -67,12 +112,11 @@ class Cache:
     """Looks entries up, and stores the marks that a look finds due."""
 
     def __init__(
-        self, shelf: Shelf, limits: Limits, *, fuzzy: bool, floor: Tier, clock: Callable[[], datetime]
+        self, shelf: Shelf, limits: Limits, rules: MatchRules, *, clock: Callable[[], datetime]
     ) -> None:
         self._shelf = shelf
         self._limits = limits
-        self._fuzzy = fuzzy
-        self._floor = floor
+        self._rules = rules
         self._clock = clock
 
     def look_up(self, query: Query) -> Found:
@@ -84,10 +128,11 @@ class Cache:
             candidates = unit.entries.candidates(query.framework)
         judged = judge_all(candidates, query, self._limits, self._clock())
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
-        match = find_match(query, live, fuzzy=self._fuzzy, floor=self._floor)
+        decision = decide(query, live, self._rules)
+        match = decision.match
         if match is None:
             logger.info("no entry answers; %d of %s were looked at", len(candidates), query.framework)
-            return MISS
+            return Found(related=decision.related)
         logger.info(
             "%s matches by %s (topic overlap %.2f, shared tags: %s) and is %s",
             match.entry.id,
@@ -104,5 +149,5 @@ class Cache:
         if report is None:
             logger.info("%s: there is no report to be read at %s", stored.id, stored.path)
             store.drop_lost(stored)
-            return MISS
-        return Found(match=match, report=report)
+            return Found(related=decision.related)
+        return Found(match=match, report=report, related=decision.related)

@@ -15,9 +15,9 @@ from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import Limits, Verdict
 from kr.matching.match import THRESHOLD, Considered, rank
-from kr.research.cache import judge_all, may_be_baseline
+from kr.research.cache import judge_all, may_be_baseline, weakest_tier
 from kr.store.store import Store
-from kr.values import Entry, Query, Tier
+from kr.values import Entry, MatchRules, Query
 
 if TYPE_CHECKING:
     from kr.store.unit import Unit
@@ -30,8 +30,7 @@ class Rules:
     """The settings that decide (SPEC 7)."""
 
     limits: Limits
-    fuzzy: bool
-    floor: Tier
+    match: MatchRules
 
 
 def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> Query:
@@ -63,7 +62,7 @@ def explain(
     held = _held(store, query.framework)
     verdicts = judge_all(held.candidates, query, rules.limits, now)
     live = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
-    ranked = rank(query, live, fuzzy=rules.fuzzy, floor=rules.floor)
+    ranked = rank(query, live, fuzzy=rules.match.fuzzy, floor=weakest_tier(rules.match))
     best = ranked[0] if ranked and ranked[0].tier else None
     # Not through read_report, which puts right what a killed writer left.
     is_lost = best is not None and not (store.read_file(best.entry.path) or b"").strip()
@@ -83,8 +82,9 @@ def explain(
         "query": _query(query),
         "rules": {
             "topic_overlap_at_least": THRESHOLD,
-            "cache_fuzzy_match": rules.fuzzy,
-            "cache_match_floor": rules.floor,
+            "cache_match": rules.match.mode,
+            "cache_fuzzy_match": rules.match.fuzzy,
+            "cache_match_floor": rules.match.floor,
             "cache_ttl_days": rules.limits.ttl_days,
             "archive_after_days": rules.limits.archive_after_days,
             "max_age_days": rules.limits.max_age_days,

@@ -293,6 +293,7 @@ def _draft(run: Run, found: Found, report: Report, now: datetime) -> Draft:
         origin=report.origin,
         fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
+        question=run.query.question,
     )
 
 

@@ -5,6 +5,7 @@ import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from pathlib import Path
 from typing import Protocol
 
 from kr.contracts.envelopes import Problem
@@ -21,16 +22,16 @@ from kr.research.shelf import Shelf
 from kr.sources.base import Source
 from kr.store.owners import make_owner
 from kr.store.store import Store
-from kr.values import Answer, Query, Tier
+from kr.values import Answer, MatchRules, Query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The settings that research goes by. Times are seconds."""
+    """The settings that research goes by. Times are seconds; ``knowledge_base`` is an absolute path."""
 
+    knowledge_base: Path
     limits: Limits
-    fuzzy: bool
-    floor: Tier
+    rules: MatchRules
     per_story: int
     timeout: float
     overall_timeout: float
@@ -88,6 +89,7 @@ class Run:
     budget: LedgerBudget
     deadline: OverallDeadline
     timeout: float
+    knowledge_base: Path
     include_report: bool
     notes: list[str] = field(default_factory=list)
     errors: list[Problem] = field(default_factory=list)
@@ -113,7 +115,7 @@ class Run:
             owner=owner,
             started=services.clock(),
             shelf=shelf,
-            cache=Cache(shelf, policy.limits, fuzzy=policy.fuzzy, floor=policy.floor, clock=services.clock),
+            cache=Cache(shelf, policy.limits, policy.rules, clock=services.clock),
             budget=LedgerBudget(
                 shelf,
                 payer,
@@ -123,6 +125,7 @@ class Run:
             ),
             deadline=OverallDeadline(policy.overall_timeout),
             timeout=overrides.timeout_seconds or policy.timeout,
+            knowledge_base=policy.knowledge_base,
             include_report=include_report,
         )
 

@@ -5,7 +5,7 @@ template of ``kr init`` and the reference.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator
 
@@ -13,6 +13,7 @@ from kr.settings.kinds import one_of, shown, text, variable_name, web_address, w
 from kr.settings.raw import DEFAULT_KNOWLEDGE_BASE
 from kr.settings.section import Section, described, mapping_of
 from kr.settings.servers import DEFAULT_SERVERS, Server, Servers
+from kr.values import TIERS, CacheMatch, Tier
 
 SourceName = Literal["context7", "deepwiki", "web_search"]
 SOURCES: tuple[SourceName, ...] = ("context7", "deepwiki", "web_search")
@@ -83,6 +84,20 @@ class LanguageModel(Section):
     )
 
 
+class Embeddings(Section):
+    """The OpenAI-compatible server that turns a need into a vector (SPEC 3.2)."""
+
+    base_url: Annotated[str | None, BeforeValidator(web_address(nullable=True))] = described(
+        None, "The server's base URL, Ollama's for example; ${VAR} expands.", repr=False
+    )
+    model: Annotated[str | None, BeforeValidator(text(nullable=True))] = described(
+        None, "The name of the model of embeddings."
+    )
+    api_key_env: Annotated[str | None, BeforeValidator(variable_name())] = described(
+        None, "The environment variable that holds its key."
+    )
+
+
 class KnowledgeResearch(Section):
     """The section ``knowledge_research``."""
 
@@ -113,12 +128,24 @@ class KnowledgeResearch(Section):
     cache_fuzzy_match: YesNo = described(
         True, "Whether similar topics and shared tags match; false: equal topics only."
     )
-    cache_match_floor: Annotated[
-        Literal["framework+tags", "framework+topic", "framework+topic+tags"],
-        BeforeValidator(one_of("framework+tags", "framework+topic", "framework+topic+tags")),
-    ] = described(
-        "framework+tags",
-        "The weakest match that counts: framework+tags, framework+topic or framework+topic+tags.",
+    cache_match: Annotated[CacheMatch, BeforeValidator(one_of(*get_args(CacheMatch)))] = described(
+        "balanced",
+        "How sure a match must be: strict, balanced, or seed (any shared tag, or a similar topic).",
+    )
+    cache_match_floor: Annotated[Tier | None, BeforeValidator(one_of(*reversed(TIERS), nullable=True))] = (
+        described(
+            None,
+            "The weakest tier that counts, in every mode; null: framework+tags with seed, none in the other modes.",
+        )
+    )
+    aliases: Annotated[Mapping[str, str], BeforeValidator(mapping_of(text("the name of a framework")))] = (
+        described({}, "Other names of frameworks, which match as the framework itself: {nuxtjs: nuxt}.")
+    )
+    embeddings: Embeddings = described(
+        Embeddings(), "A server of embeddings, whose similarity is one more piece of evidence."
+    )
+    report_max_tokens: Annotated[int, BeforeValidator(whole(200, 64_000))] = described(
+        3000, "How long a report may be, in tokens of four characters."
     )
     sources: Annotated[tuple[SourceName, ...], BeforeValidator(_sources)] = described(
         SOURCES,

@@ -121,6 +121,10 @@ def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]
     if research.synthesis == "llm" and (research.llm.base_url is None or research.llm.model is None):
         origin = raw.origin((MAIN_SECTION, "synthesis"))
         yield f"{origin}: synthesis: llm needs llm.base_url and llm.model; reports stay extractive"
+    vectors = research.embeddings
+    if (vectors.base_url is None) != (vectors.model is None):
+        origin = raw.origin((MAIN_SECTION, "embeddings"))
+        yield f"{origin}: embeddings needs both base_url and model; matching goes on without it"
     if research.web_search.provider == "searxng" and research.web_search.url is None:
         origin = raw.origin((MAIN_SECTION, "web_search", "provider"))
         yield f"{origin}: web_search.provider: searxng needs web_search.url; web searches are unavailable"

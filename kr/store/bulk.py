@@ -274,6 +274,8 @@ class _Intake:
             researched_at=kept.researched_at if kept else text.researched_at if text else None,
             fresh_until=kept.fresh_until if kept else text.fresh_until if text else None,
             origin=origin,
+            question=live.question if live else None,
+            configured_sources=kept.configured_sources if kept else None,
         )
 
     def _write_texts(self) -> None:

@@ -105,10 +105,11 @@ class Entries:
         return bool(self._connection.execute(sa.delete(entries).where(entries.c.id == entry_id)).rowcount)
 
     def put(self, entry: Entry) -> None:
-        """Insert an entry, or overwrite the one with its id; a mark of staleness is forgotten."""
+        """Insert an entry, or overwrite the one with its id; a mark of staleness and the keys are forgotten."""
         values = to_values(entry)
+        marks = {"stale_reason": None, "stale_major": None}
         changed = self._connection.execute(
-            sa.update(entries).where(entries.c.id == entry.id).values(**values, stale_reason=None)
+            sa.update(entries).where(entries.c.id == entry.id).values(**values, **marks)
         )
         if not changed.rowcount:
             self._connection.execute(sa.insert(entries).values(id=entry.id, **values))
@@ -147,6 +148,9 @@ def to_values(entry: Entry) -> dict[str, Any]:
         "origin": entry.origin,
         "framework_key": naming.fold(entry.framework),
         "topic_key": naming.fold(entry.topic),
+        "question": entry.question,
+        "configured_sources": entry.configured_sources,
+        "keys_version": None,
     }
 
 
@@ -168,6 +172,9 @@ def to_entry(row: sa.Row[Any], *, status: str | None = None) -> Entry:
         researched_at=row.researched_at,
         fresh_until=row.fresh_until,
         origin=_one_of(_ORIGINS, row.origin, "researched"),
+        question=row.question,
+        stale_major=row.stale_major,
+        configured_sources=row.configured_sources,
     )
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from kr.store.cells import SIGN, damaged_cells
 from kr.store.hashing import digest
-from kr.store.schema import SCHEMA_VERSION, metadata
+from kr.store.schema import DERIVED, SCHEMA_VERSION, metadata
 from kr.store.sqlite import SqliteFile
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
@@ -34,9 +34,10 @@ TRIGGERS = (
     "entries_delete",
     "entries_edited",
     "entries_insert",
+    "entries_reworded",
     "entries_update",
 )
-"""What keeps ``counters`` and the folded keys right, whoever writes."""
+"""What keeps ``counters`` and the keys right, whoever writes."""
 
 _TIMEOUT = 10.0
 _MOST_PROBLEMS = 20
@@ -130,7 +131,13 @@ def _is_mendable(problem: str) -> bool:
     if problem.startswith(SIGN):
         return True
     is_missing = problem.endswith(" is missing") and problem.split(" ", 1)[0] in {"index", "trigger", "view"}
-    return is_missing or problem.startswith("counters:") or any(sign in problem for sign in _INDEX_PROBLEMS)
+    is_derived = problem.startswith(tuple(f"{name}: " for name in DERIVED))
+    return (
+        is_missing
+        or is_derived
+        or problem.startswith("counters:")
+        or any(sign in problem for sign in _INDEX_PROBLEMS)
+    )
 
 
 def _problems(connection: sqlite3.Connection) -> Iterator[str]:

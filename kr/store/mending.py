@@ -4,7 +4,7 @@ import sqlalchemy as sa
 
 from kr.store import upgrade
 from kr.store.cells import Told, mend_cells
-from kr.store.schema import counters, entries
+from kr.store.schema import DERIVED, counters, entries, metadata
 from kr.text.counting import counted
 
 _KINDS = ("index", "trigger", "view")
@@ -22,10 +22,22 @@ def mend(connection: sa.Connection, told: Told) -> list[str]:
             connection.exec_driver_sql(statement)
             made.append(f"{kind} {name}")
     connection.exec_driver_sql("REINDEX")
+    made += _drop_derived_of_gone(connection)
     cells = mend_cells(connection, told)
     if cells:
         made.append(counted(cells, "row"))
     recount(connection)
+    return made
+
+
+def _drop_derived_of_gone(connection: sa.Connection) -> list[str]:
+    """Drop what was made of entries that somebody deleted by plain SQL, where no reference is followed."""
+    made = []
+    for name in sorted(DERIVED):
+        table = metadata.tables[name]
+        gone = sa.delete(table).where(table.c.entry_id.not_in(sa.select(entries.c.id)))
+        if dropped := connection.execute(gone).rowcount:
+            made.append(f"{counted(dropped, 'row')} of {name}")
     return made
 
 

@@ -22,6 +22,8 @@ class Draft:
     fresh_until: str | None = None
     researched_at: str | None = None
     """When the text was researched; None is now."""
+    question: str | None = None
+    configured_sources: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,18 @@ class Revision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Wording:
+    """One row of ``wordings``: how a request that an entry answered worded its need."""
+
+    entry_id: str
+    at: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SourceCall:
     """One row of ``source_calls``. ``duration_ms`` is a whole number."""
 
@@ -104,6 +118,10 @@ class RequestRow:
     persona: str | None = None
     duration_ms: int | None = None
     budget_remaining: int | None = None
+    question: str | None = None
+    likelihood: float | None = None
+    error: str | None = None
+    """What went wrong, or what interrupted it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ import sqlalchemy as sa
 from kr.errors import StoreError
 from kr.store.hashing import digest
 from kr.store.inspection import sqlite_file
-from kr.store.schema import metadata, report_texts, revisions
+from kr.store.schema import DERIVED, entries, metadata, report_texts, revisions
 
-_NOT_CARRIED = frozenset({"counters", "leases", "reservations"})
-"""Kept by triggers, or of no use to anybody once their time is over."""
+_NOT_CARRIED = DERIVED | {"counters", "leases", "reservations"}
+"""Made from other tables, kept by triggers, or of no use to anybody once their time is over."""
 
 
 def salvage(damaged: Path, connection: sa.Connection) -> dict[str, int]:
@@ -55,7 +55,8 @@ def _readable(source: sqlite3.Connection, table: sa.Table) -> Iterator[dict[str,
     for order in ("ASC", "DESC"):
         query = f'SELECT {listed} FROM "{table.name}" NOT INDEXED ORDER BY rowid {order}'  # noqa: S608 - our own names
         for row in _read(source, query):
-            yield dict(zip(wanted, row, strict=True))
+            found = dict(zip(wanted, row, strict=True))
+            yield found | {"keys_version": None} if table is entries else found
 
 
 def _read(source: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...]]:

@@ -151,6 +151,8 @@ def _entry(unit: Unit, place: _Place, draft: Draft, sha256: str, now: datetime) 
         researched_at=draft.researched_at or moment,
         fresh_until=draft.fresh_until,
         origin=draft.origin,
+        question=draft.question,
+        configured_sources=draft.configured_sources,
     )
 
 

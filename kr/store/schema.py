@@ -5,15 +5,17 @@ so that people may insert rows by plain SQL; ``framework_key`` and ``topic_key``
 until kr has seen the row.
 """
 
-from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+from typing import Any
 
-SCHEMA_VERSION = 3
+from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
+
+SCHEMA_VERSION = 4
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
 
 
-def _entry_columns() -> list[Column[str]]:
+def _entry_columns() -> list[Column[Any]]:
     return [
         Column("framework", Text, nullable=False),
         Column("framework_version", Text, nullable=False),
@@ -31,6 +33,10 @@ def _entry_columns() -> list[Column[str]]:
         Column("stale_reason", Text),
         Column("framework_key", Text),
         Column("topic_key", Text),
+        Column("question", Text),
+        Column("stale_major", Text),
+        Column("configured_sources", Text),
+        Column("keys_version", Integer),
     ]
 
 
@@ -59,6 +65,47 @@ archived_entries = Table(
     Index("archived_entries_path", "path"),
     sqlite_autoincrement=True,
 )
+
+wordings = Table(
+    "wordings",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("entry_id", Text, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("session_id", Text),
+    Index("wordings_entry", "entry_id", "id"),
+    sqlite_autoincrement=True,
+)
+"""Requests that an entry answered (SPEC 3.2). Like ``revisions`` they belong to an id, live or archived: an id is
+never given to another framework, topic or major version, so that they outlive the way into the archive and back."""
+
+entry_terms = Table(
+    "entry_terms",
+    metadata,
+    Column("framework_key", Text, primary_key=True),
+    Column("term", Text, primary_key=True),
+    Column("entry_id", Text, ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
+    Column("fields", Integer, nullable=False),
+    Index("entry_terms_entry", "entry_id"),
+    sqlite_with_rowid=False,
+)
+"""What a live entry is looked up by, made from its row, wordings and report: ``entries.keys_version`` tells by which
+version of the rules, NULL that it is still to be made. ``fields`` is a bit mask of where the term stands."""
+
+entry_vectors = Table(
+    "entry_vectors",
+    metadata,
+    Column("entry_id", Text, ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
+    Column("model", Text, primary_key=True),
+    Column("vector", LargeBinary, nullable=False),
+)
+"""The need of a live entry as a model of embeddings sees it: packed floats."""
+
+DERIVED = frozenset({"entry_terms", "entry_vectors"})
+"""Tables that are made from others, and are made again where they are missing."""
 
 report_texts = Table(
     "report_texts",
@@ -132,6 +179,9 @@ requests = Table(
     Column("persona", Text),
     Column("duration_ms", Integer),
     Column("budget_remaining", Integer),
+    Column("question", Text),
+    Column("likelihood", Float),
+    Column("error", Text),
     Index("requests_at", "at"),
 )
 

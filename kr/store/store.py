@@ -169,6 +169,7 @@ class Store:
             row = unit.entries.get(entry.id)
             if row is None or standing(self._knowledge_base, row.path).state != "absent":
                 return False
+            unit.wordings.forget(entry.id)
             return unit.entries.remove(entry.id)
 
     def remove(self, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:

@@ -17,6 +17,7 @@ from kr.store.libraries import Libraries
 from kr.store.meta import Meta
 from kr.store.requests import Requests
 from kr.store.revisions import Revisions
+from kr.store.wordings import Wordings
 
 if TYPE_CHECKING:
     from kr.store.upkeep import Upkeep
@@ -42,6 +43,11 @@ class Unit:
     def revisions(self) -> Revisions:
         """Earlier texts."""
         return Revisions(self._connection)
+
+    @cached_property
+    def wordings(self) -> Wordings:
+        """How the needs that entries answered were worded."""
+        return Wordings(self._connection)
 
     @cached_property
     def browsing(self) -> Browsing:

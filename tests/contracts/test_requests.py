@@ -7,7 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.contracts.fields import read_count
-from kr.contracts.requests import LessonsInjectRequest, ResearchRequest, parse_request
+from kr.contracts.requests import (
+    LessonsInjectRequest,
+    ResearchOverrides,
+    ResearchRequest,
+    parse_request,
+)
 from kr.errors import InvalidRequest
 from kr.values import PHASES
 
@@ -135,6 +140,51 @@ def test_phase(bad: object) -> None:
     found = problems(inject(lessons_inject=block))
     assert list(found) == ["lessons_inject.phase"]
     assert found["lessons_inject.phase"].startswith("Invalid phase tag")
+
+
+def overrides(**given: object) -> ResearchOverrides:
+    request = parse_request(research(config_overrides=given)).request
+    assert isinstance(request, ResearchRequest)
+    return request.config_overrides
+
+
+@pytest.mark.parametrize("yes", [True, "true", "True", " TRUE "])
+def test_what_a_caller_of_research_may_say(yes: object) -> None:
+    assert overrides() == overrides(refresh=None, use=None, if_unsure=None) == ResearchOverrides()
+    assert overrides(refresh=yes).refresh
+    assert not overrides(refresh="false", use=" vue-watchers ").refresh
+    assert overrides(use=" vue-watchers ").use == "vue-watchers"
+    assert overrides(if_unsure="candidates").if_unsure == "candidates"
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"refresh": "often"}, {"refresh": 'Validation failed: must be true or false, not "often"'}),
+        ({"refresh": 1}, {"refresh": 'Validation failed: must be true or false, not "1"'}),
+        (
+            {"if_unsure": "ask"},
+            {"if_unsure": 'Validation failed: must be one of research, candidates, not "ask"'},
+        ),
+        ({"use": " "}, {"use": "Validation failed: must not be empty"}),
+        ({"use": ["a"]}, {"use": "Validation failed: must be text, not a list"}),
+        (
+            {"refresh": True, "use": "a"},
+            {
+                "use": "Validation failed: can't be combined with refresh: an entry is served as it is, or researched again"
+            },
+        ),
+    ],
+)
+def test_what_a_caller_of_research_may_not_say(given: dict[str, object], told: dict[str, str]) -> None:
+    found = problems(research(config_overrides=given, story_key="x"))
+    assert found.pop("story_key")
+    assert found == {f"config_overrides.{field}": message for field, message in told.items()}
+
+
+def test_lessons_are_injected_whatever_research_is_told() -> None:
+    parsed = parse_request(inject(config_overrides={"refresh": "often", "max_calls": 2}))
+    assert parsed.request.config_overrides.max_calls == 2
 
 
 @pytest.mark.parametrize("block", [None, "dev-execution", []])

@@ -18,12 +18,13 @@ from tests.support.stores import ROOT
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"^### ([^\n]+)\n(?:(?!^#)[^\n]*\n)*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
 PUBLIC = {
-    "entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence, sha256",
+    "entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence, sha256, question",
     "archived_entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, "
     "confidence, sha256, archived_at, reason",
     "lessons": "id, date, phase, tags, summary, ref, event_type, story_key, session_id, recorded_at, injected, recurred",
     "requests": "id, at, mode, story_key, session_id, framework, framework_version, topic, status, tier, entry_id, "
-    "persona, duration_ms, budget_remaining",
+    "persona, duration_ms, budget_remaining, question",
+    "wordings": "id, entry_id, at, topic, tags, question, session_id",
     "source_calls": "id, request_id, at, source, outcome, charged, duration_ms, url, reason",
 }
 VIEWS = {

@@ -24,8 +24,10 @@ RESULT_FIELDS = [
     "index_count",
     "lru_evicted",
     "match",
+    "related",
     "auto_archived",
     "report",
+    "report_file",
 ]
 
 
@@ -70,8 +72,10 @@ def test_a_miss_is_researched_written_indexed_and_exported(project: Project, con
         "index_count": 1,
         "lru_evicted": 0,
         "match": None,
+        "related": [],
         "auto_archived": 0,
         "report": None,
+        "report_file": str(project.base / "frameworks/vue/repeatable-options.md"),
     }
     report = project.report(answer)
     assert report.startswith("# vue - repeatable options\n\n**Framework:** vue\n**Version:** 3.5\n")
@@ -105,6 +109,7 @@ def test_a_hit_asks_nobody_and_costs_nothing(project: Project, context7: StandIn
         "topic_overlap": 1.0,
         "shared_tags": ["options", "configuration"],
         "entry_status": "fresh",
+        "likelihood": 1.0,
     }
     assert len(context7.calls()) == calls
     assert project.sql("SELECT last_accessed FROM entries") > before

@@ -12,10 +12,22 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.store.inspection import examine
 from kr.store.schema import SCHEMA_VERSION, metadata
 from kr.store.store import Store
 from kr.store.unit import Unit
-from tests.support.stores import NOW, ROOT, draft, finish, obey_permissions, protected, sql, start
+from tests.support.older import make_older
+from tests.support.stores import (
+    NOW,
+    ROOT,
+    draft,
+    finish,
+    insert_entry,
+    obey_permissions,
+    protected,
+    sql,
+    start,
+)
 
 
 def use(store: Store) -> int:
@@ -43,6 +55,25 @@ def test_the_migrations_make_what_the_schema_says(store: Store) -> None:
     with engine.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
     engine.dispose()
+
+
+@pytest.mark.parametrize("version", range(1, SCHEMA_VERSION))
+def test_a_database_of_every_version_is_upgraded_with_all_it_holds(
+    store: Store, base: Path, version: int
+) -> None:
+    base.mkdir()
+    make_older(store.path, version=version)
+    insert_entry(store.path, "gone", topic="two")
+    sql(store.path, "INSERT INTO requests (id, at, status) VALUES ('r', '2026-09-30', 'cache-hit')")
+    with store.write() as unit:
+        assert unit.archive.move("gone", "manual", NOW)
+    with store.read() as unit:
+        (live,), (archived,) = unit.entries.all(), unit.archive.all()
+    assert (live.topic, live.question, live.stale_major, archived.entry.topic) == ("one", None, None, "two")
+    assert sql(store.path, "SELECT id, question, likelihood, error FROM requests") == [
+        ("r", None, None, None)
+    ]
+    assert examine(store.path).problems == ()
 
 
 def test_an_empty_file_is_a_new_database(store: Store, base: Path) -> None:
