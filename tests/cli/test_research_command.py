@@ -262,6 +262,27 @@ def test_a_signal_gives_back_what_was_reserved(project: Project, number: signal.
     assert not list(project.base.glob("**/.kr-tmp-*"))
 
 
+def test_a_signal_that_was_ignored_at_the_start_stays_ignored(project: Project) -> None:
+    """So shells start their background jobs, and ``nohup`` its program."""
+    with context7_server(Scenario(delay=1)) as server:
+        project.use_context7(server.url)
+        ignoring = ["sh", "-c", "trap '' INT TERM HUP; exec \"$@\"", "sh", sys.executable, "-m", "kr"]
+        with subprocess.Popen(
+            [*ignoring, "research", "vue", "How do I make an option repeatable?", "--format", "json"],
+            cwd=project.root,
+            env=project.environ(),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        ) as process:
+            give_up = time.monotonic() + 30
+            while not [call for call in server.calls() if call.tool] and time.monotonic() < give_up:
+                time.sleep(0.05)
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                process.send_signal(number)
+            out, _ = process.communicate(timeout=30)
+    assert (process.returncode, json.loads(out)["status"]) == (0, "success")
+
+
 def test_a_hit_loads_no_network(project: Project, context7: StandIn) -> None:
     project.ask(request())
     code = (

@@ -1,5 +1,6 @@
 """The file itself: append-only, whole lines, whatever it looks like and whoever is killed."""
 
+import errno
 import os
 import resource
 import signal
@@ -33,6 +34,46 @@ def test_a_new_file_begins_with_the_header_of_the_seed(path: Path) -> None:
     assert path.read_text(encoding="utf-8") == (
         HEADER + "- [2026-02-07] [dev-execution] one\n- [2026-02-07] [dev-execution] two\n"
     )
+
+
+def test_what_is_acknowledged_was_flushed_to_disk(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[tuple[int, bytes]] = []
+    flush = os.fsync
+
+    def watched(file: int) -> None:
+        flushed.append((os.fstat(file).st_ino, path.read_bytes()))
+        flush(file)
+
+    monkeypatch.setattr(os, "fsync", watched)
+    append(path, "one")
+    number, one = path.stat().st_ino, path.read_bytes()
+    assert flushed == [(number, one), (path.parent.stat().st_ino, one)]
+
+    flushed.clear()
+    append(path, "two")
+    both = path.read_bytes()
+    assert flushed == [(number, both)]
+
+    flushed.clear()
+    path.write_bytes(both[:-3])
+    LessonsFile(path).lock_path.write_bytes(b"%d %d\n%b" % (len(one), len(both) - len(one), both[len(one) :]))
+    append(path, "three")
+    assert flushed == [(number, both), (number, path.read_bytes())]
+
+
+def test_a_disk_that_fails_to_flush_acknowledges_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    append(path, "one")
+    before = path.read_bytes()
+
+    def failing(_file: int) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", failing)
+        with pytest.raises(AppendFailed, match=os.strerror(errno.EIO)):
+            append(path, "two")
+    assert path.read_bytes() == before
+    assert append(path, "three") == 2
 
 
 def test_nothing_chosen_writes_nothing(path: Path) -> None:

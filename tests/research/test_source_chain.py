@@ -154,6 +154,21 @@ def test_nothing_answers(world: World) -> None:
     assert world.project.sql("SELECT sum(charged) FROM source_calls") == [(0,)]
 
 
+def test_a_failed_call_leaves_an_explicit_budget_whole(world: World) -> None:
+    world.context7(LIMITED)
+    world.deepwiki()
+    web = world.web(AGREEING)
+    answer = world.ask(config_overrides={"max_calls": 1})
+    assert answer["status"] == "partial"
+    assert consulted(answer) == {"context7": "unavailable", "deepwiki": "success", "web_search": "skipped"}
+    assert answer["results"]["budget_remaining"] == 0
+    assert web.requests() == []
+    assert world.project.sql("SELECT source, charged FROM source_calls WHERE outcome != 'skipped'") == [
+        ("context7", 0),
+        ("deepwiki", 1),
+    ]
+
+
 def test_a_timeout_before_an_answer_is_the_status(world: World) -> None:
     world.context7(Scenario(delay=30))
     world.web(AGREEING)
@@ -250,6 +265,12 @@ def test_a_question_that_never_reached_a_source_says_nothing_about_it(world: Wor
     world.ask(topic="seventh", tags=["seventh"])
     assert len(wiki.calls()) == 4
     assert world.project.sql("SELECT failures, opened_times FROM circuits") == [(4, 2)]
+
+    # Its second pause is twice as long.
+    for seconds, asked in ((61, 4), (60, 5)):
+        world.project.clock.pass_days(seconds / 86400)
+        world.ask(topic=f"after{seconds} more{seconds}", tags=[f"u{seconds}"])
+        assert len(wiki.calls()) == asked
 
 
 def test_the_overall_deadline_caps_everything(world: World) -> None:

@@ -12,9 +12,6 @@ from kr.store.store import Store
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql, start
 
-KILLS = 20
-"""Raise it to try longer by hand."""
-
 
 def sha(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
@@ -86,13 +83,14 @@ def test_an_edit_without_an_undo_name_is_served(store: Store, base: Path, entry:
 
 
 @pytest.mark.processes
+@pytest.mark.rounds(20, 3)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_an_end_at_any_moment_leaves_one_pair(base: Path, end: signal.Signals) -> None:
+def test_an_end_at_any_moment_leaves_one_pair(base: Path, end: signal.Signals, rounds: int) -> None:
     chance = random.Random(7)
     seen: set[str] = set()
     with Store(None, base) as store:
         store.save_report(draft(), "# first\n" + "x" * 4096, NOW)
-    for turn in range(KILLS):
+    for turn in range(rounds):
         writer = start("save-on", base, turn)
         assert writer.stdout is not None
         writer.stdout.readline()
@@ -113,5 +111,5 @@ def test_an_end_at_any_moment_leaves_one_pair(base: Path, end: signal.Signals) -
             assert len(set(kept)) == len(kept)
         # What ends right after the commit leaves its undo name to the next one.
         assert len([name for name in hidden(base) if name.startswith(".kr-undo-")]) <= 1
-    assert len(seen) > KILLS // 2
+    assert len(seen) > rounds // 2
     assert sql(base / "kr.db", "PRAGMA integrity_check") == [("ok",)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from kr.store.store import Store
-from tests.support.stores import NOW, draft, finish, insert_entry, sql, start
+from tests.support.stores import NOW, draft, insert_entry, sql, together
 
 
 def make(store: Store) -> Store:
@@ -68,7 +68,7 @@ def test_touching_what_is_gone_says_so(store: Store) -> None:
 @pytest.mark.processes
 def test_no_touch_of_parallel_processes_is_lost(store: Store, base: Path) -> None:
     store.save_report(draft(), "# text\n", NOW)
-    finish([start("touch-on", base, "click-repeatable-options", 40) for _ in range(4)])
+    together("touch-on", base, [("click-repeatable-options", 40)] * 4)
     # With one clock for all, each touch adds its microsecond.
     assert sql(store.path, "SELECT last_accessed FROM entries") == [("2026-10-01T12:00:00.000160Z",)]
 

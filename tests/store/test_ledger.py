@@ -1,11 +1,10 @@
-import time
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from kr.store.store import Store
-from tests.support.stores import NOW, call, finish, sql, start
+from tests.support.stores import NOW, call, sql, start, together
 
 
 def reserve(
@@ -95,8 +94,7 @@ def test_an_expired_reservation_still_charges_the_call_that_was_made(store: Stor
 @pytest.mark.processes
 def test_sixteen_writers_never_overspend(base: Path) -> None:
     limit = 20
-    at = time.time() + 3.0
-    answers = finish([start("spend", base, owner, limit, at) for owner in range(16)])
+    answers = together("spend", base, [(owner, limit) for owner in range(16)])
     with Store(None, base) as store, store.read() as unit:
         spent = unit.ledger.spent("s", "1-1")
         assert unit.ledger.reserved("s", "1-1") == 0

@@ -18,12 +18,10 @@ from kr.store.reports import ReportFiles
 from kr.store.rows import Archived
 from kr.store.store import Store
 from kr.values import Entry
-from tests.support.stores import NOW, draft, finish, insert_entry, sql, start
+from tests.support.stores import NOW, draft, insert_entry, sql, start, together
 
 LATER = NOW + timedelta(days=1)
 MUCH_LATER = NOW + timedelta(days=40)
-KILLS = 5
-"""Raise it to try longer by hand."""
 
 
 def archived(store: Store, entry_id: str, place: int = 0) -> Archived:
@@ -373,7 +371,7 @@ def test_a_restoration_that_was_killed_before_its_commit_is_put_right(
 @pytest.mark.processes
 def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entry) -> None:
     store.remove([entry.id], NOW)
-    finish([start("restore", base, entry.id) for _ in range(4)])
+    together("restore", base, [(entry.id,)] * 4)
     assert sql(store.path, "SELECT id FROM entries") == [(entry.id,)]
     assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
     back = live(store, entry.id)
@@ -382,13 +380,14 @@ def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entr
 
 
 @pytest.mark.processes
-def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry) -> None:
+@pytest.mark.rounds(5)
+def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry, rounds: int) -> None:
     chance = random.Random(11)
     known = ["# one\n" + "x" * 4096, "# two\n" + "y" * 4096]
     for text in known:
         store.save_report(draft(), text, NOW)
     store.close()
-    for _ in range(KILLS):
+    for _ in range(rounds):
         process = start("restore-on", base, entry.id)
         assert process.stdout is not None
         process.stdout.readline()

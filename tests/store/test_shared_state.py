@@ -63,6 +63,17 @@ def test_a_breaker_opens_after_failures_in_a_row_and_doubles(store: Store) -> No
     assert admits(store, 60 + 120)
 
 
+def test_a_pause_that_is_asked_for_while_it_is_open_is_no_further_opening(store: Store) -> None:
+    for _ in range(3):
+        fail(store, 0)
+    assert fail(store, 1, retry_after=90).opened_times == 1
+    assert not admits(store, 90.9)
+    assert admits(store, 91)
+    assert fail(store, 91).opened_times == 2
+    assert not admits(store, 91 + 119)
+    assert admits(store, 91 + 120)
+
+
 def test_one_process_probes_a_half_open_breaker(store: Store) -> None:
     for _ in range(3):
         fail(store, 0)

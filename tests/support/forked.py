@@ -1,10 +1,11 @@
-"""``kr`` for shell scripts, each run a process of its own that does not pay for the imports.
+"""``kr`` whose every run is a process of its own that does not pay for the imports.
 
 A server imports the program once and forks for each run; the ``kr`` on the path hands it its arguments,
 environment, working directory and standard streams. Run as a module, with the socket's path, it is the server,
 which ends with its standard input: it never outlives who started it.
 """
 
+import atexit
 import importlib
 import json
 import os
@@ -17,7 +18,8 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
 from pathlib import Path
 
 from tests.support.stores import ROOT
@@ -53,6 +55,15 @@ def program(folder: Path) -> Iterator[Path]:
             assert server.stdout is not None
             assert server.stdout.readline() == b"ready\n"
             yield start
+
+
+@cache
+def shared() -> str:
+    """Return the path of a ``kr`` that is there until this process ends."""
+    kept = ExitStack()
+    atexit.register(kept.close)
+    folder = kept.enter_context(tempfile.TemporaryDirectory(prefix="kr-"))
+    return str(kept.enter_context(program(Path(folder))))
 
 
 def serve(path: str) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from kr.app import App
 from kr.cli.progress import SilentProgress
 from kr.settings import load_settings
+from tests.support.forked import shared
 
 VUE = {
     "framework": "vue",
@@ -44,6 +45,12 @@ def request(**changes: Any) -> dict[str, Any]:
     query = {**VUE, **{key: value for key, value in changes.items() if key in VUE}}
     top = {key: value for key, value in changes.items() if key not in VUE}
     return {"story_key": "3-1", "mode": "research", "session_id": "s-1", "research_query": query, **top}
+
+
+def command(more: Mapping[str, str]) -> list[str]:
+    """Return what starts the program: a fork that has its imports, unless ``more`` is for a new interpreter."""
+    is_read_at_start = any(name.startswith(("LC_", "LANG", "PYTHON")) for name in more)
+    return [sys.executable, "-m", "kr"] if is_read_at_start else [shared()]
 
 
 @dataclass
@@ -107,7 +114,7 @@ class Project:
     ) -> "subprocess.CompletedProcess[bytes]":
         """Run the program as a process of its own."""
         return subprocess.run(
-            [sys.executable, "-m", "kr", *arguments],
+            [*command(more or {}), *arguments],
             input=stdin.encode() if isinstance(stdin, str) else stdin,
             capture_output=True,
             cwd=self.root,
