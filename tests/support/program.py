@@ -65,7 +65,8 @@ class Project:
     clock: Clock = field(default_factory=Clock)
 
     def __post_init__(self) -> None:
-        self.root.mkdir(parents=True, exist_ok=True)
+        # An environment without packages, or kr would ask the machine's Python for what it has.
+        (self.root / ".venv" / "lib" / "python3.11" / "site-packages").mkdir(parents=True, exist_ok=True)
         self.env = {
             "KR_SOURCES": "[context7]",
             "KR_SERVERS": '{"context7": null, "deepwiki": null}',
