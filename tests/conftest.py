@@ -9,20 +9,20 @@ from tests.support.signals import default_in_children
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--all", action="store_true", help="try what depends on chance as often as its marker `rounds` says"
+        "--all", action="store_true", help="try as much as the marker `effort` says, not the least"
     )
 
 
 @pytest.fixture
-def rounds(request: pytest.FixtureRequest) -> int:
-    """How often a test tries what depends on chance: ``rounds(often, once)`` is ``often`` with ``--all``.
+def effort(request: pytest.FixtureRequest) -> int:
+    """How often, long or much a test tries: ``effort(most, least=1)``, the most with ``--all``.
 
-    Without it a run is short and the test still fails, in some runs, on what it is there for.
+    With the least a run is quick, and what the test is there for still makes it fail, if not in each run.
     """
-    marker = request.node.get_closest_marker("rounds")
-    assert marker is not None, "a test that uses `rounds` is marked with how many they are"
-    often, briefly = (*marker.args, 1)[:2]
-    return int(often if request.config.getoption("--all") else briefly)
+    marker = request.node.get_closest_marker("effort")
+    assert marker is not None, "a test that uses `effort` is marked with how much that is"
+    most, least = (*marker.args, 1)[:2]
+    return int(most if request.config.getoption("--all") else least)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -129,8 +129,8 @@ def test_a_call_that_a_killed_process_held_is_not_lost_to_the_story(
     assert project.sql("SELECT sum(charged) FROM source_calls") == [(3,)]
 
 
-@pytest.mark.rounds(20, 7)
-def test_a_database_locked_by_another_program_is_waited_for(project: Project, rounds: int) -> None:
+@pytest.mark.effort(20, 7)
+def test_a_database_locked_by_another_program_is_waited_for(project: Project, effort: int) -> None:
     import sqlite3
     from contextlib import closing
 
@@ -140,7 +140,7 @@ def test_a_database_locked_by_another_program_is_waited_for(project: Project, ro
         with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             process = start(project, request())
-            for _ in range(rounds):  # SQLite's own patience is five
+            for _ in range(effort):  # SQLite's own patience is five
                 time.sleep(1)
                 assert process.poll() is None
             other.execute("COMMIT")

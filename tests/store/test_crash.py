@@ -83,14 +83,14 @@ def test_an_edit_without_an_undo_name_is_served(store: Store, base: Path, entry:
 
 
 @pytest.mark.processes
-@pytest.mark.rounds(20, 3)
+@pytest.mark.effort(20, 3)
 @pytest.mark.parametrize("end", [signal.SIGKILL, signal.SIGINT])
-def test_an_end_at_any_moment_leaves_one_pair(base: Path, end: signal.Signals, rounds: int) -> None:
+def test_an_end_at_any_moment_leaves_one_pair(base: Path, end: signal.Signals, effort: int) -> None:
     chance = random.Random(7)
     seen: set[str] = set()
     with Store(None, base) as store:
         store.save_report(draft(), "# first\n" + "x" * 4096, NOW)
-    for turn in range(rounds):
+    for turn in range(effort):
         writer = start("save-on", base, turn)
         assert writer.stdout is not None
         writer.stdout.readline()
@@ -111,5 +111,5 @@ def test_an_end_at_any_moment_leaves_one_pair(base: Path, end: signal.Signals, r
             assert len(set(kept)) == len(kept)
         # What ends right after the commit leaves its undo name to the next one.
         assert len([name for name in hidden(base) if name.startswith(".kr-undo-")]) <= 1
-    assert len(seen) > rounds // 2
+    assert len(seen) > effort // 2
     assert sql(base / "kr.db", "PRAGMA integrity_check") == [("ok",)]

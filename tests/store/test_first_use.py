@@ -9,10 +9,10 @@ PROCESSES = 32
 
 
 @pytest.mark.processes
-@pytest.mark.rounds(3)
-def test_processes_that_all_come_first(tmp_path: Path, rounds: int) -> None:
+@pytest.mark.effort(3)
+def test_processes_that_all_come_first(tmp_path: Path, effort: int) -> None:
     """Creating a database is a race (facts: ``alembic upgrade`` at once failed in 13 of 15 trials)."""
-    for number in range(rounds):
+    for number in range(effort):
         come_first(tmp_path / str(number))
 
 

@@ -47,12 +47,12 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(600)  # a hundred stores and more, each brought to disk
-@pytest.mark.rounds(1_000, 20)
+@pytest.mark.effort(1_000, 20)
 # What an interrupt keeps from being closed is closed by the collector.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("operation", [save, save_another, restore_revision, restore_archived])
 def test_an_interrupt_after_any_call_leaves_pairs(
-    ready: Path, tmp_path: Path, operation: Callable[[Store], None], rounds: int
+    ready: Path, tmp_path: Path, operation: Callable[[Store], None], effort: int
 ) -> None:
     def left_after(number: int) -> int:
         base = tmp_path / str(number)
@@ -66,7 +66,7 @@ def test_an_interrupt_after_any_call_leaves_pairs(
 
     calls = 1_000 - left_after(1_000)
     assert 20 < calls < 1_000
-    struck = [left_after(number) == 0 for number in range(1, calls + 1, max(1, calls // rounds))]
+    struck = [left_after(number) == 0 for number in range(1, calls + 1, max(1, calls // effort))]
     assert sum(struck) > 0.9 * len(struck)  # not each time do as many objects wait for the collector
 
 

@@ -380,14 +380,14 @@ def test_many_restore_at_once_and_one_wins(store: Store, base: Path, entry: Entr
 
 
 @pytest.mark.processes
-@pytest.mark.rounds(5)
-def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry, rounds: int) -> None:
+@pytest.mark.effort(5)
+def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: Entry, effort: int) -> None:
     chance = random.Random(11)
     known = ["# one\n" + "x" * 4096, "# two\n" + "y" * 4096]
     for text in known:
         store.save_report(draft(), text, NOW)
     store.close()
-    for _ in range(rounds):
+    for _ in range(effort):
         process = start("restore-on", base, entry.id)
         assert process.stdout is not None
         process.stdout.readline()
