@@ -49,17 +49,17 @@ def test_lines_that_differ_only_in_their_reference_are_compared() -> None:
 )
 def test_a_long_line_costs_little(part: str) -> None:
     long = (part * 50_000)[:50_000]
-    began = time.monotonic()
+    began = time.process_time()
     others = [lesson(f"{number} {long}") for number in range(30)]
     for text in (long, long[:150]):
         list(duplicates(lesson(text), others))
         Told(others).tells(lesson(text))
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_many_similar_lessons_cost_little() -> None:
     told = Told([])
-    began = time.monotonic()
+    began = time.process_time()
     for number in range(500):
         told.add(
             lesson(f"Set retries for service{number} before calling endpoint{number * 7} of the gateway")
@@ -68,7 +68,7 @@ def test_many_similar_lessons_cost_little() -> None:
             lesson(f"Set retries for service{number + 1} before calling endpoint{number * 7 + 7}")
         )
     assert told.tells(lesson("Set the retries for service250 before calling endpoint1750 of a gateway"))
-    assert time.monotonic() - began < 20
+    assert time.process_time() - began < 20
 
 
 @given(st.text(max_size=80).filter(str.strip))

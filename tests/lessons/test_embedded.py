@@ -105,11 +105,11 @@ def test_the_last_return_counts() -> None:
     ids=lambda message: repr(message[:12]),
 )
 def test_a_hostile_message_costs_little(message: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     found = returned_documents(message)
     assert len(found) <= 8
     assert all(len(text) <= LOOKED_AT for text in found)
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3
 
 
 @given(

@@ -99,9 +99,9 @@ def test_what_stands_beside_a_slip_is_kept() -> None:
     "part", ["a", "cat: ", "cat", "1 ", "exit code ", "\n", ": no such file", "status status:"]
 )
 def test_a_long_error_costs_little(part: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     taught("Bash", {"command": part * 1_000_000}, part * 1_000_000)
-    assert time.monotonic() - began < 3
+    assert time.process_time() - began < 3
 
 
 @given(st.text(), st.text(), st.text())

@@ -507,9 +507,9 @@ def test_two_orphans_that_ask_for_one_id_get_two(project: Project) -> None:
     "line", ["framework: x" + " " * 19_000 + "y", "* " * 9_000, "framework:" + "*" * 19_000]
 )
 def test_an_orphan_is_read_in_linear_time(line: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     assert read_facts(f"# vue - slots\n\n{line}\n") is not None
-    assert time.monotonic() - began < 1
+    assert time.process_time() - began < 1
 
 
 def test_a_skeleton_comes_back_stale(project: Project) -> None:

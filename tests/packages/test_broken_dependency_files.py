@@ -185,9 +185,9 @@ def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
     )
     tracemalloc.start()
     try:
-        began = time.monotonic()
+        began = time.process_time()
         found = find_dependencies(tmp_path)
-        assert time.monotonic() - began < 20
+        assert time.process_time() - began < 20
         assert tracemalloc.get_traced_memory()[1] < 100 * 1024**2
     finally:
         tracemalloc.stop()
@@ -201,9 +201,9 @@ def test_maven_properties_that_expand_stay_small(tmp_path: Path) -> None:
 @pytest.mark.parametrize("file", ["build.gradle", "settings.gradle"])
 def test_gradle_scripts_are_read_in_linear_time(tmp_path: Path, file: str, piece: str) -> None:
     write(tmp_path, file, ("dependencies {" + piece * 200_000).encode())
-    began = time.monotonic()
+    began = time.process_time()
     find_dependencies(tmp_path)
-    assert time.monotonic() - began < 10
+    assert time.process_time() - began < 10
 
 
 def test_maven_modules_that_name_each_other_end(tmp_path: Path) -> None:

@@ -128,9 +128,9 @@ export interface Options {
 
 @pytest.mark.parametrize("piece", ["/** ", "/**", "/**/", "/** a */ ", "/***/", "*/"])
 def test_comments_are_found_in_linear_time(piece: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     parse_declarations(piece * 100_000, "m")
-    assert time.monotonic() - began < 5
+    assert time.process_time() - began < 5
 
 
 def test_a_comment_that_is_too_long_hides_no_other() -> None:
