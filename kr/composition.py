@@ -78,6 +78,7 @@ def build_researcher(
         store=store,
         sources=sources,
         breaker=breaker,
+        project_aliases=lambda: _project_aliases(settings, cwd),
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
         writer=_writer(settings, environ),
@@ -96,6 +97,7 @@ def _policy(settings: Settings) -> Policy:
         rules=MatchRules(
             mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
         ),
+        aliases=config.aliases,
         per_story=config.max_calls_per_story,
         timeout=config.timeout_seconds,
         overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
@@ -107,7 +109,7 @@ def matching_rules(settings: Settings) -> "Rules":
     from kr.research.explain import Rules
 
     policy = _policy(settings)
-    return Rules(limits=policy.limits, match=policy.rules)
+    return Rules(limits=policy.limits, match=policy.rules, aliases=policy.aliases)
 
 
 def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source:
@@ -159,6 +161,12 @@ def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> So
 def _project(settings: Settings, cwd: Path) -> Path:
     """The project whose packages count: where its configuration is, else where we are."""
     return settings.project_root if settings.config_file else cwd
+
+
+def _project_aliases(settings: Settings, cwd: Path) -> Mapping[str, str]:
+    from kr.packages.aliases import project_aliases
+
+    return project_aliases(_project(settings, cwd))
 
 
 def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:

@@ -23,18 +23,28 @@ _NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a sk
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ages in days. ``max_age_days`` limits the age of the research itself; ``None`` is no limit."""
+    """Ages in days. ``max_age_days`` limits the age of the research itself; ``None`` is no limit.
+
+    ``configured_sources`` are the sources as they are configured now: what the installed documentation answered
+    while they were others is stale (SPEC 3.3). ``None``: that is not looked at.
+    """
 
     ttl_days: int = 30
     archive_after_days: int = 60
     max_age_days: int | None = None
+    configured_sources: str | None = None
 
 
 class Verdict(NamedTuple):
-    """``archived`` is a miss; ``reasons`` are short texts, none when ``fresh``."""
+    """``archived`` is a miss; ``reasons`` are short texts, none when ``fresh``.
+
+    ``for_major`` names the major version that was asked for (``major_key``) when nothing else than this speaks
+    against the entry: whoever asks for its own version may still be served.
+    """
 
     status: Freshness
     reasons: tuple[str, ...]
+    for_major: str | None = None
 
 
 def parse_time(text: str) -> datetime | None:
@@ -55,6 +65,12 @@ def major(version: str) -> int | None:
     return int(found[0][:_MAX_DIGITS]) if found else None
 
 
+def major_key(version: str) -> str:
+    """Name the major version of a version text: its number, or the folded text where it has no integer."""
+    number = major(version)
+    return fold(version) if number is None else str(number)
+
+
 def same_major(one: str, other: str) -> bool:
     """Tell whether two version texts speak of one major version.
 
@@ -63,40 +79,36 @@ def same_major(one: str, other: str) -> bool:
     folded = (fold(one), fold(other))
     if UNKNOWN_VERSION in folded:
         return True
-    majors = (major(one), major(other))
-    if majors == (None, None):
-        return folded[0] == folded[1]
-    return majors[0] == majors[1]
+    return major_key(one) == major_key(other)
 
 
 def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
     """Judge an entry for a request that asks for ``version`` at ``now``, which must carry a time zone.
 
-    An entry with a date that can't be read is stale: researching again is safer than trusting it.
+    A mark that was made for another major version says nothing here (SPEC 3.3). An entry with a date that can't be read is stale: researching again is safer than trusting it.
     Raises ``ValueError`` for a ``now`` without a time zone.
     """
     if now.tzinfo is None:
         raise ValueError("now must carry a time zone")
     now = now.astimezone(UTC)
-    reasons = [
-        reason
-        for reason in (
-            _mark(entry),
-            _version(entry, version),
-            _since_access(entry, limits, now.date()),
-            _since_research(entry, limits, now.date()),
-            _hard_end(entry, now),
-        )
-        if reason
+    mark, of_version = _mark(entry), _version(entry, version)
+    of_itself = [
+        _since_access(entry, limits, now.date()),
+        _since_research(entry, limits, now.date()),
+        _hard_end(entry, now),
+        _sources(entry, limits),
     ]
+    reasons = tuple(reason for reason in (mark, of_version, *of_itself) if reason)
     accessed = parse_time(entry.last_accessed)
     if accessed and (now.date() - accessed.date()).days > limits.archive_after_days:
-        return Verdict("archived", tuple(reasons))
-    return Verdict("stale" if reasons else "fresh", tuple(reasons))
+        return Verdict("archived", reasons)
+    is_of_version = of_version is not None and len(reasons) == 1
+    return Verdict("stale" if reasons else "fresh", reasons, major_key(version) if is_of_version else None)
 
 
 def _mark(entry: Entry) -> str | None:
-    if entry.status == "fresh":
+    # What was marked for another major version is judged by the versions themselves.
+    if entry.status == "fresh" or entry.stale_major is not None:
         return None
     return _NEVER_RESEARCHED.get(entry.origin, "marked stale")
 
@@ -124,6 +136,13 @@ def _over(what: str, when: str, limit: int, today: date) -> str | None:
         return f"{what} at an unreadable date"
     age = (today - moment.date()).days
     return f"{what} {age} days ago, more than {limit}" if age > limit else None
+
+
+def _sources(entry: Entry, limits: Limits) -> str | None:
+    known = (entry.configured_sources, limits.configured_sources)
+    if entry.origin != "installed" or None in known or known[0] == known[1]:
+        return None
+    return "from the installed documentation, and other sources are configured now"
 
 
 def _hard_end(entry: Entry, now: datetime) -> str | None:

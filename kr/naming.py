@@ -77,6 +77,14 @@ def suffixed_name(framework: str, topic: str) -> Name:
     return _name(_segment(framework), f"{_segment(topic)}-{digest}")
 
 
+def versioned_name(name: Name, major: str) -> Name:
+    """Return the name for another major version of a topic: ``-v3``, or the version's own text, at the end (SPEC 3.3)."""
+    mark = f"v{major}" if major.isdecimal() else kebab(major)
+    if not mark or len(mark.encode()) > _DIGEST_CHARS:
+        mark = _digest(major)
+    return Name(id=f"{name.id}-{mark}", path=f"{name.path.removesuffix(_EXTENSION)}-{mark}{_EXTENSION}")
+
+
 def _name(framework: str, topic: str) -> Name:
     return Name(id=f"{framework}-{topic}", path=f"frameworks/{framework}/{topic}{_EXTENSION}")
 

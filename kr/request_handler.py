@@ -12,7 +12,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.contracts.envelopes import Envelope, Problem, failure, validation_problems
+from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
@@ -20,6 +20,7 @@ from kr.settings import Settings
 from kr.store.rows import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
+from kr.values import IfUnsure
 
 if TYPE_CHECKING:
     from kr.research.chain import Progress
@@ -84,14 +85,19 @@ class RequestHandler:
         session_id: str | None = None,
         max_calls: int | None = None,
         timeout: int | None = None,
+        refresh: bool | None = None,
+        use: str | None = None,
+        if_unsure: IfUnsure | None = None,
     ) -> Envelope:
         """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
+        overrides = {"refresh": refresh, "use": use, "if_unsure": if_unsure}
         said = {
             "story_key": story_key,
             "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,
-            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout},
+            "config_overrides": {"max_calls": max_calls, "timeout_seconds": timeout, **overrides},
         }
         asked = {"framework": framework, "framework_version": framework_version, "topic": topic}
+        asked["question"] = question
         with self._accounted({"mode": "research", "research_query": asked, **said}):
             data = self.question_data(
                 framework, question, framework_version=framework_version, topic=topic, tag=tag
@@ -165,7 +171,10 @@ class RequestHandler:
             with self._accounted(data):
                 self._before_use()
                 researcher = self._researcher()
-            return researcher.research(parsed.request, include_report=include_report)
+            try:
+                return researcher.research(parsed.request, include_report=include_report)
+            except InvalidRequest as error:  # of what only the index can tell: an entry that is named
+                return self._refuse(data, *validation_problems(error.fields))
         return self._inject(parsed.request, query, framework)
 
     @contextmanager
@@ -175,17 +184,17 @@ class RequestHandler:
             yield
         except Exception:
             raise
-        except BaseException:
-            self._record(data, failure(data))
+        except BaseException as error:
+            self._record(data, failure(data), error=interruption(error))
             raise
 
     def _refuse(self, data: Mapping[str, Any], *problems: Problem, mode: Mode | None = None) -> Envelope:
         """Answer ``failure``, and keep a row of it: every request counts (SPEC 5)."""
         envelope = failure(data, *problems, mode=mode)
-        self._record(data, envelope)
+        self._record(data, envelope, error=told(problems))
         return envelope
 
-    def _record(self, data: Mapping[str, Any], envelope: Envelope) -> None:
+    def _record(self, data: Mapping[str, Any], envelope: Envelope, *, error: str | None) -> None:
         query = data.get("research_query")
         asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
         row = RequestRow(
@@ -199,12 +208,14 @@ class RequestHandler:
             framework_version=_text(asked.get("framework_version")),
             topic=_text(asked.get("topic")),
             duration_ms=0,
+            question=_text(asked.get("question")),
+            error=error,
         )
         try:
             with self._store.write() as unit:
                 unit.requests.record(row)
-        except StoreError as error:
-            logger.warning("%s", error)
+        except StoreError as problem:
+            logger.warning("%s", problem)
 
     def _inject(self, request: LessonsInjectRequest, query: str, framework: str) -> Envelope:
         from kr.lessons.inject import inject

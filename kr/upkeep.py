@@ -19,7 +19,25 @@ def freshness_limits(settings: Settings) -> Limits:
         ttl_days=config.cache_ttl_days,
         archive_after_days=config.archive_after_days,
         max_age_days=config.max_age_days,
+        configured_sources=configured_sources(settings),
     )
+
+
+def configured_sources(settings: Settings) -> str:
+    """Name the sources that can be asked, and in which way they are configured, parted by commas: no addresses or keys."""
+    from kr.settings.servers import DEFAULT_SERVERS
+
+    config = settings.knowledge_research
+    named = []
+    for name in dict.fromkeys((*config.sources, config.fallback_if_mcp_unavailable)):
+        if name == "web_search":
+            search = config.web_search
+            ways = (search.provider, search.url and "url", search.api_key_env and "key")
+            named.append(f"{name} ({' '.join(way for way in ways if way)})")
+        elif name is not None and name in config.servers:
+            is_own = config.servers[name].url != DEFAULT_SERVERS[name] or config.servers[name].headers
+            named.append(f"{name} (own)" if is_own else name)
+    return ", ".join(named)
 
 
 def build_export(settings: Settings, store: Store) -> Callable[[], None] | None:

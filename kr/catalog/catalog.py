@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.catalog.nearest import nowhere, unknown_archived, unknown_entry
 from kr.catalog.plain import archived_item, entry_item, revision_item
 from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
+from kr.store.nearest import nowhere, unknown_archived, unknown_entry
 from kr.store.rows import Archived, ArchiveReason, Restored
 from kr.store.store import Store
 from kr.store.unit import Unit
@@ -85,6 +85,8 @@ class Catalog:
         item = {
             **entry_item(entry),
             "stale_because": _because(marked, reasons),
+            "stale_major": entry.stale_major,
+            "question": entry.question,
             "origin": entry.origin,
             "researched_at": entry.researched_at,
             "fresh_until": entry.fresh_until,
@@ -223,7 +225,8 @@ class Catalog:
 
     def _aged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
         verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
-        return replace(entry, status="fresh" if verdict.status == "fresh" else "stale"), verdict.reasons
+        is_fresh = verdict.status == "fresh" and entry.status == "fresh"
+        return replace(entry, status="fresh" if is_fresh else "stale"), verdict.reasons
 
     def _count(self) -> int:
         with self.store.read() as unit:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from kr.freshness import same_major
+from kr.freshness import major_key, same_major
 from kr.packages.dependencies import Dependency, find_dependencies, fitting
 from kr.store.store import Store
 from kr.values import Entry
@@ -24,7 +24,8 @@ def list_versions(project: Path, *, everything: bool, warn: Warn) -> list[dict[s
 def mark_versions(project: Path, store: Store, *, everything: bool, warn: Warn) -> list[dict[str, Any]]:
     """List as ``list_versions`` does, and mark fresh entries stale whose major version is another one.
 
-    An entry is marked when the project knows its framework and no version of it has the entry's major. The
+    An entry is marked when the project knows its framework and no version of it has the entry's major: for the
+    project's own, so that a project on the entry's version is still served (SPEC 3.3). The
     key ``marked_stale`` of each row holds the ids that were marked for it.
     """
     used = dependencies_of(project, everything=everything, warn=warn)
@@ -39,7 +40,7 @@ def mark_versions(project: Path, store: Store, *, everything: bool, warn: Warn) 
             if other is None or entry.status == "stale":
                 continue
             reason = f"version {entry.framework_version}, the project uses {other.version}"
-            if unit.entries.mark_stale(entry.id, reason):
+            if unit.entries.mark_stale(entry.id, reason, major=major_key(other.version)):
                 rows[used.index(other)]["marked_stale"].append(entry.id)
     return rows
 

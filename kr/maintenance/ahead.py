@@ -10,9 +10,10 @@ from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.rebuild import EXPORTS, take_in
 from kr.reports.template import read_version
 from kr.store.bulk import is_newer, is_same
-from kr.store.claims import Claim, pair_of
+from kr.store.claims import Claim
 from kr.store.hashing import digest
 from kr.store.incoming import Incoming
+from kr.store.keys import pair_of
 from kr.store.rows import Archived
 from kr.store.standing import standing
 from kr.text.counting import counted

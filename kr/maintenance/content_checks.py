@@ -48,13 +48,13 @@ def _orphan(patient: Patient, path: str) -> Finding:
             message="is no report that kr can index: it has no title `# framework - topic`. It is left alone",
         )
     with patient.store.read() as unit:
-        live = unit.entries.of_pair(entry.framework, entry.topic)
+        live = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
     if live is not None:
         return Finding(
             check="orphan",
             severity="information",
             subject=path,
-            message=f"is not indexed: {live.id} ({live.path}) has this framework and topic. It is left alone",
+            message=f"is not indexed: {live.id} ({live.path}) has this framework, topic and major version. It is left alone",
         )
     return Finding(
         check="orphan",

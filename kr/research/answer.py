@@ -2,7 +2,15 @@
 
 from dataclasses import dataclass, field, replace
 
-from kr.contracts.envelopes import ConsultedSource, MatchView, RelatedView, ResearchEnvelope, ResearchResults
+from kr.contracts.envelopes import (
+    ConsultedSource,
+    MatchView,
+    RelatedView,
+    ResearchEnvelope,
+    ResearchResults,
+    interruption,
+    told,
+)
 from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
 from kr.store.rows import RequestRow
@@ -20,7 +28,7 @@ class Ending:
     course: Course = field(default_factory=Course)
     entry_id: str | None
     path: str | None
-    confidence: Confidence
+    confidence: Confidence | None
     match: Match | None
     related: tuple[Related, ...] = ()
     index_updated: bool
@@ -56,10 +64,13 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         report_file=str(run.knowledge_base / ending.path) if ending.path is not None else None,
     )
     status = research_status(ending.course)
+    if run.shelf.problem is not None:
+        run.add_error(run.shelf.problem)
     row = replace(
         _row(run, status),
+        error=told(run.errors),
         tier=ending.match.tier if ending.match else None,
-        likelihood=ending.match.likelihood if ending.match else None,
+        likelihood=_rounded(ending.match.likelihood) if ending.match else None,
         entry_id=ending.entry_id,
         budget_remaining=results.budget_remaining,
     )
@@ -76,9 +87,9 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
     )
 
 
-def abandon(run: Run) -> None:
+def abandon(run: Run, error: BaseException) -> None:
     """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
-    row = _row(run, "failure")
+    row = replace(_row(run, "failure"), error=interruption(error))
     run.shelf.write(lambda unit: None if unit.requests.has(row.id) else unit.requests.record(row), None)
 
 
@@ -90,7 +101,7 @@ def _row(run: Run, status: str) -> RequestRow:
         status=status,
         story_key=run.request.story_key,
         session_id=run.request.session_id,
-        framework=run.query.framework,
+        framework=run.request.research_query.framework,
         framework_version=run.query.framework_version,
         topic=run.query.topic,
         question=run.query.question,
@@ -105,8 +116,12 @@ def _view(match: Match) -> MatchView:
         topic_overlap=round(match.topic_overlap, 4),
         shared_tags=list(match.shared_tags),
         entry_status=match.entry.status,
-        likelihood=None if match.likelihood is None else round(match.likelihood, 4),
+        likelihood=_rounded(match.likelihood),
     )
+
+
+def _rounded(likelihood: float | None) -> float | None:
+    return None if likelihood is None else round(likelihood, 4)
 
 
 def _related(related: Related) -> RelatedView:

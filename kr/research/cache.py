@@ -1,13 +1,16 @@
 """Steps 2 and 3 of seed 000: is there an entry that answers, and may it still be served."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
-from kr.freshness import Limits, Verdict, judge
-from kr.matching.match import rank
+from kr.errors import FieldError, InvalidRequest
+from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
+from kr.matching.frameworks import same_framework
+from kr.matching.match import THRESHOLD, rank, shared_tags, topic_overlap
+from kr.naming import fold
 from kr.research.shelf import Shelf
 from kr.store.store import Store
 from kr.values import Entry, Match, MatchRules, Query, Related, Tier
@@ -45,8 +48,8 @@ class Found:
 
 MISS = Found()
 
-
 _MOST_RELATED = 3
+_SURE = 0.9
 
 
 class Decision(NamedTuple):
@@ -60,7 +63,6 @@ def decide(query: Query, candidates: Sequence[Entry], rules: MatchRules) -> Deci
     """Hold the live entries of a framework, whose status is judged, against what is asked."""
     ranked = rank(query, candidates, fuzzy=rules.fuzzy, floor=weakest_tier(rules))
     taken = next((item for item in ranked[:1] if item.tier is not None), None)
-    match = None
     if taken is not None and taken.tier is not None:
         match = Match(
             entry=taken.entry,
@@ -69,9 +71,15 @@ def decide(query: Query, candidates: Sequence[Entry], rules: MatchRules) -> Deci
             shared_tags=taken.shared_tags,
             likelihood=taken.topic_overlap,
         )
-    others = [item for item in ranked if item.tier is None and item.topic_overlap > 0]
+        return Decision(match, ())
+    others = [item for item in ranked if item.topic_overlap > 0 and item.entry.origin != "skeleton"]
     others.sort(key=lambda item: item.topic_overlap, reverse=True)
-    return Decision(match, tuple(_related(item.entry, item.topic_overlap) for item in others[:_MOST_RELATED]))
+    return Decision(None, tuple(_related(item.entry, item.topic_overlap) for item in others[:_MOST_RELATED]))
+
+
+def is_sure(match: Match) -> bool:
+    """Whether a hit is sure enough for its wording to be kept (SPEC 3.2): a doubtful one would teach mistakes."""
+    return match.likelihood is None or match.likelihood >= _SURE
 
 
 def _related(entry: Entry, likelihood: float) -> Related:
@@ -99,55 +107,133 @@ def judge_all(
 ) -> dict[str, tuple[Entry, Verdict]]:
     """Judge each entry, by its id, and give it the status it has now; ``archived`` ones are no answer."""
     verdicts = ((entry, judge(entry, query.framework_version, limits, now)) for entry in candidates)
-    return {
-        entry.id: (
-            entry if verdict.status == "archived" else replace(entry, status=verdict.status),
-            verdict,
-        )
-        for entry, verdict in verdicts
-    }
+    return {entry.id: (_as_judged(entry, verdict), verdict) for entry, verdict in verdicts}
+
+
+def own_majors(candidates: Sequence[Entry], version: str) -> list[Entry]:
+    """Leave out what was researched for another major version of a topic that has an entry for this one (SPEC 3.3)."""
+    wanted = major_key(version)
+    served = {fold(it.topic) for it in candidates if major_key(it.framework_version) == wanted}
+    return [
+        it
+        for it in candidates
+        if fold(it.topic) not in served or major_key(it.framework_version) in {wanted, UNKNOWN_VERSION}
+    ]
 
 
 class Cache:
-    """Looks entries up, and stores the marks that a look finds due."""
+    """Looks entries up, and stores the marks that a look finds due.
+
+    ``aliases`` are other names of frameworks, ``more_aliases`` those that the project's dependency files tell: they
+    are read when nothing answers without them.
+    """
 
     def __init__(
-        self, shelf: Shelf, limits: Limits, rules: MatchRules, *, clock: Callable[[], datetime]
+        self,
+        shelf: Shelf,
+        limits: Limits,
+        rules: MatchRules,
+        *,
+        aliases: Mapping[str, str],
+        more_aliases: Callable[[], Mapping[str, str]],
+        clock: Callable[[], datetime],
     ) -> None:
         self._shelf = shelf
         self._limits = limits
         self._rules = rules
+        self._aliases = aliases
+        self._more_aliases = more_aliases
         self._clock = clock
 
     def look_up(self, query: Query) -> Found:
         """Find the best entry for ``query``; a dangling one is removed and counts as a miss (error row 5)."""
-        return self._shelf.attempt(lambda store: self._look_up(store, query), MISS)
+        found = self._shelf.attempt(lambda store: self._look_up(store, query, self._aliases), MISS)
+        if found.match is not None or found.related:
+            return found
+        more = self._more_aliases()
+        if not more:
+            return found
+        return self._shelf.attempt(
+            lambda store: self._look_up(store, query, {**more, **self._aliases}), found
+        )
 
-    def _look_up(self, store: Store, query: Query) -> Found:
+    def use(self, query: Query, entry_id: str) -> Found:
+        """Find the entry that a request names (SPEC 3.2), whatever its status; without a report it is a miss.
+
+        Raises ``InvalidRequest`` where no such entry is of the framework that is asked about.
+        """
+        return self._shelf.attempt(lambda store: self._use(store, query, entry_id), MISS)
+
+    def _use(self, store: Store, query: Query, entry_id: str) -> Found:
+        from kr.store.nearest import unknown_entry
+
         with store.read() as unit:
-            candidates = unit.entries.candidates(query.framework)
+            entry = unit.entries.get(entry_id)
+            if entry is None:
+                _refuse(str(unknown_entry(unit, entry_id)))
+        names = (entry.framework, query.framework)
+        if not same_framework(*names, self._aliases) and not same_framework(*names, self._more_aliases()):
+            _refuse(f"{entry.id} is about {entry.framework}, not about {query.framework}")
+        if entry.origin == "skeleton":
+            return MISS
+        verdict = judge(entry, query.framework_version, self._limits, self._clock())
+        if verdict.status == "archived":
+            verdict = Verdict("stale", verdict.reasons)
+        return self._read(store, entry, verdict, Found(match=_named(query, _as_judged(entry, verdict))))
+
+    def _look_up(self, store: Store, query: Query, aliases: Mapping[str, str]) -> Found:
+        with store.read() as unit:
+            candidates = unit.entries.candidates(query.framework, aliases)
         judged = judge_all(candidates, query, self._limits, self._clock())
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
-        decision = decide(query, live, self._rules)
+        decision = decide(query, own_majors(live, query.framework_version), self._rules)
         match = decision.match
         if match is None:
             logger.info("no entry answers; %d of %s were looked at", len(candidates), query.framework)
             return Found(related=decision.related)
+        verdict = judged[match.entry.id][1]
         logger.info(
             "%s matches by %s (topic overlap %.2f, shared tags: %s) and is %s",
             match.entry.id,
             match.tier,
             match.topic_overlap,
             ", ".join(match.shared_tags) or "none",
-            ", ".join((match.entry.status, *judged[match.entry.id][1].reasons)),
+            ", ".join((match.entry.status, *verdict.reasons)),
         )
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
-        if (stored.status, match.entry.status) == ("fresh", "stale"):
-            reasons = ", ".join(judged[stored.id][1].reasons)
-            self._shelf.change(lambda unit: unit.entries.mark_stale(stored.id, reasons), otherwise=False)
-        report = store.read_report(match.entry)
+        return self._read(store, stored, verdict, Found(match=match, related=decision.related))
+
+    def _read(self, store: Store, stored: Entry, verdict: Verdict, found: Found) -> Found:
+        """Store the mark that is due, and read the report; without one there is no match."""
+        is_for_all = verdict.for_major is None
+        if verdict.status == "stale" and (
+            stored.status == "fresh" or (is_for_all and stored.stale_major is not None)
+        ):
+            reasons = ", ".join(verdict.reasons)
+            self._shelf.change(
+                lambda unit: unit.entries.mark_stale(stored.id, reasons, major=verdict.for_major),
+                otherwise=False,
+            )
+        report = store.read_report(stored)
         if report is None:
             logger.info("%s: there is no report to be read at %s", stored.id, stored.path)
             store.drop_lost(stored)
-            return Found(related=decision.related)
-        return Found(match=match, report=report, related=decision.related)
+            return replace(found, match=None)
+        return replace(found, report=report)
+
+
+def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
+    return entry if verdict.status == "archived" else replace(entry, status=verdict.status)
+
+
+def _named(query: Query, entry: Entry) -> Match:
+    """Say how an entry that the request names would have matched."""
+    overlap, shared = topic_overlap(query.topic, entry.topic), shared_tags(query.tags, entry.tags)
+    tier: Tier = "framework+tags" if shared else "framework+need"
+    if overlap >= THRESHOLD:
+        tier = "framework+topic+tags" if shared else "framework+topic"
+    return Match(entry=entry, tier=tier, topic_overlap=overlap, shared_tags=shared)
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {reason}"))

@@ -15,7 +15,7 @@ from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import Limits, Verdict
 from kr.matching.match import THRESHOLD, Considered, rank
-from kr.research.cache import judge_all, may_be_baseline, weakest_tier
+from kr.research.cache import judge_all, may_be_baseline, own_majors, weakest_tier
 from kr.store.store import Store
 from kr.values import Entry, MatchRules, Query
 
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Outcome = Literal["hit", "stale", "miss"]
 
+_OTHER_MAJOR = "of another major version, and the topic has an entry for the one that is asked for"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -31,6 +33,7 @@ class Rules:
 
     limits: Limits
     match: MatchRules
+    aliases: Mapping[str, str]
 
 
 def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> Query:
@@ -59,19 +62,22 @@ def explain(
     ``outcome`` is ``hit``, ``stale`` (it would be researched again) or ``miss``. Each of ``considered`` tells
     its tier, overlap, shared tags, freshness with reasons, and ``refused``: why it is not the answer, or None.
     """
-    held = _held(store, query.framework)
+    held = _held(store, query.framework, rules.aliases)
     verdicts = judge_all(held.candidates, query, rules.limits, now)
-    live = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
+    served = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
+    live = own_majors(served, query.framework_version)
     ranked = rank(query, live, fuzzy=rules.match.fuzzy, floor=weakest_tier(rules.match))
     best = ranked[0] if ranked and ranked[0].tier else None
     # Not through read_report, which puts right what a killed writer left.
     is_lost = best is not None and not (store.read_file(best.entry.path) or b"").strip()
     rows = [_row(item, verdicts[item.entry.id][1], best, is_lost=is_lost) for item in ranked]
-    rows += [
-        _archived_row(entry, verdict, rules)
+    archived = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
+    left_out = [
+        (entry, verdict, archived if verdict.status == "archived" else _OTHER_MAJOR)
         for entry, verdict in verdicts.values()
-        if verdict.status == "archived"
+        if entry not in live
     ]
+    rows += [_row_left_out(*each) for each in left_out]
     outcome, decision = _decide(best, is_lost=is_lost, candidates=held.candidates)
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
@@ -106,13 +112,13 @@ class _Held:
     is_untouched: bool = True
 
 
-def _held(store: Store, framework: str) -> _Held:
+def _held(store: Store, framework: str, aliases: Mapping[str, str]) -> _Held:
     from kr.store.peek import peek
 
     def read(unit: "Unit") -> _Held:
         from kr.store.meta import FIRST_IMPORT
 
-        candidates = unit.entries.candidates(framework)
+        candidates = unit.entries.candidates(framework, aliases)
         return _Held(
             candidates=candidates,
             others=() if candidates else list(unit.counts.entries_by("framework")),
@@ -148,13 +154,8 @@ def _row(item: Considered, verdict: Verdict, best: Considered | None, *, is_lost
     }
 
 
-def _archived_row(entry: Entry, verdict: Verdict, rules: Rules) -> dict[str, Any]:
-    return _shown(entry, verdict) | {
-        "tier": None,
-        "topic_overlap": None,
-        "shared_tags": [],
-        "refused": f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived",
-    }
+def _row_left_out(entry: Entry, verdict: Verdict, why: str) -> dict[str, Any]:
+    return _shown(entry, verdict) | {"tier": None, "topic_overlap": None, "shared_tags": [], "refused": why}
 
 
 def _shown(entry: Entry, verdict: Verdict) -> dict[str, Any]:

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from kr.freshness import major
+from kr.freshness import major_key
+from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.research.chain import Progress
 from kr.research.overall_deadline import OverallDeadline
@@ -30,8 +31,7 @@ _POLL_SECONDS = 0.1
 
 def flight_key(query: Query) -> str:
     """Name the report that a query would make: framework, topic and major version, as a digest."""
-    version = major(query.framework_version)
-    parts = (fold(query.framework), fold(query.topic), str(version or fold(query.framework_version)))
+    parts = (canonical(query.framework), fold(query.topic), major_key(query.framework_version))
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 

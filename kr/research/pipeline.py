@@ -3,25 +3,36 @@
 import logging
 from datetime import datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 from kr.contracts.envelopes import ResearchEnvelope
 from kr.contracts.requests import ResearchRequest
-from kr.errors import KrError, ReportUnwritable, SourceFailure, SourceTimeout, StoreError
-from kr.freshness import judge, parse_time
-from kr.naming import fold
+from kr.errors import (
+    InvalidRequest,
+    KrError,
+    ReportUnwritable,
+    SourceFailure,
+    SourceTimeout,
+    StoreError,
+)
+from kr.freshness import judge, parse_time, same_major
 from kr.reports.outcome import Course
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.restoring import INSTALLED_DOCS_LAST
 from kr.research.answer import Ending, abandon, answer
-from kr.research.cache import Found
+from kr.research.cache import Found, is_sure
 from kr.research.chain import EXHAUSTED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
 from kr.research.run import Policy, Run, Services, SourceSet
 from kr.sources.base import Ask
-from kr.store.rows import Draft, Saved
+from kr.store.keys import pair_of
+from kr.store.rows import Draft, Need, Saved
 from kr.store.times import to_text
 from kr.values import Consulted, Match
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
 
 logger = logging.getLogger(__name__)
 
@@ -37,18 +48,29 @@ class Researcher:
         self._services = services
 
     def research(self, request: ResearchRequest, *, include_report: bool = False) -> ResearchEnvelope:
-        """Answer one valid request. Degrades rather than fails: nothing but an interruption leaves it."""
+        """Answer one valid request. Degrades rather than fails: nothing but an interruption leaves it.
+
+        Raises ``InvalidRequest`` for an entry that the request names and that can't serve.
+        """
         run = Run.begin(request, self._policy, self._services, include_report=include_report)  # step 1
         try:
             return self._research(run)
-        except BaseException:
-            abandon(run)
+        except InvalidRequest:
+            raise
+        except BaseException as error:
+            abandon(run, error)
             raise
 
     def _research(self, run: Run) -> ResearchEnvelope:
+        if run.overrides.use is not None:
+            named = run.cache.use(run.query, run.overrides.use)
+            if named.match is not None:
+                return self._serve(run, named)
         found = run.cache.look_up(run.query)  # step 2
-        if found.is_hit:
+        if self._may_serve(run, found):
             return self._serve(run, found)  # step 3
+        if found.match is None and found.related and run.overrides.if_unsure == "candidates":
+            return self._offer(run, found)
         with single_flight(
             run.shelf,
             run.query,
@@ -59,7 +81,7 @@ class Researcher:
         ) as waited:
             if waited:
                 found = run.cache.look_up(run.query)
-                if found.is_hit:
+                if self._may_serve(run, found):
                     return self._serve(run, found)
                 if _is_news(run, found):
                     return self._share(run, found)
@@ -68,17 +90,41 @@ class Researcher:
                 gathered = self._ask_sources(run, found)  # step 5
                 if gathered.answer is None and (again := run.cache.look_up(run.query)).is_hit:
                     # Somebody else was luckier meanwhile: a skeleton must not take the place of that.
-                    return self._serve(run, again)
+                    return (
+                        self._serve(run, again)
+                        if self._may_serve(run, again)
+                        else _stand(run, again, gathered)
+                    )
                 report = self._write_report(run, found, gathered, persona)  # step 6
             saved = self._save(run, found, report)  # steps 7 and 8
         return self._return(run, found, gathered, report, saved)  # step 9
 
+    @staticmethod
+    def _may_serve(run: Run, found: Found) -> bool:
+        """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
+        if not found.is_hit or not run.overrides.refresh:
+            return found.is_hit
+        researched = parse_time(_matched(found).entry.researched_at or "")
+        return researched is not None and researched >= run.started
+
     def _serve(self, run: Run, found: Found) -> ResearchEnvelope:
-        """Step 3: a fresh hit is touched and returned; no network, no budget."""
+        """Step 3: a fresh hit, or the entry that was named, is touched and returned; no network, no budget."""
         match = _matched(found)
-        touched = run.shelf.change(
-            lambda unit: unit.entries.touch(match.entry.id, self._services.clock()), None
-        )
+        if match.entry.status != "fresh":
+            run.notes.append(
+                f"{match.entry.id} is stale and was served because config_overrides.use names it; "
+                "with config_overrides.refresh it is researched again"
+            )
+
+        def touch(unit: "Unit") -> str | None:
+            now = self._services.clock()
+            touched = unit.entries.touch(match.entry.id, now)
+            if touched is not None and is_sure(match):
+                need = Need(run.query.topic, run.query.tags, run.query.question)
+                unit.wordings.keep(match.entry, need, at=to_text(now), session_id=run.request.session_id)
+            return touched
+
+        touched = run.shelf.change(touch, None)
         return answer(
             run,
             Ending(
@@ -87,10 +133,24 @@ class Researcher:
                 path=match.entry.path,
                 confidence=match.entry.confidence,
                 match=match,
+                related=found.related,
                 index_updated=touched is not None,
                 report=found.report if run.include_report else None,
             ),
         )
+
+    @staticmethod
+    def _offer(run: Run, found: Found) -> ResearchEnvelope:
+        """Leave the choice to the caller where kr is not sure: nothing is asked, nothing charged (SPEC 3.2)."""
+        best = found.related[0].id
+        run.notes.append(
+            f"not sure: results.related may answer. Read them, and ask again with config_overrides.use: {best} "
+            f"(--use {best}) to take one, or with if_unsure: research (--if-unsure research) to have it researched"
+        )
+        ending = Ending(
+            entry_id=None, path=None, confidence=None, match=None, related=found.related, index_updated=False
+        )
+        return answer(run, ending)
 
     def _share(self, run: Run, found: Found) -> ResearchEnvelope:
         """Answer from what another process has just found out, although it is no fresh answer."""
@@ -107,6 +167,7 @@ class Researcher:
                 path=match.entry.path,
                 confidence=match.entry.confidence,
                 match=match,
+                related=found.related,
                 index_updated=False,
                 report=found.report if run.include_report else None,
             ),
@@ -208,7 +269,8 @@ class Researcher:
         if not run.shelf.can_write or self._is_kept(run, report, now):
             return None
         try:
-            saved = self._services.store.save_report(_draft(run, found, report, now), report.text, now)
+            draft = _draft(run, found, report, now, self._policy.limits.configured_sources)
+            saved = self._services.store.save_report(draft, report.text, now)
         except StoreError as error:
             run.shelf.note(error)
             return None
@@ -229,7 +291,8 @@ class Researcher:
         if report.origin != "skeleton":
             return False
         query = run.query
-        present = run.shelf.read(lambda unit: unit.entries.of_pair(query.framework, query.topic), None)
+        subject = (query.framework, query.topic, query.framework_version)
+        present = run.shelf.read(lambda unit: unit.entries.of_topic(*subject), None)
         if present is None:
             return False
         if judge(present, query.framework_version, self._policy.limits, now).status != "fresh":
@@ -254,6 +317,7 @@ class Researcher:
                 path=saved.entry.path if saved else None,
                 confidence=report.confidence,
                 match=found.match,
+                related=found.related,
                 index_updated=saved is not None,
                 index_count=saved.index_count if saved else None,
                 lru_evicted=saved.lru_evicted if saved else 0,
@@ -261,6 +325,26 @@ class Researcher:
                 report=report.text if run.include_report or saved is None else None,
             ),
         )
+
+
+def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:
+    """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
+    match = _matched(found)
+    run.notes.append(f"{match.entry.id} could not be researched again; its report is the one of before")
+    course = Course(consulted=tuple(gathered.consulted), budget_ended=gathered.ended == "budget")
+    return answer(
+        run,
+        Ending(
+            course=course,
+            entry_id=match.entry.id,
+            path=match.entry.path,
+            confidence=match.entry.confidence,
+            match=match,
+            related=found.related,
+            index_updated=False,
+            report=found.report if run.include_report else None,
+        ),
+    )
 
 
 def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathered: Gathered) -> str:
@@ -279,13 +363,17 @@ def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathere
     return "using stale cache" if has_baseline else "no cached content available"
 
 
-def _draft(run: Run, found: Found, report: Report, now: datetime) -> Draft:
+def _draft(run: Run, found: Found, report: Report, now: datetime, sources: str | None) -> Draft:
     is_answer = report.origin in {"researched", "installed"}
-    # A report that was carried over keeps the version and the time that its text is of.
+    # A report that was carried over keeps the version and the time that its text is of; one of another major
+    # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.match.entry if report.origin == "baseline" and found.match else None
+    asked = run.query.framework_version
     return Draft(
         framework=run.query.framework,
-        framework_version=old.framework_version if old else run.query.framework_version,
+        framework_version=old.framework_version
+        if old and same_major(old.framework_version, asked)
+        else asked,
         topic=run.query.topic,
         tags=run.query.tags,
         confidence=report.confidence,
@@ -294,6 +382,7 @@ def _draft(run: Run, found: Found, report: Report, now: datetime) -> Draft:
         fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,
+        configured_sources=sources,
     )
 
 
@@ -302,7 +391,7 @@ def _is_news(run: Run, found: Found) -> bool:
     if found.match is None:
         return False
     entry = found.match.entry
-    if (fold(entry.framework), fold(entry.topic)) != (fold(run.query.framework), fold(run.query.topic)):
+    if pair_of(entry.framework, entry.topic) != pair_of(run.query.framework, run.query.topic):
         return False
     # A stale entry is not touched by look-ups: it was accessed when it was written.
     written = parse_time(entry.last_accessed)

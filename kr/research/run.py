@@ -2,16 +2,17 @@
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from kr.contracts.envelopes import Problem
-from kr.contracts.requests import ResearchRequest
+from kr.contracts.requests import ResearchOverrides, ResearchRequest
 from kr.errors import KrError
 from kr.freshness import Limits
+from kr.naming import fold
 from kr.reports.persona import Persona
 from kr.reports.report import Synthesis
 from kr.research.budget import LedgerBudget, Payer
@@ -27,11 +28,15 @@ from kr.values import Answer, MatchRules, Query
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
-    """The settings that research goes by. Times are seconds; ``knowledge_base`` is an absolute path."""
+    """The settings that research goes by. Times are seconds; ``knowledge_base`` is an absolute path.
+
+    ``aliases`` are other names of frameworks; ``limits.configured_sources`` is kept with every report.
+    """
 
     knowledge_base: Path
     limits: Limits
     rules: MatchRules
+    aliases: Mapping[str, str]
     per_story: int
     timeout: float
     overall_timeout: float
@@ -59,6 +64,7 @@ class Services:
 
     ``sources`` builds the chain when it is needed: a hit asks nobody. ``breaker`` is made for an owner whose
     calls take so many seconds at most.
+    ``project_aliases`` reads the other names of frameworks that the project's dependency files tell.
     ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
     ``writer`` writes Summary and Details from the sources, where a language model is wanted.
     ``export`` writes the YAML files and raises ``KrError`` when it can't.
@@ -67,6 +73,7 @@ class Services:
     store: Store
     sources: Callable[[], SourceSet]
     breaker: Callable[[Shelf, str, float], Breaker]
+    project_aliases: Callable[[], Mapping[str, str]]
     persona: Callable[[], tuple[Persona, str | None]]
     repository: Callable[[str], str | None]
     writer: Writer | None
@@ -110,12 +117,19 @@ class Run:
         )
         return cls(
             request=request,
-            query=request.research_query.query(),
+            query=_under_its_name(request.research_query.query(), policy.aliases),
             id=run_id,
             owner=owner,
             started=services.clock(),
             shelf=shelf,
-            cache=Cache(shelf, policy.limits, policy.rules, clock=services.clock),
+            cache=Cache(
+                shelf,
+                policy.limits,
+                policy.rules,
+                aliases=policy.aliases,
+                more_aliases=services.project_aliases,
+                clock=services.clock,
+            ),
             budget=LedgerBudget(
                 shelf,
                 payer,
@@ -129,6 +143,11 @@ class Run:
             include_report=include_report,
         )
 
+    @property
+    def overrides(self) -> ResearchOverrides:
+        """What the request says of itself."""
+        return self.request.config_overrides
+
     def add_error(self, error: KrError) -> None:
         """Tell an error in the answer, once."""
         problem = Problem(type=error.code, message=str(error))
@@ -138,3 +157,13 @@ class Run:
     def duration_ms(self) -> int:
         """Whole milliseconds since the run began."""
         return round((time.monotonic() - self._began) * 1000)
+
+
+def _under_its_name(query: Query, aliases: Mapping[str, str]) -> Query:
+    """Ask about a framework under the name that the configuration gives it: sources know that one."""
+    names = {fold(other): name for other, name in aliases.items()}
+    name, seen = query.framework, set[str]()
+    while (key := fold(name)) in names and key not in seen:
+        seen.add(key)
+        name = names[key]
+    return replace(query, framework=name)

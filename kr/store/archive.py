@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from kr import naming
-from kr.store import times
+from kr.store import keys, times
 from kr.store.entries import Entries, to_entry
 from kr.store.rows import Archived, ArchiveReason
 from kr.store.schema import archived_entries, entries
@@ -35,18 +34,12 @@ class Archive:
             to_archived(row) for row in self._connection.execute(sa.select(archived_entries).order_by(*order))
         ]
 
-    def of_pair(self, framework: str, topic: str) -> Archived | None:
-        """Return the last archived row of a framework and topic (equal when folded). Keys must be filled."""
-        row = self._connection.execute(
-            sa.select(archived_entries)
-            .where(
-                archived_entries.c.framework_key == naming.fold(framework),
-                archived_entries.c.topic_key == naming.fold(topic),
-            )
-            .order_by(archived_entries.c.archive_id.desc())
-            .limit(1)
-        ).one_or_none()
-        return None if row is None else to_archived(row)
+    def of_pair(self, framework: str, topic: str) -> list[Archived]:
+        """Return the archived rows of a framework and topic, the last archived first. Keys must be filled."""
+        pair = keys.pair_of(framework, topic)
+        return self._newest(
+            sa.and_(archived_entries.c.framework_key == pair[0], archived_entries.c.topic_key == pair[1])
+        )
 
     def of_id(self, entry_id: str) -> list[Archived]:
         """Return the archived rows of an id, the last archived first."""

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import sqlalchemy as sa
 
-from kr import naming
 from kr.store.archive import to_archived
 from kr.store.entries import to_entry
+from kr.store.keys import framework_key
 from kr.store.rows import Archived, ArchiveReason
 from kr.store.schema import archived_entries, entries
 from kr.values import Entry
@@ -19,7 +19,7 @@ class Browsing:
         self._connection = connection
 
     def entries(self, framework: str | None = None) -> Iterator[Entry]:
-        """Give live entries, of one framework (equal when folded) or all, the last accessed first."""
+        """Give live entries, of one framework (whichever of its names) or all, the last accessed first."""
         order = (entries.c.last_accessed.desc(), entries.c.id)
         statement = _of(framework, entries, sa.select(entries)).order_by(*order)
         for row in self._connection.execute(statement):
@@ -59,9 +59,9 @@ def _of(
         return statement
     # A row that came by plain SQL has no key until kr writes; it is compared after it was read.
     return statement.where(
-        sa.or_(table.c.framework_key == naming.fold(framework), table.c.framework_key.is_(None))
+        sa.or_(table.c.framework_key == framework_key(framework), table.c.framework_key.is_(None))
     )
 
 
 def _is_of(framework: str | None, theirs: str) -> bool:
-    return framework is None or naming.fold(theirs) == naming.fold(framework)
+    return framework is None or framework_key(theirs) == framework_key(framework)

@@ -7,17 +7,21 @@ against the archive, so that what the guard archived doesn't come back with ever
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
+from itertools import islice
 
 import sqlalchemy as sa
 
 from kr import naming
 from kr.errors import ReportUnwritable
+from kr.freshness import UNKNOWN_VERSION
 from kr.store import times
-from kr.store.claims import Claim, Claims, Pair, pair_of
+from kr.store.claims import Claim, Claims
 from kr.store.database import Database, Transaction
-from kr.store.entries import to_entry, to_values
+from kr.store.entries import of_major, to_entry, to_values
+from kr.store.free_names import Subject, wanted_names
 from kr.store.hashing import digest
 from kr.store.incoming import Incoming, Outcome
+from kr.store.keys import Pair, pair_of
 from kr.store.reports import ReportFiles
 from kr.store.schema import archived_entries, entries, report_texts
 from kr.store.unit import Unit
@@ -60,7 +64,7 @@ class _Intake:
         self._claims = Claims(self._connection)
         self._stored: dict[str, Entry] = {}
         self._put: dict[str, Entry] = {}
-        self._pairs: dict[Pair, str] = {}
+        self._pairs: dict[Pair, set[str]] = {}
         self._archived: list[dict[str, object]] = []
         self._texts: dict[str, bytes] = {}
 
@@ -108,7 +112,7 @@ class _Intake:
             self._write_texts()
             self._unit.revisions.replace(entry, live, on_disk, self._now)
         self._put[entry_id] = entry
-        self._pairs[pair] = entry_id
+        self._pairs.setdefault(pair, set()).add(entry_id)
         self._claims.add(Claim(entry_id, path, pair, is_live=True, last_accessed=entry.last_accessed))
         return Outcome("imported" if live is None else "updated")
 
@@ -151,32 +155,32 @@ class _Intake:
 
     def _identify(self, item: Incoming, pair: Pair) -> str:
         """Return the id that the entry has here, or may take: no other framework or topic holds it."""
+        others: list[Entry] = []
         if item.id is None:
-            same = self._of_pair(pair)
+            others = self._of_pair(pair)
+            same = of_major(others, item.framework_version or UNKNOWN_VERSION)
             if same is not None:
-                return same
-        for entry_id in self._ids(item):
+                return same.id
+        for entry_id in self._ids(item, has_others=bool(others)):
             if all(claim.pair == pair for claim in self._claims.of_id(entry_id)):
                 return entry_id
         raise _NoPlace("id: every id for it is held by other entries")
 
-    def _ids(self, item: Incoming) -> Iterator[str]:
-        yield item.id or naming.base_name(item.framework, item.topic).id
-        suffixed = naming.suffixed_name(item.framework, item.topic).id
-        yield suffixed
-        yield from (f"{suffixed}-{number}" for number in range(2, _MAX_SUFFIX + 1))
+    def _ids(self, item: Incoming, *, has_others: bool) -> Iterator[str]:
+        subject = Subject(item.framework, item.topic, item.framework_version or UNKNOWN_VERSION)
+        first, *others = islice(wanted_names(subject, has_others=has_others), _MAX_SUFFIX + 1)
+        yield item.id or first.id
+        yield from (name.id for name in others)
 
-    def _of_pair(self, pair: Pair) -> str | None:
-        """Return the id of the live entry of a pair, placed in this batch or earlier."""
-        if pair in self._pairs:
-            return self._pairs[pair]
-        found = self._connection.execute(
-            sa.select(entries.c.id)
-            .where(entries.c.framework_key == pair[0], entries.c.topic_key == pair[1])
-            .order_by(entries.c.last_accessed.desc(), entries.c.id.desc())
-            .limit(1)
+    def _of_pair(self, pair: Pair) -> list[Entry]:
+        """Return the live entries of a pair, one for each major version, placed in this batch or earlier."""
+        rows = self._connection.execute(
+            sa.select(entries).where(entries.c.framework_key == pair[0], entries.c.topic_key == pair[1])
         )
-        return found.scalar_one_or_none()
+        found = {row.id: to_entry(row) for row in rows}
+        return list(
+            {**found, **{entry_id: self._put[entry_id] for entry_id in self._pairs.get(pair, ())}}.values()
+        )
 
     def _live(self, entry_id: str) -> Entry | None:
         if entry_id in self._put:

@@ -5,11 +5,8 @@ from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
-from kr import naming
+from kr.store.keys import Pair
 from kr.store.schema import archived_entries, entries, revisions
-
-Pair = tuple[str, str]
-"""A framework and a topic, folded."""
 
 
 class Claim(NamedTuple):
@@ -22,11 +19,6 @@ class Claim(NamedTuple):
     last_accessed: str = ""
     archived_at: str | None = None
     framework_version: str | None = None
-
-
-def pair_of(framework: str, topic: str) -> Pair:
-    """Return the pair by which entries are told apart."""
-    return naming.fold(framework), naming.fold(topic)
 
 
 class Claims:

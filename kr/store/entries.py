@@ -1,16 +1,18 @@
 """The live index: table ``entries``."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import sqlalchemy as sa
 
-from kr import naming
-from kr.store import times
+from kr.freshness import major_key, same_major
+from kr.matching.frameworks import lookup_keys, same_framework
+from kr.store import keys, refilling, times
 from kr.store.lists import texts_of
-from kr.store.schema import archived_entries, counters, entries
+from kr.store.schema import counters, entries
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
 _Text = TypeVar("_Text", bound=str)
@@ -21,9 +23,15 @@ _ORIGINS: tuple[Origin, ...] = ("researched", "installed", "baseline", "skeleton
 # INSERT OR REPLACE, which deletes without telling the counting trigger.
 _EXACT_COUNT = 10_000
 
+_NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _OF_FRAMEWORK = (
     sa.select(entries)
-    .where(sa.or_(entries.c.framework_key == sa.bindparam("key"), entries.c.framework_key.is_(None)))
+    .where(
+        sa.or_(
+            entries.c.framework_key.in_(sa.bindparam("keys", expanding=True)),
+            entries.c.framework_key.is_(None),
+        )
+    )
     .order_by(entries.c.id)
 )
 _NEWEST = sa.select(entries.c.last_accessed).order_by(entries.c.last_accessed.desc()).limit(5)
@@ -40,17 +48,19 @@ class Entries:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def candidates(self, framework: str) -> list[Entry]:
-        """Return the entries of one framework (SPEC 3.2: equal when folded), sorted by id.
+    def candidates(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> list[Entry]:
+        """Return the entries of one framework (SPEC 3.2, whichever of its names is written), sorted by id.
 
-        A row that somebody marked ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
+        ``aliases`` are names (other name: framework) beside the shipped ones. A row that somebody marked
+        ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
         """
-        return [to_entry(row) for row in self._rows(framework) if row.status != "archived"]
+        return [to_entry(row) for row in self._rows(framework, aliases) if row.status != "archived"]
 
-    def _rows(self, framework: str) -> Iterator[sa.Row[Any]]:
-        key = naming.fold(framework)
-        for row in self._connection.execute(_OF_FRAMEWORK, {"key": key}):
-            if row.framework_key is not None or naming.fold(row.framework) == key:
+    def _rows(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> Iterator[sa.Row[Any]]:
+        for row in self._connection.execute(_OF_FRAMEWORK, {"keys": lookup_keys(framework, aliases)}):
+            if (row.framework_key is not None and not aliases) or same_framework(
+                row.framework, framework, aliases
+            ):
                 yield row
 
     def get(self, entry_id: str) -> Entry | None:
@@ -62,11 +72,14 @@ class Entries:
         """Return every live entry, sorted by id."""
         return [to_entry(row) for row in self._connection.execute(sa.select(entries).order_by(entries.c.id))]
 
-    def of_pair(self, framework: str, topic: str) -> Entry | None:
-        """Return the entry of a framework and topic (equal when folded), the last used one if several."""
-        topic_key = naming.fold(topic)
-        same = [to_entry(row) for row in self._rows(framework) if naming.fold(row.topic) == topic_key]
-        return max(same, key=lambda entry: (entry.last_accessed, entry.id), default=None)
+    def of_pair(self, framework: str, topic: str) -> list[Entry]:
+        """Return the entries of a framework and topic (equal by their keys): one for each major version."""
+        wanted = keys.topic_key(topic)
+        return [to_entry(row) for row in self._rows(framework) if keys.topic_key(row.topic) == wanted]
+
+    def of_topic(self, framework: str, topic: str, version: str) -> Entry | None:
+        """Return the entry of a framework, topic and major version; see ``of_major``."""
+        return of_major(self.of_pair(framework, topic), version)
 
     def count(self) -> int:
         """Return the number of live entries."""
@@ -87,12 +100,18 @@ class Entries:
         touched = self._connection.execute(_TOUCH, {"entry": entry_id, "accessed": accessed})
         return accessed if touched.rowcount else None
 
-    def mark_stale(self, entry_id: str, reason: str) -> bool:
-        """Store the mark (SPEC 3.3). False when the entry is gone or stale already."""
+    def mark_stale(self, entry_id: str, reason: str, *, major: str | None = None) -> bool:
+        """Store the mark, for one ``major`` version (``kr.freshness.major_key``) or for all of them (SPEC 3.3).
+
+        False when the entry is gone or marked already. A mark for all takes the place of one for a major version.
+        """
+        is_due = entries.c.status != "stale"
+        if major is None:
+            is_due = sa.or_(is_due, entries.c.stale_major.is_not(None))
         marked = self._connection.execute(
             sa.update(entries)
-            .where(entries.c.id == entry_id, entries.c.status != "stale")
-            .values(status="stale", stale_reason=reason)
+            .where(entries.c.id == entry_id, is_due)
+            .values(status="stale", stale_reason=reason, stale_major=major)
         )
         return bool(marked.rowcount)
 
@@ -115,19 +134,22 @@ class Entries:
             self._connection.execute(sa.insert(entries).values(id=entry.id, **values))
 
     def fill_keys(self) -> None:
-        """Compute the folded keys of rows that came, or were edited, by plain SQL."""
-        for table, key in ((entries, entries.c.id), (archived_entries, archived_entries.c.archive_id)):
-            rows = self._connection.execute(
-                sa.select(key.label("key"), table.c.framework, table.c.topic).where(
-                    table.c.framework_key.is_(None)
-                )
-            ).all()
-            for row in rows:
-                self._connection.execute(
-                    sa.update(table)
-                    .where(key == row.key)
-                    .values(framework_key=naming.fold(row.framework), topic_key=naming.fold(row.topic))
-                )
+        """Make the keys of framework and topic where they are missing; see ``kr.store.refilling``."""
+        refilling.fill(self._connection)
+
+
+def of_major(same: Iterable[Entry], version: str) -> Entry | None:
+    """Return the entry, of several of one framework and topic, that a report for a version renews (SPEC 3.3).
+
+    That is one of the same major version; of several one whose version is known to be it, and of these the last used.
+    """
+    wanted = major_key(version)
+    fitting = (entry for entry in same if same_major(entry.framework_version, version))
+    return max(
+        fitting,
+        key=lambda entry: (major_key(entry.framework_version) == wanted, entry.last_accessed, entry.id),
+        default=None,
+    )
 
 
 def to_values(entry: Entry) -> dict[str, Any]:
@@ -146,8 +168,8 @@ def to_values(entry: Entry) -> dict[str, Any]:
         "researched_at": entry.researched_at,
         "fresh_until": entry.fresh_until,
         "origin": entry.origin,
-        "framework_key": naming.fold(entry.framework),
-        "topic_key": naming.fold(entry.topic),
+        "framework_key": keys.framework_key(entry.framework),
+        "topic_key": keys.topic_key(entry.topic),
         "question": entry.question,
         "configured_sources": entry.configured_sources,
         "keys_version": None,

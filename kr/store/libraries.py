@@ -6,8 +6,8 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from kr import naming
 from kr.store import times
+from kr.store.keys import framework_key
 from kr.store.lists import texts_of
 from kr.store.rows import Library
 from kr.store.schema import libraries
@@ -20,9 +20,9 @@ class Libraries:
         self._connection = connection
 
     def get(self, framework: str) -> Library | None:
-        """Return what is known of a framework (equal when folded)."""
+        """Return what is known of a framework (whichever of its names)."""
         row = self._connection.execute(
-            sa.select(libraries).where(libraries.c.framework_key == naming.fold(framework))
+            sa.select(libraries).where(libraries.c.framework_key == framework_key(framework))
         ).one_or_none()
         if row is None:
             return None
@@ -49,7 +49,7 @@ class Libraries:
         if not values:
             return
         values["learned_at"] = times.to_text(now)
-        key = naming.fold(framework)
+        key = framework_key(framework)
         changed = self._connection.execute(
             sa.update(libraries).where(libraries.c.framework_key == key).values(**values)
         )

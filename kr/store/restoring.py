@@ -17,7 +17,7 @@ from kr.reports.restoring import fresh_until, origin_of, why_stale
 from kr.reports.template import read_confidence
 from kr.store import times
 from kr.store.database import Database, Transaction
-from kr.store.free_names import free_name, is_free
+from kr.store.free_names import Subject, free_name, is_free
 from kr.store.hashing import digest
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived, Restored, Revision
@@ -133,10 +133,10 @@ class Restorer:
     def _path(self, connection: sa.Connection, entry: Entry) -> str:
         """Return where the text goes: its own path, unless a folder or another entry's report is there."""
         name = naming.Name(entry.id, entry.path)
-        pair = (entry.framework, entry.topic)
-        if is_free(connection, self.files, name, *pair):
+        subject = Subject(entry.framework, entry.topic, entry.framework_version)
+        if is_free(connection, self.files, name, subject, own_id=entry.id):
             return entry.path
-        return free_name(connection, self.files, *pair).path
+        return free_name(connection, self.files, subject).path
 
     def _text(self, unit: Unit, back: "_Return") -> bytes:
         """Return the text by its hash, or what still stands at its path if that is no other entry's text."""
@@ -163,8 +163,9 @@ class _Return:
 
 
 def _live_again(unit: Unit, entry: Entry) -> list[Entry]:
-    """Return the live entries that stand in the way: of the same id, or the same framework and topic."""
-    found = (unit.entries.get(entry.id), unit.entries.of_pair(entry.framework, entry.topic))
+    """Return the live entries that stand in the way: of the same id, or the same framework, topic and major."""
+    same = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
+    found = (unit.entries.get(entry.id), same)
     return list({live.id: live for live in found if live is not None}.values())
 
 

@@ -4,9 +4,9 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from kr import naming
 from kr.store import times
 from kr.store.hashing import digest
+from kr.store.keys import framework_key, topic_key
 from kr.store.rows import Revision
 from kr.store.schema import report_texts, revisions
 from kr.values import Entry
@@ -82,8 +82,8 @@ class Revisions:
                 revision=last.revision + 1 if last is not None else 1,
                 sha256=sha256,
                 path=new.path,
-                framework_key=naming.fold(new.framework),
-                topic_key=naming.fold(new.topic),
+                framework_key=framework_key(new.framework),
+                topic_key=topic_key(new.topic),
                 framework_version=old.framework_version if old else None,
                 confidence=old.confidence if old else None,
                 researched_at=(old.researched_at or old.created) if old else None,

@@ -1,7 +1,7 @@
 """The values that go in and out of the store, besides ``kr.values.Entry``. Times are stored text."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
@@ -70,6 +70,14 @@ class Revision:
     confidence: str | None
     researched_at: str | None
     replaced_at: str
+
+
+class Need(NamedTuple):
+    """What a request says of what it needs."""
+
+    topic: str
+    tags: tuple[str, ...]
+    question: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

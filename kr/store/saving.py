@@ -11,12 +11,13 @@ from sqlalchemy.exc import DBAPIError
 
 from kr import naming
 from kr.errors import ReportUnwritable
+from kr.freshness import same_major
 from kr.store import times
 from kr.store.database import Database, Transaction
-from kr.store.free_names import free_name, is_free
+from kr.store.free_names import Subject, free_name, is_free
 from kr.store.hashing import digest
 from kr.store.reports import Replacement, ReportFiles
-from kr.store.rows import Draft, Saved
+from kr.store.rows import Draft, Need, Saved
 from kr.store.schema import entries
 from kr.store.unit import Unit
 from kr.values import Entry
@@ -94,6 +95,10 @@ def _write(
     if on_disk:
         unit.archive.keep_text(entry.path, digest(on_disk))
     unit.entries.put(entry)
+    old = place.live
+    if old is not None and old.question is not None:
+        need = Need(old.topic, old.tags, old.question)
+        unit.wordings.keep(entry, need, at=old.researched_at or old.created)
     return entry
 
 
@@ -165,12 +170,17 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
-    live = unit.entries.of_pair(draft.framework, draft.topic)
-    archived = unit.archive.of_pair(draft.framework, draft.topic)
-    former = live or (archived.entry if archived is not None else None)
-    pair = (draft.framework, draft.topic)
-    if former is not None and is_free(connection, files, naming.Name(former.id, former.path), *pair):
-        return _Place(naming.Name(former.id, former.path), live, former)
-    name = free_name(connection, files, *pair)
+    subject = Subject(draft.framework, draft.topic, draft.framework_version)
+    live = unit.entries.of_topic(*subject)
+    archived = (row.entry for row in unit.archive.of_pair(draft.framework, draft.topic))
+    former = live or next(
+        (entry for entry in archived if same_major(entry.framework_version, subject.version)), None
+    )
+    own_id = live.id if live is not None else None
+    if former is not None:
+        name = naming.Name(former.id, former.path)
+        if is_free(connection, files, name, subject, own_id=own_id):
+            return _Place(name, live, former)
+    name = free_name(connection, files, subject)
     # Only the path of a live entry can be in the way: its id is its own.
     return _Place(name if live is None else name._replace(id=live.id), live, live)

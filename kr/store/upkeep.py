@@ -6,11 +6,10 @@ from typing import NamedTuple
 
 import sqlalchemy as sa
 
-from kr import naming
 from kr.store import mending, times
 from kr.store.cells import Told
 from kr.store.entries import Entries
-from kr.store.free_names import free_name, is_free
+from kr.store.free_names import Subject, free_id
 from kr.store.reports import ReportFiles
 from kr.store.revisions import Revisions
 from kr.store.rows import Circuit
@@ -65,18 +64,15 @@ class Upkeep:
     def adopt(self, files: ReportFiles, entry: Entry, content: bytes) -> Entry | None:
         """Index a report that no row speaks of, under an id that is free; ``entry.id`` is not looked at.
 
-        None, and no change, when its framework and topic have a live entry already.
+        None, and no change, when its framework, topic and major version have a live entry already.
         """
-        if Entries(self._connection).of_pair(entry.framework, entry.topic) is not None:
+        subject = Subject(entry.framework, entry.topic, entry.framework_version)
+        if Entries(self._connection).of_topic(*subject) is not None:
             return None
-        pair = (entry.framework, entry.topic)
-        names = (naming.base_name(*pair), naming.suffixed_name(*pair))
-        wanted = (naming.Name(name.id, entry.path) for name in names)
-        name = next((name for name in wanted if is_free(self._connection, files, name, *pair)), None)
         adopted = Entry(
             **asdict(entry)
             | {
-                "id": (name or free_name(self._connection, files, *pair)).id,
+                "id": free_id(self._connection, files, subject, entry.path),
                 "sha256": Revisions(self._connection).keep(content),
             }
         )

@@ -5,17 +5,15 @@ They belong to the entry's id, and so stay with it through the archive and back.
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from kr import naming
-from kr.store import times
 from kr.store.lists import texts_of
-from kr.store.rows import Wording
+from kr.store.rows import Need, Wording
 from kr.store.schema import entries, wordings
-from kr.values import Entry, Query
+from kr.values import Entry
 
 MOST = 20
 """How many an entry keeps: the newest."""
@@ -35,21 +33,21 @@ class Wordings:
             found.setdefault(row.entry_id, []).append(_to_wording(row))
         return found
 
-    def keep(self, entry: Entry, query: Query, *, session_id: str | None, now: datetime) -> bool:
+    def keep(self, entry: Entry, need: Need, *, at: str, session_id: str | None = None) -> bool:
         """Keep how a request worded the need of a live entry; its keys are then to be made anew.
 
-        False where the entry knows these words: as its own, or as one of its wordings.
+        False where the entry knows these words: as its own, or as one of its wordings. ``at`` is stored text.
         """
         known = [_own(entry), *map(_key, self.of([entry.id]).get(entry.id, ()))]
-        if any(_says(key, query) for key in known):
+        if any(_says(key, need) for key in known):
             return False
         self._connection.execute(
             sa.insert(wordings).values(
                 entry_id=entry.id,
-                at=times.to_text(now),
-                topic=query.topic,
-                tags=json.dumps(query.tags, ensure_ascii=False),
-                question=query.question,
+                at=at,
+                topic=need.topic,
+                tags=json.dumps(need.tags, ensure_ascii=False),
+                question=need.question,
                 session_id=session_id,
             )
         )
@@ -81,9 +79,9 @@ def _compared(topic: str, tags: Iterable[str], question: str | None) -> _Key:
     return naming.fold(topic), frozenset(map(naming.tag_key, tags)), folded
 
 
-def _says(known: _Key, query: Query) -> bool:
+def _says(known: _Key, need: Need) -> bool:
     """Whether a wording holds all that a request says: fewer tags say nothing new."""
-    topic, tags, question = _compared(query.topic, query.tags, query.question)
+    topic, tags, question = _compared(*need)
     return known[0] == topic and known[2] == question and tags <= known[1]
 
 

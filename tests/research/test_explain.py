@@ -197,8 +197,8 @@ def test_a_lost_report_is_a_miss_and_its_row_stays(project: Project) -> None:
 
 
 def test_a_framework_that_is_written_alike_is_offered(project: Project) -> None:
-    keep(project, "repeatable options", framework="Vue.js")
-    assert explain(project, framework="vuejs")["nearest_frameworks"] == ["Vue.js"]
+    keep(project, "repeatable options", framework="Frobnicate")
+    assert explain(project, framework="Frobnicator")["nearest_frameworks"] == ["Frobnicate"]
 
 
 def test_a_negated_topic_is_refused_with_a_reason(project: Project) -> None:

@@ -668,8 +668,12 @@ def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
     ((researched,),) = project.sql("SELECT researched_at FROM entries")
     project.env["KR_SERVERS"] = '{"context7": null}'
     project.research(request(framework_version="4.1"))
-    assert project.sql("SELECT framework_version, researched_at, origin FROM entries") == [
-        ("3.5", researched, "baseline")
+    project.clock.pass_days(31)
+    project.research(request(framework_version="3.6"))
+    # One that stands in for another major version is an entry of its own, and is told as that version's.
+    assert project.sql("SELECT framework_version, researched_at, origin FROM entries ORDER BY id") == [
+        ("3.5", researched, "baseline"),
+        ("4.1", researched, "baseline"),
     ]
     assert context7.calls()
 

@@ -112,7 +112,7 @@ def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entr
 
 def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base: Path, entry: Entry) -> None:
     store.remove([entry.id], NOW)
-    store.save_report(draft(framework_version="9"), "# two\n", LATER)
+    store.save_report(draft(framework_version="8.9"), "# two\n", LATER)
     (base / entry.path).write_text("# two, edited\n")
     old = archived(store, entry.id)
     with pytest.raises(EntryConflict, match="--replace"):
@@ -123,7 +123,7 @@ def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base:
     assert back is not None
     assert store.read_report(back.saved.entry) == "# one\n"
     [replaced] = back.replaced
-    assert (replaced.reason, replaced.entry.framework_version) == ("manual", "9")
+    assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as unit:
         assert unit.revisions.text(replaced.entry.sha256 or "") == b"# two, edited\n"
     assert {"# two\n", "# two, edited\n"} <= set(texts(store, entry.id))
@@ -266,7 +266,7 @@ def test_what_a_killed_writer_left_is_put_right_before_it_is_removed(
 def test_a_revision_brings_its_text_version_and_confidence_back(
     store: Store, base: Path, entry: Entry
 ) -> None:
-    store.save_report(draft(framework_version="9", confidence="low", tags=("c",)), "# two\n", LATER)
+    store.save_report(draft(framework_version="8.9", confidence="low", tags=("c",)), "# two\n", LATER)
     back = store.restore_revision(entry.id, 1, MUCH_LATER)
     assert back is not None
     restored = back.saved.entry

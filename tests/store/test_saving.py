@@ -52,10 +52,10 @@ def test_a_report_stands_where_its_row_says(store: Store, base: Path) -> None:
 
 def test_the_same_question_renews_its_entry(store: Store, base: Path) -> None:
     first = store.save_report(draft(tags=("a",), status="stale", origin="skeleton"), "# one\n", NOW).entry
-    changed = draft(" CLICK ", "Repeatable OPTIONS ", framework_version="9", tags=("b", "A"))
+    changed = draft(" CLICK ", "Repeatable OPTIONS ", framework_version="v8.9", tags=("b", "A"))
     second = store.save_report(changed, "# two\n", LATER)
     assert (second.entry.id, second.entry.path, second.entry.created) == (first.id, first.path, first.created)
-    assert (second.entry.framework, second.entry.framework_version) == ("click", "9")
+    assert (second.entry.framework, second.entry.framework_version) == ("click", "v8.9")
     assert (second.entry.status, second.entry.origin, second.index_count) == ("fresh", "researched", 1)
     assert second.entry.tags == ("a", "b")
     assert second.entry.last_accessed > first.last_accessed

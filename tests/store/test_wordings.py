@@ -5,18 +5,20 @@ from pathlib import Path
 import pytest
 
 from kr.store.inspection import examine
+from kr.store.rows import Need
 from kr.store.store import Store
-from kr.values import Entry, Query
+from kr.store.times import to_text
+from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
 
-def query(topic: str = "repeatable options", question: str = "How?", tags: tuple[str, ...] = ("a",)) -> Query:
-    return Query(framework="click", framework_version="8.2", topic=topic, tags=tags, question=question)
+def need(topic: str = "repeatable options", question: str = "How?", tags: tuple[str, ...] = ("a",)) -> Need:
+    return Need(topic, tags, question)
 
 
-def keep(store: Store, entry: Entry, asked: Query) -> bool:
+def keep(store: Store, entry: Entry, asked: Need) -> bool:
     with store.write() as unit:
-        return unit.wordings.keep(entry, asked, session_id="s", now=NOW)
+        return unit.wordings.keep(entry, asked, session_id="s", at=to_text(NOW))
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
@@ -36,28 +38,28 @@ def test_an_entry_knows_its_own_question(store: Store, entry: Entry) -> None:
 
 
 def test_words_that_an_entry_knows_are_not_kept_again(store: Store, entry: Entry) -> None:
-    assert not keep(store, entry, query())
-    assert not keep(store, entry, query(topic="Repeatable  Options".replace("  ", " "), question=" how? "))
-    assert not keep(store, entry, query(tags=("B_C",)))
-    assert keep(store, entry, query(tags=("new",)))
-    assert keep(store, entry, query(question="How else?"))
-    assert not keep(store, entry, query(question="how  else?"))
-    assert keep(store, entry, query(topic="options given twice"))
+    assert not keep(store, entry, need())
+    assert not keep(store, entry, need(topic="Repeatable  Options".replace("  ", " "), question=" how? "))
+    assert not keep(store, entry, need(tags=("B_C",)))
+    assert keep(store, entry, need(tags=("new",)))
+    assert keep(store, entry, need(question="How else?"))
+    assert not keep(store, entry, need(question="how  else?"))
+    assert keep(store, entry, need(topic="options given twice"))
     assert questions(store, entry.id) == ["How?", "How else?", "How?"]
 
 
 def test_the_newest_twenty_are_kept(store: Store, entry: Entry) -> None:
     other = store.save_report(draft(topic="another"), "# text\n", NOW).entry
-    assert keep(store, other, query(question="of another"))
+    assert keep(store, other, need(question="of another"))
     for number in range(25):
-        assert keep(store, entry, query(question=f"{number}?"))
+        assert keep(store, entry, need(question=f"{number}?"))
     assert questions(store, entry.id) == [f"{number}?" for number in range(5, 25)]
     assert questions(store, other.id) == ["of another"]
-    assert keep(store, entry, query(question="0?"))
+    assert keep(store, entry, need(question="0?"))
 
 
 def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) -> None:
-    keep(store, entry, query(question="How else?"))
+    keep(store, entry, need(question="How else?"))
     store.remove([entry.id], NOW)
     with store.read() as unit:
         (archived,) = unit.archive.of_id(entry.id)
@@ -69,7 +71,7 @@ def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) ->
 
 
 def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, entry: Entry) -> None:
-    keep(store, entry, query(question="How else?"))
+    keep(store, entry, need(question="How else?"))
     store.remove([entry.id], NOW)
     again = store.save_report(draft(question="How now?"), "# new\n", NOW).entry
     assert (again.id, again.question) == (entry.id, "How now?")
@@ -79,7 +81,7 @@ def test_a_topic_that_is_researched_again_is_still_found_by_them(store: Store, e
 def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     store: Store, base: Path, entry: Entry
 ) -> None:
-    keep(store, entry, query(question="How else?"))
+    keep(store, entry, need(question="How else?"))
     (base / entry.path).unlink()
     assert store.drop_lost(entry)
     assert questions(store, entry.id) == []
@@ -99,13 +101,13 @@ def test_keys_are_to_be_made_anew_once_what_they_are_made_of_changed(store: Stor
     make_keys(store, entry)
     with store.write() as unit:
         unit.entries.touch(entry.id, NOW)
-    assert not keep(store, entry, query())
+    assert not keep(store, entry, need())
     assert keys(store) == [(1,)]
     for change in ("topic = 'x'", "tags = '[]'", "question = NULL", "framework = 'vue'"):
         sql(store.path, f"UPDATE entries SET {change}")
         assert keys(store) == [(None,)], change
         sql(store.path, "UPDATE entries SET keys_version = 1")
-    assert keep(store, entry, query(question="How else?"))
+    assert keep(store, entry, need(question="How else?"))
     assert keys(store) == [(None,)]
     sql(store.path, "UPDATE entries SET keys_version = 1")
     store.save_report(draft(), "# new\n", NOW)

@@ -1,0 +1,119 @@
+"""Two major versions of one topic, side by side (SPEC 3.3): none takes the place of another's report."""
+
+from datetime import timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kr.errors import EntryConflict
+from kr.freshness import major_key, same_major
+from kr.store.store import Store
+from kr.values import Entry
+from tests.support.stores import NOW, draft, insert_entry, sql
+
+LATER = NOW + timedelta(hours=1)
+
+
+def save(store: Store, version: str, text: str = "", **changes: str) -> Entry:
+    made = draft(framework_version=version, **changes)
+    return store.save_report(made, text or f"# for {version}\n", NOW).entry
+
+
+def texts(store: Store) -> dict[str, str | None]:
+    with store.read() as unit:
+        live = unit.entries.all()
+    return {entry.id: store.read_report(entry) for entry in live}
+
+
+def test_another_major_is_an_entry_of_its_own(store: Store, base: Path) -> None:
+    first, second = save(store, "2.7"), save(store, "^3.5")
+    assert (first.id, first.path) == ("click-repeatable-options", "frameworks/click/repeatable-options.md")
+    assert (second.id, second.path) == (
+        "click-repeatable-options-v3",
+        "frameworks/click/repeatable-options-v3.md",
+    )
+    assert save(store, "2.9", "# two\n").id == first.id
+    assert save(store, "v3", "# three\n").path == second.path
+    assert texts(store) == {first.id: "# two\n", second.id: "# three\n"}
+    assert (base / second.path).read_text() == "# three\n"
+
+
+@pytest.mark.parametrize(
+    ("version", "end"),
+    [("latest", "-latest"), ("Next LTS", "-next-lts"), ("0.9", "-v0"), ("!", "-bb7208bc9b5d")],
+)
+def test_the_name_ends_with_the_version(store: Store, version: str, end: str) -> None:
+    first = save(store, "2.7")
+    entry = save(store, version)
+    assert (entry.id, entry.path) == (f"{first.id}{end}", f"{first.path.removesuffix('.md')}{end}.md")
+
+
+def test_a_name_that_another_topic_has_is_left_to_it(store: Store) -> None:
+    other = save(store, "3", topic="repeatable options v3")
+    save(store, "2")
+    entry = save(store, "3")
+    assert entry.id not in {other.id, "click-repeatable-options"}
+    assert entry.id.endswith("-v3")
+    assert len(texts(store)) == 3
+
+
+def test_an_unknown_version_renews_what_was_used_last(store: Store) -> None:
+    save(store, "2")
+    last = save(store, "3")
+    assert save(store, "unknown", "# new\n").id == last.id
+    assert len(texts(store)) == 2
+
+
+def test_an_archived_major_keeps_its_name_and_comes_back_beside_the_other(store: Store) -> None:
+    first = save(store, "2")
+    store.remove([first.id], NOW)
+    second = save(store, "3")
+    assert second.id == f"{first.id}-v3"
+    with store.read() as unit:
+        (archived,) = unit.archive.of_id(first.id)
+    back = store.restore_archived(archived, LATER)
+    assert back is not None
+    assert back.replaced == ()
+    assert texts(store) == {first.id: "# for 2\n", second.id: "# for 3\n"}
+
+
+def test_an_archived_major_that_is_researched_again_gets_its_name_back(store: Store) -> None:
+    first, second = save(store, "2"), save(store, "3")
+    store.remove([first.id, second.id], NOW)
+    assert save(store, "3.1").id == second.id
+    assert save(store, "2.1").id == first.id
+    with store.read() as unit, pytest.raises(EntryConflict):
+        store.restore_archived(unit.archive.of_id(second.id)[0], LATER)
+
+
+def test_what_an_older_kr_renewed_across_majors_keeps_its_name(store: Store) -> None:
+    first = save(store, "2")
+    store.remove([first.id], NOW)
+    sql(store.path, "UPDATE archived_entries SET framework_version = '1'")
+    insert_entry(store.path, first.id, topic=first.topic, path=first.path, framework_version="2")
+    assert save(store, "2.1").path == first.path
+
+
+VERSIONS = st.sampled_from(["1", "2.7", "^2", "v3", ">=3,<4", "latest", "next", "unknown"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(versions=st.lists(VERSIONS, min_size=1, max_size=8))
+def test_no_report_is_lost_to_another_major(versions: list[str]) -> None:
+    with TemporaryDirectory() as folder, Store(None, Path(folder)) as store:
+        written: dict[str, tuple[str, str]] = {}
+        for number, version in enumerate(versions):
+            entry = save(store, version, f"# {number}\n")
+            renewed = written.get(entry.id)
+            assert renewed is None or same_major(renewed[0], version)
+            written[entry.id] = (version, f"# {number}\n")
+            # Nobody whose version is known is told a text of another version that is known.
+            with store.read() as unit:
+                found = unit.entries.of_topic("click", "repeatable options", version)
+            assert found == entry
+        assert texts(store) == {entry_id: text for entry_id, (_, text) in written.items()}
+        known = [major_key(version) for version, _ in written.values() if version != "unknown"]
+        assert len(known) == len(set(known))
