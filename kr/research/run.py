@@ -12,7 +12,7 @@ from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
 from kr.errors import KrError
 from kr.freshness import Limits
-from kr.naming import fold
+from kr.matching.frameworks import canonical
 from kr.reports.persona import Persona
 from kr.reports.report import Synthesis
 from kr.research.budget import LedgerBudget, Payer
@@ -161,9 +161,9 @@ class Run:
 
 def _under_its_name(query: Query, aliases: Mapping[str, str]) -> Query:
     """Ask about a framework under the name that the configuration gives it: sources know that one."""
-    names = {fold(other): name for other, name in aliases.items()}
+    names = {canonical(other): name for other, name in aliases.items()}
     name, seen = query.framework, set[str]()
-    while (key := fold(name)) in names and key not in seen:
+    while (key := canonical(name)) in names and key not in seen:
         seen.add(key)
         name = names[key]
     return replace(query, framework=name)

@@ -1,0 +1,344 @@
+"""How one answer serves other requests (SPEC 3.1 to 3.3): wordings, named entries, candidates, refresh, majors."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support.mcp_servers import StandIn, context7_server
+from tests.support.program import Project, request
+from tests.support.stores import draft
+
+NEAR = {"topic": "repeatable arguments", "tags": ["arguments"], "question": "Can an argument be given twice?"}
+"""Shares a word with the topic of ``request()``, and is another need."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def context7(project: Project) -> Iterator[StandIn]:
+    with context7_server() as server:
+        project.use_context7(server.url)
+        yield server
+
+
+def ask(project: Project, **changes: Any) -> dict[str, Any]:
+    """Ask with overrides given by their names, and anything else of the request."""
+    overrides = {
+        key: changes.pop(key) for key in ("use", "refresh", "if_unsure", "max_calls") if key in changes
+    }
+    return project.research(request(**changes, config_overrides=overrides), include_report=True)
+
+
+def wordings(project: Project) -> list[tuple[Any, ...]]:
+    return project.sql("SELECT entry_id, topic, tags, question, session_id FROM wordings ORDER BY id")
+
+
+def test_an_entry_keeps_its_question_and_the_wordings_that_it_served(
+    project: Project, context7: StandIn
+) -> None:
+    assert ask(project)["status"] == "success"
+    assert project.sql("SELECT question FROM entries") == [(request()["research_query"]["question"],)]
+    for question in (
+        "How do I make an option repeatable?",
+        "Twice the same option: how?",
+        "twice the same OPTION: how?",
+    ):
+        assert ask(project, question=question, session_id="other")["status"] == "cache-hit"
+    (wording,) = wordings(project)
+    assert wording == (
+        "vue-repeatable-options",
+        "repeatable options",
+        json.dumps(["options", "configuration"]),
+        "Twice the same option: how?",
+        "other",
+    )
+    assert len(context7.calls()) == 2
+
+
+def test_a_renewed_entry_keeps_the_question_that_it_had(project: Project, context7: StandIn) -> None:
+    ask(project)
+    project.clock.pass_days(31)
+    ask(project, question="Twice the same option: how?")
+    assert project.sql("SELECT question FROM entries") == [("Twice the same option: how?",)]
+    assert [row[3] for row in wordings(project)] == ["How do I make an option repeatable?"]
+    assert context7.calls()
+
+
+def test_where_kr_is_not_sure_the_caller_may_choose(project: Project, context7: StandIn) -> None:
+    first = ask(project)
+    calls = len(context7.calls())
+    answer = ask(project, **NEAR, if_unsure="candidates")
+    results = answer["results"]
+    assert (answer["status"], answer["errors"]) == ("degraded", [])
+    (related,) = results["related"]
+    assert 0 < related.pop("likelihood") < 1
+    assert related == {
+        "id": "vue-repeatable-options",
+        "framework_version": "3.5",
+        "topic": "repeatable options",
+        "path": "frameworks/vue/repeatable-options.md",
+    }
+    (note,) = results["degradation_notes"]
+    assert "config_overrides.use: vue-repeatable-options" in note
+    assert "if_unsure: research" in note
+    assert (results["cache_entry_id"], results["match"], results["confidence"]) == (None, None, None)
+    assert (results["report"], results["report_path"], results["report_file"]) == (None, None, None)
+    assert (results["budget_remaining"], results["index_updated"]) == (2, False)
+    assert len(context7.calls()) == calls
+    assert project.sql("SELECT count(*) FROM source_calls") == [(1,)]
+
+    taken = ask(project, **NEAR, use="vue-repeatable-options")
+    assert taken["status"] == "cache-hit"
+    assert taken["results"]["report"] == first["results"]["report"] or project.report(first)
+    assert taken["results"]["match"]["entry_status"] == "fresh"
+    assert taken["results"]["match"]["likelihood"] is None
+    assert [row[3] for row in wordings(project)] == [NEAR["question"]]
+    assert len(context7.calls()) == calls
+
+
+def test_research_goes_on_by_itself_and_tells_what_is_related(project: Project, context7: StandIn) -> None:
+    ask(project)
+    answer = ask(project, **NEAR)
+    assert answer["status"] == "success"
+    assert answer["results"]["cache_entry_id"] == "vue-repeatable-arguments"
+    assert [item["id"] for item in answer["results"]["related"]] == ["vue-repeatable-options"]
+    assert context7.calls()
+
+
+def test_candidates_are_asked_for_in_vain_where_there_are_none(project: Project, context7: StandIn) -> None:
+    ask(project)
+    answer = ask(project, topic="slots", tags=["slots"], question="What is a slot?", if_unsure="candidates")
+    assert (answer["status"], answer["results"]["related"]) == ("success", [])
+    assert context7.calls()
+
+
+def test_a_skeleton_is_nobodys_answer(project: Project) -> None:
+    ask(project)
+    answer = ask(project, **NEAR, if_unsure="candidates")
+    assert answer["results"]["related"] == []
+    named = ask(project, **NEAR, use="vue-repeatable-options")
+    assert (named["status"], named["results"]["cache_hit"]) == ("degraded", False)
+
+
+@pytest.mark.parametrize(
+    ("use", "told"),
+    [
+        (
+            "vue-repeatable-option",
+            'no entry has the id "vue-repeatable-option"; nearest: vue-repeatable-options',
+        ),
+        ("react-hooks", "react-hooks is about react, not about vue"),
+        (
+            "vue-gone",
+            '"vue-gone" is in the archive, not in the index; kr archive restore vue-gone brings it back',
+        ),
+    ],
+)
+def test_an_entry_that_cannot_be_used_is_a_failure(
+    project: Project, context7: StandIn, use: str, told: str
+) -> None:
+    for changes in ({}, {"topic": "gone", "tags": ["gone"]}, {"framework": "react", "topic": "hooks"}):
+        ask(project, **changes)
+    with project.app() as app:
+        app.catalog.remove(["vue-gone"])
+    calls = len(context7.calls())
+    answer = ask(project, use=use)
+    assert (answer["status"], answer["results"]) == ("failure", None)
+    problem = {
+        "type": "validation_error",
+        "field": "config_overrides.use",
+        "message": f"Validation failed: {told}",
+    }
+    assert answer["errors"] == [problem]
+    (row,) = project.sql("SELECT status, question, error FROM requests ORDER BY at DESC LIMIT 1")
+    assert row[:2] == ("failure", "How do I make an option repeatable?")
+    assert told in row[2]
+    assert len(context7.calls()) == calls
+
+
+def test_a_named_entry_without_a_report_is_a_miss(project: Project, context7: StandIn) -> None:
+    path = project.base / ask(project)["results"]["report_path"]
+    path.unlink()
+    answer = ask(project, **NEAR, use="vue-repeatable-options")
+    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("success", "vue-repeatable-arguments")
+    assert context7.calls()
+
+
+def test_a_named_entry_is_served_although_it_is_stale_and_stays_so(
+    project: Project, context7: StandIn
+) -> None:
+    ask(project)
+    project.clock.pass_days(31)
+    answer = ask(project, use="vue-repeatable-options")
+    assert (answer["status"], answer["results"]["match"]["entry_status"]) == ("cache-hit", "stale")
+    assert "is stale" in answer["results"]["degradation_notes"][0]
+    assert ask(project)["status"] == "success"
+    assert context7.calls()
+
+
+def test_a_refresh_renews_the_entry_of_its_topic(project: Project, context7: StandIn) -> None:
+    before = ask(project)["results"]
+    project.clock.pass_days(1)
+    answer = ask(project, refresh=True)
+    assert answer["status"] == "success"
+    assert answer["results"]["cache_entry_id"] == before["cache_entry_id"]
+    assert answer["results"]["index_count"] == 1
+    assert len(context7.calls()) == 3
+    ((researched,),) = project.sql("SELECT researched_at FROM entries")
+    assert researched.startswith("2026-11-22")
+    assert ask(project)["status"] == "cache-hit"
+
+
+def test_a_refresh_that_nobody_answers_leaves_the_report_as_it_is(
+    project: Project, context7: StandIn
+) -> None:
+    first = ask(project)
+    before = project.report(first)
+    project.env["KR_SERVERS"] = '{"context7": null}'
+    answer = ask(project, refresh=True)
+    assert answer["status"] == "degraded"
+    assert answer["results"]["report"] == project.report(first) == before
+    assert answer["results"]["sources_consulted"][0]["status"] == "unavailable"
+    assert "could not be researched again" in answer["results"]["degradation_notes"][-1]
+    assert ask(project, refresh=True, max_calls=0)["status"] == "budget-exhausted"
+    assert project.sql("SELECT status, origin FROM entries") == [("fresh", "researched")]
+    assert ask(project)["status"] == "cache-hit"
+    assert context7.calls()
+
+
+def test_two_projects_on_two_majors_are_both_served(project: Project, context7: StandIn) -> None:
+    for version in ("2.7", "3.5"):
+        assert ask(project, framework_version=version)["status"] == "success"
+    calls = len(context7.calls())
+    for version, entry in (("^3", "vue-repeatable-options-v3"), ("2.6", "vue-repeatable-options")) * 2:
+        answer = ask(project, framework_version=version)
+        assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", entry)
+    assert len(context7.calls()) == calls
+    assert project.sql("SELECT id, status, stale_major FROM entries ORDER BY id") == [
+        ("vue-repeatable-options", "stale", "3"),
+        ("vue-repeatable-options-v3", "fresh", None),
+    ]
+    project.clock.pass_days(31)
+    assert ask(project, framework_version="2.6")["status"] == "success"
+    assert project.sql("SELECT id, status FROM entries ORDER BY id") == [
+        ("vue-repeatable-options", "fresh"),
+        ("vue-repeatable-options-v3", "fresh"),
+    ]
+
+
+def test_what_marks_another_project_made_are_none_for_its_own(project: Project, context7: StandIn) -> None:
+    ask(project, framework_version="2.7")
+    (project.root / "package.json").write_text('{"dependencies": {"vue": "^3.5"}}')
+    with project.app() as app:
+        (row,) = app.versions(mark_stale=True)
+        assert row["marked_stale"] == ["vue-repeatable-options"]
+        assert app.catalog.entry("vue-repeatable-options")["stale_major"] == "3"
+    assert ask(project, framework_version="2.7")["status"] == "cache-hit"
+    project.clock.pass_days(31)
+    assert ask(project, framework_version="2.7", max_calls=0)["status"] == "budget-exhausted"
+    assert project.sql("SELECT status, stale_major, origin FROM entries") == [("stale", None, "baseline")]
+    assert context7.calls()
+
+
+VERSIONS = st.sampled_from(["2.7", "^2", "v3", ">=3,<4", "4.0", "latest"])
+
+
+@settings(max_examples=10, deadline=None)
+@given(
+    versions=st.lists(VERSIONS, min_size=1, max_size=6),
+    days=st.lists(st.sampled_from([0, 1, 31]), min_size=6),
+)
+def test_nobody_is_served_what_was_researched_for_another_major(
+    tmp_path_factory: pytest.TempPathFactory, versions: list[str], days: list[int]
+) -> None:
+    project = Project(tmp_path_factory.mktemp("majors") / "project")
+    researched: dict[str, float] = {}
+    age = 0
+    with context7_server() as server:
+        project.use_context7(server.url)
+        for version, passed in zip(versions, days, strict=False):
+            project.clock.pass_days(passed)
+            age += passed
+            answer = ask(project, framework_version=version, session_id=f"{age}-{version}-{len(researched)}")
+            major = {"2.7": "2", "^2": "2", "v3": "3", ">=3,<4": "3", "4.0": "4"}.get(version, version)
+            is_fresh = major in researched and age - researched[major] <= 30
+            assert answer["status"] == ("cache-hit" if is_fresh else "success")
+            researched[major] = age
+            ((kept,),) = project.sql(
+                "SELECT framework_version FROM entries WHERE id = ?", answer["results"]["cache_entry_id"]
+            )
+            assert {"2.7": "2", "^2": "2", "v3": "3", ">=3,<4": "3", "4.0": "4"}.get(kept, kept) == major
+
+
+def install(project: Project) -> dict[str, Any]:
+    package = project.root / "node_modules" / "tinylib"
+    package.mkdir(parents=True)
+    (package / "package.json").write_text('{"name": "tinylib", "version": "4.2.0"}')
+    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nSet `multiple: true`.\n")
+    project.env["KR_LOCAL_DOCS"] = "true"
+    return {"framework": "tinylib", "framework_version": "4"}
+
+
+def test_installed_documentation_gives_way_once_sources_are_configured(project: Project) -> None:
+    tinylib = install(project)
+    assert ask(project, **tinylib)["status"] == "degraded"
+    assert ask(project, **tinylib)["status"] == "cache-hit"
+    with context7_server() as server:
+        project.env["KR_SERVERS"] = json.dumps(
+            {"context7": {"url": f"{server.url}?key=s3cret"}, "deepwiki": None}
+        )
+        answer = ask(project, **tinylib)
+        assert answer["results"]["match"]["entry_status"] == "stale"
+        assert answer["results"]["sources_consulted"][0]["source"] == "context7"
+    kept = project.sql("SELECT configured_sources FROM entries")
+    assert kept == [("context7 (own)",)]
+
+
+def test_a_refresh_ends_installed_documentation_at_once(project: Project) -> None:
+    tinylib = install(project)
+    ask(project, **tinylib)
+    (project.root / "node_modules" / "tinylib" / "README.md").write_text(
+        "# tinylib\n\n## Repeatable options\n\nSet `repeat: true` now.\n"
+    )
+    assert ask(project, **tinylib)["status"] == "cache-hit"
+    answer = ask(project, **tinylib, refresh=True)
+    assert answer["status"] == "degraded"
+    assert "repeat: true" in answer["results"]["report"]
+    assert project.sql("SELECT count(*) FROM entries") == [(1,)]
+
+
+def test_a_framework_is_found_under_its_other_names(project: Project, context7: StandIn) -> None:
+    ask(project, framework="next.js", framework_version="15")
+    assert ask(project, framework="nextjs", framework_version="15")["status"] == "cache-hit"
+    project.env["KR_ALIASES"] = "{our-next: Next}"
+    assert ask(project, framework="Our Next", framework_version="15")["status"] == "cache-hit"
+    assert ask(project, framework="our_next", framework_version="15", refresh=True)["status"] == "success"
+    assert project.sql("SELECT framework FROM entries") == [("next.js",)]
+    assert project.sql("SELECT status FROM requests ORDER BY at")[-1] == ("success",)
+    (project.root / "package.json").write_text('{"dependencies": {"@acme/frobnicator": "^1"}}')
+    with project.app() as app:
+        app.store.save_report(draft("@acme/frobnicator"), "# of a package\n", project.clock())
+    assert ask(project, framework="frobnicator", framework_version="8")["status"] == "cache-hit"
+    assert project.sql("SELECT count(*) FROM entries") == [(2,)]
+    asked = [row[0] for row in project.sql("SELECT framework FROM requests ORDER BY at")]
+    assert asked == ["next.js", "nextjs", "Our Next", "our_next", "frobnicator"]
+    assert context7.calls()
+
+
+def test_a_request_keeps_what_was_asked_and_how_likely_the_match_was(
+    project: Project, context7: StandIn
+) -> None:
+    ask(project)
+    ask(project)
+    rows = project.sql("SELECT question, likelihood, error FROM requests ORDER BY at")
+    question = "How do I make an option repeatable?"
+    assert rows == [(question, None, None), (question, 1.0, None)]
+    assert context7.calls()
