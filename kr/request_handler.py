@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
@@ -20,13 +21,14 @@ from kr.settings import Settings
 from kr.store.rows import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
-from kr.values import IfUnsure
 
 if TYPE_CHECKING:
     from kr.research.chain import Progress
     from kr.research.pipeline import Researcher
 
 logger = logging.getLogger(__name__)
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 DISABLED = "Knowledge research disabled in config"
 """The error of seed 000, "State Preconditions"."""
@@ -62,15 +64,25 @@ class RequestHandler:
         self._progress = progress
         self._clock = clock
 
-    def research_document(self, data: bytes, *, include_report: bool = False) -> Envelope:
-        """Answer a request document of either mode of F1: any bytes in, an envelope out."""
+    def research_document(
+        self, data: bytes, *, include_report: bool = False, overrides: Mapping[str, Any] = _NOTHING
+    ) -> Envelope:
+        """Answer a request document of either mode of F1: any bytes in, an envelope out.
+
+        ``overrides`` (``refresh``, ``use``, ``if_unsure``) win over the document's own ``config_overrides``.
+        """
         try:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, *validation_problems(error.fields))
         for warning in document.warnings:
             logger.warning("%s", warning)
-        return self._handle(document.data, include_report=include_report)
+        read: Mapping[str, Any] = document.data
+        if overrides:
+            own = read.get("config_overrides")
+            both = {**(own if isinstance(own, Mapping) else {}), **overrides}
+            read = {**read, "config_overrides": both}
+        return self._handle(read, include_report=include_report)
 
     def research_question(
         self,
@@ -85,12 +97,12 @@ class RequestHandler:
         session_id: str | None = None,
         max_calls: int | None = None,
         timeout: int | None = None,
-        refresh: bool | None = None,
-        use: str | None = None,
-        if_unsure: IfUnsure | None = None,
+        overrides: Mapping[str, Any] = _NOTHING,
     ) -> Envelope:
-        """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form)."""
-        overrides = {"refresh": refresh, "use": use, "if_unsure": if_unsure}
+        """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form).
+
+        ``overrides`` are ``refresh``, ``use`` and ``if_unsure`` of ``config_overrides``.
+        """
         said = {
             "story_key": story_key,
             "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,

@@ -28,6 +28,7 @@ Examples:
 def command(ctx: click.Context, output: Path | None) -> int:
     """Write index.yaml and _archived-index.yaml.
 
+    Into another folder what the entries were asked goes along, as _wordings.yaml: kr import-yaml takes it in.
     The same state gives the same bytes. A file that kr did not write is kept beside it as .bak first. The reports
     are not copied: they are Markdown files in the knowledge base already.
     """
@@ -38,7 +39,9 @@ def command(ctx: click.Context, output: Path | None) -> int:
 
 def view(value: dict[str, Any]) -> str:
     """Make the readable view: how much was written, and where."""
-    index, archive = value["files"]
+    index, archive, *more = value["files"]
     told = (counted(value["entries"], "entry", "entries"), f"{value['archived']} archived")
     width = max(map(len, told))
-    return f"{told[0]:<{width}}  {index}\n{told[1]:<{width}}  {archive}"
+    return f"{told[0]:<{width}}  {index}\n{told[1]:<{width}}  {archive}" + "".join(
+        f"\n{'':<{width}}  {file}" for file in more
+    )

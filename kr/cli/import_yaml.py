@@ -29,6 +29,8 @@ Examples:
 def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """Take index.yaml and _archived-index.yaml in, from folders or as single files.
 
+    What a folder's _wordings.yaml tells of its entries' questions comes along.
+
     Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
     already is updated when the imported one was accessed later; importing twice changes nothing. An item that you
     edited needs a later last_accessed, up to the present time; how many differ and have none is told. Bad items are

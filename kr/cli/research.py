@@ -1,19 +1,24 @@
 """``kr research``: a question from a person, or a request document from an agent."""
 
-from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import click
 
+from kr.cli.completing import complete_entry_id
 from kr.cli.forms import check_form, question_parameters
 from kr.cli.options import TEXT, common, common_options, open_app
 from kr.cli.render import emit, wants_text
+from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
+from kr.text.counting import counted
+from kr.values import IfUnsure
 
 _EPILOG = """\b
 Examples:
   kr research click "How do I make an option repeatable?"
   kr research vue "When is a watcher better than a computed property?" --framework-version 3.5 --tag watch
+  kr research vue "Can an argument be given twice?" --if-unsure candidates
+  kr research vue "Can an argument be given twice?" --use vue-repeatable-options
   kr research --request request.yaml
   echo '{"mode": "research", ...}' | kr research --request - --format json
 """
@@ -31,6 +36,23 @@ Examples:
 @click.option(
     "--timeout", type=click.IntRange(min=1), metavar="SECONDS", help="Time that one source may take."
 )
+@click.option(
+    "--refresh",
+    is_flag=True,
+    help="Research again whatever the cache holds; the entry of that topic is renewed.",
+)
+@click.option(
+    "--use",
+    type=TEXT,
+    metavar="ID",
+    shell_complete=complete_entry_id,
+    help="Take this entry, and have it found by these words from now on.",
+)
+@click.option(
+    "--if-unsure",
+    type=click.Choice(get_args(IfUnsure)),
+    help="Where entries may answer, and kr is not sure: research (the default), or tell the candidates at once.",
+)
 @click.option("--include-report", is_flag=True, help="Put the report's text into the answer.")
 @common_options
 @click.pass_context
@@ -42,6 +64,9 @@ def command(
     document: IO[bytes] | None,
     *,
     include_report: bool,
+    refresh: bool,
+    use: str | None,
+    if_unsure: IfUnsure | None,
     **given: Any,
 ) -> int:
     """Answer a question about FRAMEWORK from the cache, or research it once for everyone.
@@ -49,35 +74,63 @@ def command(
     Sources are asked in order (Context7, DeepWiki, web search) until one answers, within the budget of the
     story; without a network the documentation of the installed package answers. The answer is a Markdown
     report in the knowledge base.
+
+    Entries that may answer and were not taken are told as related: --use takes one of them. --refresh, --use
+    and --if-unsure go with both forms, and win over what a document says.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="research")
+    if refresh and use is not None:
+        raise click.UsageError(
+            "--use takes an entry as it is, and --refresh researches again: say one of them."
+        )
+    said = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
+    overrides = {name: value for name, value in said.items() if value is not None}
     shown = wants_text(common(ctx))
     with open_app(ctx) as app:
         if document is not None:
             data = document.read(LIMIT + 1)
-            envelope = app.requests.research_document(data, include_report=include_report or shown)
+            envelope = app.requests.research_document(
+                data, include_report=include_report or shown, overrides=overrides
+            )
         else:
             envelope = app.requests.research_question(
-                str(framework), str(question), include_report=include_report or shown, **options
+                str(framework),
+                str(question),
+                include_report=include_report or shown,
+                overrides=overrides,
+                **options,
             )
         value = envelope.plain()
-        emit(value, common(ctx), lambda it: view(it, app.settings.knowledge_base))
+        emit(value, common(ctx), view)
     return 1 if value["status"] == "failure" else 0
 
 
-def view(value: dict[str, Any], knowledge_base: Path) -> str:
+def view(value: dict[str, Any]) -> str:
     """Make the readable view: what happened in a few lines, then the report."""
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_summary(results)}"]
     lines += [f"  {click.style('error', fg='red')} {_told(problem)}" for problem in value["errors"]]
     if results is not None:
         lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
-        if results["report_path"] and results["index_updated"]:
-            lines.append(f"  {click.style('report', fg='cyan')} {knowledge_base / results['report_path']}")
+        if results["report_file"] and results["index_updated"]:
+            lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
+        lines += _related(results["related"])
         if results["report"]:
             lines += ["", results["report"]]
     return "\n".join(lines)
+
+
+def _related(related: list[dict[str, Any]]) -> list[str]:
+    """Tell the entries that may answer, and how one of them is taken."""
+    if not related:
+        return []
+    lines = ["  related entries, which may answer:"]
+    for item in related:
+        told = f"{item['topic']} (version {item['framework_version']})"
+        lines += wrapped(f"    {item['likelihood']:>4.0%}  {item['id']}  ", told, indent=10)
+    take = f"kr entries show {related[0]['id']} --report"
+    return [*lines, *wrapped("  ", f"read one: {take}; take it: the same question with --use ID", indent=4)]
 
 
 def _summary(results: dict[str, Any] | None) -> str:
@@ -88,6 +141,8 @@ def _summary(results: dict[str, Any] | None) -> str:
             f"matched by {results['match']['tier']}" if results["match"] else "from another agent's research"
         )
         return f"from the cache, {how}, confidence {results['confidence']}"
+    if results["cache_entry_id"] is None and results["related"] and not results["sources_consulted"]:
+        return f"not sure: {counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [f"{row['source']}: {row['status']}" for row in results["sources_consulted"]]
     return f"confidence {results['confidence']}; {', '.join(asked) or 'no source asked'}"
 

@@ -12,7 +12,7 @@ from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
 from kr.store import keys, refilling, times
 from kr.store.lists import texts_of
-from kr.store.schema import counters, entries
+from kr.store.schema import archived_entries, counters, entries
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
 _Text = TypeVar("_Text", bound=str)
@@ -118,6 +118,12 @@ class Entries:
     def set_text(self, entry_id: str, sha256: str) -> None:
         """Note which text an entry shows now."""
         self._connection.execute(sa.update(entries).where(entries.c.id == entry_id).values(sha256=sha256))
+
+    def set_question(self, entry_id: str, question: str) -> None:
+        """Note what was asked when an entry was researched elsewhere, of every row of the id that doesn't know it."""
+        for table in (entries, archived_entries):
+            known = sa.update(table).where(table.c.id == entry_id, table.c.question.is_(None))
+            self._connection.execute(known.values(question=question))
 
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""

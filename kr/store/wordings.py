@@ -27,11 +27,11 @@ class Wordings:
 
     def of(self, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
         """Return the wordings of each of these ids that has some, oldest first."""
-        found: dict[str, list[Wording]] = {}
-        wanted = sa.select(wordings).where(wordings.c.entry_id.in_(list(entry_ids))).order_by(wordings.c.id)
-        for row in self._connection.execute(wanted):
-            found.setdefault(row.entry_id, []).append(_to_wording(row))
-        return found
+        return self._grouped(wordings.c.entry_id.in_(list(entry_ids)))
+
+    def all(self) -> dict[str, list[Wording]]:
+        """Return the wordings of every id that has some, oldest first."""
+        return self._grouped(sa.true())
 
     def keep(self, entry: Entry, need: Need, *, at: str, session_id: str | None = None) -> bool:
         """Keep how a request worded the need of a live entry; its keys are then to be made anew.
@@ -56,6 +56,12 @@ class Wordings:
         self._connection.execute(sa.delete(wordings).where(mine, wordings.c.id.not_in(newest)))
         self._connection.execute(sa.update(entries).where(entries.c.id == entry.id).values(keys_version=None))
         return True
+
+    def _grouped(self, which: sa.ColumnElement[bool]) -> dict[str, list[Wording]]:
+        found: dict[str, list[Wording]] = {}
+        for row in self._connection.execute(sa.select(wordings).where(which).order_by(wordings.c.id)):
+            found.setdefault(row.entry_id, []).append(_to_wording(row))
+        return found
 
     def forget(self, entry_id: str) -> None:
         """Delete the wordings of an entry that is gone for good: its id may become another one's."""

@@ -14,6 +14,7 @@ from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.transfer.index_yaml import render_archive, render_index, tells_others
+from kr.transfer.wordings_yaml import WORDINGS, render_wordings
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +33,7 @@ class Exported:
 
     entries: int
     archived: int
-    files: tuple[Path, Path]
+    files: tuple[Path, ...]
 
     def plain(self) -> dict[str, Any]:
         """Return the answer of the command."""
@@ -45,6 +46,8 @@ class Exported:
 
 def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> Exported:
     """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
+
+    Into another folder what the entries were asked goes along (``kr.transfer.wordings_yaml``).
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
     the one that stays. A file that kr did not write, or that tells of entries which are neither live nor
@@ -63,13 +66,17 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     with _queue(knowledge_base, is_own=is_own):
         with store.read() as unit:
             entries, archived = unit.entries.all(), unit.archive.all()
+            wordings = None if is_own else render_wordings(unit)
         # The knowledge base may be moved or copied with its database: its own files are known by their names.
         key = _OWN if is_own else f"{_OWN}{folder.resolve()}{os.sep}"
         known = {entry.id for entry in entries} | {row.entry.id for row in archived}
         index = _put(store, folder / INDEX, render_index(entries), key + INDEX, known)
         rows = ((row.entry, row.archived_at, row.reason) for row in archived)
         archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE, known)
-    return Exported(len(entries), len(archived), (index, archive))
+        files = [index, archive]
+        if wordings:
+            files.append(_put(store, folder / WORDINGS, wordings, key + WORDINGS, known))
+    return Exported(len(entries), len(archived), tuple(files))
 
 
 def is_ours(store: Store, path: Path) -> bool:

@@ -22,6 +22,7 @@ from kr.store.times import to_text
 from kr.transfer.export import ARCHIVE, INDEX
 from kr.transfer.items import BadItem, check_item
 from kr.transfer.read_index import LIMIT, Bad, Item, read_items
+from kr.transfer.wordings_yaml import WORDINGS, take_in_wordings
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of lines that are done, and of all lines."""
@@ -120,6 +121,7 @@ def import_yaml(
             taken.run(progress)
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
+    _take_in_wordings(store, sources, result, now)
     if result.has_changed:
         guarded = store.run_guard(now)
         result.auto_archived, result.lru_evicted = guarded
@@ -127,6 +129,17 @@ def import_yaml(
         with store.read() as unit:
             result.index_count = unit.entries.count()
     return result
+
+
+def _take_in_wordings(store: Store, sources: Sequence[Path], result: Imported, now: datetime) -> None:
+    """Take in what the entries of a folder were asked, where an export of kr says it."""
+    for file in (source / WORDINGS for source in sources if source.is_dir()):
+        if not file.exists():
+            continue
+        try:
+            result.warnings += take_in_wordings(store, file, _read(file), now=now)
+        except IndexUnreadable as error:
+            result.unreadable.append(Unreadable(str(file), str(error)))
 
 
 def told_in(file: Path, *, now: datetime) -> Iterator[Incoming]:

@@ -34,13 +34,15 @@ def _escape(match: re.Match[str]) -> str:
 
 def render_index(entries: Iterable[Entry]) -> str:
     """Render live entries, sorted by id."""
-    return _render(_item(entry, entry.status) for entry in sorted(entries, key=lambda entry: entry.id))
+    return render_items(_item(entry, entry.status) for entry in sorted(entries, key=lambda entry: entry.id))
 
 
 def render_archive(archived: Iterable[tuple[Entry, str, str]]) -> str:
     """Render ``(entry, archived_at, reason)``, sorted by id and then by time."""
     rows = sorted(archived, key=lambda row: (row[0].id, row[1]))
-    return _render({**_item(entry, "archived"), "archived_at": at, "reason": why} for entry, at, why in rows)
+    return render_items(
+        {**_item(entry, "archived"), "archived_at": at, "reason": why} for entry, at, why in rows
+    )
 
 
 def tells_others(text: str, ids: Iterable[str]) -> bool:
@@ -62,7 +64,8 @@ def _item(entry: Entry, status: str) -> dict[str, str | tuple[str, ...]]:
     }
 
 
-def _render(items: Iterable[Mapping[str, str | tuple[str, ...]]]) -> str:
+def render_items(items: Iterable[Mapping[str, str | tuple[str, ...]]]) -> str:
+    """Render items, whose first key is ``id``, as a list."""
     lines = [
         f"{'- ' if position == 0 else '  '}{key}: {_value(value)}\n"
         for item in items

@@ -4,13 +4,13 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import NoReturn, get_args
+from typing import Literal, NamedTuple, NoReturn, get_args
 
 from kr.documents import Tree
 from kr.errors import KrError
 from kr.freshness import parse_time
 from kr.store.incoming import Departure, Incoming
-from kr.store.rows import ArchiveReason
+from kr.store.rows import ArchiveReason, Need
 from kr.store.times import to_text
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
@@ -20,6 +20,8 @@ _MAX_SEGMENT_BYTES = 255
 _MAX_PATH_BYTES = 1024
 _SUFFIXES = (".md", ".markdown")
 _LESSONS = "lessons"
+AskedKind = Literal["question", "wording"]
+_KINDS: tuple[AskedKind, ...] = get_args(AskedKind)
 _REASONS: tuple[ArchiveReason, ...] = get_args(ArchiveReason)
 
 
@@ -48,6 +50,36 @@ def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> 
         last_accessed=_time(fields, "last_accessed", now),
         status="stale" if status == "stale" else "fresh",
         departure=_departure(fields, now) if archived or status == "archived" else None,
+    )
+
+
+class Asked(NamedTuple):
+    """What an entry was asked: its own ``question``, or a ``wording`` that it served. ``entry_topic`` is the entry's."""
+
+    id: str
+    framework: str
+    entry_topic: str
+    kind: AskedKind
+    need: Need
+    at: str
+    session_id: str | None
+
+
+def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
+    """Check one item of ``_wordings.yaml``. Raises ``BadItem`` for the first bad field."""
+    told = _required(fields, "kind")
+    kind = next((known for known in _KINDS if known == told), None)
+    if kind is None:
+        _refuse("kind", f"must be {' or '.join(_KINDS)}, not {_shown(told)}")
+    at = parse_time(_time(fields, "at", now) or "") or now
+    return Asked(
+        id=_required(fields, "id"),
+        framework=_required(fields, "framework"),
+        entry_topic=_required(fields, "entry_topic"),
+        kind=kind,
+        need=Need(_required(fields, "topic"), _tags(fields) or (), _required(fields, "question")),
+        at=to_text(at),
+        session_id=_text(fields, "session_id"),
     )
 
 

@@ -406,3 +406,43 @@ def test_any_text_survives_the_yaml_of_an_answer(text: str) -> None:
 def test_an_empty_option_is_not_derived_away(project: Project) -> None:
     done = project.run("research", "vue", "What is a slot?", "--topic", "", "--format", "json")
     assert [error["field"] for error in json.loads(done.stdout)["errors"]] == ["research_query.topic"]
+
+
+NEAR = ("--topic", "repeatable arguments", "--tag", "arguments", "--framework-version", "3")
+
+
+def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context7: StandIn) -> None:
+    project.research()
+    calls = len(context7.calls())
+    asked = ("research", "vue", "Can an argument be given twice?", *NEAR)
+    done = project.run(*asked, "--if-unsure", "candidates", "--format", "text")
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = done.stdout.decode()
+    assert text.startswith("degraded  not sure: 1 entry may answer; no source asked\n")
+    assert "vue-repeatable-options  repeatable options (version 3.5)" in text
+    assert "kr entries show vue-repeatable-options --report" in text
+    taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
+    assert taken.stdout.decode().startswith("cache-hit  from the cache")
+    assert len(context7.calls()) == calls
+    assert project.sql("SELECT question FROM wordings") == [("Can an argument be given twice?",)]
+
+
+def test_what_the_command_line_says_wins_over_the_document(project: Project, context7: StandIn) -> None:
+    project.research()
+    document = request(config_overrides={"max_calls": 2, "if_unsure": "candidates", "refresh": False})
+    answer = project.ask(document, "--refresh")
+    assert (answer["status"], answer["results"]["budget_remaining"]) == ("success", 1)
+    near = document | {"research_query": request(topic="repeatable arguments", tags=["x"])["research_query"]}
+    assert project.ask(near)["results"]["related"]
+    assert project.ask(near, "--if-unsure", "research")["status"] == "success"
+    assert project.ask(near, "--use", "vue-repeatable-options")["status"] == "cache-hit"
+    assert context7.calls()
+
+
+def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None:
+    done = project.run("research", "vue", "How?", "--refresh", "--use", "vue-slots")
+    assert done.returncode == 2
+    assert b"say one of them" in done.stderr
+    unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
+    assert unknown.returncode == 1
+    assert b'config_overrides.use: Validation failed: no entry has the id "vue-slots"' in unknown.stdout

@@ -67,7 +67,10 @@ def test_the_same_state_gives_the_same_bytes(project: Project, tmp_path: Path) -
         app.export_yaml(tmp_path / "one")
         value = app.export_yaml(tmp_path / "two")
     assert (value["entries"], value["archived"]) == (1, 0)
-    assert value["files"] == [str(tmp_path / "two" / name) for name in ("index.yaml", "_archived-index.yaml")]
+    names = ("index.yaml", "_archived-index.yaml", "_wordings.yaml")
+    assert value["files"] == [str(tmp_path / "two" / name) for name in names]
+    assert (tmp_path / "one" / names[2]).read_bytes() == (tmp_path / "two" / names[2]).read_bytes()
+    assert not (project.base / names[2]).exists()
     for name in ("index.yaml", "_archived-index.yaml"):
         texts = {
             (folder / name).read_bytes() for folder in (project.base, tmp_path / "one", tmp_path / "two")

@@ -1,0 +1,87 @@
+"""What entries were asked, on its way into another knowledge base (SPEC 3.2 and 6.1)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import Project, request
+from tests.support.stores import draft
+
+TEXTS = ("2.10", "yes", "a: b # c\nsecond line", "虚拟滚动 🎉", "=", "null", "a\u2028b")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    with made.app() as app:
+        for version in ("2", "3"):
+            made_of = draft(framework_version=version, question=f"How in {version}?")
+            app.store.save_report(made_of, f"# {version}\n", made.clock())
+        app.store.save_report(draft(topic="gone", question="Where is it?"), "# gone\n", made.clock())
+    for text in TEXTS:
+        asked = request(framework="click", framework_version="2", question=text, tags=["options"])
+        assert made.research(asked)["status"] == "cache-hit"
+    with made.app() as app:
+        app.catalog.remove(["click-gone"])
+    return made
+
+
+def asked_of(project: Project) -> list[list[tuple[Any, ...]]]:
+    return [
+        project.sql("SELECT id, framework_version, question FROM entries ORDER BY id"),
+        project.sql("SELECT id, question FROM archived_entries ORDER BY id"),
+        project.sql("SELECT entry_id, at, topic, tags, question, session_id FROM wordings ORDER BY id"),
+    ]
+
+
+def test_questions_and_wordings_go_along(project: Project, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    other = Project(tmp_path / "other")
+    other.clock.pass_days(1)
+    with project.app() as app, other.app() as theirs:
+        app.export_yaml(out)
+        for path in ("repeatable-options", "repeatable-options-v2", "repeatable-options-v3", "gone"):
+            report = Path("frameworks", "click", f"{path}.md")
+            if (project.base / report).exists():
+                (out / report).parent.mkdir(parents=True, exist_ok=True)
+                (out / report).write_bytes((project.base / report).read_bytes())
+        for _ in range(2):
+            assert theirs.import_yaml([out]).warnings == []
+            assert asked_of(other) == asked_of(project)
+    assert len(asked_of(other)[2]) == len(TEXTS)
+    again = request(framework="click", framework_version="2", question=TEXTS[0], tags=["options"])
+    assert other.research(again)["status"] == "cache-hit"
+
+
+def test_what_is_wrong_is_named_and_the_rest_counts(project: Project, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with project.app() as app:
+        app.export_yaml(out)
+        good = {
+            "id": "click-repeatable-options-v3",
+            "framework": "Click",
+            "entry_topic": "Repeatable options",
+            "kind": "wording",
+            "topic": "options given twice",
+            "tags": ["options"],
+            "question": "Twice?",
+        }
+        items = [
+            good | {"kind": "guess"},
+            {key: value for key, value in good.items() if key != "question"},
+            good | {"entry_topic": "another"},
+            good | {"id": "nobody"},
+            good,
+            "no mapping",
+        ]
+        (out / "_wordings.yaml").write_text(json.dumps(items))
+        warnings = app.import_yaml([out]).warnings
+    assert [warning.partition(": ")[2] for warning in warnings] == [
+        'kind: must be question or wording, not "guess"',
+        "question: required, but missing",
+        "an entry must be a mapping",
+    ]
+    kept = project.sql("SELECT entry_id, topic FROM wordings WHERE question = 'Twice?'")
+    assert kept == [("click-repeatable-options-v3", "options given twice")]
