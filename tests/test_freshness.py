@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.freshness import Limits, judge, major, parse_time, same_major
+from kr.freshness import Limits, judge, major, major_key, parse_time, same_major
 from kr.values import Entry, EntryStatus, Origin
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -173,6 +173,33 @@ def test_every_reason_is_told() -> None:
         "researched 200 days ago, more than 90",
         "fresh until 2026-03-14 only",
     )
+
+
+def test_a_mark_for_one_major_is_none_for_the_others() -> None:
+    marked = replace(ENTRY, status="stale", stale_major="3")
+    assert judge(marked, "2.9", LIMITS, NOW).status == "fresh"
+    assert judge(marked, "unknown", LIMITS, NOW).status == "fresh"
+    for version in ("3.1", "4"):
+        verdict = judge(marked, version, LIMITS, NOW)
+        assert (verdict.status, verdict.for_major) == ("stale", major_key(version))
+    aged = judge(replace(marked, last_accessed=_ago(31)), "2.9", LIMITS, NOW)
+    assert (aged.status, aged.for_major) == ("stale", None)
+    assert judge(replace(marked, last_accessed=_ago(31)), "3", LIMITS, NOW).for_major is None
+
+
+def test_installed_documentation_is_fresh_while_the_sources_stay_as_they_were() -> None:
+    entry = replace(ENTRY, origin="installed", configured_sources="context7")
+    for now, status in (
+        ("context7", "fresh"),
+        ("context7, deepwiki", "stale"),
+        ("", "stale"),
+        (None, "fresh"),
+    ):
+        assert judge(entry, "2", Limits(configured_sources=now), NOW).status == status
+        assert (
+            judge(replace(entry, origin="researched"), "2", Limits(configured_sources=now), NOW).status
+            == "fresh"
+        )
 
 
 def test_now_must_carry_a_zone() -> None:

@@ -125,19 +125,7 @@ class Researcher:
             return touched
 
         touched = run.shelf.change(touch, None)
-        return answer(
-            run,
-            Ending(
-                course=Course(fresh_hit=True),
-                entry_id=match.entry.id,
-                path=match.entry.path,
-                confidence=match.entry.confidence,
-                match=match,
-                related=found.related,
-                index_updated=touched is not None,
-                report=found.report if run.include_report else None,
-            ),
-        )
+        return _from_cache(run, found, Course(fresh_hit=True), index_updated=touched is not None)
 
     @staticmethod
     def _offer(run: Run, found: Found) -> ResearchEnvelope:
@@ -154,24 +142,11 @@ class Researcher:
 
     def _share(self, run: Run, found: Found) -> ResearchEnvelope:
         """Answer from what another process has just found out, although it is no fresh answer."""
-        match = _matched(found)
         run.notes.append("another agent researched this at the same moment; its report is shared")
         consulted = tuple(
             Consulted(source=source.name, status="skipped") for source in self._services.sources().chain
         )
-        return answer(
-            run,
-            Ending(
-                course=Course(consulted=consulted),
-                entry_id=match.entry.id,
-                path=match.entry.path,
-                confidence=match.entry.confidence,
-                match=match,
-                related=found.related,
-                index_updated=False,
-                report=found.report if run.include_report else None,
-            ),
-        )
+        return _from_cache(run, found, Course(consulted=consulted))
 
     def _renew_lease(self, run: Run) -> None:
         renew_lease(run.shelf, run.query, owner=run.owner, clock=self._services.clock)
@@ -329,19 +304,26 @@ class Researcher:
 
 def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:
     """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-    match = _matched(found)
-    run.notes.append(f"{match.entry.id} could not be researched again; its report is the one of before")
+    run.notes.append(
+        f"{_matched(found).entry.id} could not be researched again; its report is the one of before"
+    )
     course = Course(consulted=tuple(gathered.consulted), budget_ended=gathered.ended == "budget")
+    return _from_cache(run, found, course)
+
+
+def _from_cache(run: Run, found: Found, course: Course, *, index_updated: bool = False) -> ResearchEnvelope:
+    """Answer with the report of the entry that was found."""
+    entry = _matched(found).entry
     return answer(
         run,
         Ending(
             course=course,
-            entry_id=match.entry.id,
-            path=match.entry.path,
-            confidence=match.entry.confidence,
-            match=match,
+            entry_id=entry.id,
+            path=entry.path,
+            confidence=entry.confidence,
+            match=found.match,
             related=found.related,
-            index_updated=False,
+            index_updated=index_updated,
             report=found.report if run.include_report else None,
         ),
     )

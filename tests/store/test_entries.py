@@ -45,6 +45,39 @@ def test_a_row_whose_framework_was_edited_by_plain_sql_is_found_by_its_new_one(s
     assert (renewed.entry.id, renewed.index_count) == ("react-repeatable-options", 1)
 
 
+def test_what_another_table_of_names_called_otherwise_keeps_its_place(store: Store) -> None:
+    first = store.save_report(draft(framework="next.js"), "# one\n", NOW).entry
+    second = store.save_report(draft(framework="next.js"), "# two\n", NOW).entry
+    gone = store.save_report(draft(framework="next.js", topic="gone"), "# gone\n", NOW).entry
+    store.remove([gone.id], NOW)
+    with store.write() as unit:
+        unit.libraries.put("next.js", library_id="/vercel/next.js", now=NOW)
+    for table in ("entries", "archived_entries", "revisions", "libraries"):
+        sql(store.path, f"UPDATE {table} SET framework_key = 'next.js'")
+    sql(store.path, "DELETE FROM meta WHERE key = 'framework_names'")
+    third = store.save_report(draft(framework="Next"), "# three\n", NOW).entry
+    assert (third.id, third.path) == (second.id, second.path) == (first.id, first.path)
+    with store.read() as unit:
+        assert [entry.id for entry in unit.entries.candidates("nextjs")] == [first.id]
+        assert len(unit.revisions.of_entry(first.id)) == 2
+        assert len(unit.archive.of_pair("nextjs", "gone")) == 1
+        assert unit.libraries.get("nextjs") == unit.libraries.get("next.js") is not None
+
+
+def test_aliases_of_the_configuration_part_and_join(store: Store) -> None:
+    for framework in ("nuxt", "our-nuxt", "vue"):
+        store.save_report(draft(framework=framework), "# text\n", NOW)
+    with store.read() as unit:
+
+        def found(framework: str, **aliases: str) -> list[str]:
+            return [entry.framework for entry in unit.entries.candidates(framework, aliases)]
+
+        assert found("nuxtjs") == ["nuxt"]
+        assert found("nuxtjs", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
+        assert found("Our Nuxt", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
+        assert found("vue", our_nuxt="nuxt") == ["vue"]
+
+
 def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store) -> None:
     make(store)
     for name in "abcd":
