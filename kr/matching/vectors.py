@@ -35,6 +35,11 @@ def cosine(one: bytes, other: bytes) -> float | None:
     return max(-1.0, min(1.0, product)) if product == product else None  # noqa: PLR0124  # NaN is not itself
 
 
+def need_text(topic: str, tags: Iterable[str], question: str | None) -> str:
+    """Return what a model is given of a need; the framework, which all candidates share, is no part of it."""
+    return "\n".join(part for part in (topic, question or "", ", ".join(tags)) if part.strip())
+
+
 def _unpacked(vector: bytes) -> "array[float]":
     numbers = array("f")
     numbers.frombytes(vector)

@@ -25,6 +25,11 @@ class Embeddings:
     model: str
     api_key: str | None = field(default=None, repr=False)
 
+    @property
+    def most_texts(self) -> int:
+        """How many texts one request may hold."""
+        return MOST_TEXTS
+
     def embed(self, texts: Sequence[str], *, timeout: float) -> list[bytes]:
         """Return the packed vector of each text, all of one dimension, within ``timeout`` seconds.
 

@@ -30,6 +30,8 @@ class Vectors:
                 sa.insert(entry_vectors).values(entry_id=entry_id, model=model, vector=vectors[entry_id])
             )
 
-    def forget(self, entry_id: str) -> None:
-        """Delete the vectors of an entry whose need is worded otherwise now."""
-        self._connection.execute(sa.delete(entry_vectors).where(entry_vectors.c.entry_id == entry_id))
+    def forget(self, entry_ids: Iterable[str]) -> None:
+        """Delete the vectors of entries, whatever model they are of."""
+        self._connection.execute(
+            sa.delete(entry_vectors).where(entry_vectors.c.entry_id.in_(list(entry_ids)))
+        )

@@ -42,7 +42,7 @@ def test_forgotten_for_every_model(store: Store, entry: Entry) -> None:
     with store.write() as unit:
         unit.vectors.put("small", {entry.id: ONE})
         unit.vectors.put("large", {entry.id: ONE})
-        unit.vectors.forget(entry.id)
+        unit.vectors.forget([entry.id, "gone"])
         assert unit.vectors.of("small", [entry.id]) == unit.vectors.of("large", [entry.id]) == {}
 
 
