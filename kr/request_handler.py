@@ -137,7 +137,7 @@ class RequestHandler:
                 "framework_version": (
                     self._detect_version(framework) if framework_version is None else framework_version
                 ),
-                "topic": derive_topic(question) if topic is None else topic,
+                "topic": derive_topic(framework, question) if topic is None else topic,
                 "tags": list(tag) or derive_tags(framework, question),
                 "question": question,
             },

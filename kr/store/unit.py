@@ -17,6 +17,7 @@ from kr.store.libraries import Libraries
 from kr.store.meta import Meta
 from kr.store.requests import Requests
 from kr.store.revisions import Revisions
+from kr.store.vectors import Vectors
 from kr.store.wordings import Wordings
 
 if TYPE_CHECKING:
@@ -48,6 +49,11 @@ class Unit:
     def wordings(self) -> Wordings:
         """How the needs that entries answered were worded."""
         return Wordings(self._connection)
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """The needs of entries as a model of embeddings sees them."""
+        return Vectors(self._connection)
 
     @cached_property
     def browsing(self) -> Browsing:

@@ -1,0 +1,93 @@
+"""Learns from labelled questions what evidence is worth, and judges it on others (SPEC 3.2, ``kr calibrate``)."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from kr.matching.fit import Fitted, fit, least_likelihood
+
+ALLOWED = {"balanced": 0.04, "strict": 0.01}
+"""The share of questions without an answer that may get one (SPEC 3.2, "Decision")."""
+
+_RIDGE = 3.0
+"""Pieces of evidence say much the same: without a penalty their weights would cancel each other out."""
+
+
+class Example(NamedTuple):
+    """A labelled question: the evidence for each entry of its framework, by id, and the id of the one that answers.
+
+    ``group`` is the framework: what is learned from one is judged on others.
+    """
+
+    kind: str
+    group: str
+    rows: Mapping[str, Sequence[float]]
+    want: str | None
+
+
+class Learned(NamedTuple):
+    """``least`` is the likelihood that an answer must exceed, by mode."""
+
+    fitted: Fitted
+    least: Mapping[str, float]
+
+
+class Reached(NamedTuple):
+    """Shares, 0.0 to 1.0. ``first``: of the questions with an answer, those whose entry is the likeliest one.
+
+    ``recall``: of these, those that get it; ``wrong``: of the questions without one, those that get any; by mode.
+    """
+
+    first: float
+    recall: Mapping[str, float]
+    wrong: Mapping[str, float]
+
+
+def learn(examples: Sequence[Example]) -> Learned:
+    """Fit weights to all examples, and the limits to what weights say that were fitted to other frameworks."""
+    groups = sorted({example.group for example in examples})
+    refused = []
+    for group in groups:
+        judge = _fit([example for example in examples if example.group != group])
+        refused += [
+            _best(judge, example)[0]
+            for example in examples
+            if example.group == group and example.want is None
+        ]
+    least = {mode: least_likelihood(refused, allowed=allowed) for mode, allowed in ALLOWED.items()}
+    return Learned(_fit(examples), least)
+
+
+def judge(learned: Learned, examples: Sequence[Example]) -> Reached:
+    """Tell what was reached on examples that nothing was learned from."""
+    best = [(*_best(learned.fitted, example), example.want) for example in examples]
+    hits = [likelihood for likelihood, found, want in best if want is not None and found == want]
+    answerable = sum(want is not None for *_, want in best) or 1
+    refused = [likelihood for likelihood, _, want in best if want is None]
+    return Reached(
+        first=len(hits) / answerable,
+        recall={mode: _above(hits, least) / answerable for mode, least in learned.least.items()},
+        wrong={mode: _above(refused, least) / (len(refused) or 1) for mode, least in learned.least.items()},
+    )
+
+
+def mean(reached: Sequence[Reached]) -> Reached:
+    """Return the means of several judgements."""
+    return Reached(
+        sum(one.first for one in reached) / len(reached),
+        {mode: sum(one.recall[mode] for one in reached) / len(reached) for mode in ALLOWED},
+        {mode: sum(one.wrong[mode] for one in reached) / len(reached) for mode in ALLOWED},
+    )
+
+
+def _fit(examples: Sequence[Example]) -> Fitted:
+    pairs = [(row, name == example.want) for example in examples for name, row in example.rows.items()]
+    return fit([row for row, _ in pairs], [is_wanted for _, is_wanted in pairs], ridge=_RIDGE)
+
+
+def _best(fitted: Fitted, example: Example) -> tuple[float, str | None]:
+    found = [(fitted.likelihood(row), name) for name, row in example.rows.items()]
+    return max(found) if found else (0.0, None)
+
+
+def _above(likelihoods: Sequence[float], least: float) -> int:
+    return sum(likelihood > least for likelihood in likelihoods)
