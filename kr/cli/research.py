@@ -8,7 +8,6 @@ from kr.cli.completing import complete_entry_id
 from kr.cli.forms import check_form, question_parameters
 from kr.cli.options import TEXT, common, common_options, open_app
 from kr.cli.render import emit, wants_text
-from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
 from kr.text.counting import counted
 from kr.values import IfUnsure
@@ -123,6 +122,8 @@ def view(value: dict[str, Any]) -> str:
 
 def _related(related: list[dict[str, Any]]) -> list[str]:
     """Tell the entries that may answer, and how one of them is taken."""
+    from kr.cli.wrapping import wrapped
+
     if not related:
         return []
     lines = ["  related entries, which may answer:"]

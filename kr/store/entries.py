@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
-from kr.store import keys, refilling, times
+from kr.store import keys, times
 from kr.store.lists import texts_of
 from kr.store.schema import archived_entries, counters, entries
 from kr.values import Confidence, Entry, EntryStatus, Origin
@@ -141,6 +141,8 @@ class Entries:
 
     def fill_keys(self) -> None:
         """Make the keys of framework and topic where they are missing; see ``kr.store.refilling``."""
+        from kr.store import refilling
+
         refilling.fill(self._connection)
 
 

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.transfer.index_yaml import render_archive, render_index, tells_others
-from kr.transfer.wordings_yaml import WORDINGS, render_wordings
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +68,7 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
     with _queue(knowledge_base, is_own=is_own):
         with store.read() as unit:
             entries, archived = unit.entries.all(), unit.archive.all()
-            wordings = None if is_own else render_wordings(unit)
+            wordings = None if is_own else _wordings(unit)
         # The knowledge base may be moved or copied with its database: its own files are known by their names.
         key = _OWN if is_own else f"{_OWN}{folder.resolve()}{os.sep}"
         known = {entry.id for entry in entries} | {row.entry.id for row in archived}
@@ -75,8 +77,16 @@ def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) 
         archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE, known)
         files = [index, archive]
         if wordings:
-            files.append(_put(store, folder / WORDINGS, wordings, key + WORDINGS, known))
+            files.append(_put(store, folder / wordings[0], wordings[1], key + wordings[0], known))
     return Exported(len(entries), len(archived), tuple(files))
+
+
+def _wordings(unit: "Unit") -> tuple[str, str] | None:
+    """Return name and text of what the entries were asked, where anything is known of it."""
+    from kr.transfer.wordings_yaml import WORDINGS, render_wordings
+
+    text = render_wordings(unit)
+    return (WORDINGS, text) if text is not None else None
 
 
 def is_ours(store: Store, path: Path) -> bool:
