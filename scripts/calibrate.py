@@ -1,68 +1,117 @@
-"""Prints recall and wrong hits of the matcher on the labelled queries. Run it as scripts/calibrate."""
+"""Prints what the matcher reaches on the labelled sets, and writes its weights. Run it as scripts/calibrate.
+
+Learned from one shipped file of needs and judged on the other, both ways; then each of the six files judged by weights
+from the other five; then what each piece of evidence brings, by leaving it out; then the close wordings.
+"""
 
 import argparse
 from collections.abc import Sequence
+from pathlib import Path
 
-from kr.matching import match
-from kr.values import TIERS, Entry
-from tests.support import calibration
+from kr.matching import weights
+from kr.matching.evidence import NAMES
+from kr.matching.trial import Learned
+from kr.values import CacheMatch, MatchRules
+from tests.support.calibration import (
+    CLOSE,
+    SHARING,
+    SHIPPED,
+    Case,
+    learned_from,
+    load_close,
+    load_sharing,
+    score,
+)
+
+MODES: tuple[CacheMatch, ...] = ("balanced", "strict")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/calibrate", description=__doc__)
     parser.add_argument(
-        "--verbose", action="store_true", help="list every miss and wrong hit with its reason"
+        "--write", action="store_true", help="learn from all files and write kr/matching/weights.py"
     )
+    parser.add_argument("--verbose", action="store_true", help="list every miss and wrong answer")
     parser.add_argument(
-        "files",
-        nargs="*",
-        default=["matching.yaml", "matching-extra.yaml", "matching-held-out.yaml"],
-        help="in tests/data",
+        "--quick", action="store_true", help="judge the two shipped files and the close wordings alone"
     )
     arguments = parser.parse_args()
-    for name in arguments.files:
-        entries, cases = calibration.load(name)
-        print(f"{name}: {len(entries)} entries, {len(cases)} queries")
-        for floor in TIERS:
-            result = calibration.score(entries, cases, floor=floor)
-            _print("rules", floor, result)
-            _print("dice", floor, calibration.score(entries, cases, floor=floor, finder=calibration.by_dice))
-            for kind in result.kinds:
-                part = result.of(kind)
-                recall = f"{part.hits:3}/{part.answerable}" if part.answerable else ""
-                print(f"      {kind:18}{recall:10}{part.wrong:4} wrong of {len(part.outcomes)}")
-            if arguments.verbose:
-                _explain(entries, result)
-        print()
+    files = [load_sharing(path) for path in SHARING]
+    if arguments.write:
+        _write(learned_from(files))
+        print("written: kr/matching/weights.py; run scripts/calibrate to see what was reached")
+        return
+    shipped = files[: len(SHIPPED)]
+    print("one shipped file judged by weights that were learned from the other")
+    for place, file in enumerate(shipped):
+        learned = learned_from(shipped[:place] + shipped[place + 1 :])
+        _print(SHARING[place].stem, file, learned, by_kind=True, verbose=arguments.verbose)
+    if not arguments.quick:
+        print("\neach file judged by weights that were learned from the others")
+        for place, file in enumerate(files):
+            _print(SHARING[place].stem, file, learned_from(files[:place] + files[place + 1 :]))
+        _leave_out(files)
+    print("\nclose wordings, judged by the weights that kr ships")
+    for name in CLOSE:
+        cases = load_close(name)
+        _print(name, cases, weights.DEFAULT, by_kind=True)
+        literal = score(cases, MatchRules()).without("paraphrase")
+        print(f"    without paraphrases: recall {literal.recall:.3f}, wrong {literal.wrong:.3f}")
 
 
-def _print(finder: str, floor: str, result: calibration.Score) -> None:
-    literal = result.without("paraphrase")
-    print(
-        f"  {finder:5} {floor:22} recall {result.recall:.3f} (without paraphrases {literal.recall:.3f}), "
-        f"wrong hits {result.wrong_rate:.3f} ({result.wrong} of {len(result.outcomes)})"
-    )
-
-
-def _explain(entries: Sequence[Entry], result: calibration.Score) -> None:
-    for outcome in result.outcomes:
-        case = outcome.case
-        missed = case.expect is not None and not outcome.is_hit
-        if not (missed or outcome.is_wrong):
-            continue
-        print(f"      {case.id} {case.kind}: {case.query.topic}  {list(case.query.tags)}")
-        candidates = [entry for entry in entries if entry.framework == case.query.framework]
-        for item in match.rank(case.query, candidates, fuzzy=True, floor=TIERS[-1]):
-            mark = (
-                "expected" if item.entry.id == case.expect else "got" if item.entry.id == outcome.got else ""
+def _print(
+    name: str, cases: Sequence[Case], learned: Learned, *, by_kind: bool = False, verbose: bool = False
+) -> None:
+    results = {mode: score(cases, MatchRules(mode=mode), learned) for mode in MODES}
+    print(f"  {name}: {len(cases)} queries")
+    for mode, result in results.items():
+        print(
+            f"    {mode:9} recall {result.recall:.3f}, near misses answered {result.answered:.3f}, "
+            f"wrong of all {result.wrong:.3f}, taken or related {result.offered:.3f}"
+        )
+    balanced = results["balanced"]
+    for kind in balanced.kinds if by_kind else ():
+        part = balanced.of(kind)
+        reached = f"recall {part.recall:.2f}" if part.answerable else f"answered {part.answered:.2f}"
+        print(f"      {kind:16}{len(part.outcomes):4}  {reached}")
+    for outcome in balanced.outcomes if verbose else ():
+        if outcome.is_wrong or (outcome.case.expect and not outcome.is_hit):
+            case = outcome.case
+            print(
+                f"      {case.kind}: {case.query.topic} | {case.query.question} -> {outcome.got}, not {case.expect}"
             )
-            if mark:
-                why = item.reason or f"{item.tier}, tags {list(item.shared_tags)}"
-                print(
-                    f"        {mark:8} {item.entry.id} {item.topic_overlap:.2f} {item.entry.topic}  ({why})"
-                )
-        if outcome.got == calibration.TIED:
-            print("        got      a tie")
+
+
+def _leave_out(files: Sequence[Sequence[Case]]) -> None:
+    """Judge the shipped files crosswise without each piece of evidence."""
+    shipped = files[: len(SHIPPED)]
+
+    def reached(without: str | None) -> tuple[float, float]:
+        found = []
+        for place, file in enumerate(shipped):
+            rest = list(files[:place]) + list(files[place + 1 :])
+            learned = learned_from(rest, blank=lambda name: name == without)
+            found.append(score(file, MatchRules(), learned))
+        return sum(it.recall for it in found) / len(found), sum(it.answered for it in found) / len(found)
+
+    whole = reached(None)
+    print(f"\nwhat each piece of evidence brings: recall {whole[0]:.3f} at {whole[1]:.3f} with all; without")
+    for name in NAMES:
+        recall, answered = reached(name)
+        print(f"    {name:36} {recall:.3f} at {answered:.3f}")
+
+
+def _write(learned: Learned) -> None:
+    fitted, least = learned
+    lines = [f'    "{name}": {weight:.4f},' for name, weight in zip(NAMES, fitted.weights, strict=True)]
+    limits = ", ".join(f'"{mode}": {limit:.4f}' for mode, limit in least.items())
+    text = Path(weights.__file__).read_text(encoding="utf-8")
+    head, rest = text.split("BIAS = ", 1)
+    _, tail = rest.split("LEAST = ", 1)
+    after = tail.split("\n", 1)[1]
+    body = "\n".join(lines)
+    written = f"{head}BIAS = {fitted.bias:.4f}\nWEIGHTS: dict[str, float] = {{\n{body}\n}}\nLEAST = {{{limits}}}\n{after}"
+    Path(weights.__file__).write_text(written, encoding="utf-8")
 
 
 if __name__ == "__main__":

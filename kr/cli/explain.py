@@ -75,10 +75,15 @@ def _entry(row: dict[str, Any]) -> list[str]:
         ("topic", f"{row['topic']} (overlap {overlap})"),
         ("tags", f"{', '.join(row['tags']) or '-'} (shared: {shared})"),
         ("tier", row["tier"] or "none"),
+        ("likely", "-" if row["likelihood"] is None else f"{row['likelihood']:.2f}"),
         ("freshness", freshness),
     ):
         lines += wrapped(f"  {label:<9} ", text, indent=12)
     if row["refused"]:
         first, *more = wrapped("  refused   ", row["refused"], indent=12)
         lines += [first.replace("refused", click.style("refused", fg="yellow"), 1), *more]
+    for piece in row["evidence"]:
+        if piece["adds"]:
+            text = f"{piece['adds']:+.2f}  {piece['value']:.2f}  {piece['meaning']}"
+            lines += wrapped("            ", text, indent=26)
     return lines

@@ -3,7 +3,7 @@
 The examples are a few thousand and the pieces of evidence a few dozen, which needs no library at run time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from math import exp, sqrt
 from typing import NamedTuple
 
@@ -26,18 +26,34 @@ class Fitted(NamedTuple):
         )
 
 
-def fit(rows: Sequence[Sequence[float]], labels: Sequence[bool], *, ridge: float = 1.0) -> Fitted:
+def fit(
+    rows: Sequence[Sequence[float]],
+    labels: Sequence[bool],
+    *,
+    ridge: float = 1.0,
+    never_against: Collection[int] = (),
+) -> Fitted:
     """Find the weights under which the labels are likeliest, less ``ridge`` times half their squares.
 
     The penalty is on numbers brought to one spread, so that the unit of a piece of evidence doesn't count; one that never
-    changes gets the weight 0. ``rows`` are of one length, and both labels stand in ``labels``.
+    changes gets the weight 0. ``rows`` are of one length, and both labels stand in ``labels``. The numbers at the places
+    ``never_against`` may not get a weight below 0, whatever the examples say.
     """
     if len(set(labels)) < 2:
         raise ValueError("examples of one label alone")
     means, spreads = _scale(rows)
     used = [place for place, spread in enumerate(spreads) if spread > _CLOSE]
-    scaled = [[1.0, *((row[place] - means[place]) / spreads[place] for place in used)] for row in rows]
-    found = _newton(scaled, labels, ridge)
+    while True:
+        scaled = [[1.0, *((row[place] - means[place]) / spreads[place] for place in used)] for row in rows]
+        found = _newton(scaled, labels, ridge)
+        wrong = {
+            place
+            for place, weight in zip(used, found[1:], strict=True)
+            if weight < 0 and place in never_against
+        }
+        if not wrong:
+            break
+        used = [place for place in used if place not in wrong]
     weights = [0.0] * len(means)
     for place, weight in zip(used, found[1:], strict=True):
         weights[place] = weight / spreads[place]

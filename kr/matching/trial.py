@@ -1,6 +1,6 @@
 """Learns from labelled questions what evidence is worth, and judges it on others (SPEC 3.2, ``kr calibrate``)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from kr.matching.fit import Fitted, fit, least_likelihood
@@ -15,7 +15,8 @@ _RIDGE = 3.0
 class Example(NamedTuple):
     """A labelled question: the evidence for each entry of its framework, by id, and the id of the one that answers.
 
-    ``group`` is the framework: what is learned from one is judged on others.
+    The entry that leads by a plain measure stands first in ``rows``: weights are learned from it alone, since what is to be
+    told is when the best is not good enough. ``group`` is the framework: what is learned from one is judged on others.
     """
 
     kind: str
@@ -42,19 +43,22 @@ class Reached(NamedTuple):
     wrong: Mapping[str, float]
 
 
-def learn(examples: Sequence[Example]) -> Learned:
-    """Fit weights to all examples, and the limits to what weights say that were fitted to other frameworks."""
+def learn(examples: Sequence[Example], *, never_against: Collection[int] = ()) -> Learned:
+    """Fit weights to all examples, and the limits to what weights say that were fitted to other frameworks.
+
+    ``never_against``: places of numbers that may not get a weight below 0, see ``kr.matching.fit.fit``.
+    """
     groups = sorted({example.group for example in examples})
     refused = []
     for group in groups:
-        judge = _fit([example for example in examples if example.group != group])
+        judge = _fit([example for example in examples if example.group != group], never_against)
         refused += [
             _best(judge, example)[0]
             for example in examples
             if example.group == group and example.want is None
         ]
     least = {mode: least_likelihood(refused, allowed=allowed) for mode, allowed in ALLOWED.items()}
-    return Learned(_fit(examples), least)
+    return Learned(_fit(examples, never_against), least)
 
 
 def judge(learned: Learned, examples: Sequence[Example]) -> Reached:
@@ -79,9 +83,10 @@ def mean(reached: Sequence[Reached]) -> Reached:
     )
 
 
-def _fit(examples: Sequence[Example]) -> Fitted:
-    pairs = [(row, name == example.want) for example in examples for name, row in example.rows.items()]
-    return fit([row for row, _ in pairs], [is_wanted for _, is_wanted in pairs], ridge=_RIDGE)
+def _fit(examples: Sequence[Example], never_against: Collection[int]) -> Fitted:
+    leaders = [(next(iter(example.rows.items())), example.want) for example in examples if example.rows]
+    rows, labels = [row for (_, row), _ in leaders], [name == want for (name, _), want in leaders]
+    return fit(rows, labels, ridge=_RIDGE, never_against=never_against)
 
 
 def _best(fitted: Fitted, example: Example) -> tuple[float, str | None]:

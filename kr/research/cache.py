@@ -4,16 +4,20 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
+from kr.matching.decide import SURE, decide, named
 from kr.matching.frameworks import same_framework
-from kr.matching.match import THRESHOLD, rank, shared_tags, topic_overlap
 from kr.naming import fold
+from kr.research.candidates import gather
 from kr.research.shelf import Shelf
 from kr.store.store import Store
 from kr.values import Entry, Match, MatchRules, Query, Related, Tier
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
 
 logger = logging.getLogger(__name__)
 
@@ -48,53 +52,10 @@ class Found:
 
 MISS = Found()
 
-_MOST_RELATED = 3
-_SURE = 0.9
-
-
-class Decision(NamedTuple):
-    """Which entry answers, if any, and which others may (SPEC 3.2)."""
-
-    match: Match | None
-    related: tuple[Related, ...]
-
-
-def decide(query: Query, candidates: Sequence[Entry], rules: MatchRules) -> Decision:
-    """Hold the live entries of a framework, whose status is judged, against what is asked."""
-    ranked = rank(query, candidates, fuzzy=rules.fuzzy, floor=weakest_tier(rules))
-    taken = next((item for item in ranked[:1] if item.tier is not None), None)
-    if taken is not None and taken.tier is not None:
-        match = Match(
-            entry=taken.entry,
-            tier=taken.tier,
-            topic_overlap=taken.topic_overlap,
-            shared_tags=taken.shared_tags,
-            likelihood=taken.topic_overlap,
-        )
-        return Decision(match, ())
-    others = [item for item in ranked if item.topic_overlap > 0 and item.entry.origin != "skeleton"]
-    others.sort(key=lambda item: item.topic_overlap, reverse=True)
-    return Decision(None, tuple(_related(item.entry, item.topic_overlap) for item in others[:_MOST_RELATED]))
-
 
 def is_sure(match: Match) -> bool:
     """Whether a hit is sure enough for its wording to be kept (SPEC 3.2): a doubtful one would teach mistakes."""
-    return match.likelihood is None or match.likelihood >= _SURE
-
-
-def _related(entry: Entry, likelihood: float) -> Related:
-    return Related(
-        id=entry.id,
-        framework_version=entry.framework_version,
-        topic=entry.topic,
-        path=entry.path,
-        likelihood=likelihood,
-    )
-
-
-def weakest_tier(rules: MatchRules) -> Tier:
-    """Return the weakest tier that counts under the settings (SPEC 3.2)."""
-    return rules.floor or ("framework+topic" if rules.mode == "strict" else "framework+tags")
+    return match.likelihood is None or match.likelihood >= SURE
 
 
 def may_be_baseline(tier: Tier, entry: Entry) -> bool:
@@ -179,14 +140,18 @@ class Cache:
         verdict = judge(entry, query.framework_version, self._limits, self._clock())
         if verdict.status == "archived":
             verdict = Verdict("stale", verdict.reasons)
-        return self._read(store, entry, verdict, Found(match=_named(query, _as_judged(entry, verdict))))
+        return self._read(store, entry, verdict, Found(match=named(query, _as_judged(entry, verdict))))
 
     def _look_up(self, store: Store, query: Query, aliases: Mapping[str, str]) -> Found:
         with store.read() as unit:
-            candidates = unit.entries.candidates(query.framework, aliases)
+            gathered = gather(unit, query, aliases, read=lambda entry: store.read_report(entry) or "")
+        candidates = gathered.entries
+        if gathered.made:
+            self._shelf.change(lambda unit: _keep_keys(unit, gathered.made), None)
         judged = judge_all(candidates, query, self._limits, self._clock())
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
-        decision = decide(query, own_majors(live, query.framework_version), self._rules)
+        mine = gathered.candidates(own_majors(live, query.framework_version))
+        decision = decide(query, mine, self._rules)
         match = decision.match
         if match is None:
             logger.info("no entry answers; %d of %s were looked at", len(candidates), query.framework)
@@ -226,13 +191,9 @@ def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
     return entry if verdict.status == "archived" else replace(entry, status=verdict.status)
 
 
-def _named(query: Query, entry: Entry) -> Match:
-    """Say how an entry that the request names would have matched."""
-    overlap, shared = topic_overlap(query.topic, entry.topic), shared_tags(query.tags, entry.tags)
-    tier: Tier = "framework+tags" if shared else "framework+need"
-    if overlap >= THRESHOLD:
-        tier = "framework+topic+tags" if shared else "framework+topic"
-    return Match(entry=entry, tier=tier, topic_overlap=overlap, shared_tags=shared)
+def _keep_keys(unit: "Unit", made: Sequence[tuple[Entry, Mapping[str, int]]]) -> None:
+    for entry, keys in made:
+        unit.terms.put(entry, keys)
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -5,7 +5,7 @@ due. No change: the database's bytes and those of its write-ahead log stay as th
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -14,8 +14,11 @@ from kr.contracts.requests import ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import Limits, Verdict
-from kr.matching.match import THRESHOLD, Considered, rank
-from kr.research.cache import judge_all, may_be_baseline, own_majors, weakest_tier
+from kr.matching.decide import THRESHOLD, Considered, decide
+from kr.matching.evidence import MEANING, NAMES, Candidate
+from kr.matching.weights import DEFAULT
+from kr.research.cache import judge_all, may_be_baseline, own_majors
+from kr.research.candidates import gather
 from kr.store.store import Store
 from kr.values import Entry, MatchRules, Query
 
@@ -62,12 +65,13 @@ def explain(
     ``outcome`` is ``hit``, ``stale`` (it would be researched again) or ``miss``. Each of ``considered`` tells
     its tier, overlap, shared tags, freshness with reasons, and ``refused``: why it is not the answer, or None.
     """
-    held = _held(store, query.framework, rules.aliases)
-    verdicts = judge_all(held.candidates, query, rules.limits, now)
+    held = _held(store, query, rules.aliases)
+    verdicts = judge_all(held.entries, query, rules.limits, now)
     served = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
     live = own_majors(served, query.framework_version)
-    ranked = rank(query, live, fuzzy=rules.match.fuzzy, floor=weakest_tier(rules.match))
-    best = ranked[0] if ranked and ranked[0].tier else None
+    mine = [Candidate(entry, held.keys[entry.id]) for entry in live]
+    ranked = decide(query, mine, rules.match).considered
+    best = ranked[0] if ranked and ranked[0].reason is None else None
     # Not through read_report, which puts right what a killed writer left.
     is_lost = best is not None and not (store.read_file(best.entry.path) or b"").strip()
     rows = [_row(item, verdicts[item.entry.id][1], best, is_lost=is_lost) for item in ranked]
@@ -78,7 +82,7 @@ def explain(
         if entry not in live
     ]
     rows += [_row_left_out(*each) for each in left_out]
-    outcome, decision = _decide(best, is_lost=is_lost, candidates=held.candidates)
+    outcome, decision = _decide(best, is_lost=is_lost, candidates=held.entries)
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
@@ -89,6 +93,7 @@ def explain(
         "rules": {
             "topic_overlap_at_least": THRESHOLD,
             "cache_match": rules.match.mode,
+            "likelihood_above": DEFAULT.least.get(rules.match.mode),
             "cache_fuzzy_match": rules.match.fuzzy,
             "cache_match_floor": rules.match.floor,
             "cache_ttl_days": rules.limits.ttl_days,
@@ -107,21 +112,26 @@ class _Held:
     ``is_untouched``: an index that stands there would be imported by the first research (SPEC 6.2).
     """
 
-    candidates: Sequence[Entry] = ()
+    entries: Sequence[Entry] = ()
+    keys: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     others: Sequence[str] = ()
     is_untouched: bool = True
 
 
-def _held(store: Store, framework: str, aliases: Mapping[str, str]) -> _Held:
+def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
     from kr.store.peek import peek
+
+    def report(entry: Entry) -> str:
+        return (store.read_file(entry.path) or b"").decode(errors="replace")
 
     def read(unit: "Unit") -> _Held:
         from kr.store.meta import FIRST_IMPORT
 
-        candidates = unit.entries.candidates(framework, aliases)
+        gathered = gather(unit, query, aliases, read=report, most=None)
         return _Held(
-            candidates=candidates,
-            others=() if candidates else list(unit.counts.entries_by("framework")),
+            entries=gathered.entries,
+            keys=gathered.best,
+            others=() if gathered.entries else list(unit.counts.entries_by("framework")),
             is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
         )
 
@@ -142,7 +152,7 @@ def _row(item: Considered, verdict: Verdict, best: Considered | None, *, is_lost
     refused = item.reason
     if item is best and is_lost:
         refused = "its report is missing or empty: the entry would be removed"
-    elif item.tier is not None and best is not None and item is not best:
+    elif item.reason is None and best is not None and item is not best:
         refused = _behind(item, best)
     elif item is best and verdict.status != "fresh":
         refused = f"stale: {', '.join(verdict.reasons)}"
@@ -150,12 +160,31 @@ def _row(item: Considered, verdict: Verdict, best: Considered | None, *, is_lost
         "tier": item.tier,
         "topic_overlap": item.topic_overlap,
         "shared_tags": list(item.shared_tags),
+        "likelihood": item.likelihood,
         "refused": refused,
+        "evidence": _evidence(item),
     }
 
 
+def _evidence(item: Considered) -> list[dict[str, Any]]:
+    """Tell what each piece of evidence adds to the log odds, the weightiest first."""
+    pieces = zip(NAMES, item.numbers, DEFAULT.fitted.weights, strict=True)
+    told = [
+        {"name": name, "meaning": MEANING[name], "value": round(number, 3), "adds": round(number * weight, 2)}
+        for name, number, weight in pieces
+    ]
+    return sorted(told, key=lambda piece: -abs(piece["adds"]))
+
+
 def _row_left_out(entry: Entry, verdict: Verdict, why: str) -> dict[str, Any]:
-    return _shown(entry, verdict) | {"tier": None, "topic_overlap": None, "shared_tags": [], "refused": why}
+    return _shown(entry, verdict) | {
+        "tier": None,
+        "topic_overlap": None,
+        "shared_tags": [],
+        "likelihood": None,
+        "refused": why,
+        "evidence": [],
+    }
 
 
 def _shown(entry: Entry, verdict: Verdict) -> dict[str, Any]:
@@ -171,15 +200,11 @@ def _shown(entry: Entry, verdict: Verdict) -> dict[str, Any]:
 
 
 def _behind(item: Considered, best: Considered) -> str:
-    if item.tier != best.tier:
-        return f"{best.entry.id} answers in a better tier ({best.tier})"
-    if item.topic_overlap != best.topic_overlap:
-        return f"{best.entry.id} overlaps more ({best.topic_overlap:.2f})"
-    if len(item.shared_tags) != len(best.shared_tags):
-        return f"{best.entry.id} shares more tags"
+    if item.likelihood != best.likelihood:
+        return f"{best.entry.id} is likelier ({best.likelihood:.2f})"
     if item.entry.status != best.entry.status:
         return f"{best.entry.id} is fresh"
-    return f"{best.entry.id} was accessed later, or fits the question's words better"
+    return f"{best.entry.id} was accessed later"
 
 
 def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entry]) -> tuple[Outcome, str]:

@@ -99,6 +99,8 @@ def _write(
     if old is not None and old.question is not None:
         need = Need(old.topic, old.tags, old.question)
         unit.wordings.keep(entry, need, at=old.researched_at or old.created)
+    said = (Need(it.topic, it.tags, it.question) for it in unit.wordings.of([entry.id]).get(entry.id, ()))
+    unit.terms.make(entry, said, content.decode(errors="replace"))
     return entry
 
 

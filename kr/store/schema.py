@@ -89,7 +89,7 @@ entry_terms = Table(
     Column("term", Text, primary_key=True),
     Column("entry_id", Text, ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),
     Column("fields", Integer, nullable=False),
-    Index("entry_terms_entry", "entry_id"),
+    Index("entry_terms_entry", "entry_id", "fields", "term"),
     sqlite_with_rowid=False,
 )
 """What a live entry is looked up by, made from its row, wordings and report: ``entries.keys_version`` tells by which

@@ -17,6 +17,7 @@ from kr.store.libraries import Libraries
 from kr.store.meta import Meta
 from kr.store.requests import Requests
 from kr.store.revisions import Revisions
+from kr.store.terms import Terms
 from kr.store.vectors import Vectors
 from kr.store.wordings import Wordings
 
@@ -49,6 +50,11 @@ class Unit:
     def wordings(self) -> Wordings:
         """How the needs that entries answered were worded."""
         return Wordings(self._connection)
+
+    @cached_property
+    def terms(self) -> Terms:
+        """What entries are looked up by."""
+        return Terms(self._connection)
 
     @cached_property
     def vectors(self) -> Vectors:

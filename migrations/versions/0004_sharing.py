@@ -47,7 +47,7 @@ def upgrade() -> None:
         sa.Column("fields", sa.Integer, nullable=False),
         sqlite_with_rowid=False,
     )
-    op.create_index("entry_terms_entry", "entry_terms", ["entry_id"])
+    op.create_index("entry_terms_entry", "entry_terms", ["entry_id", "fields", "term"])
     op.create_table(
         "entry_vectors",
         sa.Column("entry_id", sa.Text, sa.ForeignKey("entries.id", ondelete="CASCADE"), primary_key=True),

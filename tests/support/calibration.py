@@ -1,39 +1,47 @@
-"""Scores the matcher on labelled queries: tests/data/matching.yaml, -extra.yaml and -held-out.yaml.
+"""Labelled questions put to the matcher, and what came of them, by kind.
 
-A **hit** returns the expected entry. A **wrong hit** returns another one, or any at all where none answers. An answer
-that only the order of the ids decided is no evidence and counts as wrong.
+``sharing``: needs that several agents worded on their own, the two files that kr ships and four of tests/data/sharing.
+``close``: tests/data/matching*.yaml, whose queries stay near the words of the entry and whose entries have no report.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from kr.matching import match
-from kr.text.keywords import keywords
-from kr.values import TIERS, Entry, Query, Tier
+from kr.matching import labelled
+from kr.matching.decide import decide
+from kr.matching.evidence import NEVER_AGAINST, Asked, Candidate, lead, weigh
+from kr.matching.frameworks import canonical, nearest
+from kr.matching.keys import keys_of
+from kr.matching.trial import Example, Learned, learn
+from kr.values import Entry, MatchRules, Query
 
 DATA = Path(__file__).parent.parent / "data"
-TIED = "(a tie)"
-Finder = Callable[[Query, Sequence[Entry], Tier], str | None]
+SHIPPED = [Path(labelled.__file__).parent / name for name in labelled.FILES]
+SHARING = [*SHIPPED, *sorted((DATA / "sharing").glob("sharing-*.yaml"))]
+CLOSE = ("matching.yaml", "matching-extra.yaml", "matching-held-out.yaml")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One labelled query; ``expect`` is an entry's id, or None where no entry answers."""
+    """One labelled query; ``expect`` is an entry's id, or None where no entry answers. ``candidates`` share its framework."""
 
-    id: str
     kind: str
     query: Query
     expect: str | None
+    candidates: Sequence[Candidate]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
+    """``got`` is the id of the answer, ``offered`` that or those of the related entries."""
+
     case: Case
     got: str | None
+    offered: tuple[str, ...]
 
     @property
     def is_hit(self) -> bool:
@@ -59,31 +67,49 @@ class Score:
         return list(dict.fromkeys(outcome.case.kind for outcome in self.outcomes))
 
     @property
-    def answerable(self) -> int:
-        return sum(outcome.case.expect is not None for outcome in self.outcomes)
-
-    @property
-    def hits(self) -> int:
-        return sum(outcome.is_hit for outcome in self.outcomes)
-
-    @property
-    def wrong(self) -> int:
-        return sum(outcome.is_wrong for outcome in self.outcomes)
+    def answerable(self) -> list[Outcome]:
+        return [outcome for outcome in self.outcomes if outcome.case.expect is not None]
 
     @property
     def recall(self) -> float:
-        return self.hits / self.answerable if self.answerable else 1.0
+        """Of the queries with an answer, those that get it."""
+        found = self.answerable
+        return sum(outcome.is_hit for outcome in found) / len(found) if found else 1.0
 
     @property
-    def wrong_rate(self) -> float:
-        return self.wrong / len(self.outcomes) if self.outcomes else 0.0
+    def offered(self) -> float:
+        """Of the queries with an answer, those for which it is taken or related."""
+        found = self.answerable
+        return sum(outcome.case.expect in outcome.offered for outcome in found) / len(found) if found else 1.0
+
+    @property
+    def answered(self) -> float:
+        """Of the queries without an answer, those that get one all the same."""
+        found = [outcome for outcome in self.outcomes if outcome.case.expect is None]
+        return sum(outcome.got is not None for outcome in found) / len(found) if found else 0.0
+
+    @property
+    def wrong(self) -> float:
+        """Of all queries, those that get an entry that is not theirs."""
+        return sum(outcome.is_wrong for outcome in self.outcomes) / len(self.outcomes)
 
 
-def load(name: str = "matching.yaml") -> tuple[list[Entry], list[Case]]:
-    """Read one data file into entries that differ in nothing but what the labels speak of."""
+def load_sharing(path: Path) -> list[Case]:
+    """Read one file of needs that several agents worded."""
+    read = labelled.read_labelled(path.read_text(encoding="utf-8"))
+    held: dict[str, list[Candidate]] = {}
+    for entry in read.entries:
+        keys = keys_of((entry.topic, entry.tags, entry.question), (), read.reports[entry.id])
+        held.setdefault(canonical(entry.framework), []).append(Candidate(entry, keys))
+    return [_case(asked.kind, asked.query, asked.want, held) for asked in read.asked]
+
+
+def load_close(name: str) -> list[Case]:
+    """Read one file whose queries stay near the words of the entry; its entries have neither question nor report."""
     data: dict[str, list[dict[str, Any]]] = yaml.safe_load((DATA / name).read_text(encoding="utf-8"))
-    entries = [
-        Entry(
+    held: dict[str, list[Candidate]] = {}
+    for item in data["entries"]:
+        entry = Entry(
             id=item["id"],
             framework=item["framework"],
             framework_version=item.get("framework_version", "1"),
@@ -95,57 +121,60 @@ def load(name: str = "matching.yaml") -> tuple[list[Entry], list[Case]]:
             status="fresh",
             confidence="high",
         )
-        for item in data["entries"]
-    ]
-    cases = [
-        Case(
-            id=item["id"],
-            kind=item["kind"],
-            query=Query(
-                framework=item["framework"],
-                framework_version=item.get("framework_version", "1"),
-                topic=item["topic"],
-                tags=tuple(item["tags"]),
-                question=item.get("question", item["topic"]),
-            ),
-            expect=item["expect"],
-        )
-        for item in data["queries"]
-    ]
-    return entries, cases
+        keys = keys_of((entry.topic, entry.tags, None), (), "")
+        held.setdefault(canonical(entry.framework), []).append(Candidate(entry, keys))
+    return [_case(item["kind"], _query(item), item["expect"], held) for item in data["queries"]]
 
 
-def by_rules(query: Query, entries: Sequence[Entry], floor: Tier) -> str | None:
-    """Ask the matcher."""
-    found = match.find_match(query, entries, fuzzy=True, floor=floor)
-    return found.entry.id if found else None
+def score(cases: Sequence[Case], rules: MatchRules, learned: Learned | None = None) -> Score:
+    """Put every case to the matcher."""
+    return Score([_outcome(case, rules, learned) for case in cases])
 
 
-def by_dice(query: Query, entries: Sequence[Entry], floor: Tier) -> str | None:
-    """Ask the baseline: the plain Dice coefficient of the keyword sets, without any rule of what differs."""
-    best: tuple[int, float, int, str] | None = None
-    asked = set(keywords(query.topic))
-    for entry in entries:
-        words = set(keywords(entry.topic))
-        overlap = 2 * len(asked & words) / (len(asked) + len(words)) if asked or words else 0.0
-        tags = len(match.shared_tags(query.tags, entry.tags))
-        tier = (0 if tags else 1) if overlap >= match.THRESHOLD else 2
-        if (tier < 2 or tags) and tier <= TIERS.index(floor):
-            best = min(best or (9, 0.0, 0, ""), (tier, -overlap, -tags, entry.id))
-    return best[3] if best else None
+def examples(cases: Sequence[Case], *, blank: Callable[[str], bool] = lambda _: False) -> list[Example]:
+    """Give what is learned from; the evidence whose name is ``blank`` is left out."""
+    from kr.matching.evidence import NAMES
 
-
-def score(
-    entries: Sequence[Entry], cases: Sequence[Case], *, floor: Tier, finder: Finder = by_rules
-) -> Score:
-    """Put every case to ``finder``, twice with the ids in opposite order, to notice ties."""
-    ids = sorted(entry.id for entry in entries)
-    mirrored = dict(zip(ids, reversed(ids), strict=True))
-    outcomes = []
+    kept = [place for place, name in enumerate(NAMES) if not blank(name)]
+    found = []
     for case in cases:
-        candidates = [entry for entry in entries if entry.framework == case.query.framework]
-        got = finder(case.query, candidates, floor)
-        again = finder(case.query, [replace(entry, id=mirrored[entry.id]) for entry in candidates], floor)
-        tied = got is not None and (again is None or mirrored[again] != got)
-        outcomes.append(Outcome(case=case, got=TIED if tied else got))
-    return Score(outcomes)
+        weighed = weigh(Asked(case.query), case.candidates)
+        rows = sorted(
+            ((c.entry.id, e.numbers) for c, e in zip(case.candidates, weighed, strict=True)),
+            key=lambda row: -lead(row[1]),
+        )
+        masked = {
+            name: tuple(number if at in kept else 0.0 for at, number in enumerate(row)) for name, row in rows
+        }
+        found.append(Example(case.kind, canonical(case.query.framework), masked, case.expect))
+    return found
+
+
+def learned_from(files: Sequence[Sequence[Case]], **options: Callable[[str], bool]) -> Learned:
+    """Learn from the cases of some files."""
+    return learn([one for file in files for one in examples(file, **options)], never_against=NEVER_AGAINST)
+
+
+def _outcome(case: Case, rules: MatchRules, learned: Learned | None) -> Outcome:
+    options = {} if learned is None else {"learned": learned}
+    decision = decide(case.query, case.candidates, rules, **options)
+    taken = decision.match.entry.id if decision.match else None
+    offered = (taken,) if taken else tuple(related.id for related in decision.related)
+    return Outcome(case=case, got=taken, offered=offered)
+
+
+def _case(kind: str, query: Query, want: str | None, held: Mapping[str, list[Candidate]]) -> Case:
+    key = canonical(query.framework)
+    if key not in held:
+        key = canonical(nearest(query.framework, held) or query.framework)
+    return Case(kind=kind, query=query, expect=want, candidates=held.get(key, []))
+
+
+def _query(item: Mapping[str, Any]) -> Query:
+    return Query(
+        framework=item["framework"],
+        framework_version=item.get("framework_version", "1"),
+        topic=item["topic"],
+        tags=tuple(item["tags"]),
+        question=item.get("question", item["topic"]),
+    )

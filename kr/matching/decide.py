@@ -1,0 +1,172 @@
+"""Which entry answers a request, and which others may (SPEC 3.2, "Decision"; seed 000, Step 2)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from kr.matching.evidence import Asked, Candidate, Evidence, Keys, weigh
+from kr.matching.keys import REPORT, whole
+from kr.matching.trial import Learned
+from kr.matching.weights import DEFAULT
+from kr.naming import fold
+from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier
+
+THRESHOLD = 0.70
+"""From this overlap on the topics are the same one (seed 000, Step 2)."""
+CLOSE = 0.95
+"""The likelihood of an entry whose topic overlaps that much, with nothing against it and no rare word missing. On the
+labelled sets 138 of 140 such entries answered."""
+_RARE = 0.4
+SURE = 0.9
+"""From this likelihood on the wording of a hit is kept: a doubtful one would teach mistakes."""
+_LEAST_RELATED = 0.05
+_MOST_RELATED = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Considered:
+    """One entry that was held against a request. ``reason`` says why it is not taken, None that it may be.
+
+    ``tier`` is the seed's, or ``framework+need`` where the evidence alone speaks for it; ``numbers`` are those of
+    ``kr.matching.evidence.NAMES``.
+    """
+
+    entry: Entry
+    tier: Tier | None
+    topic_overlap: float
+    shared_tags: tuple[str, ...]
+    likelihood: float
+    numbers: tuple[float, ...]
+    reason: str | None
+
+    def match(self) -> Match:
+        """Say why the entry answers."""
+        return Match(
+            entry=self.entry,
+            tier=self.tier or "framework+need",
+            topic_overlap=self.topic_overlap,
+            shared_tags=self.shared_tags,
+            likelihood=self.likelihood,
+        )
+
+
+class Decision(NamedTuple):
+    """``match`` answers; where none does, ``related`` may. ``considered`` are all, best first."""
+
+    match: Match | None
+    related: tuple[Related, ...]
+    considered: tuple[Considered, ...]
+
+
+def decide(
+    query: Query, candidates: Sequence[Candidate], rules: MatchRules, *, learned: Learned = DEFAULT
+) -> Decision:
+    """Hold live entries of one framework, whose status is judged, against what is asked.
+
+    The likeliest goes first, then fresh before stale, then the one that was accessed last.
+    """
+    asked = Asked(query)
+    considered = [
+        _consider(asked, candidate, evidence, rules, learned)
+        for candidate, evidence in zip(candidates, weigh(asked, candidates), strict=True)
+    ]
+    considered.sort(key=lambda item: item.entry.id)
+    considered.sort(key=lambda item: item.entry.last_accessed, reverse=True)
+    considered.sort(key=lambda item: _order(item, rules.mode))
+    best = considered[0] if considered else None
+    if best is not None and best.reason is None:
+        return Decision(best.match(), (), tuple(considered))
+    return Decision(None, tuple(_related(considered)), tuple(considered))
+
+
+def named(query: Query, entry: Entry) -> Match:
+    """Say how an entry that the request names would have matched."""
+    candidate = Candidate(entry, {})
+    rules = MatchRules(mode="seed", floor=None, fuzzy=True)
+    asked = Asked(query)
+    found = _consider(asked, candidate, weigh(asked, [candidate])[0], rules, DEFAULT)
+    return replace(found.match(), likelihood=1.0)
+
+
+def _order(item: Considered, mode: CacheMatch) -> tuple[bool, int, float, bool]:
+    tier = TIERS.index(item.tier) if item.tier and mode == "seed" else 0
+    return item.reason is not None, tier, -item.likelihood, item.entry.status != "fresh"
+
+
+def _related(considered: Sequence[Considered]) -> list[Related]:
+    likely = [
+        item
+        for item in sorted(considered, key=lambda item: -item.likelihood)
+        if item.likelihood >= _LEAST_RELATED and item.entry.origin != "skeleton"
+    ]
+    return [
+        Related(
+            id=item.entry.id,
+            framework_version=item.entry.framework_version,
+            topic=item.entry.topic,
+            path=item.entry.path,
+            likelihood=item.likelihood,
+        )
+        for item in likely[:_MOST_RELATED]
+    ]
+
+
+def _consider(
+    asked: Asked, candidate: Candidate, evidence: Evidence, rules: MatchRules, learned: Learned
+) -> Considered:
+    entry, keys = candidate
+    overlap = round(evidence.comparison.overlap, 4)
+    is_same = fold(asked.query.topic) == fold(entry.topic)
+    is_known = is_same or whole(asked.query.topic) in keys
+    against = None if is_known else evidence.comparison.contradiction
+    likelihood = learned.fitted.likelihood(evidence.numbers)
+    is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)
+    if is_known:
+        likelihood = 1.0
+    elif is_close:
+        likelihood = max(likelihood, CLOSE)
+    tier: Tier | None = None
+    if is_same or (overlap >= THRESHOLD and against is None):
+        tier = "framework+topic+tags" if evidence.shared_tags else "framework+topic"
+    elif evidence.shared_tags and against is None:
+        tier = "framework+tags"
+    reason = _refusal(
+        rules, learned, tier, likelihood, against, is_same=is_same, is_known=is_known or is_close
+    )
+    return Considered(
+        entry=entry,
+        tier=tier or ("framework+need" if reason is None else None),
+        topic_overlap=1.0 if is_same else overlap,
+        shared_tags=evidence.shared_tags,
+        likelihood=round(likelihood, 4),
+        numbers=evidence.numbers,
+        reason=reason,
+    )
+
+
+def _lacks_nothing_rare(evidence: Evidence, keys: Keys) -> bool:
+    """Tell that no rare word of the topic is missing; without a report nothing is known to be."""
+    return evidence.rarest_missing < _RARE or not any(places & REPORT for places in keys.values())
+
+
+def _refusal(
+    rules: MatchRules,
+    learned: Learned,
+    tier: Tier | None,
+    likelihood: float,
+    against: str | None,
+    *,
+    is_same: bool,
+    is_known: bool,
+) -> str | None:
+    if not rules.fuzzy:
+        return None if is_same else "the topic is another one, and cache_fuzzy_match is off"
+    floor = rules.floor or ("framework+tags" if rules.mode == "seed" else None)
+    if floor is not None and (tier is None or TIERS.index(tier) > TIERS.index(floor)):
+        return against or f"{tier or 'no tier of the seed'} is below cache_match_floor {floor}"
+    if rules.mode == "seed" or is_known:
+        return None
+    least = learned.least[rules.mode]
+    if likelihood > least:
+        return None
+    return against or f"likelihood {likelihood:.2f} is not above {least:.2f} ({rules.mode})"

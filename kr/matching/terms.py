@@ -1,0 +1,206 @@
+"""The terms by which a request and an entry are compared: stems of words, names, Chinese terms in English (SPEC 3.2)."""
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from kr.matching.han import simplified
+from kr.matching.inflection import bases, singular
+from kr.matching.vocabulary import SHORT_FORMS, SYNONYMS
+from kr.text.keywords import runs, split_compound
+from kr.text.stems import stem
+from kr.text.stopwords import FUNCTION_WORDS
+
+MOST_CHARACTERS = 262_144
+"""Of a text that are looked at: no report is longer (SPEC 3.7)."""
+
+_WORD = re.compile(r"[^\W_](?:\w|['’](?=[a-z])|[.-](?=\w)|\+\+|#)*|@\w+|--?[a-z][\w-]+")
+_SEPARATORS = re.compile(r"[.\-+#@\s/:]+")
+_BRITISH = re.compile(r"(?<=[a-z]{3})is(e|ed|es|ing|er|ers|ation|ations)$")
+_SHORTEST_BRITISH = 7
+_DISTINCT = {"customer": "customer", "customers": "customer"}
+"""Words whose stem is that of another one: a customer is nothing custom."""
+
+
+class Term(NamedTuple):
+    """``is_whole`` marks a compound as one word (``usememo``), beside which its parts stand too."""
+
+    text: str
+    is_whole: bool = False
+
+
+@lru_cache(maxsize=64)
+def terms(text: str) -> tuple[Term, ...]:
+    """Return the terms of a text, in its order and as often as they stand there.
+
+    A word is its stem, with usual short forms, British spelling and synonyms made one; a compound name stands as one word
+    and by its parts; of Chinese prose the technical terms that the table knows stand in English.
+    """
+    found: list[Term] = []
+    for run, is_cjk in runs(unicodedata.normalize("NFKC", text[:MOST_CHARACTERS])):
+        if is_cjk:
+            found += _of_chinese(run)
+            continue
+        for match in _WORD.finditer(run):
+            found += _of_word(match[0].strip(".'’"))
+    return tuple(found)
+
+
+def _of_word(raw: str) -> Iterable[Term]:
+    parts = [part for piece in _SEPARATORS.split(raw) if piece for part in split_compound(piece) if part]
+    if len(parts) > 1:
+        yield Term("".join(parts), is_whole=True)
+    for part in parts:
+        if part not in FUNCTION_WORDS and not (part.isdigit() and len(part) == 1):
+            yield Term(root(part))
+
+
+@lru_cache(maxsize=32_768)
+def root(word: str) -> str:
+    """Return what all forms and spellings of a folded word share."""
+    if word in _DISTINCT:
+        return _DISTINCT[word]
+    word = SHORT_FORMS.get(word, word)
+    if len(word) >= _SHORTEST_BRITISH:
+        word = _BRITISH.sub(r"iz\1", word)
+    if len(word) > 3 and word.isascii() and word.isalpha():
+        one = singular(word)
+        word = SHORT_FORMS.get(one, word)
+        word = next((SYNONYMS[base] for base in bases(one) if base in SYNONYMS), word)
+    return stem(word)
+
+
+def _of_chinese(run: str) -> Iterable[Term]:
+    table, pattern = _chinese()
+    for match in pattern.finditer(simplified(run)):
+        for word in table[match[0]].split():
+            yield Term(root(word))
+
+
+@cache
+def _chinese() -> tuple[dict[str, str], re.Pattern[str]]:
+    lines = Path(__file__).with_name("chinese.txt").read_text(encoding="utf-8").splitlines()
+    table = {chinese: english for chinese, _, english in (line.partition(" ") for line in lines)}
+    return table, re.compile("|".join(map(re.escape, sorted(table, key=len, reverse=True))))
+
+
+FILLERS = frozenset(
+    part
+    for word in [
+        "how",
+        "what",
+        "which",
+        "when",
+        "where",
+        "why",
+        "who",
+        "does",
+        "do",
+        "did",
+        "can",
+        "could",
+        "should",
+        "would",
+        "must",
+        "may",
+        "might",
+        "use",
+        "used",
+        "using",
+        "way",
+        "need",
+        "want",
+        "make",
+        "get",
+        "got",
+        "instead",
+        "possible",
+        "best",
+        "correct",
+        "right",
+        "properly",
+        "inside",
+        "within",
+        "without",
+        "whose",
+        "while",
+        "still",
+        "just",
+        "one",
+        "two",
+        "each",
+        "every",
+        "any",
+        "only",
+        "both",
+        "also",
+        "even",
+        "always",
+        "never",
+        "often",
+        "usually",
+        "please",
+        "show",
+        "example",
+        "tell",
+        "there",
+        "here",
+        "something",
+        "anything",
+        "work",
+        "works",
+        "working",
+        "fix",
+        "fixed",
+        "happen",
+        "happens",
+        "like",
+        "know",
+        "help",
+        "explain",
+        "understand",
+        "another",
+        "other",
+        "same",
+        "own",
+        "new",
+        "set",
+        "put",
+        "keep",
+        "let",
+        "give",
+        "given",
+        "take",
+        "run",
+        "see",
+        "look",
+        "go",
+        "come",
+        "back",
+        "again",
+        "first",
+        "last",
+        "next",
+        "much",
+        "many",
+        "more",
+        "most",
+        "less",
+        "least",
+        "than",
+        "then",
+        "so",
+        "such",
+        "very",
+        "really",
+        "actually",
+        "currently",
+        "already",
+        "yet",
+    ]
+    for part in (word, root(word))
+)
+"""What questions are made of, whatever they ask: no evidence."""

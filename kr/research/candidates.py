@@ -1,0 +1,88 @@
+"""The entries that a request is held against, with their keys (SPEC 3.2; HIT: keys at write time).
+
+The best twenty of a framework are chosen by the terms that they share with the request; the evidence is worked out for
+these alone. Entries whose keys are not made yet are read whole, and their keys given back to be kept.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from kr.matching.evidence import Asked, Candidate
+from kr.matching.frameworks import lookup_keys
+from kr.matching.keys import NEED, keys_of, whole
+from kr.matching.rarity import rarity
+from kr.values import Entry, Query
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
+
+MOST = 20
+_IN_REPORT = 0.6
+"""What a term that only the report has counts for, beside one that stands in the entry's need."""
+_WHOLE = 100.0
+"""What the very topic counts for: such an entry is always among the best."""
+
+Keys = dict[str, int]
+
+
+class Gathered(NamedTuple):
+    """``entries`` are all of the framework, ``best`` the ids of those that share most with the request, and their keys.
+
+    ``made`` are keys that were still to be made, with their entries: they are to be kept.
+    """
+
+    entries: list[Entry]
+    best: Mapping[str, Mapping[str, int]]
+    made: list[tuple[Entry, Keys]]
+
+    def candidates(self, live: Sequence[Entry]) -> list[Candidate]:
+        """Return the best of these entries, as the caller has judged them."""
+        return [Candidate(entry, self.best[entry.id]) for entry in live if entry.id in self.best]
+
+
+def gather(
+    unit: "Unit",
+    query: Query,
+    aliases: Mapping[str, str],
+    *,
+    read: Callable[[Entry], str],
+    most: int | None = MOST,
+) -> Gathered:
+    """Read the entries of a framework, and of their keys what the request asks for.
+
+    ``read`` gives an entry's report; with ``most=None`` all entries count as the best.
+    """
+    asked = Asked(query)
+    wanted = [*asked.all, whole(query.topic)]
+    entries = unit.entries.candidates(query.framework, aliases)
+    keys = unit.terms.holding(lookup_keys(query.framework, aliases), wanted)
+    made = _make(unit, entries, read)
+    keys.update({entry.id: found for entry, found in made})
+    ids = sorted(
+        (entry.id for entry in entries), key=lambda entry_id: -_closeness(keys.get(entry_id, {}), wanted)
+    )
+    best = {entry_id: keys.get(entry_id, {}) for entry_id in ids[:most]}
+    for entry_id, need in unit.terms.needs(best).items():
+        best[entry_id] = need | best[entry_id]
+    return Gathered(entries, best, made)
+
+
+def _make(unit: "Unit", entries: Sequence[Entry], read: Callable[[Entry], str]) -> list[tuple[Entry, Keys]]:
+    due = unit.terms.without([entry.id for entry in entries])
+    wordings = unit.wordings.of(due)
+    made = []
+    for entry in entries:
+        if entry.id in due:
+            said = ((it.topic, it.tags, it.question) for it in wordings.get(entry.id, ()))
+            made.append((entry, keys_of((entry.topic, entry.tags, entry.question), said, read(entry))))
+    return made
+
+
+def _closeness(keys: Mapping[str, int], wanted: Sequence[str]) -> float:
+    found = 0.0
+    for term in wanted:
+        places = keys.get(term, 0)
+        if places:
+            says = _WHOLE if term.startswith("=") else rarity(term).rarity
+            found += says if places & NEED else says * _IN_REPORT
+    return found
