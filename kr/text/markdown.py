@@ -55,13 +55,14 @@ class Block:
 
     ``text`` is the code itself for ``code``, Markdown without quote marks for the others (for ``heading``
     the heading's words). Unless it is code, it is bounded to a few thousand characters.
-    ``warns``: it belongs to a warning or note that is set apart.
+    ``warns``: it belongs to a warning or note that is set apart. ``level`` is a heading's, 1 to 6.
     """
 
     kind: Kind
     text: str
     language: str | None = None
     warns: bool = False
+    level: int = 0
 
 
 def split(text: str) -> tuple[Block, ...]:
@@ -154,7 +155,7 @@ class _Walker:
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self._heading = False
+        self._heading = 0  # the level of the one that is open
         self._markers: list[str] = []  # of the open list items, outermost first
         self._marker: str | None = None  # of an item whose first line is still to come
         self._list: list[str] = []
@@ -173,7 +174,7 @@ class _Walker:
             case "fence" | "code_block":
                 self._code(token, environment)
             case "heading_open" | "heading_close":
-                self._heading = token.type == "heading_open"
+                self._heading = int(token.tag[1:]) if token.type == "heading_open" else 0
                 self._scope = ""
             case "blockquote_open" | "blockquote_close":
                 self._quotation(token.nesting)
@@ -206,7 +207,7 @@ class _Walker:
             self._rows[-1].append(" ".join(pieces))
         else:
             words = " ".join(pieces).replace("\n", " ").replace("**", "")
-            self._add("heading", words)
+            self._add("heading", words, level=self._heading)
 
     def _quotation(self, nesting: int) -> None:
         self._quoted += nesting
@@ -298,12 +299,14 @@ class _Walker:
             part.append(row)
         self._add("table", "\n".join([*head, *part]))
 
-    def _add(self, kind: Kind, text: str, language: str | None = None, *, warns: bool = False) -> None:
+    def _add(
+        self, kind: Kind, text: str, language: str | None = None, *, warns: bool = False, level: int = 0
+    ) -> None:
         if kind != "list" and self._list:
             self._end_list()
         if text.strip():
             warns = self._end_label() or warns or (bool(self._scope) and self._warns)
-            self.blocks.append(Block(kind=kind, text=text, language=language, warns=warns))
+            self.blocks.append(Block(kind=kind, text=text, language=language, warns=warns, level=level))
 
 
 def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:

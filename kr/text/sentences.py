@@ -28,6 +28,16 @@ _LEANING = re.compile(
     r"see|as (?:above|before|such))\b",
     re.IGNORECASE,
 )
+_THING = r"(?:example|code|snippet|listing|figure|table|output|diagram|section|query|command|script)s?"
+_POINTS_BACK = re.compile(
+    rf"\b(?:the (?:above|previous|preceding|former|latter|last)\b|(?:in|from|with) (?:this|that|these|those) {_THING}\b|{_THING} above\b"
+    r"|(?:shown|seen|described|defined|mentioned|listed|given|discussed|as) (?:above|before|earlier)\b|(?:in )?the (?:first|second|third) (?:case|example)\b)",
+    re.IGNORECASE,
+)
+_POINTS_ON = re.compile(
+    rf"\b(?:(?:the|this|these) following\b|{_THING} below\b|(?:shown|see|seen|described|listed|given) below\b|as follows\b|below[.:]|(?:here is|here['’]s|here are) )",
+    re.IGNORECASE,
+)
 _ENDS = re.compile(r"[.!?。！？…][)\]\"'”’」』）*_`]*$")
 
 
@@ -124,6 +134,23 @@ def understandable(sentence: Sentence) -> float:
 def leans(sentence: Sentence) -> bool:
     """Tell whether a sentence points back at the one before it ("This is ...")."""
     return not sentence.label and _LEANING.match(plain(sentence.text)) is not None
+
+
+def leans_on(text: str) -> bool:
+    """Tell whether a paragraph leans on what stands before it, by how it begins or what it points at."""
+    first = part(text)[:1]
+    return bool(first) and (_LEANING.match(plain(first[0])) is not None or points_back(first[0]))
+
+
+def points_back(sentence: str) -> bool:
+    """Tell whether a sentence points at an example or text before it ("in the above example")."""
+    return _POINTS_BACK.search(plain(sentence)) is not None
+
+
+def points_on(paragraph: str) -> bool:
+    """Tell whether a paragraph ends by announcing what comes next ("the following example", a colon)."""
+    last = part(paragraph)[-1:]
+    return bool(last) and (last[0].endswith((":", "：")) or _POINTS_ON.search(plain(last[0])) is not None)
 
 
 def _beginning(sentence: Sentence, shown: str) -> float:
