@@ -2,11 +2,11 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from kr.reports.outcome import LOCAL_DOCS
-from kr.text.inline import plain_line, safe_url
+from kr.reports.outcome import LOCAL_DOCS, WEB_SEARCH
+from kr.text.inline import plain_line, safe_url, unlinked
 from kr.text.markdown import MAX_CHARS, Block, split
 from kr.text.sentences import plain
 from kr.values import Answer, Passage
@@ -18,7 +18,16 @@ _MAX_HEADING = 300
 _LOWEST = 7  # the level of a paragraph that names what follows: below all headings
 _TITLE = 0
 # A line that is nothing but a signature or bold words names what follows, in API references above all.
-_NAMES_FOLLOWING = re.compile(r"(?:\*\*[^*\n]{1,160}\*\*|(?P<ticks>`+)[^`\n]{1,400}(?P=ticks))[.:]?")
+_NAMES_FOLLOWING = re.compile(
+    r"(?!\*\*(?:Parameters?|Arguments?|Args|Returns?|Return type|Return value|Raises|Throws|Yields|Type|Defaults?)\b)"
+    r"(?:\*\*[^*\n]{1,160}\*\*|(?P<ticks>`+)[^`\n]{1,400}(?P=ticks))[.:]?"
+)
+# A heading that names no subject belongs to the text above it.
+_SAYS_LITTLE = re.compile(
+    r"(?:(?:code |usage )?examples?|example usage|usage|syntax|synopsis|parameters?|arguments?|returns?|return values?|remarks?"
+    r"|see also|notes?|output|result|complexity|exceptions?|errors)[:.]?",
+    re.IGNORECASE,
+)
 _SYMBOL = re.compile(r"[A-Za-z_@][\w/@-]*(?:\.[A-Za-z_]\w*)+(?:\(\))?|[A-Za-z]*_\w+", re.ASCII)
 # What says nothing to a reader: a class without bases or arguments, as installed sources show it.
 _BARE = re.compile(r"\s*(?:export\s+|declare\s+|public\s+|abstract\s+)*class\s+\w+\s*[:;{]?\s*}?\s*")
@@ -89,7 +98,10 @@ class _Reader:
         if passage.is_cut or len(text) < len(passage.text):
             self.cut.add(origin.address)
         self.left -= len(text)
-        for path, blocks in units_of(split(text), _title(passage.title or "")):
+        found = split(text)
+        # A page's first heading says what its title says, without the site's name.
+        is_headed = self.answer.source == WEB_SEARCH and any(block.level == 1 for block in found)
+        for path, blocks in units_of(found, "" if is_headed else _title(passage.title or "")):
             if (path, blocks) not in self.seen:
                 self.seen.add((path, blocks))
                 self.units.append(Unit(origin=origin, path=path, blocks=blocks))
@@ -128,8 +140,12 @@ def units_of(blocks: Iterable[Block], title: str = "") -> list[tuple[tuple[str, 
     """Return ``(path, blocks)``: what stands below each heading, or below a line that names what follows."""
     outline = _Outline([(_TITLE, Block(kind="heading", text=title))] if title else [])
     for block in blocks:
-        if block.kind == "heading":
+        if block.kind == "heading" and not (
+            _SAYS_LITTLE.fullmatch(block.text) and outline.is_above(block.level)
+        ):
             outline.enter(block.level, block)
+        elif block.kind == "heading":
+            outline.hold(Block(kind="prose", text=f"**{block.text}:**"))
         elif _is_name(block):
             outline.enter(_LOWEST, block)
         elif not _is_bare(block):
@@ -148,27 +164,32 @@ class _Outline:
     size: int = 0
     is_open: bool = False
 
+    def is_above(self, level: int) -> bool:
+        """Whether the heading that is open is of a higher rank."""
+        return bool(self.above) and _TITLE < self.above[-1][0] < level
+
     def hold(self, block: Block) -> None:
         length = 0 if block.kind == "code" else len(block.text)
         if self.held and self.size + length > _MAX_UNIT:
             self._close()
-        self.held.append(block)
+        self.held.append(block if block.kind == "code" else replace(block, text=unlinked(block.text)))
         self.size += length
         self.is_open = False
 
     def enter(self, level: int, block: Block) -> None:
-        if self.is_open and level == _LOWEST:
-            self.above[-1] = (_LOWEST, _joined(self.above[-1][1], block))  # another form, say an overload
+        is_name = level == _LOWEST or _NAMES_FOLLOWING.fullmatch(block.text) is not None
+        if self.is_open and is_name and level == self.above[-1][0]:
+            self.above[-1] = (level, _joined(self.above[-1][1], block))  # another form, say an overload
             return
         self.end()
         while self.above and self.above[-1][0] >= level > _TITLE:
             self.above.pop()
         if not (level == 1 and self.above and self.above[-1][1].text == block.text):
             self.above.append((level, block))
-        self.is_open = level == _LOWEST
+        self.is_open = is_name
 
     def end(self) -> None:
-        if self.is_open:
+        if self.is_open and self.above[-1][0] == _LOWEST:
             self.held.append(self.above.pop()[1])  # it named nothing, so it is a text of its own
         self._close()
         self.is_open = False

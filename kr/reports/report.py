@@ -322,8 +322,8 @@ def _summary(summary: Summary, sources: _Sources) -> str:
 
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
-    """The one or two examples that tell most of the question, whole."""
-    found: list[tuple[float, str]] = []
+    """The one or two examples that tell most of the question, whole, of different passages."""
+    found: list[tuple[float, int, str]] = []
     is_there = False
     for at, one in enumerate(shown):
         for block in one.blocks:
@@ -333,14 +333,14 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
             if summary.code and summary.code.text.strip() == block.text.strip():
                 continue
             text = f"{sources.line(one.row.unit)}\n\n{render_all([block])[0]}"
-            found.append((terms.coverage(terms.within(block.text)) - 0.1 * at, text))
-    taken: list[str] = []
-    for _, text in sorted(found, key=lambda pair: -pair[0]):
-        if len(text) + 2 <= room and len(taken) < _MOST_EXAMPLES:
-            taken.append(text)
+            found.append((terms.coverage(terms.within(block.text)) - 0.1 * at, at, text))
+    taken: dict[int, str] = {}
+    for _, at, text in sorted(found, key=lambda row: -row[0]):
+        if at not in taken and len(text) + 2 <= room and len(taken) < _MOST_EXAMPLES:
+            taken[at] = text
             room -= len(text) + 2
     if taken:
-        return "\n\n".join(taken)
+        return "\n\n".join(taken.values())
     if found:
         return "The examples are long; they stand in Details."
     return "The example stands in the Summary." if is_there else _NO_CODE
@@ -363,7 +363,7 @@ def _warnings(found: Sequence[Quotation], sources: _Sources, room: int) -> str:
         if room >= 0:
             by_source.setdefault(sources.number(quotation.unit), []).append(quotation.text)
     return "".join(
-        f"\n\nFrom {number}:\n\n" + quote("\n>\n".join(texts)) for number, texts in by_source.items()
+        f"\n\nFrom {number}:\n\n" + quote("\n\n".join(texts)) for number, texts in by_source.items()
     )
 
 

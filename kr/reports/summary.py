@@ -38,6 +38,7 @@ _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _IDLE_LINE = re.compile(
     r"\s*(?:#(?!!)|//|/\*|\*|--\s|<!--|import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b|[{}()\[\];,]*\s*$|\.\.\.|…)"
 )
+_LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. |\$ |> )")
 _CAVEAT = re.compile(
     r"\b(?:deprecat\w*|breaking|warn(?:ing)?s?|caution|caveats?|beware|important|must not|only works|not supported|unsupported"
@@ -175,34 +176,44 @@ def _completed(chosen: list[_Candidate], candidates: Sequence[_Candidate]) -> li
 
 
 def _shortest(blocks: Sequence[Block], terms: Terms, named: set[str]) -> Block | None:
-    """Return the shortest code that shows the answer: a whole example of three lines, or the statement of a longer one."""
-    best: tuple[float, int, Block] | None = None
+    """Return the shortest code that shows the answer.
+
+    That is a whole example of three lines, a statement of a longer one, or, where no statement is so short, the line
+    that holds a name which the sentences speak of.
+    """
+    best: tuple[float, Block] | None = None
     for number, block in enumerate(block for block in blocks if block.kind == "code"):
-        for text in _statements(block.text):
-            told = sum(terms.all[at].weight for at in terms.within(text))
-            told += sum(1.0 for name in named if name.rpartition(".")[2] in text)
-            if told <= 0:
+        for text, is_whole in _statements(block.text):
+            bare = _LITERAL.sub("", text)
+            names = sum(
+                1 for name in named if re.search(rf"(?<!\w){re.escape(name.rpartition('.')[2])}(?!\w)", bare)
+            )
+            told = names + sum(terms.all[at].weight for at in terms.within(bare))
+            if told <= 0 or not (names or is_whole):
                 continue
-            score = told - len(text) / 400 - 0.1 * number
+            score = told - len(text) / 400 - 0.1 * number - (not is_whole)
             if best is None or score > best[0]:
-                best = (score, number, Block(kind="code", text=text, language=block.language))
-    return best[2] if best else None
+                best = (score, Block(kind="code", text=text, language=block.language))
+    return best[1] if best else None
 
 
-def _statements(code: str) -> Iterable[str]:
-    """Yield the whole of a short example, and each statement of up to three lines that closes its brackets."""
+def _statements(code: str) -> Iterable[tuple[str, bool]]:
+    """Yield the whole of a short example, and what of a longer one closes its brackets within three lines.
+
+    With each is told whether it is whole; a line of a longer statement, which ends with a comma, is not.
+    """
     lines = code.strip("\n").split("\n")
     if len(lines) <= _CODE_LINES and len(code) <= _MOST_CODE:
-        yield code.strip("\n")
+        yield code.strip("\n"), True
         return
     for start, line in enumerate(lines):
         bare = _PROMPT.sub("", line)
         if not bare.strip() or _IDLE_LINE.match(bare) or len(line) > _LONGEST_LINE:
             continue
         for end in range(start + 1, min(start + _CODE_LINES, len(lines)) + 1):
-            text = "\n".join(lines[start:end])
-            if _is_closed(text) and len(text) <= _MOST_CODE and not text.rstrip().endswith((",", "\\")):
-                yield _dedented(lines[start:end])
+            text = _dedented(lines[start:end])
+            if _is_closed(text) and len(text) <= _MOST_CODE:
+                yield text, not text.rstrip().endswith((",", "\\"))
                 break
 
 

@@ -34,9 +34,13 @@ _BLOCK_START = re.compile(
     re.MULTILINE,
 )
 # Signs that are emphasis or a link's end only beside others: escaped where a paragraph reads otherwise without.
-_SOFT = re.compile(r"\\([*_\]])")
+_SOFT = re.compile(r"\\([*_!\]])")
 _WORD = re.compile(
     r"(?<![\w`.*/@:#&=?%+-])(?:\*\*|\*(?=args\b))?[A-Za-z_](?:[\w.]{0,118}\w)?(?:\(\))?(?![\w`*/@=-])"
+)
+_WORDS_OF_LINK = re.compile(
+    r"(?<!`)(`+)(?!`)[^`]{0,1000}?(?<!`)\1(?!`)"
+    r"|(?<!\\)\[(?P<words>(?:`[^`\n]{0,200}`|\\.|[^\[\]`\\]){0,500})\]\([^()\s]{0,3000}\)"
 )
 _INDENT = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
 _SILENT_TAG = re.compile(r"<(/?)(?:script|style|template|noscript)\b", re.IGNORECASE)
@@ -80,6 +84,13 @@ def safe_url(url: str | None) -> str | None:
         quote(url, safe="!#$%&'*+,/:;=?@[]_~-.")
         if url.isascii()
         else quote(url, safe="!#$%&'*+,/:;=?@[]_~-.%")
+    )
+
+
+def unlinked(markdown: str) -> str:
+    """Return clean Markdown with the words of its links alone; addresses that stand for themselves stay."""
+    return _WORDS_OF_LINK.sub(
+        lambda found: found["words"] if found["words"] is not None else found[0], markdown
     )
 
 
