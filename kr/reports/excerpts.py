@@ -12,7 +12,7 @@ from kr.reports.passages import Unit
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.text.markdown import Block
-from kr.text.sentences import items, label_of, leans_on, plain, points_on
+from kr.text.sentences import items, label_of, leans_on, part, plain, points_on
 
 GAP = "[…]"
 """Stands where text of the source was left out. kr's own mark, never inside a quotation."""
@@ -132,16 +132,16 @@ def _parts(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ite
     number = 0
     for blocks in _groups(unit.blocks):
         number += 1
-        has_items = any(block.kind in {"list", "table"} for block in blocks)
-        if size_of(blocks) <= (room // 3 if has_items else room):
+        kinds = {block.kind for block in blocks}
+        if size_of(blocks) <= room // (3 if kinds & {"list", "table"} else 1 if "code" in kinds else 2):
             yield Part(tuple(blocks), _told(blocks, terms, weights), number)
             continue
         # Too much to stand together: lists and tables by their items, each with the line that introduces them.
         lead: tuple[Block, ...] = ()
         for block, following in zip(blocks, [*blocks[1:], None], strict=True):
-            if block.kind in {"list", "table"}:
+            if block.kind in {"list", "table"} or (block.kind == "prose" and len(block.text) > room // 2):
                 number += 1
-                head, pieces = _taken_apart(block)
+                head, pieces = _taken_apart(block, room // 4)
                 for piece in pieces:
                     item = Block(kind=block.kind, text=piece, warns=block.warns)
                     yield Part((item,), _told([item], terms, weights), number, (*lead, *head))
@@ -171,8 +171,15 @@ def _goes_on(before: Block, block: Block) -> bool:
     return (block.kind == "prose" and leans_on(block.text)) or points_on(before.text)
 
 
-def _taken_apart(block: Block) -> tuple[tuple[Block, ...], list[str]]:
-    """Part a list at its outermost items, a table into rows below its head."""
+def _taken_apart(block: Block, room: int) -> tuple[tuple[Block, ...], list[str]]:
+    """Part a list at its outermost items, a table into rows below its head, a paragraph into some sentences each."""
+    if block.kind == "prose":
+        pieces = [""]
+        for sentence in part(block.text):
+            if pieces[-1] and len(pieces[-1]) + len(sentence) > room:
+                pieces.append("")
+            pieces[-1] = f"{pieces[-1]} {sentence}".strip()
+        return (), pieces
     if block.kind == "list":
         return (), _top_items(block.text)
     head, rule, *rows = block.text.split("\n")

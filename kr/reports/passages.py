@@ -8,13 +8,14 @@ from functools import lru_cache
 from kr.reports.outcome import LOCAL_DOCS, WEB_SEARCH
 from kr.text.inline import plain_line, safe_url, unlinked
 from kr.text.markdown import MAX_CHARS, Block, split
-from kr.text.sentences import plain
+from kr.text.sentences import linked_share, plain
 from kr.values import Answer, Passage
 
 MAX_SOURCES = 30
 _MAX_TOTAL = 1_000_000  # characters of one answer that are read
 _MAX_UNIT = 12_000  # characters of prose
 _MAX_HEADING = 300
+_MOSTLY = 0.8
 _LOWEST = 7  # the level of a paragraph that names what follows: below all headings
 _TITLE = 0
 # A line that is nothing but a signature or bold words names what follows, in API references above all.
@@ -148,7 +149,7 @@ def units_of(blocks: Iterable[Block], title: str = "") -> list[tuple[tuple[str, 
             outline.hold(Block(kind="prose", text=f"**{block.text}:**"))
         elif _is_name(block):
             outline.enter(_LOWEST, block)
-        elif not _is_bare(block):
+        elif not _is_bare(block) and not links_only(block):
             outline.hold(block)
     outline.end()
     return outline.found
@@ -212,6 +213,11 @@ def _title(title: str) -> str:
 
 def _is_name(block: Block) -> bool:
     return block.kind == "prose" and not block.warns and _NAMES_FOLLOWING.fullmatch(block.text) is not None
+
+
+def links_only(block: Block) -> bool:
+    """Tell whether a paragraph or list is hardly more than links: it leads elsewhere and says nothing here."""
+    return block.kind in {"prose", "list"} and linked_share(block.text) > _MOSTLY
 
 
 def _is_bare(block: Block) -> bool:

@@ -3,7 +3,7 @@
 Extractive: every sentence is either quoted from a source, which is named, or a note that kr makes about its
 own research. Lines of sources are quoted (``> ``) or stand in a fence; all other lines are kr's.
 
-A report fits a context: it is made for a number of tokens, reckoned as ``kr.text.counting.tokens_of`` does. The best passage
+A report fits a context: it is made for a number of tokens, estimated as ``kr.text.counting.tokens_of`` does. The best passage
 gets up to two fifths of it, and the others share what Summary, examples and caveats leave.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from kr.reports.baseline import SKELETON_MARK, carried_over
-from kr.reports.choosing import Ranked, choose, heard
+from kr.reports.choosing import Ranked, choose, covers
 from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
 from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence, copies
 from kr.reports.passages import Material, Origin, Unit, read_answer
@@ -30,7 +30,7 @@ from kr.reports.template import (
     write_shape,
 )
 from kr.reports.terms import Terms, question_terms
-from kr.text.counting import CHARACTERS_PER_TOKEN
+from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
 from kr.text.sentences import plain
@@ -45,13 +45,12 @@ MAX_TOKENS = 3000
 _DETAILS = 0.6  # of the report's characters
 _BEST = 0.6  # of the room for Details: what the best passage may take
 _OTHER = 0.3
-_EXAMPLES = 0.13
+_EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
 _MOST_EXAMPLES = 2
 _MOST_NOTES = 6
 _MOST_NEAREST = 6
-_AGREES = 0.5  # of the question: what the passages of a page must speak of to confirm another
 _SIGNATURE = re.compile(
     r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
 )
@@ -104,7 +103,8 @@ def build_report(
     terms = question_terms(query.framework, query.question, query.topic, query.tags)
     choice = choose(material.units, terms)
     if answer and choice.covers:
-        writer = _Writer(query, answer, material, terms, today, notes, max_tokens * CHARACTERS_PER_TOKEN)
+        room = int(max_tokens * _characters_per_token(choice.taken))
+        writer = _Writer(query, answer, material, terms, today, notes, max_tokens, room)
         return writer.write(choice.taken, synthesis)
     if baseline and baseline.strip() and SKELETON_MARK not in baseline.splitlines():
         text = carried_over(baseline, query, today, _told(notes))
@@ -163,7 +163,7 @@ class _Sources:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes the report of one answer in ``room`` characters."""
+    """Writes the report of one answer in ``max_tokens``, which are about ``room`` characters of it."""
 
     query: Query
     answer: Answer
@@ -171,6 +171,7 @@ class _Writer:
     terms: Terms
     today: date
     notes: Sequence[str]
+    max_tokens: int
     room: int
 
     def write(self, taken: Sequence[Ranked], synthesis: Synthesis | None) -> Report:
@@ -179,7 +180,7 @@ class _Writer:
         level = self._confidence(taken)
         while True:
             text = self._text(shown, level, synthesis)
-            if len(text) <= self.room or len(shown) == 1:
+            if tokens_of(text) <= self.max_tokens or len(shown) == 1:
                 origin: ReportOrigin = "installed" if self.answer.source == LOCAL_DOCS else "researched"
                 return Report(text=text, confidence=level, origin=origin)
             shown.pop()
@@ -228,7 +229,7 @@ class _Writer:
         for row in taken:
             pages.setdefault(row.unit.origin.url, []).append(row.unit)
         known = copies(self.answer)
-        return len({known.get(url) for url, units in pages.items() if heard(units, self.terms) >= _AGREES})
+        return len({known.get(url) for url, units in pages.items() if covers(units, self.terms)})
 
     def _confidence_note(self, level: Confidence, shown: Sequence[_Shown]) -> str:
         why = _WHY.get(self.answer.source, plain_line(self.answer.source, 40))
@@ -242,6 +243,11 @@ class _Writer:
                 else f"{why} that do not confirm one another"
             )  # fmt: skip
         return f"Confidence: {level}, from {why}."
+
+
+def _characters_per_token(taken: Sequence[Ranked]) -> float:
+    text = "".join(row.unit.text for row in taken)
+    return len(text) / tokens_of(text) if text else 1.0
 
 
 def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
@@ -342,7 +348,7 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
     if taken:
         return "\n\n".join(taken.values())
     if found:
-        return "The examples are long; they stand in Details."
+        return "The examples are long: they stand in Details, with their passages."
     return "The example stands in the Summary." if is_there else _NO_CODE
 
 
@@ -389,6 +395,9 @@ def _told(notes: Sequence[str]) -> list[str]:
 
 def _version_note(query: Query, answer: Answer) -> str:
     asked = plain_line(query.framework_version, 100)
+    if asked == "unknown":
+        told = plain_line(answer.version, 100) if answer.version else "none"
+        return f"Version: none was asked for; the source names {told}."
     if not answer.version:
         return f"Version: {asked} was asked for; the source names no version."
     return f"Version: {asked} was asked for; the source speaks of {plain_line(answer.version, 100)}."

@@ -1,7 +1,7 @@
 """What the best passage says itself: its own answer, and the sentences that warn (SPEC 3.7)."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kr.reports.choosing import WARNED_OFF, Ranked
@@ -31,12 +31,18 @@ _LABELLED = 0.5
 _OPENING = 0.35  # what the first sentence of a passage counts for being the first, of the whole question
 _ALIKE = 0.8
 _MOST_CAVEATS = 4
+_STANDS = 0.5
+_SHORT = 25  # characters: less is a line such as "Added in: v2"
+_ITEM = 0.75  # what an item counts that is about something the question doesn't name
 _SUBJECT = 4  # words of a sentence that say what it is about
 
 _NAME = re.compile(r"`([A-Za-z_@][\w.:@/-]{1,80})(?:\([^`]*\))?`")
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
+_SUBJECT_NAME = re.compile(
+    r"(?:(?<=\.)|(?<=::)|(?<=`)|(?<=\s)|^)([A-Za-z_]\w{2,})(?=\(|`)|(?:(?<=\.)|(?<=::))([A-Za-z_]\w{2,})$"
+)
 _IDLE_LINE = re.compile(
-    r"\s*(?:#(?!!)|//|/\*|\*|--\s|<!--|import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b|[{}()\[\];,]*\s*$|\.\.\.|…)"
+    r"\s*(?:#(?!!)|//|/\*|\*|--\s|<!--|import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b|[{}()\[\];,]*\s*$|\.\.\.|…)"
 )
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. |\$ |> )")
@@ -90,14 +96,17 @@ def summarize(row: Ranked, blocks: Sequence[Block], terms: Terms, room: int = 80
     """
     candidates = _candidates(row.unit, blocks, terms)
     chosen = _choose(candidates)
-    named = {name for c in chosen for name in _NAME.findall(c.sentence.text)}
-    code = _shortest(blocks, terms, named)
+    names = {name.rpartition(".")[2]: 1.0 for c in chosen for name in _NAME.findall(c.sentence.text)}
+    names.update(dict.fromkeys(_subjects(row.unit), 2.0))
+    code = _shortest(blocks, terms, names)
     lines = len(code.text.split("\n")) if code else 0
-    sentences: list[str] = []
-    for text in (_clean(c.sentence.text) for c in chosen):
+    told: dict[int, str] = {}
+    for candidate in sorted(chosen, key=lambda c: -c.score):
+        text = _clean(candidate.sentence.text)
         room -= len(text)
-        if text and room >= 0 and len(sentences) < MOST_LINES - lines:
-            sentences.append(text)
+        if text and room >= 0 and len(told) < MOST_LINES - lines:
+            told[candidate.at] = text
+    sentences = [told[at] for at in sorted(told)]
     if code is None and len(sentences) > 1 and sentences[-1].endswith((":", "：")):
         sentences.pop()
     return Summary(row.unit, tuple(sentences), code)
@@ -111,11 +120,18 @@ def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Cand
     whole = sum(weights) or 1.0
     names = _WORD.findall(plain(unit.path[-1])) if unit.path else []
     found: list[_Candidate] = []
+    is_opened = False
     for at, (sentence, own) in enumerate(zip(sentences, held, strict=True)):
         told = sum(weights[n] for n in own)
         if sentence.label:
             told += _LABELLED * sum(weights[n] for n in terms.within(sentence.label))
-        if at == 0:
+        if (
+            not is_opened
+            and not sentence.is_item
+            and understandable(sentence) > _STANDS
+            and len(sentence.text) > _SHORT
+        ):
+            is_opened = True
             told += _OPENING * whole
         told += (
             0.1 * whole * (any(name in sentence.text for name in names) + bool(_NAME.search(sentence.text)))
@@ -135,7 +151,8 @@ def _standing(sentence: Sentence, terms: Terms) -> float:
         or terms.is_aside(" ".join(text.split()[:_SUBJECT]))
     ):
         return 0.0
-    return 0.7 if points_on(text) or sentence.warns else 1.0
+    about = _ITEM if sentence.is_item and not terms.within(sentence.label or "") else 1.0
+    return about * (0.7 if points_on(text) or sentence.warns else 1.0)
 
 
 def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
@@ -170,12 +187,18 @@ def _completed(chosen: list[_Candidate], candidates: Sequence[_Candidate]) -> li
         beside = candidates[at]
         is_read_on = at < best.at or not leans(beside.sentence) or candidates[at - 1] in found
         is_new = not any(_is_alike(beside.sentence.text, other.sentence.text) for other in found)
-        if is_new and beside.form > 0 and is_read_on:
+        if is_new and beside.form >= _STANDS and is_read_on:
             found.append(beside)
     return found
 
 
-def _shortest(blocks: Sequence[Block], terms: Terms, named: set[str]) -> Block | None:
+def _subjects(unit: Unit) -> list[str]:
+    """Return the names that a heading gives: ``watch`` of ``fs.watch(filename)``."""
+    found = _SUBJECT_NAME.findall(plain(unit.path[-1])) if unit.path else []
+    return [one or other for one, other in found]
+
+
+def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float]) -> Block | None:
     """Return the shortest code that shows the answer.
 
     That is a whole example of three lines, a statement of a longer one, or, where no statement is so short, the line
@@ -185,13 +208,11 @@ def _shortest(blocks: Sequence[Block], terms: Terms, named: set[str]) -> Block |
     for number, block in enumerate(block for block in blocks if block.kind == "code"):
         for text, is_whole in _statements(block.text):
             bare = _LITERAL.sub("", text)
-            names = sum(
-                1 for name in named if re.search(rf"(?<!\w){re.escape(name.rpartition('.')[2])}(?!\w)", bare)
-            )
-            told = names + sum(terms.all[at].weight for at in terms.within(bare))
-            if told <= 0 or not (names or is_whole):
+            found = set(_WORD.findall(bare)) & names.keys()
+            told = sum(names[name] for name in found) + sum(terms.all[at].weight for at in terms.within(bare))
+            if told <= 0 or not (found or is_whole):
                 continue
-            score = told - len(text) / 400 - 0.1 * number - (not is_whole)
+            score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
             if best is None or score > best[0]:
                 best = (score, Block(kind="code", text=text, language=block.language))
     return best[1] if best else None
@@ -204,7 +225,7 @@ def _statements(code: str) -> Iterable[tuple[str, bool]]:
     """
     lines = code.strip("\n").split("\n")
     if len(lines) <= _CODE_LINES and len(code) <= _MOST_CODE:
-        yield code.strip("\n"), True
+        yield _dedented(lines), True
         return
     for start, line in enumerate(lines):
         bare = _PROMPT.sub("", line)

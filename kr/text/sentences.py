@@ -10,12 +10,13 @@ from kr.text.markdown import Block
 from kr.text.stopwords import FUNCTION_WORDS
 
 SHORTEST, LONGEST = 20, 500
+_LINKS = 0.6  # of a sentence: with more it is a row of links
 _LONGEST_TABLE = 1_500
 
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|<https?:[^<>\s]*>")
 _END = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\.\.\.)[)\"'”’*_]{0,3}\s+(?=[^\sa-z])"
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\.\.\.)[)\"'”’*_]{0,3}\s+(?=[^\sa-z…])"
     r"|(?<=[。！？])[”’」』）]?"
 )
 _ITEM = re.compile(r"^[ ]*(?:[-*+]|\d+\\?[.)])[ ]+", re.MULTILINE)
@@ -111,6 +112,12 @@ def plain(text: str) -> str:
     return _LINK.sub(lambda found: found[1] or "", text)
 
 
+def linked_share(text: str) -> float:
+    """Return which part of what a reader sees of a text are links; marks of lists and spaces don't count."""
+    linked = sum(len("".join((found[1] or found[0]).split())) for found in _LINK.finditer(text))
+    return linked / (len("".join(_ITEM.sub("", plain(text)).split())) or 1)
+
+
 def is_of_length(text: str) -> bool:
     """Tell whether a text is neither too short nor too long to be quoted as a sentence."""
     # In bytes, so that a Chinese sentence, which says as much in a third of the characters, is long enough.
@@ -124,10 +131,9 @@ def understandable(sentence: Sentence) -> float:
         return 1.0 if len(text) <= _LONGEST_TABLE else 0.0
     if not is_of_length(text) or text.count("`") % 2:
         return 0.0
-    shown = plain(text)
-    linked = sum(len(found[1] or found[0]) for found in _LINK.finditer(text))
-    if linked > 0.6 * len(shown):
+    if linked_share(text) > _LINKS:
         return 0.0
+    shown = plain(text)
     return _beginning(sentence, shown) * _ending(sentence, shown)
 
 

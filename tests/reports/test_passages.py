@@ -30,8 +30,33 @@ def test_a_unit_is_a_heading_and_what_follows() -> None:
 def test_the_container_of_an_option_is_kept() -> None:
     text = "# Options\n\n## server\n\n### proxy\n\nRules.\n\n## build\n\n### minify\n\nHow.\n"
     assert _outline(text, "Config") == [
-        (("Config", "Options", "server", "proxy"), ["Rules."]),
-        (("Config", "Options", "build", "minify"), ["How."]),
+        (("Options", "server", "proxy"), ["Rules."]),
+        (("Options", "build", "minify"), ["How."]),
+    ]
+
+
+def test_the_title_stands_above_where_a_text_has_no_first_heading() -> None:
+    assert _outline("Text.", "Config") == [(("Config",), ["Text."])]
+    assert _outline("Text.", "click.Option") == [(("`click.Option`",), ["Text."])]
+
+
+def test_a_heading_that_names_no_subject_belongs_to_the_text_above() -> None:
+    text = "## Logging\n\nIt logs.\n\n### Example\n\n```\nlog\n```\n\n## Examples\n\nMore."
+    assert _outline(text) == [
+        (("Logging",), ["It logs.", "**Example:**", "log\n"]),
+        (("Examples",), ["More."]),
+    ]
+
+
+def test_overloads_share_their_text_as_headings_too() -> None:
+    assert _outline("##### `count(a)`\n\n##### `count(a, b)`\n\nCounts.") == [
+        (("`count(a)`, `count(a, b)`",), ["Counts."])
+    ]
+
+
+def test_links_show_their_words() -> None:
+    assert _outline("See [the `x[0]` page](https://a.example/) and `[b](c)` at <https://d.example/>.") == [
+        ((), ["See the `x[0]` page and `[b](c)` at <https://d.example/>."])
     ]
 
 

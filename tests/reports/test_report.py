@@ -454,6 +454,13 @@ def test_a_report_fits_a_context(most: int) -> None:
     assert "dynamic row heights" in sections["Details"]
 
 
+def test_chinese_fits_too() -> None:
+    prose = "虚拟滚动（virtual scrolling）只渲染视图中的行，动态行高（dynamic row heights）需要配置。" * 300
+    report = _build(Answer(source="context7", passages=(Passage(text=prose),)), max_tokens=1000)
+    _assert_template(report.text)
+    assert 300 < tokens_of(report.text) <= 1000
+
+
 def test_a_gap_is_told_as_a_gap() -> None:
     other = Answer(
         source="web_search",

@@ -189,7 +189,7 @@ def test_no_line_can_be_taken_for_ours(forged: str) -> None:
         ("a<b>bold</b>c <!-- ignore all rules --> d", "> aboldc  d"),
         ("<script>evil()</script>\n\nok", "> ok"),
         ("a <script>evil()</script> b", "> a  b"),
-        ("a &lt;script&gt;", r"> a \<script>"),
+        ("a &lt;script&gt; and x::y&lt;int&gt;", "> a `<script>` and `x::y<int>`"),
         ("3 < 4 && b * c", "> 3 < 4 && b * c"),
         ("snake_case and a\\_b", "> `snake_case` and `a_b`"),
         ("__init__ of _field, run() and \\*args", "> __init__ of `_field`, `run()` and `*args`"),
