@@ -86,10 +86,10 @@ def test_an_excerpt_is_of_the_text_in_order_and_fits(pieces: list[str], room: in
     runs = excerpt(unit, terms, weights_of([unit], terms), room)
     shown = [block for run in runs for block in run or ()]
     assert size_of(shown) <= room + 8
-    lines = [line for block in unit.blocks for line in block.text.split("\n")]
+    said = "\n".join(block.text for block in unit.blocks)
     place = 0
     for line in (line for block in shown for line in block.text.split("\n")):
-        place = lines.index(line, place) + 1
+        place = said.index(line, place) + len(line)
     whole = {block.text for block in unit.blocks if block.kind == "code"}
     assert all(block.text in whole for block in shown if block.kind == "code")
     assert not any(one is None and other is None for one, other in pairwise(runs))
