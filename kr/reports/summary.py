@@ -31,6 +31,8 @@ _LABELLED = 0.5
 _OPENING = 0.35  # what the first sentence of a passage counts for being the first, of the whole question
 _ALIKE = 0.8
 _MOST_CAVEATS = 4
+_ANNOUNCES = 0.3  # what a sentence counts that announces what may not follow here
+_WARNS = 0.7
 _STANDS = 0.5
 _SHORT = 25  # characters: less is a line such as "Added in: v2"
 _ITEM = 0.75  # what an item counts that is about something the question doesn't name
@@ -152,7 +154,7 @@ def _standing(sentence: Sentence, terms: Terms) -> float:
     ):
         return 0.0
     about = _ITEM if sentence.is_item and not terms.within(sentence.label or "") else 1.0
-    return about * (0.7 if points_on(text) or sentence.warns else 1.0)
+    return about * (_ANNOUNCES if points_on(text) else _WARNS if sentence.warns else 1.0)
 
 
 def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
