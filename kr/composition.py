@@ -99,6 +99,7 @@ def _policy(settings: Settings) -> Policy:
         ),
         aliases=config.aliases,
         per_story=config.max_calls_per_story,
+        report_tokens=config.report_max_tokens,
         timeout=config.timeout_seconds,
         overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
     )

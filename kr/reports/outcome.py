@@ -1,10 +1,10 @@
 """How sure a report is, and how a research request ended (SPEC 3.7 and 3.9; seed 000, steps 6.2 and 9)."""
 
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from kr.text.inline import safe_url
 from kr.values import Answer, Confidence, Consulted, ResearchStatus
 
 CONTEXT7 = "context7"
@@ -12,8 +12,8 @@ DEEPWIKI = "deepwiki"
 WEB_SEARCH = "web_search"
 LOCAL_DOCS = "local_docs"
 
-_READ_FOR_AGREEMENT = 100_000  # characters of a page
-_READ_FOR_COPIES = 1_000_000
+_READ_FOR_COPIES = 1_000_000  # characters of a page
+_COMPARED = 100_000
 # A link's target, which differs between copies: relative ones are made absolute.
 _ADDRESS = re.compile(r"\]\([^()\s]*\)|https?://[^\s<>()]+")
 _WORD = re.compile(r"[^\W_]+")
@@ -51,51 +51,32 @@ def research_status(course: Course) -> ResearchStatus:
     return "partial" if "unavailable" in asked else "success"
 
 
-def confidence(answers: Iterable[Answer], question: str, *, has_code: bool) -> Confidence:
-    """Return the confidence of a report made from ``answers`` (SPEC 3.7's table).
+def confidence(source: str, *, has_code: bool = False, agreeing: int = 0) -> Confidence:
+    """Return the confidence of a report that was made from one source's answer (SPEC 3.7's table).
 
-    ``has_code`` tells whether Context7's answer holds at least one code example. No answers at all (a stale
-    baseline, a skeleton) is ``low``.
+    ``has_code`` tells whether Context7's answer holds at least one code example, ``agreeing`` how many distinct web
+    pages have taken passages that cover the question.
     """
-    by_source = {answer.source: answer for answer in answers}
-    if CONTEXT7 in by_source:
+    if source == CONTEXT7:
         return "high" if has_code else "medium"
-    if DEEPWIKI in by_source:
+    if source == DEEPWIKI or (source == WEB_SEARCH and agreeing > 1):
         return "medium"
-    web = by_source.get(WEB_SEARCH)
-    return "medium" if web and agree(distinct_pages(web), question) else "low"
+    return "low"
 
 
-def agree(pages: Sequence[str], question: str) -> bool:
-    """Tell whether two or more pages speak of the question: each holds at least half of its keywords."""
-    from kr.text.corpus import words_of
+def copies(answer: Answer) -> dict[str | None, bytes]:
+    """Return a digest of each page's words by its address: addresses with equal digests hold one page.
 
-    asked = words_of(question)
-    if not asked:
-        return False
-    speaking = (page for page in pages if 2 * len(asked & words_of(page)) >= len(asked))
-    return next(speaking, None) is not None and next(speaking, None) is not None
-
-
-def distinct_pages(answer: Answer) -> list[str]:
-    """Return the pages of a web answer, titles included; of copies only the first.
-
-    Passages of one address are one page: a page agrees with itself only. So do two addresses with the same
-    words, links aside: copies confirm nothing.
+    Passages of one address are one page, and a page confirms itself as little as a copy does. Links differ between
+    copies, so they don't count.
     """
-    titled: dict[str | None, str] = {}
     texts: dict[str | None, str] = {}
     for passage in answer.passages:
-        url = passage.url or answer.url
-        text = f"{titled.get(url, '')}\n{passage.title or ''}\n{passage.text}"
-        titled[url] = text[:_READ_FOR_AGREEMENT]
+        url = safe_url(passage.url) or safe_url(answer.url)
         texts[url] = f"{texts.get(url, '')}\n{passage.text}"[:_READ_FOR_COPIES]
-    distinct: dict[bytes, str] = {}
-    for url, text in texts.items():
-        distinct.setdefault(_words_digest(text), titled[url])
-    return list(distinct.values())
+    return {url: _words_digest(text) for url, text in texts.items()}
 
 
 def _words_digest(text: str) -> bytes:
     words = " ".join(_WORD.findall(_ADDRESS.sub(" ", text).casefold()))
-    return sha256(words[:_READ_FOR_AGREEMENT].encode("utf-8", "replace")).digest()
+    return sha256(words[:_COMPARED].encode("utf-8", "replace")).digest()

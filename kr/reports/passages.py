@@ -1,28 +1,45 @@
-"""An answer taken apart into units, and the units ranked by the question (SPEC 3.7: extractive, ranked).
+"""An answer taken apart into passages (SPEC 3.7): a heading and what stands below it, prose and code together."""
 
-Ranking is deterministic: equal scores keep the order of the source.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS
-from kr.reports.ranking import rank
-from kr.reports.terms import Terms
-from kr.text.inline import plain_line, safe_url
+from kr.reports.outcome import LOCAL_DOCS, WEB_SEARCH
+from kr.text.inline import plain_line, safe_url, unlinked
 from kr.text.markdown import MAX_CHARS, Block, split
+from kr.text.sentences import linked_share, plain
 from kr.values import Answer, Passage
 
 MAX_SOURCES = 30
 _MAX_TOTAL = 1_000_000  # characters of one answer that are read
 _MAX_UNIT = 12_000  # characters of prose
-_LATER = 0.1  # by which each further place in the installed package counts less
+_MAX_HEADING = 300
+_MOSTLY = 0.8
+_LOWEST = 7  # the level of a paragraph that names what follows: below all headings
+_TITLE = 0
+# A line that is nothing but a signature or bold words names what follows, in API references above all.
+_NAMES_FOLLOWING = re.compile(
+    r"(?!\*\*(?:Parameters?|Arguments?|Args|Returns?|Return type|Return value|Raises|Throws|Yields|Type|Defaults?)\b)"
+    r"(?:\*\*[^*\n]{1,160}\*\*|(?P<ticks>`+)[^`\n]{1,400}(?P=ticks))[.:]?"
+)
+# A heading that names no subject belongs to the text above it.
+_SAYS_LITTLE = re.compile(
+    r"(?:(?:code |usage )?examples?|example usage|usage|syntax|synopsis|parameters?|arguments?|returns?|return values?|remarks?"
+    r"|see also|notes?|output|result|complexity|exceptions?|errors)[:.]?",
+    re.IGNORECASE,
+)
+_SYMBOL = re.compile(r"[A-Za-z_@][\w/@-]*(?:\.[A-Za-z_]\w*)+(?:\(\))?|[A-Za-z]*_\w+", re.ASCII)
+# What says nothing to a reader: a class without bases or arguments, as installed sources show it.
+_BARE = re.compile(r"\s*(?:export\s+|declare\s+|public\s+|abstract\s+)*class\s+\w+\s*[:;{]?\s*}?\s*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where a passage came from. ``address`` is safe Markdown; ``url`` is set when it is a web address."""
+    """Where a passage came from. ``address`` is safe Markdown; ``url`` is set when it is a web address.
+
+    ``number`` counts the places of one answer, in its order.
+    """
 
     number: int
     source: str
@@ -32,43 +49,35 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Blocks that belong together: a heading and what follows it, up to a few thousand characters."""
+    """Blocks that belong together, and the ``path`` of headings above them, the outermost first."""
 
     origin: Origin
-    heading: str | None
+    path: tuple[str, ...]
     blocks: tuple[Block, ...]
+
+    @property
+    def heading(self) -> str | None:
+        """The headings on one line; None where there is none."""
+        return " > ".join(self.path[-3:]) or None
+
+    @property
+    def title(self) -> str:
+        """The headings in plain words, for a ranking."""
+        return " > ".join(plain(part).replace("`", "").replace("**", "") for part in self.path)
 
     @property
     def text(self) -> str:
         """What stands in it, code included."""
         return "\n\n".join(block.text for block in self.blocks)
 
-    @property
-    def prose(self) -> tuple[Block, ...]:
-        """All but code and headings."""
-        return tuple(block for block in self.blocks if block.kind not in {"code", "heading"})
-
-    @property
-    def code(self) -> tuple[Block, ...]:
-        """The code blocks, whole."""
-        return tuple(block for block in self.blocks if block.kind == "code")
-
-
-@dataclass(frozen=True, slots=True)
-class Ranked:
-    """A unit and how well it answers; scores compare within one material."""
-
-    unit: Unit
-    score: float
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """An answer taken apart. ``omitted`` are sentences about what was not read."""
+    """An answer taken apart. ``cut`` are addresses of which only the beginning was read; ``is_cut``: more was left out."""
 
-    origins: tuple[Origin, ...] = ()
     units: tuple[Unit, ...] = ()
-    omitted: tuple[str, ...] = ()
+    cut: frozenset[str] = frozenset()
+    is_cut: bool = False
 
 
 @dataclass(slots=True)
@@ -76,26 +85,27 @@ class _Reader:
     answer: Answer
     origins: dict[str, Origin] = field(default_factory=dict)
     units: list[Unit] = field(default_factory=list)
-    omitted: list[str] = field(default_factory=list)
+    cut: set[str] = field(default_factory=set)
+    is_cut: bool = False
     left: int = _MAX_TOTAL
-    seen: set[tuple[str | None, tuple[Block, ...]]] = field(default_factory=set)
+    seen: set[tuple[tuple[str, ...], tuple[Block, ...]]] = field(default_factory=set)
 
     def read(self, passage: Passage) -> None:
         origin = self._origin(passage)
         if origin is None or self.left <= 0:
-            self.omitted.append("A passage was left out: the answer is too long.")
+            self.is_cut = True
             return
         text = passage.text[: min(self.left, MAX_CHARS)]
-        if passage.is_cut:
-            self.omitted.append(f"Of Source {origin.number}, only the beginning was read.")
-        elif len(text) < len(passage.text):
-            self.omitted.append(f"Of a passage of Source {origin.number}, only the beginning was read.")
+        if passage.is_cut or len(text) < len(passage.text):
+            self.cut.add(origin.address)
         self.left -= len(text)
-        title = plain_line(passage.title or "", 200) or None
-        for heading, blocks in _units(split(text), title):
-            if (heading, blocks) not in self.seen:
-                self.seen.add((heading, blocks))
-                self.units.append(Unit(origin=origin, heading=heading, blocks=blocks))
+        found = split(text)
+        # A page's first heading says what its title says, without the site's name.
+        is_headed = self.answer.source == WEB_SEARCH and any(block.level == 1 for block in found)
+        for path, blocks in units_of(found, "" if is_headed else _title(passage.title or "")):
+            if (path, blocks) not in self.seen:
+                self.seen.add((path, blocks))
+                self.units.append(Unit(origin=origin, path=path, blocks=blocks))
 
     def _origin(self, passage: Passage) -> Origin | None:
         url = safe_url(passage.url)
@@ -124,43 +134,91 @@ def read_answer(answer: Answer) -> Material:
     reader = _Reader(answer)
     for passage in answer.passages:
         reader.read(passage)
-    return Material(
-        origins=tuple(reader.origins.values()),
-        units=tuple(reader.units),
-        omitted=tuple(dict.fromkeys(reader.omitted)),
-    )
+    return Material(units=tuple(reader.units), cut=frozenset(reader.cut), is_cut=reader.is_cut)
 
 
-def ranked(units: Sequence[Unit], terms: Terms) -> list[Ranked]:
-    """Return the units that speak of the question with their scores, the best first.
-
-    Context7 and DeepWiki answer the question itself, so all of theirs stay; of a page, what shares no
-    keyword with the question goes, unless nothing does. Installed documentation comes ranked, by how rare the
-    words are in the whole package: the order of its passages stays, and the later ones count less.
-    """
-    scored, _ = rank([(unit.heading or "", unit.text) for unit in units], terms)
-    points = {row.index: row.score for row in scored}
-    if any(unit.origin.source == LOCAL_DOCS for unit in units):
-        return [
-            Ranked(unit, points.get(at, 0.0) / (1 + _LATER * unit.origin.number))
-            for at, unit in enumerate(units)
-        ]
-    order = sorted(range(len(units)), key=lambda at: -points.get(at, 0.0))
-    kept = [at for at in order if at in points or units[at].origin.source in {CONTEXT7, DEEPWIKI}]
-    return [Ranked(units[at], points.get(at, 0.0)) for at in kept or order]
-
-
-def _units(blocks: Iterable[Block], title: str | None) -> Iterator[tuple[str | None, tuple[Block, ...]]]:
-    heading, held, size = title, list[Block](), 0
+def units_of(blocks: Iterable[Block], title: str = "") -> list[tuple[tuple[str, ...], tuple[Block, ...]]]:
+    """Return ``(path, blocks)``: what stands below each heading, or below a line that names what follows."""
+    outline = _Outline([(_TITLE, Block(kind="heading", text=title))] if title else [])
     for block in blocks:
-        prose = 0 if block.kind == "code" else len(block.text)
-        if held and (block.kind == "heading" or size + prose > _MAX_UNIT):
-            yield heading, tuple(held)
-            held, size = [], 0
-        if block.kind == "heading":
-            heading = block.text
-            continue
-        held.append(block)
-        size += prose
-    if held:
-        yield heading, tuple(held)
+        if block.kind == "heading" and not (
+            _SAYS_LITTLE.fullmatch(block.text) and outline.is_above(block.level)
+        ):
+            outline.enter(block.level, block)
+        elif block.kind == "heading":
+            outline.hold(Block(kind="prose", text=f"**{block.text}:**"))
+        elif _is_name(block):
+            outline.enter(_LOWEST, block)
+        elif not _is_bare(block) and not links_only(block):
+            outline.hold(block)
+    outline.end()
+    return outline.found
+
+
+@dataclass(slots=True)
+class _Outline:
+    """Headings open and close by their levels; ``is_open``: the last name has nothing below it yet."""
+
+    above: list[tuple[int, Block]]
+    found: list[tuple[tuple[str, ...], tuple[Block, ...]]] = field(default_factory=list)
+    held: list[Block] = field(default_factory=list)
+    size: int = 0
+    is_open: bool = False
+
+    def is_above(self, level: int) -> bool:
+        """Whether the heading that is open is of a higher rank."""
+        return bool(self.above) and _TITLE < self.above[-1][0] < level
+
+    def hold(self, block: Block) -> None:
+        length = 0 if block.kind == "code" else len(block.text)
+        if self.held and self.size + length > _MAX_UNIT:
+            self._close()
+        self.held.append(block if block.kind == "code" else replace(block, text=unlinked(block.text)))
+        self.size += length
+        self.is_open = False
+
+    def enter(self, level: int, block: Block) -> None:
+        is_name = level == _LOWEST or _NAMES_FOLLOWING.fullmatch(block.text) is not None
+        if self.is_open and is_name and level == self.above[-1][0]:
+            self.above[-1] = (level, _joined(self.above[-1][1], block))  # another form, say an overload
+            return
+        self.end()
+        while self.above and self.above[-1][0] >= level > _TITLE:
+            self.above.pop()
+        if not (level == 1 and self.above and self.above[-1][1].text == block.text):
+            self.above.append((level, block))
+        self.is_open = is_name
+
+    def end(self) -> None:
+        if self.is_open and self.above[-1][0] == _LOWEST:
+            self.held.append(self.above.pop()[1])  # it named nothing, so it is a text of its own
+        self._close()
+        self.is_open = False
+
+    def _close(self) -> None:
+        if self.held:
+            self.found.append((tuple(block.text for _, block in self.above), tuple(self.held)))
+        self.held, self.size = [], 0
+
+
+def _joined(one: Block, other: Block) -> Block:
+    text = f"{one.text}, {other.text}"
+    return Block(kind="prose", text=text if len(text) <= _MAX_HEADING else one.text)
+
+
+def _title(title: str) -> str:
+    """A title on one line, as code where it is the name of something: ``click.Option``."""
+    return f"`{title}`" if _SYMBOL.fullmatch(title) else plain_line(title, 200)
+
+
+def _is_name(block: Block) -> bool:
+    return block.kind == "prose" and not block.warns and _NAMES_FOLLOWING.fullmatch(block.text) is not None
+
+
+def links_only(block: Block) -> bool:
+    """Tell whether a paragraph or list is hardly more than links: it leads elsewhere and says nothing here."""
+    return block.kind in {"prose", "list"} and linked_share(block.text) > _MOSTLY
+
+
+def _is_bare(block: Block) -> bool:
+    return block.kind == "code" and _BARE.fullmatch(block.text) is not None

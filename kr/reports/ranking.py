@@ -9,6 +9,7 @@ from kr.reports.terms import Terms
 
 _TITLE_WEIGHT = 1.5
 _LABEL_WEIGHT = 1.0
+_ABOVE = 0.45  # what a term in the title counts that stands before its last part
 _SATURATION = 1.2
 _FULL_LENGTH = 500
 _MAX_LABELS = 400
@@ -131,4 +132,4 @@ def _titled(title: str, held: frozenset[int], terms: Terms, weights: Sequence[fl
     near = terms.within(last)
     words = len(re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", last)) or 1
     full = min(1.0, len(near) / words)
-    return sum(weights[at] * ((0.8 + 0.8 * full) if at in near else 0.3) for at in held)
+    return sum(weights[at] * ((0.8 + 0.8 * full) if at in near else _ABOVE) for at in held)

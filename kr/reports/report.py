@@ -2,17 +2,21 @@
 
 Extractive: every sentence is either quoted from a source, which is named, or a note that kr makes about its
 own research. Lines of sources are quoted (``> ``) or stand in a fence; all other lines are kr's.
+
+A report fits a context: it is made for a number of tokens, estimated as ``kr.text.counting.tokens_of`` does. The best passage
+gets up to two fifths of it, and the others share what Summary, examples and caveats leave.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from kr.reports.baseline import SKELETON_MARK, carried_over
-from kr.reports.extracts import GAP, extract, weights_of
-from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence, distinct_pages
-from kr.reports.passages import Material, Origin, Ranked, Unit, ranked, read_answer
-from kr.reports.persona import Persona
+from kr.reports.choosing import Ranked, choose, covers
+from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
+from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence, copies
+from kr.reports.passages import Material, Origin, Unit, read_answer
 from kr.reports.summary import Quotation, Summary, caveats, summarize
 from kr.reports.template import (
     ATTRIBUTION,
@@ -26,20 +30,33 @@ from kr.reports.template import (
     write_shape,
 )
 from kr.reports.terms import Terms, question_terms
+from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
-from kr.text.markdown import quote, render_all, split
+from kr.text.markdown import Block, quote, render_all, split
+from kr.text.sentences import plain
 from kr.values import Answer, Confidence, Query
 from kr.values import Origin as ReportOrigin
 
-__all__ = ["SKELETON_MARK", "Report", "Synthesis", "build_report", "read_confidence"]
+__all__ = ["MAX_TOKENS", "SKELETON_MARK", "Report", "Synthesis", "build_report", "read_confidence"]
 
-_DETAILS_BYTES = 72 * 1024
-_CODE_BYTES = 88 * 1024
-_SENTENCES_BYTES = 12 * 1024
-_SUMMARY_SENTENCES = 5
-_CAVEAT_SENTENCES = 14
-_MAX_NOTES = 40
-_NO_SENTENCE = "No single sentence of the sources answers the question. From the passage that comes nearest:"
+MAX_TOKENS = 3000
+"""Of a report, where the settings say nothing else (``report_max_tokens``)."""
+
+_DETAILS = 0.6  # of the report's characters
+_BEST = 0.6  # of the room for Details: what the best passage may take
+_OTHER = 0.3
+_EXAMPLES = 0.1
+_SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
+_LEAST = 240  # characters: a passage that has less room is left out
+_MOST_EXAMPLES = 2
+_MOST_NOTES = 6
+_MOST_NEAREST = 6
+_SIGNATURE = re.compile(
+    r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
+)
+_LINE = 80  # characters that the line of a passage's source takes, about
+_NO_CODE = "No code examples were found."
+_PERSONA_NOTE = "persona_load_failed"
 
 _WHY: dict[str, str] = {
     CONTEXT7: "official documentation through Context7",
@@ -51,7 +68,7 @@ _WHY: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """``text`` is at most 256 KiB in UTF-8 and ends with a newline."""
+    """``text`` ends with a newline; it is at most 256 KiB in UTF-8 where an older report is carried over."""
 
     text: str
     confidence: Confidence
@@ -73,90 +90,213 @@ def build_report(
     answer: Answer | None,
     baseline: str | None = None,
     today: date,
-    persona: Persona,
     notes: Sequence[str] = (),
     synthesis: Synthesis | None = None,
+    max_tokens: int = MAX_TOKENS,
 ) -> Report:
     """Write the report of one research; there is always one (seed 000, step 6: it cannot fail).
 
-    Without an answer it is the ``baseline`` (the text of the stale report) carried over, and without that
-    a skeleton. ``today`` is a UTC date, ``notes`` are the degradation notes.
+    Without an answer that covers the question it is the ``baseline`` (the text of the stale report) carried over, and
+    without that a skeleton, which names what was found nearest. ``today`` is a UTC date, ``notes`` are the degradation notes.
     """
     material = read_answer(answer) if answer else Material()
-    if answer and material.units:
-        told = [*_persona_note(persona), *_told(notes)]
-        return _researched(query, answer, material, today=today, notes=told, synthesis=synthesis)
+    terms = question_terms(query.framework, query.question, query.topic, query.tags)
+    choice = choose(material.units, terms)
+    if answer and choice.covers:
+        room = int(max_tokens * _characters_per_token(choice.taken))
+        writer = _Writer(query, answer, material, terms, today, notes, max_tokens, room)
+        return writer.write(choice.taken, synthesis)
     if baseline and baseline.strip() and SKELETON_MARK not in baseline.splitlines():
         text = carried_over(baseline, query, today, _told(notes))
         return Report(text=text, confidence="low", origin="baseline")
-    return _skeleton(query, today, [*_persona_note(persona), *_told(notes)])
+    return _skeleton(query, choice.rows, today, notes)
 
 
-def _researched(
-    query: Query,
-    answer: Answer,
-    material: Material,
-    *,
-    today: date,
-    notes: Sequence[str],
-    synthesis: Synthesis | None,
-) -> Report:
-    terms = question_terms(query.framework, query.question, query.topic)
-    rows = ranked(material.units, terms)
-    units = [row.unit for row in rows]
-    code = _code(units)
-    if synthesis:
-        told = _written(synthesis.summary, "No summary was written.")
-        details = _written(synthesis.details, "No details were written.")
-    else:
-        summary = summarize(rows, terms, _SUMMARY_SENTENCES)
-        told, details = _summary(summary), _details(rows, terms, summary)
-    level = confidence([answer], query.question, has_code=any(unit.code for unit in units))
-    own = [
-        _confidence_note(level, answer, has_code=bool(code)),
-        _version_note(query, answer),
-        *material.omitted,
-        *notes,
-    ]
-    if synthesis:
-        own.append(
-            f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """A passage as far as the report shows it."""
+
+    row: Ranked
+    runs: Runs
+
+    @property
+    def blocks(self) -> list[Block]:
+        return [block for run in self.runs for block in run or ()]
+
+    def render(self) -> str:
+        return "\n\n".join(GAP if run is None else "\n\n".join(render_all(run)) for run in self.runs)
+
+
+class _Sources:
+    """The sources that a report takes from, numbered in the order in which it does."""
+
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self._origins: dict[str, Origin] = {}
+        for unit in units:
+            self._origins.setdefault(unit.origin.address, unit.origin)
+        self._numbers = {address: number for number, address in enumerate(self._origins, start=1)}
+
+    def line(self, unit: Unit) -> str:
+        """The one line that names a passage's source, and the headings that it stands below."""
+        return f"From {self.number(unit)}:{' ' if unit.heading else ''}{_bold(unit)}"
+
+    def number(self, unit: Unit) -> str:
+        return f"Source {self._numbers[unit.origin.address]}"
+
+    def attribution(self) -> str:
+        return "\n".join(
+            f"- Source {self._numbers[address]}: {address} (via {origin.source})"
+            for address, origin in self._origins.items()
         )
-    sections = {
-        SUMMARY: _question(query) + told,
-        DETAILS: details,
-        CODE: code or "No code examples were found.",
-        CAVEATS: _caveats(own, caveats(_with_the_rest(rows, material.units), terms, _CAVEAT_SENTENCES)),
-        ATTRIBUTION: "\n".join(
-            f"- Source {origin.number}: {origin.address} (via {origin.source})" for origin in material.origins
-        ),
-    }
-    urls = [origin.url for origin in material.origins if origin.url]
-    home = safe_url(answer.url)
-    if home and not urls:
-        urls = [home]
-    shape = _shape(query, today, level, urls, sections)
-    origin: ReportOrigin = "installed" if answer.source == LOCAL_DOCS else "researched"
-    return Report(text=write_shape(shape), confidence=level, origin=origin)
+
+    def urls(self, home: str | None) -> list[str]:
+        found = [origin.url for origin in self._origins.values() if origin.url]
+        return found or [url for url in [safe_url(home)] if url]
+
+    def only_begun(self, cut: frozenset[str]) -> list[str]:
+        return [
+            f"Of Source {number}, only the beginning was read."
+            for address, number in self._numbers.items()
+            if address in cut
+        ]
 
 
-def _with_the_rest(rows: Sequence[Ranked], units: Sequence[Unit]) -> list[Ranked]:
-    """Add the passages that share no word with the question: those below "Known issues" may concern it."""
-    held = {id(row.unit) for row in rows}
-    return [*rows, *(Ranked(unit, 0.0) for unit in units if id(unit) not in held)]
+@dataclass(frozen=True, slots=True)
+class _Writer:
+    """Writes the report of one answer in ``max_tokens``, which are about ``room`` characters of it."""
+
+    query: Query
+    answer: Answer
+    material: Material
+    terms: Terms
+    today: date
+    notes: Sequence[str]
+    max_tokens: int
+    room: int
+
+    def write(self, taken: Sequence[Ranked], synthesis: Synthesis | None) -> Report:
+        """Show as many of the passages as fit, at least the best."""
+        shown = _fitted(taken, self.terms, int(_DETAILS * self.room))
+        level = self._confidence(taken)
+        while True:
+            text = self._text(shown, level, synthesis)
+            if tokens_of(text) <= self.max_tokens or len(shown) == 1:
+                origin: ReportOrigin = "installed" if self.answer.source == LOCAL_DOCS else "researched"
+                return Report(text=text, confidence=level, origin=origin)
+            shown.pop()
+
+    def _text(self, shown: Sequence[_Shown], level: Confidence, synthesis: Synthesis | None) -> str:
+        sources = _Sources(one.row.unit for one in shown)
+        summary = summarize(shown[0].row, shown[0].blocks, self.terms, int(_SENTENCES * self.room))
+        warned = caveats([one.row for one in shown], self.terms, summary.sentences)
+        sections = {
+            SUMMARY: _summary(summary, sources),
+            DETAILS: "\n\n".join(f"{sources.line(one.row.unit)}\n\n{one.render()}" for one in shown),
+            CODE: _examples(shown, self.terms, summary, sources, int(_EXAMPLES * self.room)),
+            CAVEATS: _noted(self._own_notes(level, shown, sources, synthesis))
+            + _warnings(warned, sources, int(_SENTENCES * self.room)),
+            ATTRIBUTION: sources.attribution(),
+        }
+        if synthesis:
+            sections[SUMMARY] = _written(synthesis.summary, self.room // 5) or "No summary was written."
+            sections[DETAILS] = _written(synthesis.details, self.room // 2) or "No details were written."
+        return write_shape(_shape(self.query, self.today, level, sources.urls(self.answer.url), sections))
+
+    def _own_notes(
+        self, level: Confidence, shown: Sequence[_Shown], sources: _Sources, synthesis: Synthesis | None
+    ) -> list[str]:
+        found = [
+            _asked(self.query),
+            self._confidence_note(level, shown),
+            _version_note(self.query, self.answer),
+            *sources.only_begun(self.material.cut),
+        ]
+        if synthesis:
+            found.append(
+                f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
+            )
+        return [*found, *_told(self.notes)]
+
+    def _confidence(self, taken: Sequence[Ranked]) -> Confidence:
+        has_code = any(block.kind == "code" for row in taken for block in row.unit.blocks)
+        return confidence(self.answer.source, has_code=has_code, agreeing=self._agreeing(taken))
+
+    def _agreeing(self, taken: Sequence[Ranked]) -> int:
+        """Count the distinct pages whose taken passages cover the question."""
+        if self.answer.source != WEB_SEARCH:
+            return 0
+        pages: dict[str | None, list[Unit]] = {}
+        for row in taken:
+            pages.setdefault(row.unit.origin.url, []).append(row.unit)
+        known = copies(self.answer)
+        return len({known.get(url) for url, units in pages.items() if covers(units, self.terms)})
+
+    def _confidence_note(self, level: Confidence, shown: Sequence[_Shown]) -> str:
+        why = _WHY.get(self.answer.source, plain_line(self.answer.source, 40))
+        if self.answer.source == CONTEXT7:
+            why += ", with code examples" if level == "high" else ", without code examples"
+        elif self.answer.source == WEB_SEARCH:
+            pages = len({one.row.unit.origin.address for one in shown})
+            why = (
+                f"{why} that agree" if level == "medium"
+                else "one web page" if pages == 1
+                else f"{why} that do not confirm one another"
+            )  # fmt: skip
+        return f"Confidence: {level}, from {why}."
 
 
-def _skeleton(query: Query, today: date, notes: Sequence[str]) -> Report:
-    sections = {
-        SUMMARY: f"{_question(query)}{SKELETON_MARK}",
-        DETAILS: "No details were found.",
-        CODE: "No code examples were found.",
-        CAVEATS: _caveats(["Confidence: low, since no source answered.", *notes], []),
-        ATTRIBUTION: "No source answered.",
-    }
-    return Report(
-        text=write_shape(_shape(query, today, "low", [], sections)), confidence="low", origin="skeleton"
+def _characters_per_token(taken: Sequence[Ranked]) -> float:
+    text = "".join(row.unit.text for row in taken)
+    return len(text) / tokens_of(text) if text else 1.0
+
+
+def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
+    """Bring the passages to their sizes: the best first, the others from what it leaves."""
+    weights = weights_of([row.unit for row in taken], terms)
+    shown: list[_Shown] = []
+    left = room
+    for row in taken:
+        share = _BEST if not shown else _OTHER
+        one = _sized(row, terms, weights, min(left, int(share * room)))
+        if one is None:
+            continue
+        shown.append(one)
+        left -= len(one.render()) + _LINE
+        if left < _LEAST:
+            break
+    return shown or [_Shown(taken[0], [None])]
+
+
+def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _Shown | None:
+    """Cut a passage until it fits as it is rendered: quotation marks take room too."""
+    aim = room
+    for _ in range(4):
+        one = _Shown(row, excerpt(row.unit, terms, weights, aim))
+        if one.blocks and len(one.render()) <= room:
+            return one
+        aim = int(0.8 * aim)
+    return None
+
+
+def _skeleton(query: Query, nearest: Sequence[Ranked], today: date, notes: Sequence[str]) -> Report:
+    """Tell a gap as a gap, with the headings and places that come nearest (SPEC 3.7)."""
+    units = list({row.unit.heading: row.unit for row in reversed(nearest) if row.unit.heading}.values())[::-1]
+    units = units[:_MOST_NEAREST]
+    sources = _Sources(units)
+    lines = [f"- {_bold(unit)} ({sources.number(unit)})" for unit in units]
+    why = "what was found does not cover the question" if units else "no source answered"
+    found = "What was found does not answer the question. The nearest symbols and pages:\n\n" + "\n".join(
+        lines
     )
+    sections = {
+        SUMMARY: SKELETON_MARK,
+        DETAILS: found if units else "No details were found.",
+        CODE: _NO_CODE,
+        CAVEATS: _noted([_asked(query), f"Confidence: low, since {why}.", *_told(notes)]),
+        ATTRIBUTION: sources.attribution() or "No source answered.",
+    }
+    shape = _shape(query, today, "low", sources.urls(None), sections)
+    return Report(text=write_shape(shape), confidence="low", origin="skeleton")
 
 
 def _shape(
@@ -172,124 +312,92 @@ def _shape(
     return Shape(title=title_of(query.framework, query.topic), header=header, sections=sections)
 
 
-def _question(query: Query) -> str:
-    return f"Question:\n\n{quote(as_paragraph(plain_line(query.question, 2000)))}\n\n"
+def _bold(unit: Unit) -> str:
+    return f"**{plain(unit.heading).replace('**', '')}**" if unit.heading else ""
 
 
-def _summary(found: Summary) -> str:
-    told = _sentences(found.quotations)
-    if not told:
-        return "The sources answer in code and tables; see Details and Code Examples."
-    return told if found.is_answer else f"{_NO_SENTENCE}\n\n{told}"
+def _summary(summary: Summary, sources: _Sources) -> str:
+    parts = [sources.line(summary.unit)]
+    if summary.sentences:
+        parts.append(quote("\n".join(summary.sentences)))
+    if summary.code:
+        parts += render_all([summary.code])
+    if len(parts) == 1:
+        parts.append("It answers in more than a few lines; see Details.")
+    return "\n\n".join(parts)
 
 
-def _details(rows: Sequence[Ranked], terms: Terms, summary: Summary) -> str:
-    weights = weights_of(rows, terms)
-    best = max((row.score for row in rows), default=0.0)
-    parts: list[str] = []
-    place: tuple[Origin, str | None] | None = None
-    for row in rows:
-        if not row.unit.prose:
-            continue
-        quoted = [quotation.original for quotation in summary.quotations if quotation.unit is row.unit]
-        runs = extract(row, terms, weights, best=best, quoted=quoted)
-        told = [GAP if blocks is None else "\n\n".join(render_all(blocks)) for blocks in runs]
-        before, place = place, (row.unit.origin, row.unit.heading)
-        above = "" if before == place else _from(row.unit.origin) + _heading(row.unit, "\n>\n")
-        if not above and told[0] != GAP and not parts[-1].endswith(GAP):
-            above = f"{GAP}\n\n"
-        parts.append(above + "\n\n".join(told))
-    return _within(_DETAILS_BYTES, parts, "passage") or "The sources hold code only."
+def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
+    """The one or two examples that tell most of the question, whole, of different passages."""
+    found: list[tuple[float, int, str]] = []
+    is_there = False
+    for at, one in enumerate(shown):
+        for block in one.blocks:
+            if block.kind != "code" or _is_signature(block):
+                continue
+            is_there = True
+            if summary.code and summary.code.text.strip() == block.text.strip():
+                continue
+            text = f"{sources.line(one.row.unit)}\n\n{render_all([block])[0]}"
+            found.append((terms.coverage(terms.within(block.text)) - 0.1 * at, at, text))
+    taken: dict[int, str] = {}
+    for _, at, text in sorted(found, key=lambda row: -row[0]):
+        if at not in taken and len(text) + 2 <= room and len(taken) < _MOST_EXAMPLES:
+            taken[at] = text
+            room -= len(text) + 2
+    if taken:
+        return "\n\n".join(taken.values())
+    if found:
+        return "The examples are long: they stand in Details, with their passages."
+    return "The example stands in the Summary." if is_there else _NO_CODE
 
 
-def _code(units: Sequence[Unit]) -> str:
-    parts: dict[str, str] = {}
-    for unit in units:
-        above = _from(unit.origin) + _heading(unit, "\n\n")
-        for block in unit.code:
-            parts.setdefault(block.text, above + render_all([block])[0])
-    return _within(_CODE_BYTES, list(parts.values()), "code example")
+def _is_signature(block: Block) -> bool:
+    code = block.text.strip()
+    return code.count("\n") <= 2 and _SIGNATURE.match(code) is not None
 
 
-def _caveats(notes: Sequence[str], sentences: Sequence[Quotation]) -> str:
-    quoted = _sentences(sentences)
-    return "Notes by kr:\n\n" + "\n".join(f"- {note}" for note in notes) + (f"\n\n{quoted}" if quoted else "")
+def _noted(notes: Sequence[str]) -> str:
+    return "Notes by kr:\n\n" + "\n".join(f"- {note}" for note in notes)
 
 
-def _sentences(found: Sequence[Quotation]) -> str:
-    """Quote sentences under the heading that they stand below, without which few can be understood."""
-    by_place: dict[tuple[int, str | None], list[Quotation]] = {}
+def _warnings(found: Sequence[Quotation], sources: _Sources, room: int) -> str:
+    """Quote what warns, by its source."""
+    by_source: dict[str, list[str]] = {}
     for quotation in found:
-        place = (quotation.unit.origin.number, quotation.unit.heading)
-        by_place.setdefault(place, []).append(quotation)
-    parts = [
-        _from(group[0].unit.origin) + _heading(group[0].unit, "\n>\n") + _in_a_row(group)
-        for group in by_place.values()
-    ]
-    return _within(_SENTENCES_BYTES, parts, "quotation")
+        room -= len(quotation.text) + 4
+        if room >= 0:
+            by_source.setdefault(sources.number(quotation.unit), []).append(quotation.text)
+    return "".join(
+        f"\n\nFrom {number}:\n\n" + quote("\n\n".join(texts)) for number, texts in by_source.items()
+    )
 
 
-def _in_a_row(group: Sequence[Quotation]) -> str:
-    text = ""
-    for quotation, before in zip(group, [None, *group], strict=False):
-        between = "" if before is None else f"\n\n{GAP}\n\n" if before.is_cut else "\n>\n"
-        text += between + quote(quotation.text)
-    return f"{text}\n\n{GAP}" if group[-1].is_cut else text
+def _asked(query: Query) -> str:
+    return f"Question: {as_paragraph(plain_line(query.question, 300))}"
 
 
-def _heading(unit: Unit, end: str) -> str:
-    return quote(f"**{unit.heading}**") + end if unit.heading else ""
-
-
-def _from(origin: Origin) -> str:
-    return f"From Source {origin.number} ({origin.source}):\n\n"
-
-
-def _written(markdown: str, nothing: str) -> str:
-    return _within(_DETAILS_BYTES // 2, render_all(split(markdown)), "passage") or nothing
-
-
-def _within(limit: int, parts: Sequence[str], what: str) -> str:
-    """Join the parts that fit into ``limit`` bytes; a part is taken whole or not at all."""
-    kept: list[str] = []
-    left = limit
-    for part in parts:
-        size = len(part.encode()) + 2
-        if size <= left:
-            kept.append(part)
-            left -= size
-    omitted = len(parts) - len(kept)
-    if omitted:
-        kept.append(f"[Cut here: {omitted} more {what}{'s' if omitted > 1 else ''} would not fit]")
-    return "\n\n".join(kept)
+def _written(markdown: str, room: int) -> str:
+    """Return a model's text as blocks that fit, whole."""
+    kept: list[Block] = []
+    for block in split(markdown):
+        room -= len(block.text) + 8
+        if room < 0:
+            break
+        kept.append(block)
+    return "\n\n".join(render_all(kept))
 
 
 def _told(notes: Sequence[str]) -> list[str]:
-    return [as_paragraph(plain_line(note, 300)) for note in notes if note.strip()][:_MAX_NOTES]
-
-
-def _persona_note(persona: Persona) -> list[str]:
-    principles = plain_line("; ".join(persona.principles), 400)
-    name = plain_line(persona.name, 80)
-    return [f"Evaluated under the principles of {name}: {principles}"] if principles else []
-
-
-def _confidence_note(level: Confidence, answer: Answer, *, has_code: bool) -> str:
-    why = _WHY.get(answer.source, plain_line(answer.source, 40))
-    if answer.source == CONTEXT7:
-        why += ", with code examples" if has_code else ", without code examples"
-    elif answer.source == WEB_SEARCH:
-        if level == "medium":
-            why += " that agree"
-        elif len(distinct_pages(answer)) == 1:
-            why = "one web page"
-        else:
-            why += " that do not confirm one another"
-    return f"Confidence: {level}, from {why}."
+    told = [note for note in notes if note.strip() and not note.startswith(_PERSONA_NOTE)]
+    return [as_paragraph(plain_line(note, 200)) for note in told][:_MOST_NOTES]
 
 
 def _version_note(query: Query, answer: Answer) -> str:
     asked = plain_line(query.framework_version, 100)
+    if asked == "unknown":
+        told = plain_line(answer.version, 100) if answer.version else "none"
+        return f"Version: none was asked for; the source names {told}."
     if not answer.version:
         return f"Version: {asked} was asked for; the source names no version."
     return f"Version: {asked} was asked for; the source speaks of {plain_line(answer.version, 100)}."

@@ -1,24 +1,24 @@
 """The words of a question, in a form that finds them in long texts: what passages are ranked by (SPEC 3.7).
 
-Two words are one when they share a root: Snowball's, the usual one of search engines, once short forms such as
-"env" are written out. What a question of any kind may say ("use", "make", "get") weighs
-little, and the framework's own name nothing, since all of its documentation is about it.
+Two words are one when they share a stem, once short forms such as "env" are written out. What a question of any kind
+may say ("use", "make", "get") weighs little, the framework's own name nothing, since all of its documentation is about
+it, and nothing weighs what is set aside ("a cursor instead of offset").
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise, takewhile
 
-from kr.matching.words import full_form
 from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
+from kr.text.stems import stem
 from kr.text.stopwords import word_set
 
 MAX_TERMS = 24
 _MAX_WORD = 80
 _FROM_TOPIC = 0.5
+_FROM_TAGS = 0.5
 _GENERIC_WEIGHT = 0.25
 _NAME_WEIGHT = 1.5
 _PART_OF_NAME = 0.4
@@ -27,6 +27,17 @@ _MEMORY = 60_000  # distinct words of texts that are remembered
 _RUN = re.compile(f"[{WORD}]+")
 _NAME = re.compile(r"(?<!\w)(?:[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)")
 _VALUE = re.compile(r"(?<!^)\b(?:None|null|NULL|nil)\b")  # function words to a reader, values to a programmer
+_ASIDE = re.compile(
+    r"\b(?:instead of|rather than|in place of|as opposed to)\s+((?:(?!(?:in|on|for|to|with|when|and|or|but|from|by)\b)[\w`'.-]+\s*){1,4})",
+    re.IGNORECASE,
+)
+_SHORT_FORMS = {
+    "env": "environment", "envs": "environment", "envvar": "environment", "config": "configuration",
+    "configs": "configuration", "conf": "configuration", "db": "database", "dbs": "database", "auth": "authentication",
+    "param": "parameter", "params": "parameter", "arg": "argument", "args": "argument", "dir": "directory",
+    "dirs": "directory", "repo": "repository", "repos": "repository", "max": "maximum", "min": "minimum", "indices": "index",
+    "async": "asynchronous", "sync": "synchronous", "docs": "documentation", "dev": "development", "prod": "production",
+}  # fmt: skip
 _GENERIC = word_set(
     """
     add adds added adding allow allows allowed allowing apply applying best bring call calling change changes changing choose configure configured
@@ -62,8 +73,11 @@ class Term:
 class Terms:
     """The terms of one question. Texts are given to it; it answers with the places (0, 1, ...) of its terms."""
 
-    def __init__(self, terms: Iterable[Term], *, joined: Iterable[tuple[str, str]] = ()) -> None:
+    def __init__(
+        self, terms: Iterable[Term], *, joined: Iterable[tuple[str, str]] = (), aside: Iterable[str] = ()
+    ) -> None:
         self.all = tuple(terms)
+        self.aside = frozenset(map(root, aside))
         self._by_word: dict[str, int] = {}
         self._by_root: dict[str, int] = {}
         self._names: dict[str, int] = {}
@@ -96,6 +110,18 @@ class Terms:
         """Return the terms that occur."""
         return frozenset(self.count(text))
 
+    def is_aside(self, text: str) -> bool:
+        """Tell whether a short text speaks of what the question sets aside, and of nothing that it asks for."""
+        if not self.aside or any(self.all[at].is_main for at in self.within(text)):
+            return False
+        return not self.aside.isdisjoint(map(root, keywords(text)))
+
+    def coverage(self, held: Iterable[int]) -> float:
+        """Return which part of what the question itself says these terms are, 0 to 1; all of it where it says nothing."""
+        whole = sum(term.weight for term in self.all if term.is_main)
+        own = sum(self.all[at].weight for at in set(held) if self.all[at].is_main)
+        return own / whole if whole else 1.0
+
     def glimpse(self, text: str) -> dict[int, int]:
         """Return roughly how often each term occurs, up to 5: quick enough for all of a package's sources."""
         folded = text.casefold()
@@ -118,7 +144,7 @@ class Terms:
         return answer
 
     def _part(self, part: str) -> tuple[int, ...]:
-        if part[:2] not in self._starts and full_form(part) == part:
+        if part[:2] not in self._starts and part not in _SHORT_FORMS:
             return ()
         if part in self._by_word:
             return (self._by_word[part],)
@@ -128,41 +154,40 @@ class Terms:
         return () if at is None else (at,)
 
 
-def question_terms(framework: str, question: str, topic: str = "") -> Terms:
+def question_terms(framework: str, question: str, topic: str = "", tags: Iterable[str] = ()) -> Terms:
     """Return the terms of a question, the heaviest first and no more than 24.
 
-    What the topic alone says weighs half, and the parts of a name less than the name. A question of function
-    words or of the framework's name alone is asked with what it has.
+    What the topic or the tags alone say weighs half, and the parts of a name less than the name. A question of
+    function words or of the framework's name alone is asked with what it has.
     """
     own = set(keywords(framework)) | {framework.casefold()}
+    aside = " ".join(_ASIDE.findall(question[:4096]))
+    wanted = _ASIDE.sub(" ", question[:4096]) if aside else question
     weights: dict[str, float] = {}
     names: dict[str, float] = {}
-    for text, weight in ((question, 1.0), (topic, _FROM_TOPIC)):
+    for text, weight in ((wanted, 1.0), (topic, _FROM_TOPIC), (" ".join(tags), _FROM_TAGS)):
         for name in _NAME.findall(normalise(text)):
             if len(name) <= _MAX_WORD and name.casefold() not in own:
                 names.setdefault(name.casefold(), _NAME_WEIGHT * weight)
         parts = {part for name in _NAME.findall(normalise(text)) for part in split_compound(name)}
         for word in (*keywords(text), *(word.casefold() for word in _VALUE.findall(text[:4096]))):
-            if len(word) > _MAX_WORD or any(_is_same(word, other) for other in weights):
+            if len(word) > _MAX_WORD or any(root(word) == root(other) for other in weights):
                 continue
             light = _GENERIC_WEIGHT if word in _GENERIC else _PART_OF_NAME if word in parts else 1.0
             weights[word] = weight * light
-    kept = {word: weight for word, weight in weights.items() if word not in own} or weights
+    set_aside = [word for word in keywords(aside) if root(word) not in set(map(root, keywords(wanted)))]
+    dropped = own | {word for word in weights if any(root(word) == root(other) for other in set_aside)}
+    kept = {word: weight for word, weight in weights.items() if word not in dropped} or weights
     heaviest = sorted(kept, key=lambda word: -kept[word])[: MAX_TERMS // 2]
     named = [Term(name, weight, is_name=True) for name, weight in list(names.items())[: MAX_TERMS // 2]]
-    return Terms([*(Term(word, kept[word]) for word in heaviest), *named], joined=pairwise(weights))
+    return Terms(
+        [*(Term(word, kept[word]) for word in heaviest), *named], joined=pairwise(weights), aside=set_aside
+    )
 
 
-@lru_cache(maxsize=32_768)
 def root(word: str) -> str:
-    """Return Snowball's root of an English word; a word of other letters is its own."""
-    word = full_form(word)
-    if len(word) < 4 or not (word.isascii() and word.isalpha()):
-        return word
-    from snowballstemmer.english_stemmer import EnglishStemmer
-
-    # A stemmer keeps the word it works on: one of its own for each call keeps threads apart.
-    return str(EnglishStemmer().stemWord(word))
+    """Return the stem of a folded word, of its long form where it is a usual short one (``env``)."""
+    return stem(_SHORT_FORMS.get(word, word))
 
 
 def _shared(word: str) -> str:
@@ -170,7 +195,3 @@ def _shared(word: str) -> str:
     pairs = zip(word, root(word), strict=False)
     shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return shared.removesuffix("i") or word  # "queries" has the root "queri"
-
-
-def _is_same(one: str, other: str) -> bool:
-    return root(one) == root(other)

@@ -214,15 +214,15 @@ class Researcher:
             )
 
     def _write_report(self, run: Run, found: Found, gathered: Gathered, persona: Persona) -> Report:
-        """Step 6: the passages, or the old report, or a skeleton, under the persona's principles."""
+        """Step 6: the passages that answer, or the old report, or a skeleton."""
         return build_report(
             run.query,
             answer=gathered.answer,
-            baseline=found.baseline if gathered.answer is None else None,
+            baseline=found.baseline,
             today=self._services.clock().date(),
-            persona=persona,
             notes=run.notes,
             synthesis=self._synthesize(run, gathered, persona),
+            max_tokens=self._policy.report_tokens,
         )
 
     def _synthesize(self, run: Run, gathered: Gathered, persona: Persona) -> Synthesis | None:

@@ -40,6 +40,7 @@ class Policy:
     per_story: int
     timeout: float
     overall_timeout: float
+    report_tokens: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -85,7 +85,9 @@ def code_text(pre: _Element) -> str:
         if isinstance(item, str):
             parts.append(item)
             continue
-        if item.tag in _NOT_CODE or (item is not pre and (is_gutter(item) or _is_unseen(item))):
+        if item.tag in _NOT_CODE or (
+            item is not pre and (is_gutter(item) or _is_tip(item) or _is_unseen(item))
+        ):
             continue
         is_line = item.tag in _LINES and item is not pre
         if is_line:
@@ -101,6 +103,11 @@ def code_text(pre: _Element) -> str:
             waiting.append(str(item.text))
     text = "".join(parts).replace("\r\n", "\n").replace("\r", "\n")
     return text.strip("\n").rstrip()
+
+
+def _is_tip(element: _Element) -> bool:
+    """Whether an element is what Doxygen shows when the pointer rests on a name in code."""
+    return "ttc" in classes(element)
 
 
 def _is_unseen(element: _Element) -> bool:

@@ -36,7 +36,11 @@ _ENGINES = (  # where documentation engines put the text of a page, the narrowes
     "mw-parser-output",  # MediaWiki
     "rst-content",  # Read the Docs
 )
-_IDS = ("content", "main-content", "main", "readme", "docs-content", "bodyContent")
+_IDS = (
+    "apicontent",  # Node.js
+    "page-content",  # Apache
+    "content", "main-content", "main", "readme", "docs-content", "bodyContent",
+)  # fmt: skip
 
 
 def parse(html: str) -> _Element | None:

@@ -30,6 +30,7 @@ _INLINE_SIGNS = re.compile(
 # Signs that mean something at the start of a line.
 _LINE_START = re.compile(r"(?:#{1,6}|[-+>])(?=\s|$)|[>]|(?:-{3,}|={2,}|~{3,})(?=\s*$)")
 _NUMBERED_START = re.compile(r"([0-9]{1,9})([.)])(?=\s|$)")
+_EMPHASIS = re.compile(r"(?<!\\)\*{1,3}")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 
 # Possessive: a tag without an end is read once, not once for every length of its name.
@@ -79,7 +80,7 @@ def _from_html(html: str, url: str) -> Markdown:
         return Markdown(text=text[:_MAX_CODE], is_cut=len(text) > _MAX_CODE)
     copy = TreeCopy(url)
     soup = copy.copy(main_element(root))
-    text = _Converter(heading_style=ATX, bullets="-").convert_soup(soup)
+    text = _Converter(heading_style=ATX, bullets="-", table_infer_header=True).convert_soup(soup)
     lines = (line.rstrip() if not line.endswith("  ") else line for line in text.split("\n"))
     return Markdown(text="\n".join(lines).strip(), title=page_title(root), is_cut=copy.is_cut)
 
@@ -169,7 +170,11 @@ class _Converter(MarkdownConverter):
         return marker + indent.join(text.split("\n")).replace(indent + "\n", "\n\n") + "\n"
 
     def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
-        return str(self.convert_p(el, text, parent_tags))  # type: ignore[attr-defined]  # untyped there
+        # A line of its own that is all bold or all code names what follows (kr.reports.passages).
+        bare = _EMPHASIS.sub("", text.strip())
+        is_code = bare.startswith("`") and bare.endswith("`") and bare.count("`") == 2
+        shown = bare if is_code or not bare else f"**{bare}**"
+        return str(self.convert_p(el, shown, parent_tags))  # type: ignore[attr-defined]  # untyped there
 
     def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return str(self.convert_div(el, text, parent_tags))  # type: ignore[attr-defined]

@@ -42,6 +42,9 @@ _CONTAINERS = frozenset({
 _LISTS = frozenset({"ul", "ol", "blockquote"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _NO_TEXT = frozenset({"table", "tr", "ul", "ol", "dl"})
+_IN_WORDS = {"img": ("alt", 300), "math": ("alttext", 1000)}
+_LABELS = frozenset({"admonition-title", "icon"})
+_CODE = frozenset({"t-c", "t-lc", "mw-geshi"})  # MediaWiki's inline code on cppreference
 _WHITESPACE = re.compile(r"\s+")
 _HOLDS_BLOCKS = (_BLOCK | _CONTAINERS) - {"br"}
 
@@ -103,29 +106,29 @@ class TreeCopy:
         for element in islice(main.iter(etree.Element), MAX_ELEMENTS):
             if element.tag in _HOLDS_BLOCKS:
                 _mark_ancestors(element, self._with_blocks)
-            if element.tag in {"pre", "table", "h1", "h2", "h3", "h4"}:
+            if element.tag in {"pre", "table", "h1", "h2", "h3", "h4"} or _is_long_fragment(element):
                 _mark_ancestors(element, self._layout)
 
     def _enter(self, element: _Element, place: _Place) -> _Place | None:
         """Copy one element; return where its children go, or None when they are done."""
         tag = str(element.tag)
-        name = _SAME.get(tag, tag)
+        name = "code" if tag == "span" and not _CODE.isdisjoint(classes(element)) else _SAME.get(tag, tag)
         match name:
-            case "pre":
+            case "pre" | "div" if name == "pre" or _is_fragment(element):
                 self._add_code(element, place)
                 return None
             case "br" | "hr":
                 self._append(name, place)
                 return None
-            case "img":
-                self._say(f" {(element.get('alt') or '')[:300]} ", place)
-                return None
-            case "math":
-                self._say(f" {(element.get('alttext') or '')[:1000]} ", place)
+            case "img" | "math":
+                attribute, most = _IN_WORDS[name]
+                self._say(f" {(element.get(attribute) or '')[:most]} ", place)
                 return None
             case "dt" if "sig" in classes(element):
                 self._add_signature(element, place)
                 return None
+            case "p" | "td" if not _LABELS.isdisjoint(classes(element)):
+                return self._enter_label(place)
             case "thead":
                 return replace(place, in_head=True)
         if name in _INLINE:
@@ -146,6 +149,12 @@ class TreeCopy:
                 return place
             attributes["href"] = address
         return replace(place, tag=self._append(name, place, attributes), depth=place.depth + 1)
+
+    def _enter_label(self, place: _Place) -> _Place:
+        """Make a bold line of the kind of a note, as Sphinx and AsciiDoc set it above or beside the note."""
+        return replace(
+            place, tag=self._append("b", replace(place, tag=self._append("p", place))), depth=place.depth + 2
+        )
 
     def _enter_block(self, name: str, element: _Element, place: _Place) -> _Place:
         name = self._block_name(name, element, place)
@@ -174,7 +183,9 @@ class TreeCopy:
         """Make a plain block of what is out of its place, there for the layout, or nested too deeply."""
         around = place.tag.name
         match name:
-            case "table" if element in self._layout or element.get("role") == "presentation":
+            case "table" if (
+                element in self._layout or element.get("role") == "presentation" or _is_note(element)
+            ):
                 return "div"
             case "tr" if around != "table":
                 return "div"
@@ -205,21 +216,26 @@ class TreeCopy:
         if not code.strip():
             return
         self._left -= len(code)
-        if place.in_heading:
+        if place.in_heading or place.tag.name in {"td", "th"}:
             self._append("code", place).append(" ".join(code.split()))
         else:
             self._append("pre", place, {"data-language": code_language(element)}).append(code)
 
     def _add_signature(self, element: _Element, place: _Place) -> None:
-        """Sphinx marks up every part of a function's signature; as one piece of code it can be read."""
+        """Sphinx marks up every part of a function's signature; as one piece of code it can be read.
+
+        It is a heading to what follows, a method's below its class's.
+        """
         if place.hidden:
             return
-        signature = " ".join("".join(map(str, element.itertext())).rstrip("¶#\uf0c1 \n").split())
-        signature = signature[: min(2000, self._left)]
+        signature = " ".join("".join(map(str, element.itertext())).split())
+        signature = re.sub(r"(?: ?\[source\])?[ ¶#\uf0c1]*$", "", signature)[: min(2000, self._left)]
         self._left -= len(signature)
         code = self.soup.new_tag("code")
         code.append(signature)
-        self._append("p", place).append(code)
+        self._append("h6" if place.tag.name == "dl" and place.tag.find_parent("dd") else "h5", place).append(
+            code
+        )
 
     def _say(self, text: str, place: _Place) -> None:
         """Add text; adjacent pieces become one, so that a converter sees whole words."""
@@ -284,6 +300,21 @@ def _is_wrapper(element: _Element) -> bool:
         return False
     child = element[0]
     return child.tag in _HOLDS_BLOCKS and (not child.tail or child.tail.isspace())
+
+
+def _is_fragment(element: _Element) -> bool:
+    """Whether an element is Doxygen's code."""
+    return element.tag == "div" and "fragment" in classes(element)
+
+
+def _is_long_fragment(element: _Element) -> bool:
+    return _is_fragment(element) and len(element) > 1
+
+
+def _is_note(table: _Element) -> bool:
+    """Whether a table is there to set a note of AsciiDoc apart."""
+    around = table.getparent()
+    return around is not None and "admonitionblock" in classes(around)
 
 
 def _number(text: str | None, default: int) -> int:

@@ -4,6 +4,7 @@ No raw HTML, no images, no links but to http and https, and no text that a Markd
 one of these, whatever stands beside it.
 """
 
+import functools
 import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from urllib.parse import quote
 from kr.text.characters import one_line, strip_invisible
 
 if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 _MAX_URL = 1000
@@ -31,6 +33,18 @@ _BLOCK_START = re.compile(
     r"^(?=#{1,6}(?:\s|$)|>|[-+*](?:\s|$)|=+[^\S\n]*$|~{3}|[-:|](?:[-:|]|[^\S\n])*+$)|^(?P<number>\d{1,9})(?=[.)](?:\s|$))",
     re.MULTILINE,
 )
+# Signs that are emphasis or a link's end only beside others: escaped where a paragraph reads otherwise without.
+_SOFT = re.compile(r"\\([*_!]|\](?![:(\[]))")
+_WORD = re.compile(
+    r"(?<![\w`.*/@:#&=?%+<-])(?:"
+    r"(?:[A-Za-z_]\w{0,60}(?:::\w{1,60}){0,4})?<[A-Za-z][\w:., |]{0,40}>"  # a type, not a tag: those are no text
+    r"|(?:\*\*|\*(?=args\b))?[A-Za-z_](?:[\w.]{0,118}\w)?(?:\(\))?"
+    r")(?![\w`*/@=-])"
+)
+_WORDS_OF_LINK = re.compile(
+    r"(?<!`)(`+)(?!`)[^`]{0,1000}?(?<!`)\1(?!`)"
+    r"|(?<!\\)\[(?P<words>(?:`[^`\n]{0,200}`|\\.|[^\[\]`\\]){0,500})\]\([^()\s]{0,3000}\)"
+)
 _INDENT = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
 _SILENT_TAG = re.compile(r"<(/?)(?:script|style|template|noscript)\b", re.IGNORECASE)
 _BACKTICKS = re.compile("`+")
@@ -42,9 +56,24 @@ def escape(text: str) -> str:
     return _ESCAPES.sub(r"\\\g<0>", strip_invisible(text))
 
 
+def marked(text: str) -> str:
+    """Return the text escaped, and its identifiers as code: ``max_size``, ``__init__``, ``**kwargs``, ``run()``."""
+    parts, end = [], 0
+    for found in _WORD.finditer(text):
+        if _is_identifier(found[0]):
+            parts += [escape(text[end : found.start()]), f"`{found[0]}`"]
+            end = found.end()
+    return "".join([*parts, escape(text[end:])])
+
+
+def _is_identifier(word: str) -> bool:
+    is_named = any(character.isalpha() for character in word)
+    return is_named and ("_" in word or word[0] == "*" or word.endswith(("()", ">")))
+
+
 def plain_line(text: str, limit: int = 500) -> str:
     """Return any text as one harmless line of Markdown, of at most ``limit`` characters before escaping."""
-    return escape(one_line(text, limit))
+    return _least_escaped(escape(one_line(text, limit)))
 
 
 def safe_url(url: str | None) -> str | None:
@@ -58,6 +87,13 @@ def safe_url(url: str | None) -> str | None:
         quote(url, safe="!#$%&'*+,/:;=?@[]_~-.")
         if url.isascii()
         else quote(url, safe="!#$%&'*+,/:;=?@[]_~-.%")
+    )
+
+
+def unlinked(markdown: str) -> str:
+    """Return clean Markdown with the words of its links alone; addresses that stand for themselves stay."""
+    return _WORDS_OF_LINK.sub(
+        lambda found: found["words"] if found["words"] is not None else found[0], markdown
     )
 
 
@@ -114,7 +150,7 @@ class _Writer:
 
     def finish(self) -> str:
         self._flush()
-        return "".join(self._out)
+        return _least_escaped("".join(self._out))
 
     def _html(self, tag: str) -> None:
         found = _SILENT_TAG.match(tag)
@@ -127,7 +163,7 @@ class _Writer:
 
     def _flush(self) -> None:
         if self._text:
-            self._out.append(escape("".join(self._text)))
+            self._out.append(marked(strip_invisible("".join(self._text))))
             self._text.clear()
 
     def _close_link(self, *, automatic: bool) -> None:
@@ -138,6 +174,43 @@ class _Writer:
             return
         del self._out[start:]
         self._out.append(f"<{url}>" if automatic else f"[{shown}]({url})")
+
+
+def _least_escaped(paragraph: str) -> str:
+    """Take away the escapes without which the paragraph still reads the same.
+
+    A bracket stays escaped where brackets don't pair, since what comes next may be joined to it.
+    """
+    if not _SOFT.search(paragraph):
+        return paragraph
+    bare = _outside_code(paragraph)
+    pairs = bare.count("[") == bare.count("]")
+    fewer = _SOFT.sub(lambda found: found[1] if pairs or found[1] != "]" else found[0], paragraph)
+    return fewer if _read(fewer) == _read(paragraph) else paragraph
+
+
+def _outside_code(paragraph: str) -> str:
+    return "".join(token[1] for token in _read(paragraph) if token[0] == "text")
+
+
+def _read(paragraph: str) -> list[tuple[str, str]]:
+    """Return types and contents of the inline tokens, neighbouring texts as one."""
+    found: list[tuple[str, str]] = []
+    for token in _inline_parser().parseInline(paragraph)[0].children or []:
+        kind = "text" if token.type in {"text", "text_special"} else token.type
+        content = token.content or str(token.attrGet("href") or "")
+        if kind == "text" and found and found[-1][0] == "text":
+            found[-1] = ("text", found[-1][1] + content)
+        elif kind != "text" or content:
+            found.append((kind, content))
+    return found
+
+
+@functools.cache
+def _inline_parser() -> "MarkdownIt":
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark")
 
 
 def _code_span(code: str) -> str:

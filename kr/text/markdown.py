@@ -30,6 +30,7 @@ _MAX_NESTING = 40
 _MAX_COLUMNS = 40
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---|\.\.\.)[^\n]*\n){0,100}(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
+_CELL_START = re.compile(r"^\\(?=[-+#>=~])")
 _BACKTICKS = re.compile("`+")
 # ``[`x`][pkg.x]`` of MkDocs; a code span is passed over.
 _CROSS = re.compile(
@@ -55,13 +56,14 @@ class Block:
 
     ``text`` is the code itself for ``code``, Markdown without quote marks for the others (for ``heading``
     the heading's words). Unless it is code, it is bounded to a few thousand characters.
-    ``warns``: it belongs to a warning or note that is set apart.
+    ``warns``: it belongs to a warning or note that is set apart. ``level`` is a heading's, 1 to 6.
     """
 
     kind: Kind
     text: str
     language: str | None = None
     warns: bool = False
+    level: int = 0
 
 
 def split(text: str) -> tuple[Block, ...]:
@@ -154,7 +156,7 @@ class _Walker:
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
-        self._heading = False
+        self._heading = 0  # the level of the one that is open
         self._markers: list[str] = []  # of the open list items, outermost first
         self._marker: str | None = None  # of an item whose first line is still to come
         self._list: list[str] = []
@@ -173,7 +175,7 @@ class _Walker:
             case "fence" | "code_block":
                 self._code(token, environment)
             case "heading_open" | "heading_close":
-                self._heading = token.type == "heading_open"
+                self._heading = int(token.tag[1:]) if token.type == "heading_open" else 0
                 self._scope = ""
             case "blockquote_open" | "blockquote_close":
                 self._quotation(token.nesting)
@@ -206,7 +208,7 @@ class _Walker:
             self._rows[-1].append(" ".join(pieces))
         else:
             words = " ".join(pieces).replace("\n", " ").replace("**", "")
-            self._add("heading", words)
+            self._add("heading", words, level=self._heading)
 
     def _quotation(self, nesting: int) -> None:
         self._quoted += nesting
@@ -292,18 +294,22 @@ class _Walker:
         head = [rows[0], "|" + " --- |" * width] if rows else []
         part: list[str] = []
         for row in rows[1:]:
+            if not row.strip("| "):
+                continue
             if part and sum(map(len, part)) + len(row) > _MAX_BLOCK:
                 self._add("table", "\n".join([*head, *part]))
                 part = []
             part.append(row)
         self._add("table", "\n".join([*head, *part]))
 
-    def _add(self, kind: Kind, text: str, language: str | None = None, *, warns: bool = False) -> None:
+    def _add(
+        self, kind: Kind, text: str, language: str | None = None, *, warns: bool = False, level: int = 0
+    ) -> None:
         if kind != "list" and self._list:
             self._end_list()
         if text.strip():
             warns = self._end_label() or warns or (bool(self._scope) and self._warns)
-            self.blocks.append(Block(kind=kind, text=text, language=language, warns=warns))
+            self.blocks.append(Block(kind=kind, text=text, language=language, warns=warns, level=level))
 
 
 def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:
@@ -340,5 +346,7 @@ def _pieces(content: str) -> Iterable[str]:
 
 
 def _row(cells: Sequence[str]) -> str:
-    shown = (cell.replace("\n", " ").replace("|", r"\|") for cell in cells[:_MAX_COLUMNS])
+    # Nothing in a cell can begin a block, so that what escapes that is not needed.
+    bare = (_CELL_START.sub("", cell.replace("\n", " ")) for cell in cells[:_MAX_COLUMNS])
+    shown = (cell.replace("|", r"\|") for cell in bare)
     return "| " + " | ".join(shown) + " |"

@@ -10,12 +10,13 @@ from kr.text.markdown import Block
 from kr.text.stopwords import FUNCTION_WORDS
 
 SHORTEST, LONGEST = 20, 500
+_LINKS = 0.6  # of a sentence: with more it is a row of links
 _LONGEST_TABLE = 1_500
 
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|<https?:[^<>\s]*>")
 _END = re.compile(
-    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\.\.\.)[)\"'”’*_]{0,3}\s+(?=[^\sa-z])"
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\betc\.)(?<!\bvs\.)(?<!\bcf\.)(?<!\.\.\.)[)\"'”’*_]{0,3}\s+(?=[^\sa-z…])"
     r"|(?<=[。！？])[”’」』）]?"
 )
 _ITEM = re.compile(r"^[ ]*(?:[-*+]|\d+\\?[.)])[ ]+", re.MULTILINE)
@@ -26,6 +27,16 @@ _LEANING = re.compile(
     r"otherwise|instead|therefore|hence|likewise|similarly|additionally|furthermore|moreover|again|besides|for example|"
     r"for instance|in (?:this|that|such|these|both) (?:case|way|example)s?|the (?:above|following|latter|former)|"
     r"see|as (?:above|before|such))\b",
+    re.IGNORECASE,
+)
+_THING = r"(?:example|code|snippet|listing|figure|table|output|diagram|section|query|command|script)s?"
+_POINTS_BACK = re.compile(
+    rf"\b(?:the (?:above|previous|preceding|former|latter|last)\b|(?:in|from|with) (?:this|that|these|those) {_THING}\b|{_THING} above\b"
+    r"|(?:shown|seen|described|defined|mentioned|listed|given|discussed|as) (?:above|before|earlier)\b|(?:in )?the (?:first|second|third) (?:case|example)\b)",
+    re.IGNORECASE,
+)
+_POINTS_ON = re.compile(
+    rf"\b(?:(?:the|this|these) following\b|{_THING} below\b|(?:shown|see|seen|described|listed|given) below\b|as follows\b|below[.:]|(?:here is|here['’]s|here are) )",
     re.IGNORECASE,
 )
 _ENDS = re.compile(r"[.!?。！？…][)\]\"'”’」』）*_`]*$")
@@ -101,6 +112,12 @@ def plain(text: str) -> str:
     return _LINK.sub(lambda found: found[1] or "", text)
 
 
+def linked_share(text: str) -> float:
+    """Return which part of what a reader sees of a text are links; marks of lists and spaces don't count."""
+    linked = sum(len("".join((found[1] or found[0]).split())) for found in _LINK.finditer(text))
+    return linked / (len("".join(_ITEM.sub("", plain(text)).split())) or 1)
+
+
 def is_of_length(text: str) -> bool:
     """Tell whether a text is neither too short nor too long to be quoted as a sentence."""
     # In bytes, so that a Chinese sentence, which says as much in a third of the characters, is long enough.
@@ -114,16 +131,32 @@ def understandable(sentence: Sentence) -> float:
         return 1.0 if len(text) <= _LONGEST_TABLE else 0.0
     if not is_of_length(text) or text.count("`") % 2:
         return 0.0
-    shown = plain(text)
-    linked = sum(len(found[1] or found[0]) for found in _LINK.finditer(text))
-    if linked > 0.6 * len(shown):
+    if linked_share(text) > _LINKS:
         return 0.0
+    shown = plain(text)
     return _beginning(sentence, shown) * _ending(sentence, shown)
 
 
 def leans(sentence: Sentence) -> bool:
     """Tell whether a sentence points back at the one before it ("This is ...")."""
     return not sentence.label and _LEANING.match(plain(sentence.text)) is not None
+
+
+def leans_on(text: str) -> bool:
+    """Tell whether a paragraph leans on what stands before it, by how it begins or what it points at."""
+    first = part(text)[:1]
+    return bool(first) and (_LEANING.match(plain(first[0])) is not None or points_back(first[0]))
+
+
+def points_back(sentence: str) -> bool:
+    """Tell whether a sentence points at an example or text before it ("in the above example")."""
+    return _POINTS_BACK.search(plain(sentence)) is not None
+
+
+def points_on(paragraph: str) -> bool:
+    """Tell whether a paragraph ends by announcing what comes next ("the following example", a colon)."""
+    last = part(paragraph)[-1:]
+    return bool(last) and (last[0].endswith((":", "：")) or _POINTS_ON.search(plain(last[0])) is not None)
 
 
 def _beginning(sentence: Sentence, shown: str) -> float:

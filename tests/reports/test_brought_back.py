@@ -3,7 +3,6 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from kr.reports.baseline import SKELETON_MARK, STALE_MARK
-from kr.reports.persona import LEAN_PERSONA
 from kr.reports.report import build_report
 from kr.reports.restoring import fresh_until, origin_of, why_stale
 from kr.values import Answer, Entry, Passage, Query
@@ -17,7 +16,7 @@ def answer(source: str, text: str = "A slot is a place for content in a template
 
 
 def report(given: Answer | None, baseline: str | None = None) -> tuple[str, str]:
-    made = build_report(QUERY, answer=given, baseline=baseline, today=date(2026, 10, 1), persona=LEAN_PERSONA)
+    made = build_report(QUERY, answer=given, baseline=baseline, today=date(2026, 10, 1))
     return made.text, made.origin
 
 

@@ -6,18 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.outcome import Course, agree, confidence, distinct_pages, research_status
+from kr.reports.outcome import Course, confidence, copies, research_status
 from kr.values import Answer, Consulted, Passage, ResearchStatus, SourceOutcome
 
-QUESTION = "How to configure virtual scrolling with dynamic row heights?"
 ON_TOPIC = "Configure virtual scrolling: dynamic row heights need an estimate."
-TOO = "How to configure dynamic heights of rows? Virtual scrolling is off by default."
-OFF_TOPIC = "Buy our cheap holidays in the sun."
-
-
-def _answer(source: str, *texts: str, url: str | None = "https://a.example/") -> Answer:
-    passages = tuple(Passage(text=text, url=f"https://p{n}.example/") for n, text in enumerate(texts))
-    return Answer(source=source, passages=passages, url=url)
 
 
 def _rows(*outcomes: tuple[str, SourceOutcome]) -> tuple[Consulted, ...]:
@@ -25,29 +17,21 @@ def _rows(*outcomes: tuple[str, SourceOutcome]) -> tuple[Consulted, ...]:
 
 
 def test_confidence_of_the_table() -> None:
-    assert confidence([_answer("context7", ON_TOPIC)], QUESTION, has_code=True) == "high"
-    assert confidence([_answer("context7", ON_TOPIC)], QUESTION, has_code=False) == "medium"
-    assert confidence([_answer("deepwiki", ON_TOPIC)], QUESTION, has_code=True) == "medium"
-    assert confidence([_answer("web_search", ON_TOPIC, TOO)], QUESTION, has_code=True) == "medium"
-    assert (
-        confidence([_answer("web_search", ON_TOPIC, OFF_TOPIC, OFF_TOPIC)], QUESTION, has_code=True) == "low"
-    )
-    assert confidence([_answer("web_search", ON_TOPIC)], QUESTION, has_code=True) == "low"
-    assert confidence([_answer("local_docs", ON_TOPIC, ON_TOPIC)], QUESTION, has_code=True) == "low"
-    assert confidence([], QUESTION, has_code=False) == "low"
-
-
-def test_two_pieces_of_one_page_do_not_agree() -> None:
-    twice = Answer(
-        source="web_search",
-        passages=(Passage(text=ON_TOPIC, url="https://one.example/"),) * 2,
-    )
-    assert confidence([twice], QUESTION, has_code=False) == "low"
+    assert confidence("context7", has_code=True) == "high"
+    assert confidence("context7") == "medium"
+    assert confidence("deepwiki", has_code=True) == "medium"
+    assert confidence("web_search", agreeing=2) == "medium"
+    assert confidence("web_search", has_code=True, agreeing=1) == "low"
+    assert confidence("local_docs", has_code=True, agreeing=5) == "low"
 
 
 def _pages(*pages: tuple[str, str]) -> Answer:
     passages = tuple(Passage(text=text, url=url, title=f"Title of {url}") for url, text in pages)
     return Answer(source="web_search", passages=passages)
+
+
+def _different(*pages: tuple[str, str]) -> int:
+    return len(set(copies(_pages(*pages)).values()))
 
 
 @pytest.mark.parametrize(
@@ -59,33 +43,23 @@ def _pages(*pages: tuple[str, str]) -> Answer:
         (f"{ON_TOPIC} https://a.example/?x=1", f"**{ON_TOPIC}** <https://a.example/>"),
     ],
 )
-def test_copies_of_one_page_do_not_agree(one: str, other: str) -> None:
-    copies = _pages(("https://a.example/?x=1", one), ("https://a.example/?x=2", other))
-    assert len(distinct_pages(copies)) == 1
-    assert confidence([copies], QUESTION, has_code=False) == "low"
-    third = Passage(text=TOO, url="https://b.example/")
-    both = Answer(source="web_search", passages=(*copies.passages, third))
-    assert len(distinct_pages(both)) == 2
-    assert confidence([both], QUESTION, has_code=False) == "medium"
+def test_copies_of_one_page_are_one(one: str, other: str) -> None:
+    pages = (("https://a.example/?x=1", one), ("https://a.example/?x=2", other))
+    assert _different(*pages) == 1
+    assert _different(*pages, ("https://b.example/", "Rows of dynamic heights scroll.")) == 2
+
+
+def test_two_pieces_of_one_page_are_one() -> None:
+    assert len(copies(_pages(("https://one.example/", ON_TOPIC), ("https://one.example/", "More.")))) == 1
 
 
 def test_long_copies_are_copies_too() -> None:
     links = [f"[a](https://a.example/{'x' * length}) " * 9000 + ON_TOPIC for length in (1, 2)]
-    assert (
-        len(distinct_pages(_pages(("https://a.example/1", links[0]), ("https://a.example/2", links[1])))) == 1
-    )
+    assert _different(("https://a.example/1", links[0]), ("https://a.example/2", links[1])) == 1
 
 
 def test_pages_in_other_scripts_are_distinct() -> None:
-    assert (
-        len(distinct_pages(_pages(("https://a.example/", "虚拟滚动"), ("https://b.example/", "行高")))) == 2
-    )
-
-
-def test_pages_agree_by_half_of_the_questions_keywords() -> None:
-    assert agree(["alpha beta", "beta alpha gamma"], "alpha beta gamma delta")
-    assert not agree(["alpha beta", "alpha only"], "alpha beta gamma delta")
-    assert not agree(["anything", "anything"], "?")
+    assert _different(("https://a.example/", "虚拟滚动"), ("https://b.example/", "行高")) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,71 +1,120 @@
-from kr.reports.passages import MAX_SOURCES, ranked, read_answer
-from kr.reports.terms import question_terms
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.reports.passages import MAX_SOURCES, Unit, read_answer
 from kr.values import Answer, Passage
 
 
-def _answer(*texts: str, source: str = "web_search") -> Answer:
-    return Answer(
-        source=source,
-        passages=tuple(Passage(text=text, url=f"https://{n}.example/") for n, text in enumerate(texts)),
-    )
+def _answer(*texts: str, title: str | None = None) -> Answer:
+    passages = (Passage(text=text, title=title, url=f"https://{n}.example/") for n, text in enumerate(texts))
+    return Answer(source="web_search", passages=tuple(passages))
 
 
-def _order(question: str, *texts: str, source: str = "web_search") -> list[int]:
-    units = read_answer(_answer(*texts, source=source)).units
-    return [row.unit.origin.number for row in ranked(units, question_terms("x", question))]
+def _units(text: str, title: str | None = None) -> tuple[Unit, ...]:
+    return read_answer(_answer(text, title=title)).units
 
 
-def test_a_rare_keyword_weighs_more() -> None:
-    assert _order("alpha beta", "alpha one", "alpha two", "beta three") == [3, 1, 2]
-
-
-def test_different_keywords_count_more_than_one_repeated() -> None:
-    assert _order("alpha beta", "alpha alpha alpha alpha alpha alpha", "beta alpha") == [2, 1]
-
-
-def test_inflections_meet() -> None:
-    assert _order("Is it repeatable?", "Nothing.", "Repeated options are lists.") == [2]
-
-
-def test_a_heading_lifts_what_stands_below() -> None:
-    assert _order("alpha", "text about alpha", "# Alpha\n\ntext about alpha") == [2, 1]
-
-
-def test_a_page_loses_what_shares_no_keyword_and_an_answer_does_not() -> None:
-    assert _order("alpha", "alpha", "beta") == [1]
-    assert _order("gamma", "alpha", "beta") == [1, 2]
-    assert _order("alpha", "beta", "alpha", source="context7") == [2, 1]
-
-
-def test_installed_documentation_keeps_its_order() -> None:
-    assert _order("alpha beta", "alpha", "nothing", "alpha beta", source="local_docs") == [1, 2, 3]
+def _outline(text: str, title: str | None = None) -> list[tuple[tuple[str, ...], list[str]]]:
+    return [(unit.path, [block.text for block in unit.blocks]) for unit in _units(text, title)]
 
 
 def test_a_unit_is_a_heading_and_what_follows() -> None:
-    units = read_answer(
-        _answer("before\n\n# One\n\na\n\n```py\nx\n```\n\n- b\n\n## Two\n\n| c |\n|---|\n| d |")
-    ).units
+    units = _units("before\n\n# One\n\na\n\n```py\nx\n```\n\n- b\n\n## Two\n\n| c |\n|---|\n| d |")
     assert [(unit.heading, [block.kind for block in unit.blocks]) for unit in units] == [
         (None, ["prose"]),
         ("One", ["prose", "code", "list"]),
-        ("Two", ["table"]),
+        ("One > Two", ["table"]),
     ]
+
+
+def test_the_container_of_an_option_is_kept() -> None:
+    text = "# Options\n\n## server\n\n### proxy\n\nRules.\n\n## build\n\n### minify\n\nHow.\n"
+    assert _outline(text, "Config") == [
+        (("Options", "server", "proxy"), ["Rules."]),
+        (("Options", "build", "minify"), ["How."]),
+    ]
+
+
+def test_the_title_stands_above_where_a_text_has_no_first_heading() -> None:
+    assert _outline("Text.", "Config") == [(("Config",), ["Text."])]
+    assert _outline("Text.", "click.Option") == [(("`click.Option`",), ["Text."])]
+
+
+def test_a_heading_that_names_no_subject_belongs_to_the_text_above() -> None:
+    text = "## Logging\n\nIt logs.\n\n### Example\n\n```\nlog\n```\n\n## Examples\n\nMore."
+    assert _outline(text) == [
+        (("Logging",), ["It logs.", "**Example:**", "log\n"]),
+        (("Examples",), ["More."]),
+    ]
+
+
+def test_overloads_share_their_text_as_headings_too() -> None:
+    assert _outline("##### `count(a)`\n\n##### `count(a, b)`\n\nCounts.") == [
+        (("`count(a)`, `count(a, b)`",), ["Counts."])
+    ]
+
+
+def test_links_show_their_words() -> None:
+    assert _outline("See [the `x[0]` page](https://a.example/) and `[b](c)` at <https://d.example/>.") == [
+        ((), ["See the `x[0]` page and `[b](c)` at <https://d.example/>."])
+    ]
+
+
+def test_a_signature_or_a_bold_line_names_what_follows() -> None:
+    text = "# Tasks\n\nAll of them.\n\n`wait(aws)`\n\nWaits.\n\n**Timeouts**\n\nEnd.\n\n# Next\n\nOther."
+    assert _outline(text) == [
+        (("Tasks",), ["All of them."]),
+        (("Tasks", "`wait(aws)`"), ["Waits."]),
+        (("Tasks", "**Timeouts**"), ["End."]),
+        (("Next",), ["Other."]),
+    ]
+
+
+def test_signatures_in_a_row_share_their_text() -> None:
+    assert _outline("`count(sub)`\n\n`count(sub, start)`\n\nCounts.") == [
+        (("`count(sub)`, `count(sub, start)`",), ["Counts."])
+    ]
+
+
+def test_a_bold_line_that_names_nothing_is_a_text() -> None:
+    assert _outline("# A\n\n**Read this.**\n\n# B\n\n`x()`") == [
+        (("A",), ["**Read this.**"]),
+        (("B",), ["`x()`"]),
+    ]
+
+
+def test_a_class_without_anything_is_no_text() -> None:
+    assert _outline("```python\nclass Lock\n```\n\nA lock.") == [((), ["A lock."])]
+    assert _outline("```python\nclass Lock:\n    x = 1\n```") == [((), ["class Lock:\n    x = 1\n"])]
+    assert _outline("```python\nclass Lock(loop=None)\n```") == [((), ["class Lock(loop=None)\n"])]
 
 
 def test_repeated_passages_are_kept_once_and_many_addresses_are_told() -> None:
     assert len(read_answer(_answer("same text", "same text")).units) == 1
     material = read_answer(_answer(*(f"text {n}" for n in range(MAX_SOURCES + 5))))
-    assert len(material.origins) == MAX_SOURCES
-    assert len(material.omitted) == 1
+    assert len({unit.origin.address for unit in material.units}) == MAX_SOURCES
+    assert material.is_cut
 
 
 def test_a_cut_passage_is_told() -> None:
-    material = read_answer(_answer("word " * 200_000))
-    assert material.omitted == ("Of a passage of Source 1, only the beginning was read.",)
-
-
-def test_a_source_that_was_cut_before_is_told_once() -> None:
+    assert read_answer(_answer("word " * 200_000)).cut == {"https://0.example/"}
     whole = Passage(text="alpha", url="https://whole.example/")
-    cut = [Passage(text=text, url="https://cut.example/", is_cut=True) for text in ("a", "b", "c " * 400_000)]
+    cut = [Passage(text=text, url="https://cut.example/", is_cut=True) for text in ("a", "b")]
     material = read_answer(Answer(source="web_search", passages=(whole, *cut)))
-    assert material.omitted == ("Of Source 2, only the beginning was read.",)
+    assert material.cut == {"https://cut.example/"}
+
+
+_PIECES = st.sampled_from(["# A", "### B", "## C", "**D**", "`e()`", "text", "```\ncode\n```", "- item"])
+
+
+@given(st.lists(_PIECES, max_size=20))
+def test_nothing_but_headings_is_lost_and_all_stays_in_order(pieces: list[str]) -> None:
+    marked = [f"{piece} {n}" if piece[0] in "#t-" else piece for n, piece in enumerate(pieces)]
+    units = _units("\n\n".join(marked))
+    told = [block.text for unit in units for block in unit.blocks]
+    texts = [piece for piece in marked if piece.startswith("text")]
+    assert [text for text in told if text.startswith("text")] == texts
+    assert sum(block.kind == "code" for unit in units for block in unit.blocks) <= pieces.count(
+        "```\ncode\n```"
+    )
+    assert all(unit.blocks for unit in units)

@@ -11,9 +11,9 @@ from markdown_it import MarkdownIt
 
 from kr.contracts.fields import is_blank
 from kr.reports.baseline import SKELETON_MARK, STALE_MARK
-from kr.reports.persona import LEAN_PERSONA
-from kr.reports.report import Report, Synthesis, build_report
+from kr.reports.report import MAX_TOKENS, Report, Synthesis, build_report
 from kr.reports.template import HEADER, MAX_REPORT_BYTES, SECTIONS, read_confidence, read_shape
+from kr.text.counting import tokens_of
 from kr.values import Answer, Passage, Query
 
 TODAY = date(2026, 3, 15)
@@ -66,15 +66,16 @@ def _build(
     today: date = TODAY,
     notes: Sequence[str] = (),
     synthesis: Synthesis | None = None,
+    max_tokens: int = MAX_TOKENS,
 ) -> Report:
     return build_report(
         query,
         answer=answer,
         baseline=baseline,
         today=today,
-        persona=LEAN_PERSONA,
         notes=notes,
         synthesis=synthesis,
+        max_tokens=max_tokens,
     )
 
 
@@ -115,29 +116,43 @@ def test_the_report_of_the_seed() -> None:
         "## Summary\n"
     )
     assert (report.confidence, report.origin) == ("high", "researched")
-    assert "> Set `minRowHeight` to configure dynamic row heights." in sections["Summary"]
-    assert sections["Source Attribution"] == "- Source 1: https://docs.example/guide (via context7)"
-    assert (
+    assert sections["Summary"] == (
+        "From Source 1: **Guide > Virtual scrolling**\n\n"
+        "> Virtual scrolling renders only the rows in view.\n"
+        "> Set `minRowHeight` to configure dynamic row heights.\n\n"
         "```js\nconst virtualScrollOption = { enable: true, minRowHeight: 40 };\n```"
-        in sections["Code Examples"]
     )
-    assert "> Note: since v2.6, `scrollWidth` is deprecated." in sections["Caveats & Version-Specific Notes"]
-    assert "2.x was asked for; the source speaks of 2.27." in sections["Caveats & Version-Specific Notes"]
-    assert LEAN_PERSONA.principles[0] in sections["Caveats & Version-Specific Notes"]
+    assert sections["Details"] == (
+        "From Source 1: **Guide > Virtual scrolling**\n\n"
+        "> Virtual scrolling renders only the rows in view. Set `minRowHeight` to configure dynamic row heights.\n\n"
+        "```js\nconst virtualScrollOption = { enable: true, minRowHeight: 40 };\n```\n\n"
+        "> Note: since v2.6, `scrollWidth` is deprecated."
+    )
+    assert sections["Code Examples"] == "The example stands in the Summary."
+    assert sections["Source Attribution"] == "- Source 1: https://docs.example/guide (via context7)"
+    caveats = sections["Caveats & Version-Specific Notes"]
+    assert "> Note: since v2.6, `scrollWidth` is deprecated." in caveats
+    assert "2.x was asked for; the source speaks of 2.27." in caveats
+    assert f"- Question: {QUERY.question}" in caveats
 
 
-def test_every_quotation_names_its_source() -> None:
+def test_every_passage_names_its_source_once() -> None:
     sections = _assert_template(_build(PAGES).text)
-    for name in ("Summary", "Details"):
-        assert (
-            "From Source 1 (web\\_search):" in sections[name]
-            or "From Source 1 (web_search):" in sections[name]
-        )
-        assert "From Source 2 (web_search):" in sections[name]
-    assert sections["Source Attribution"].splitlines() == [
-        "- Source 1: https://one.example/ (via web_search)",
-        "- Source 2: https://two.example/ (via web_search)",
+    assert re.findall(r"^From Source \d", sections["Details"], re.MULTILINE) == [
+        "From Source 1",
+        "From Source 2",
     ]
+    assert sections["Source Attribution"].splitlines() == [
+        "- Source 1: https://two.example/ (via web_search)",
+        "- Source 2: https://one.example/ (via web_search)",
+    ]
+
+
+def test_sources_that_nothing_is_taken_from_are_not_named() -> None:
+    other = Passage(text="Buy a holiday.", url="https://three.example/")
+    text = _build(replace(PAGES, passages=(other, *PAGES.passages))).text
+    assert "three.example" not in text
+    assert "- Source 1: https://two.example/" in text
 
 
 def test_what_does_not_speak_of_the_question_is_left_out_of_pages() -> None:
@@ -148,11 +163,17 @@ def test_what_does_not_speak_of_the_question_is_left_out_of_pages() -> None:
 
 
 def test_the_best_passage_comes_first() -> None:
-    text = "# Other\n\nScrolling is nice.\n\n# Heights\n\nDynamic row heights configure virtual scrolling."
+    text = "# Other\n\nDynamic rows are configured for virtual scrolling.\n\n# Heights\n\nDynamic row heights configure virtual scrolling."
     details = _assert_template(_build(Answer(source="context7", passages=(Passage(text=text),))).text)[
         "Details"
     ]
     assert details.index("Heights") < details.index("Other")
+
+
+def test_the_persona_is_no_text_of_the_report() -> None:
+    text = _build(CONTEXT7, notes=["persona_load_failed: using lean persona", "context7: slow"]).text
+    assert "persona" not in text
+    assert "- context7: slow" in text
 
 
 def test_notes_are_told() -> None:
@@ -161,15 +182,21 @@ def test_notes_are_told() -> None:
     assert "- deepwiki: timed out ## Summary\n" in text
 
 
-def test_installed_docs_say_where_they_come_from_and_keep_their_order() -> None:
+def test_installed_docs_say_where_they_come_from() -> None:
     answer = Answer(
         source="local_docs",
         version="8.1.7",
         url="https://click.example/",
         passages=(
-            Passage(text="Something <b>else</b> first.", title="Usage", url="click 8.1.7, README.md: Usage"),
             Passage(
-                text="Configure virtual scrolling of rows.", title="Rows", url="click 8.1.7, docs/[rows].md"
+                text="Configure <b>virtual</b> scrolling of heights.",
+                title="Rows of heights",
+                url="click 8.1.7, README.md: Rows",
+            ),
+            Passage(
+                text="Configure virtual scrolling of rows.",
+                title="Scrolling",
+                url="click 8.1.7, docs/[rows].md",
             ),
         ),
     )
@@ -177,11 +204,11 @@ def test_installed_docs_say_where_they_come_from_and_keep_their_order() -> None:
     sections = _assert_template(report.text)
     assert (report.origin, report.confidence) == ("installed", "low")
     assert sections["Source Attribution"].splitlines() == [
-        "- Source 1: click 8.1.7, README.md: Usage (via local_docs)",
+        "- Source 1: click 8.1.7, README.md: Rows (via local_docs)",
         "- Source 2: click 8.1.7, docs/[rows].md (via local_docs)",
     ]
     assert "**Sources:** https://click.example/\n" in report.text
-    assert sections["Details"].index("Something else first.") < sections["Details"].index("Configure")
+    assert sections["Details"].index("scrolling of heights") < sections["Details"].index("scrolling of rows")
     assert "8.1.7" in sections["Caveats & Version-Specific Notes"]
 
 
@@ -384,6 +411,7 @@ def test_any_answer_makes_a_report_of_the_template(
     query = replace(QUERY, framework=framework, topic=topic, framework_version=topic, question=question)
     report = _build(answer, query=query, notes=notes)
     _assert_template(report.text)
+    assert tokens_of(report.text) <= MAX_TOKENS
     assert read_confidence(report.text) == report.confidence
     assert _build(answer, query=query, notes=notes) == report
 
@@ -404,22 +432,56 @@ def test_any_old_text_makes_a_stable_baseline(answer: Answer, old: str) -> None:
         assert _build(None, baseline=report.text) == report
 
 
-def test_a_flood_stays_within_the_limit_and_says_what_is_missing() -> None:
+def _flood(count: int) -> Answer:
     code = "```py\n" + "x = 1  # virtual scrolling\n" * 200 + "```\n\n"
     prose = "Virtual scrolling configures dynamic row heights in a table. " * 45
-    passages = tuple(
+    passages = (
         Passage(
             text=f"# Part {n}\n\n{prose}{n}\n\n{code.replace('1', str(n))}",
             url=f"https://d.example/{n}/" + "p" * 900,
         )
-        for n in range(60)
+        for n in range(count)
     )
-    report = _build(Answer(source="context7", passages=passages))
+    return Answer(source="context7", passages=tuple(passages))
+
+
+@pytest.mark.parametrize("most", [1000, 3000, 6000])
+def test_a_report_fits_a_context(most: int) -> None:
+    report = _build(_flood(60), max_tokens=most)
     sections = _assert_template(report.text)
-    assert re.search(r"\[Cut here: \d+ more passages would not fit\]", sections["Details"])
-    assert re.search(r"\[Cut here: \d+ more code examples would not fit\]", sections["Code Examples"])
-    assert "A passage was left out" in sections["Caveats & Version-Specific Notes"]
-    assert len(report.text.encode()) > 100_000
+    assert tokens_of(report.text) <= most
+    assert 1 <= len(re.findall(r"^From Source", sections["Details"], re.MULTILINE)) <= 5
+    assert "dynamic row heights" in sections["Details"]
+
+
+def test_chinese_fits_too() -> None:
+    prose = "虚拟滚动（virtual scrolling）只渲染视图中的行，动态行高（dynamic row heights）需要配置。" * 300
+    report = _build(Answer(source="context7", passages=(Passage(text=prose),)), max_tokens=1000)
+    _assert_template(report.text)
+    assert 300 < tokens_of(report.text) <= 1000
+
+
+def test_a_gap_is_told_as_a_gap() -> None:
+    other = Answer(
+        source="web_search",
+        passages=(
+            Passage(text="# Table\n\n## Colours of a row\n\nThey are set.", url="https://a.example/t"),
+        ),
+    )
+    report = _build(other)
+    sections = _assert_template(report.text)
+    assert (report.confidence, report.origin) == ("low", "skeleton")
+    assert sections["Summary"] == SKELETON_MARK
+    assert "- **Table > Colours of a row** (Source 1)" in sections["Details"]
+    assert "- Source 1: https://a.example/t (via web_search)" in sections["Source Attribution"]
+    assert "does not cover the question" in sections["Caveats & Version-Specific Notes"]
+
+
+def test_a_stale_report_goes_before_a_gap_and_after_an_answer() -> None:
+    old = _build(CONTEXT7).text
+    gap = Answer(source="web_search", passages=(Passage(text="Colours are set.", url="https://a.example/"),))
+    assert _build(gap, baseline=old).origin == "baseline"
+    assert _build(PAGES, baseline=old).origin == "researched"
 
 
 @pytest.mark.parametrize(
@@ -436,7 +498,10 @@ def test_the_report_says_what_web_pages_are_worth(count: int, why: str) -> None:
     if count == -1:  # two copies
         passages = (PAGES.passages[1], replace(PAGES.passages[1], url="https://two.example/?x=2"))
     if count == -2:
-        passages = (PAGES.passages[1], Passage(text="Buy a holiday.", url="https://three.example/"))
+        passages = (
+            Passage(text="Virtual scrolling of rows.", url="https://two.example/"),
+            Passage(text="Dynamic heights.", url="https://three.example/"),
+        )
     text = _build(replace(PAGES, passages=passages)).text
     assert f"- Confidence: {why}\n" in text
 
@@ -444,5 +509,5 @@ def test_the_report_says_what_web_pages_are_worth(count: int, why: str) -> None:
 def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
     cut = replace(PAGES, passages=(PAGES.passages[0], replace(PAGES.passages[1], is_cut=True)))
     notes = _build(cut).text.partition("Notes by kr:\n\n")[2]
-    assert "- Of Source 2, only the beginning was read.\n" in notes
+    assert "- Of Source 1, only the beginning was read.\n" in notes
     assert "only the beginning" not in _build(PAGES).text

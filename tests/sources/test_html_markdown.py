@@ -230,10 +230,10 @@ PIECES = {
     ),
     "table for the layout": ("<table><tr><td><h2>A</h2>b</td><td>c</td></tr></table>", "## A\n\nb\n\nc"),
     "quote": ("<blockquote><p>a</p><p>b</p></blockquote>", "> a\n>\n> b"),
-    "definitions": ("<dl><dt>a</dt><dd>b<pre>c</pre></dd></dl>", "a\n\nb\n\n```\nc\n```"),
+    "definitions": ("<dl><dt>a</dt><dd>b<pre>c</pre></dd></dl>", "**a**\n\nb\n\n```\nc\n```"),
     "signature": (
         '<dl><dt class="sig sig-object py"><span>f</span>(<em>a</em>, *b)<a class="headerlink" href="#f">¶</a></dt><dd>x</dd></dl>',
-        "`f(a, *b)`\n\nx",
+        "##### `f(a, *b)`\n\nx",
     ),
     "image": ('<p>see <img src="http://track.example/x.png" alt="the plan"></p>', "see the plan"),
     "links": (

@@ -15,7 +15,6 @@ import yaml
 
 from kr.errors import SourceFailure
 from kr.matching.question import derive_tags, derive_topic
-from kr.reports.persona import LEAN_PERSONA
 from kr.reports.report import build_report
 from kr.reports.template import DETAILS, SUMMARY, read_shape
 from kr.sources.base import Ask
@@ -94,7 +93,7 @@ def score(case: Case, project: Path) -> Outcome:
     start = time.perf_counter()
     given = answer(case, project)
     asked = time.perf_counter()
-    report = build_report(case.query, answer=given, today=date(2026, 1, 1), persona=LEAN_PERSONA).text
+    report = build_report(case.query, answer=given, today=date(2026, 1, 1)).text
     written = time.perf_counter()
     summary, details = sections(report)
     top = "\n".join(details.splitlines()[:TOP_LINES])
@@ -111,12 +110,11 @@ def score(case: Case, project: Path) -> Outcome:
 
 
 def sections(report: str) -> tuple[str, str]:
-    """Return the Summary without the question that it begins with, and the Details."""
+    """Return the Summary and the Details."""
     shape = read_shape(report)
     if shape is None:
         raise ValueError("a report that does not follow the template")
-    summary = shape.sections[SUMMARY].removeprefix("Question:\n\n")
-    return summary.partition("\n\n")[2], shape.sections[DETAILS]
+    return shape.sections[SUMMARY], shape.sections[DETAILS]
 
 
 def holds(case: Case, text: str) -> bool:

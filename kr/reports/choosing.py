@@ -1,0 +1,146 @@
+"""Which passages of a material answer a question, and whether they do (SPEC 3.7: a report fits a context)."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS
+from kr.reports.passages import Unit
+from kr.reports.ranking import rank
+from kr.reports.terms import Terms
+from kr.text.sentences import plain
+
+MOST = 5
+"""Passages of a report (SPEC 3.7)."""
+
+_OF_BEST = 0.3  # of the best passage's score: one that has less is left out
+_LATER = 0.1  # by which each further place in the installed package counts less
+_ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
+_COVERS = 0.5  # of what the question says, by weight: what one passage must speak of
+_ALIKE = 0.8
+_FEW = 12  # words that texts must share at least to be alike
+_OPENING = 400  # characters in which a passage says what it is
+
+WARNED_OFF = re.compile(
+    r"\b(?:deprecated|legacy|obsolete|superseded|no longer (?:recommended|supported|maintained|needed)|discouraged"
+    r"|not (?:be )?(?:used|recommended) (?:in|for) new|(?:will be|was|has been|were) removed|do(?: not|n['’]t) use (?:it|this|them)\b)"
+    r"|弃用|废弃|已过时|不推荐",
+    re.IGNORECASE,
+)
+_WARNING_HEADING = re.compile(
+    r"\W*(?:(?:common )?(?:pitfalls?|mistakes?|anti-?patterns?|gotchas?)\b|(?:don['’]?t|do not|avoid|never|bad|wrong|incorrect)\b)",
+    re.IGNORECASE,
+)
+_HISTORY = re.compile(
+    r"\W*(?:change ?logs?|release notes|what['’]?s new|history|v?\d+\.\d+(?:\.\d+)?\b)", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """A unit and how well it answers; scores compare within one material."""
+
+    unit: Unit
+    score: float
+    is_warned_off: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``taken``: at most five, the best first; ``rows``: all that share a word with the question, best first.
+
+    ``covers``: what was taken speaks of enough of the question to be an answer.
+    """
+
+    taken: tuple[Ranked, ...]
+    rows: tuple[Ranked, ...]
+    covers: bool
+
+
+def choose(units: Sequence[Unit], terms: Terms) -> Choice:
+    """Take the passages that answer: none far below the best, none twice, none that its source warns off before another."""
+    rows = ranked(units, terms)
+    best = max((row.score for row in rows), default=0.0)
+    taken: list[Ranked] = []
+    for row in rows:
+        if len(taken) == MOST:
+            break
+        if row.score < _OF_BEST * best:
+            continue
+        if not any(_is_alike(row.unit, other.unit) for other in taken):
+            taken.append(row)
+    if not all(row.is_warned_off for row in taken):
+        taken = [row for row in taken if not row.is_warned_off]
+    return Choice(tuple(taken), tuple(rows), covers=_covers(taken, terms))
+
+
+def ranked(units: Sequence[Unit], terms: Terms) -> list[Ranked]:
+    """Return the units with their scores, the best first.
+
+    Context7 and DeepWiki answer the question itself, so all of theirs stay; of a page, what shares no
+    keyword with the question goes, unless nothing does. Installed documentation comes ranked, by how rare the
+    words are in the whole package: the order of its passages stays, and the later ones count less.
+    """
+    if not units:
+        return []
+    scored, _ = rank([(unit.title, unit.text) for unit in units], terms)
+    points = {row.index: row.score for row in scored}
+    found = [_judged(unit, points.get(at, 0.0), terms) for at, unit in enumerate(units)]
+    if any(unit.origin.source == LOCAL_DOCS for unit in units):
+        return sorted(found, key=lambda row: row.is_warned_off)
+    order = sorted(range(len(units)), key=lambda at: -found[at].score)
+    kept = [at for at in order if at in points or units[at].origin.source in {CONTEXT7, DEEPWIKI}]
+    return [found[at] for at in kept or order]
+
+
+def heard(units: Iterable[Unit], terms: Terms) -> float:
+    """Return which part of the question the one of these units that says most of it speaks of, 0 to 1.
+
+    Together, passages about other things hold most words of any question: of 80 that a page has no answer to, the
+    passages taken from it hold half in 30, and one of them alone in 12; of 40 that it answers, one alone does in all.
+    """
+    return max((terms.coverage(terms.within(f"{unit.title}\n{unit.text}")) for unit in units), default=0.0)
+
+
+def covers(units: Iterable[Unit], terms: Terms) -> bool:
+    """Tell whether one of these units speaks of enough of the question to be an answer."""
+    return heard(units, terms) >= _COVERS
+
+
+def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
+    row = Ranked(unit, score)
+    if unit.origin.source == LOCAL_DOCS:
+        row = replace(row, score=score / (1 + _LATER * unit.origin.number))
+    last = unit.path[-1] if unit.path else ""
+    if is_warned_off(unit, terms) or _HISTORY.match(last):
+        return replace(row, score=row.score * _ASIDE, is_warned_off=True)
+    return replace(row, score=row.score * _ASIDE) if terms.is_aside(plain(last)) else row
+
+
+def is_warned_off(unit: Unit, terms: Terms) -> bool:
+    """Tell whether a source marks a passage as deprecated, legacy or as what not to do, where nobody asked for such."""
+    heading = plain(unit.path[-1]) if unit.path else ""
+    if found := WARNED_OFF.search(heading) or _WARNING_HEADING.match(heading):
+        return not terms.within(found[0])
+    prose = [block for block in unit.blocks if block.kind == "prose"][:2]
+    opening = "\n".join(plain(block.text) for block in prose)[:_OPENING]
+    found = WARNED_OFF.search(opening)
+    return found is not None and not terms.within(found[0]) and _is_subject(opening, found.start())
+
+
+def _is_subject(opening: str, at: int) -> bool:
+    """Tell whether a mark of deprecation in the opening is about the passage itself: it stands in its first sentences."""
+    return opening[:at].count(". ") <= 1
+
+
+def _is_alike(one: Unit, other: Unit) -> bool:
+    left, right = set(one.text.split()), set(other.text.split())
+    return len(left & right) >= _ALIKE * max(len(left), len(right), _FEW)
+
+
+def _covers(taken: Sequence[Ranked], terms: Terms) -> bool:
+    if not taken:
+        return False
+    if taken[0].unit.origin.source in {CONTEXT7, DEEPWIKI}:
+        return True
+    return covers((row.unit for row in taken), terms)

@@ -1,0 +1,205 @@
+"""A passage brought to a size (SPEC 3.7): its blocks in their order, those that answer kept with what they lean on.
+
+What is left out leaves a mark, never a sentence that points at it: a list stays with the line that introduces it, code
+with the prose before it, and code is whole or not there.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from kr.reports.passages import Unit
+from kr.reports.ranking import rarity
+from kr.reports.terms import Terms
+from kr.text.markdown import Block
+from kr.text.sentences import items, label_of, leans_on, part, plain, points_on
+
+GAP = "[…]"
+"""Stands where text of the source was left out. kr's own mark, never inside a quotation."""
+
+_FIRST = 0.3  # what the opening of a passage counts for being the opening, of its best part
+_WORTH = 0.25  # of the best part: what tells less is left out
+_MOST_PARTS = 400
+_ROW = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Blocks that can only stand together; ``told`` is the weight of the question that they hold.
+
+    ``group`` is the list or table that a part was taken from, with ``head`` to be shown before the first of it.
+    """
+
+    blocks: tuple[Block, ...]
+    told: float
+    group: int
+    head: tuple[Block, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """In characters."""
+        return size_of(self.blocks)
+
+
+Runs = list[tuple[Block, ...] | None]
+"""Blocks that stand together in the source; None is a gap."""
+
+
+def weights_of(units: Sequence[Unit], terms: Terms) -> list[float]:
+    """Return what each term weighs among the paragraphs of some units."""
+    held = [terms.within(block.text) for unit in units for block in unit.blocks]
+    return [scarce * term.weight for scarce, term in zip(rarity(terms, held), terms.all, strict=True)]
+
+
+def size_of(blocks: Sequence[Block]) -> int:
+    """Return about how many characters blocks take."""
+    return sum(len(block.text) + 4 for block in blocks)
+
+
+def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Runs:
+    """Return what of a unit fits into ``room`` characters: all of it, or what tells most of the question.
+
+    Empty when not even its best part fits.
+    """
+    if size_of(unit.blocks) <= room:
+        return [unit.blocks]
+    parts = list(_parts(unit, terms, weights, room))[:_MOST_PARTS]
+    return _runs(parts, _kept(parts, room))
+
+
+def _kept(parts: Sequence[Part], room: int) -> set[int]:
+    """Take the best part that fits, then the opening, then what stands beside or tells as much."""
+    if not parts:
+        return set()
+    most = max(part.told for part in parts)
+    worth = [part.told + (_FIRST * most if at == 0 else 0.0) for at, part in enumerate(parts)]
+    kept: set[int] = set()
+    heads: set[int] = set()
+    left = room
+    while True:
+        found = max(
+            (at for at in range(len(parts)) if at not in kept and _cost(parts[at], heads) <= left),
+            key=lambda at: (worth[at] + _beside(at, kept, most), -at),
+            default=None,
+        )
+        if found is None or (kept and worth[found] + _beside(found, kept, most) <= _WORTH * most):
+            return kept
+        left -= _cost(parts[found], heads)
+        kept.add(found)
+        heads.add(parts[found].group)
+
+
+def _beside(at: int, kept: set[int], most: float) -> float:
+    """What stands next to something kept is worth more there: it reads on, and saves a gap."""
+    return 0.2 * most * ((at - 1 in kept) + 0.5 * (at + 1 in kept))
+
+
+def _cost(part: Part, heads: set[int]) -> int:
+    return part.size + (0 if part.group in heads else size_of(part.head))
+
+
+def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
+    runs: Runs = []
+    held: list[Block] = []
+    shown: set[int] = set()
+    before = -1
+    for at in sorted(kept):
+        part = parts[at]
+        if before >= 0 and at != before + 1:
+            runs += [tuple(held), None]
+            held = []
+        if part.group not in shown:
+            held += part.head
+        _add(held, part, is_same=part.group in shown and at == before + 1)
+        shown.add(part.group)
+        before = at
+    if held:
+        runs.append(tuple(held))
+    return runs if not kept or before == len(parts) - 1 else [*runs, None]
+
+
+def _add(held: list[Block], part: Part, *, is_same: bool) -> None:
+    """Add a part's blocks; neighbouring items or rows of one list or table make one again."""
+    first, *rest = part.blocks
+    if held and first.kind in {"list", "table"} and held[-1].kind == first.kind and (is_same or part.head):
+        held[-1] = Block(kind=first.kind, text=f"{held[-1].text}\n{first.text}", warns=first.warns)
+    else:
+        held.append(first)
+    held += rest
+
+
+def _parts(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Iterator[Part]:
+    number = 0
+    for blocks in _groups(unit.blocks):
+        number += 1
+        kinds = {block.kind for block in blocks}
+        if size_of(blocks) <= room // (3 if kinds & {"list", "table"} else 1 if "code" in kinds else 2):
+            yield Part(tuple(blocks), _told(blocks, terms, weights), number)
+            continue
+        # Too much to stand together: lists and tables by their items, each with the line that introduces them.
+        lead: tuple[Block, ...] = ()
+        for block, following in zip(blocks, [*blocks[1:], None], strict=True):
+            if block.kind in {"list", "table"} or (block.kind == "prose" and len(block.text) > room // 2):
+                number += 1
+                head, pieces = _taken_apart(block, room // 4)
+                for piece in pieces:
+                    item = Block(kind=block.kind, text=piece, warns=block.warns)
+                    yield Part((item,), _told([item], terms, weights), number, (*lead, *head))
+            elif following and following.kind in {"list", "table"} and len(block.text) <= room // 3:
+                lead = (block,)
+            else:
+                yield Part((block,), _told([block], terms, weights), number)
+
+
+def _groups(blocks: Sequence[Block]) -> Iterator[list[Block]]:
+    """Put together what can't stand alone: a line that ends with a colon and what it announces, code and its prose."""
+    held: list[Block] = []
+    for block in blocks:
+        if held and not _goes_on(held[-1], block):
+            yield held
+            held = []
+        held.append(block)
+    if held:
+        yield held
+
+
+def _goes_on(before: Block, block: Block) -> bool:
+    if before.text.rstrip().endswith((":", "：")) and before.kind != "code":
+        return True
+    if block.kind == "code":
+        return before.kind in {"prose", "list"}
+    return (block.kind == "prose" and leans_on(block.text)) or points_on(before.text)
+
+
+def _taken_apart(block: Block, room: int) -> tuple[tuple[Block, ...], list[str]]:
+    """Part a list at its outermost items, a table into rows below its head, a paragraph into some sentences each."""
+    if block.kind == "prose":
+        pieces = [""]
+        for sentence in part(block.text):
+            if pieces[-1] and len(pieces[-1]) + len(sentence) > room:
+                pieces.append("")
+            pieces[-1] = f"{pieces[-1]} {sentence}".strip()
+        return (), pieces
+    if block.kind == "list":
+        return (), _top_items(block.text)
+    head, rule, *rows = block.text.split("\n")
+    return (Block(kind="table", text=f"{head}\n{rule}"),), rows
+
+
+def _top_items(text: str) -> list[str]:
+    found: list[str] = []
+    for item in items(text):
+        if found and item.startswith(" "):
+            found[-1] += f"\n{item}"
+        else:
+            found.append(item)
+    return found
+
+
+def _told(blocks: Sequence[Block], terms: Terms, weights: Sequence[float]) -> float:
+    text = "\n".join(plain(block.text) for block in blocks)
+    told = sum(weights[at] for at in terms.within(text))
+    label = label_of(blocks[0].text)
+    if blocks[0].kind == "table":
+        label = re.sub(r"[`*|]", " ", blocks[0].text.strip("| ").partition("|")[0][:_ROW])
+    return told + 0.5 * sum(weights[at] for at in terms.within(label))

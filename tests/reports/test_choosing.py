@@ -1,0 +1,135 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.reports.choosing import MOST, Choice, choose, is_warned_off, ranked
+from kr.reports.passages import read_answer
+from kr.reports.terms import question_terms
+from kr.values import Answer, Passage
+
+
+def _answer(*texts: str, source: str = "web_search") -> Answer:
+    passages = (Passage(text=text, url=f"https://{n}.example/") for n, text in enumerate(texts))
+    return Answer(source=source, passages=tuple(passages))
+
+
+def _order(question: str, *texts: str, source: str = "web_search") -> list[int]:
+    units = read_answer(_answer(*texts, source=source)).units
+    return [row.unit.origin.number for row in ranked(units, question_terms("x", question))]
+
+
+def _choice(question: str, *texts: str, source: str = "web_search", tags: tuple[str, ...] = ()) -> Choice:
+    return choose(read_answer(_answer(*texts, source=source)).units, question_terms("x", question, tags=tags))
+
+
+def _taken(question: str, *texts: str, source: str = "web_search", tags: tuple[str, ...] = ()) -> list[int]:
+    return [row.unit.origin.number for row in _choice(question, *texts, source=source, tags=tags).taken]
+
+
+def test_a_rare_keyword_weighs_more() -> None:
+    assert _order("alpha beta", "alpha one", "alpha two", "beta three") == [3, 1, 2]
+
+
+def test_different_keywords_count_more_than_one_repeated() -> None:
+    assert _order("alpha beta", "alpha alpha alpha alpha alpha alpha", "beta alpha") == [2, 1]
+
+
+def test_inflections_meet() -> None:
+    assert _order("Is it repeatable?", "Nothing.", "Repeated options are lists.") == [2]
+
+
+def test_a_heading_lifts_what_stands_below() -> None:
+    assert _order("alpha", "text about alpha", "# Alpha\n\ntext about alpha") == [2, 1]
+
+
+def test_tags_count() -> None:
+    texts = ("The pool keeps connections.", "The pool keeps connections of threads.")
+    assert _taken("How large is the pool?", *texts, tags=("threads",))[0] == 2
+
+
+def test_a_page_loses_what_shares_no_keyword_and_an_answer_does_not() -> None:
+    assert _order("alpha", "alpha", "beta") == [1]
+    assert _order("gamma", "alpha", "beta") == [1, 2]
+    assert _order("alpha", "beta", "alpha", source="context7") == [2, 1]
+
+
+def test_installed_documentation_that_comes_later_counts_less() -> None:
+    assert _order("alpha", "alpha one", "alpha two", "alpha six", source="local_docs") == [1, 2, 3]
+
+
+def test_a_passage_far_below_the_best_is_left_out() -> None:
+    best = "# Alpha beta\n\nThe alpha of a beta is set with gamma and delta."
+    assert _taken("How do I set alpha beta gamma delta?", best, "Some delta.") == [1]
+
+
+def test_what_says_the_same_is_taken_once() -> None:
+    text = "The alpha of a beta is set in the file, as it always was and will be."
+    assert _taken("alpha beta", text, f"{text} Yes.") == [1]
+
+
+@given(
+    st.lists(st.text("abc \n#", max_size=60), min_size=1, max_size=12),
+    st.sampled_from(["context7", "web_search"]),
+)
+def test_never_more_than_five_and_the_best_first(texts: list[str], source: str) -> None:
+    choice = _choice("a b", *texts, source=source)
+    scores = [row.score for row in choice.taken]
+    assert len(scores) <= MOST
+    assert scores == sorted(scores, reverse=True)
+    assert set(choice.taken) <= set(choice.rows)
+
+
+_NEW = "# Cursors\n\nPass `cursor` to read the next rows of a page."
+
+
+@pytest.mark.parametrize(
+    "old",
+    [
+        "# Rows by cursor (deprecated)\n\nThe cursor of a page reads the next rows.",
+        "# Legacy cursors\n\nThe cursor of a page reads the next rows.",
+        "# Cursor\n\nDeprecated since 4.0: a page reads the next rows with a cursor of its own.",
+        "# Cursor\n\nThis cursor is no longer recommended. It reads the next rows of a page.",
+        "# Pitfall: a cursor of rows\n\nThe cursor of a page reads the next rows.",
+        "# Don't read rows with a cursor\n\nThe cursor of a page reads the next rows.",
+    ],
+)
+def test_what_a_source_warns_off_is_not_taken_where_there_is_another(old: str) -> None:
+    assert _taken("How do I read the next rows of a page with a cursor?", old, _NEW, source="context7") == [2]
+    assert _taken("How do I read the next rows of a page with a cursor?", old, source="context7") == [1]
+
+
+def test_a_warning_that_is_asked_for_is_none() -> None:
+    units = read_answer(_answer("# Deprecated options\n\nThey go in 9.0.")).units
+    assert not is_warned_off(units[0], question_terms("x", "Which options are deprecated?"))
+    assert is_warned_off(units[0], question_terms("x", "Which options are there?"))
+
+
+def test_a_deprecated_parameter_is_no_deprecated_passage() -> None:
+    text = "# Session\n\nA session sends requests. It keeps cookies. The argument `old` is deprecated."
+    assert not is_warned_off(
+        read_answer(_answer(text)).units[0], question_terms("x", "How do I send requests?")
+    )
+
+
+def test_what_is_set_aside_does_not_lead() -> None:
+    offset = "# Offset pagination\n\nOffset pagination skips rows and takes a page of them."
+    cursor = "# Cursor pagination\n\nA cursor takes the rows after it."
+    assert _taken("How do I paginate with a cursor instead of offset?", offset, cursor)[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "covers"),
+    [
+        ("How do I set the size of the connection pool?", True),
+        ("How do I encrypt a column with a tenant's own key?", False),
+        ("How do I use it?", True),
+    ],
+)
+def test_what_does_not_cover_the_question_is_no_answer(question: str, covers: bool) -> None:
+    text = "The connection pool has a size, which the column of the settings tells."
+    assert _choice(question, text).covers is covers
+    assert _choice(question, text, source="context7").covers
+
+
+def test_nothing_covers_nothing() -> None:
+    assert choose((), question_terms("x", "alpha")) == Choice((), (), covers=False)

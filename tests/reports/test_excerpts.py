@@ -1,0 +1,95 @@
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.reports.excerpts import Runs, excerpt, size_of, weights_of
+from kr.reports.passages import Unit, read_answer
+from kr.reports.terms import question_terms
+from kr.values import Answer, Passage
+
+
+def _unit(text: str) -> Unit:
+    return read_answer(Answer(source="context7", passages=(Passage(text=text),))).units[0]
+
+
+def _excerpt(text: str, question: str, room: int) -> list[str]:
+    unit, terms = _unit(text), question_terms("x", question)
+    return _told(excerpt(unit, terms, weights_of([unit], terms), room))
+
+
+def _told(runs: Runs) -> list[str]:
+    return ["…" if run is None else "\n".join(block.text for block in run) for run in runs]
+
+
+FILLER = "Something else is told here at some length, and none of it is what was asked for.\n\n"
+
+
+def test_what_fits_stays_whole() -> None:
+    assert _excerpt("A.\n\nB.", "alpha", 100) == ["A.\nB."]
+
+
+def test_the_part_that_answers_stays_and_gaps_are_told() -> None:
+    text = f"It begins.\n\n{FILLER * 5}The alpha is set with beta.\n\n{FILLER * 5}"
+    assert _excerpt(text, "How do I set the alpha?", 150) == [
+        "It begins.",
+        "…",
+        "The alpha is set with beta.",
+        "…",
+    ]
+
+
+def test_code_stays_with_its_prose_and_whole() -> None:
+    text = f"{FILLER * 4}Set the alpha:\n\n```py\nalpha = 1\nbeta = 2\n```\n\n{FILLER * 4}"
+    assert "Set the alpha:\nalpha = 1\nbeta = 2\n" in _excerpt(text, "How do I set the alpha?", 150)
+
+
+def test_a_list_keeps_the_item_that_answers_and_the_line_before_it() -> None:
+    items = "".join(f"- `name{n}`: another option of the many that there are\n" for n in range(40))
+    text = f"These options exist:\n\n{items}- `alpha`: how often it is tried\n{items}"
+    told = _excerpt(text, "alpha", 300)
+    assert told[0].startswith("These options exist:")
+    assert any("- `alpha`: how often it is tried" in run for run in told)
+
+
+def test_a_table_keeps_its_head() -> None:
+    rows = "".join(f"| name{n} | {'word ' * 9}|\n" for n in range(40))
+    told = _excerpt(f"| Name | Use |\n|---|---|\n{rows}| alpha | how often |\n", "alpha", 300)
+    assert told[0].startswith("| Name | Use |\n| --- | --- |\n")
+    assert "| alpha | how often |" in "\n".join(told)
+
+
+def test_a_paragraph_that_leans_comes_with_what_it_leans_on() -> None:
+    text = f"{FILLER * 3}The cache is in memory.\n\nIt holds the alpha of each tenant.\n\n{FILLER * 3}"
+    assert any(
+        "The cache is in memory.\nIt holds the alpha of each tenant." in run
+        for run in _excerpt(text, "Where is the alpha of a tenant?", 180)
+    )
+
+
+_PIECES = st.sampled_from(
+    [
+        "Alpha is here.",
+        "This leans.",
+        "As follows:",
+        FILLER.strip(),
+        "```\nalpha\n```",
+        "- one\n- alpha\n- three",
+        "| a |\n|---|\n| alpha |\n| b |",
+    ]
+)
+
+
+@given(st.lists(_PIECES, min_size=1, max_size=15), st.integers(20, 400))
+def test_an_excerpt_is_of_the_text_in_order_and_fits(pieces: list[str], room: int) -> None:
+    unit, terms = _unit("\n\n".join(pieces)), question_terms("x", "alpha")
+    runs = excerpt(unit, terms, weights_of([unit], terms), room)
+    shown = [block for run in runs for block in run or ()]
+    assert size_of(shown) <= room + 8
+    said = "\n".join(block.text for block in unit.blocks)
+    place = 0
+    for line in (line for block in shown for line in block.text.split("\n")):
+        place = said.index(line, place) + len(line)
+    whole = {block.text for block in unit.blocks if block.kind == "code"}
+    assert all(block.text in whole for block in shown if block.kind == "code")
+    assert not any(one is None and other is None for one, other in pairwise(runs))
