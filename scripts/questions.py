@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.support import installed_questions
 from tests.support.questions import Outcome, load, rates, score, sections
 
 
@@ -16,7 +17,16 @@ def main() -> None:
     parser.add_argument("--summaries", action="store_true", help="print each Summary")
     parser.add_argument("--reports", action="store_true", help="print each report")
     parser.add_argument("--totals", action="store_true", help="print the totals alone")
+    parser.add_argument(
+        "--installed",
+        metavar="FOLDER",
+        type=Path,
+        help="grade installed-questions.yaml (groups: forty, dev) on the packages installed in FOLDER",
+    )
     arguments = parser.parse_args()
+    if arguments.installed:
+        _installed(arguments)
+        return
     cases = [case for case in load(*arguments.groups) if arguments.framework in {None, case.framework}]
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as project:
@@ -35,6 +45,28 @@ def main() -> None:
         shown = ", ".join(f"{place} {rate:.2f}" for place, rate in rates(rows).items())
         slowest = max(row.writing for row in rows)
         print(f"{group}: {len(rows)} questions; {shown}; slowest report {slowest * 1000:.0f} ms")
+
+
+def _installed(arguments: argparse.Namespace) -> None:
+    cases = [
+        case
+        for case in installed_questions.load(*arguments.groups)
+        if arguments.framework in {None, case.framework}
+    ]
+    rows = []
+    for case in cases:
+        row = installed_questions.measure(case, arguments.installed.resolve())
+        rows.append(row)
+        if not arguments.totals:
+            shown = "-" if row.grade is None else row.grade
+            print(
+                f"{shown} {'-' if row.given is None else row.given} {row.tokens:5} tokens {row.seconds:5.1f} s  "
+                f"{case.framework}: {case.question}  lacks {list(row.missing)}",
+                flush=True,
+            )
+        if arguments.reports:
+            print(row.report)
+    print(installed_questions.totals(rows))
 
 
 def _line(outcome: Outcome) -> str:

@@ -1,0 +1,118 @@
+"""Grades reports on installed documentation: tests/data/installed-questions.yaml, or another file of its form.
+
+The packages are really installed, in a folder of the reader's choice; the file says which.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from statistics import median
+
+import yaml
+
+from kr.errors import SourceFailure
+from kr.matching.question import derive_tags, derive_topic
+from kr.reports.persona import LEAN_PERSONA
+from kr.reports.report import build_report
+from kr.sources.base import Ask
+from kr.sources.local_docs import LocalDocs
+from kr.values import Query
+
+FILE = Path(__file__).parent.parent / "data" / "installed-questions.yaml"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One question. Each element of ``must`` are texts of which an answer holds at least one."""
+
+    group: str
+    framework: str
+    question: str
+    must: tuple[tuple[str, ...], ...]
+
+    @property
+    def query(self) -> Query:
+        """The request that the terminal form makes of it."""
+        return Query(
+            framework=self.framework,
+            framework_version="unknown",
+            topic=derive_topic(self.question),
+            tags=tuple(derive_tags(self.framework, self.question)),
+            question=self.question,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """``grade`` is 2, 1 or 0, None for a skeleton; ``given`` grades the source's passages alone. ``tokens`` are characters / 4."""
+
+    asked: Asked
+    grade: int | None
+    given: int | None
+    missing: tuple[str, ...]
+    tokens: int
+    seconds: float
+    report: str
+
+
+def load(*groups: str, file: Path = FILE) -> list[Asked]:
+    """Return the questions of the groups, of all groups when none is named."""
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return [
+        Asked(
+            group=group,
+            framework=row["framework"],
+            question=row["question"],
+            must=tuple((must,) if isinstance(must, str) else tuple(must) for must in row["must"]),
+        )
+        for group in groups or data
+        for row in data[group]["questions"]
+    ]
+
+
+def grade(asked: Asked, text: str) -> tuple[int, tuple[str, ...]]:
+    """Return the grade of a text and what it lacks. Backslashes of Markdown and the repeated question do not count."""
+    plain = text.replace("\\", "").replace(asked.question, "")
+    missing = tuple(one[0] for one in asked.must if not any(text in plain for text in one))
+    half = len(missing) * 2 <= len(asked.must)
+    return (2 if not missing else 1 if half else 0), missing
+
+
+def measure(asked: Asked, folder: Path) -> Graded:
+    """Ask the packages that are installed in ``folder`` and write the report."""
+    start = time.perf_counter()
+    try:
+        source = LocalDocs((folder,), {"VIRTUAL_ENV": str(folder / ".venv")})
+        answer = source.ask(Ask(query=asked.query), timeout=60.0)
+    except SourceFailure:
+        answer = None
+    seconds = time.perf_counter() - start
+    report = build_report(asked.query, answer=answer, today=date(2026, 1, 1), persona=LEAN_PERSONA)
+    given = "\n".join(f"{p.title}\n{p.text}" for p in answer.passages) if answer else ""
+    graded, missing = grade(asked, report.text.partition("\n## ")[2])
+    return Graded(
+        asked=asked,
+        grade=None if report.origin == "skeleton" else graded,
+        given=grade(asked, given)[0] if answer else None,
+        missing=missing,
+        tokens=len(report.text) // 4,
+        seconds=seconds,
+        report=report.text,
+    )
+
+
+def totals(rows: Iterable[Graded]) -> str:
+    """Say how many reached each grade, how long the reports are, and how long the slowest answer took."""
+    found = list(rows)
+    reports = [row for row in found if row.grade is not None]
+    counts = {wanted: sum(row.grade == wanted for row in reports) for wanted in (2, 1, 0)}
+    given = sum(row.given == 2 for row in found)
+    tokens = [row.tokens for row in reports] or [0]
+    useless = counts[0] / len(reports) if reports else 0.0
+    return (
+        f"{len(found)} questions; graded 2: {counts[2]} ({counts[2] / (len(found) or 1):.2f}), 1: {counts[1]}, "
+        f"0: {counts[0]} ({useless:.2f} of the reports), skeletons {len(found) - len(reports)}; all there in the passages "
+        f"{given}; tokens: median {median(tokens):.0f}, most {max(tokens)}; slowest {max(row.seconds for row in found):.1f} s"
+    )
