@@ -79,7 +79,7 @@ def answer(case: Case, project: Path) -> Answer | None:
     """Return the stored answer, or what the installed documentation says; None when it says nothing."""
     if case.file is None:
         try:
-            return LocalDocs(project, {"VIRTUAL_ENV": sys.prefix}).ask(Ask(query=case.query), timeout=60.0)
+            return LocalDocs((project,), {"VIRTUAL_ENV": sys.prefix}).ask(Ask(query=case.query), timeout=60.0)
         except SourceFailure:
             return None
     text = (DATA / "answers" / case.file).read_text(encoding="utf-8")
