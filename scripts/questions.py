@@ -1,14 +1,15 @@
-"""Prints where the answers to real questions stand in their reports. Run it as scripts/questions."""
+"""Prints where the answers to real questions stand in their reports, and fails when they fall. Run it as scripts/questions."""
 
 import argparse
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.support import installed_questions
-from tests.support.questions import Outcome, load, rates, score, sections
+from tests.support.questions import Outcome, fallen, load, rates, score, sections
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/questions", description=__doc__)
     parser.add_argument(
         "groups", nargs="*", help="of tests/data/questions.yaml: dev, held_out, answers; default all"
@@ -25,8 +26,7 @@ def main() -> None:
     )
     arguments = parser.parse_args()
     if arguments.installed:
-        _installed(arguments)
-        return
+        return _installed(arguments)
     cases = [case for case in load(*arguments.groups) if arguments.framework in {None, case.framework}]
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as project:
@@ -40,14 +40,24 @@ def main() -> None:
                 print(outcome.report)
             elif arguments.summaries:
                 print(sections(outcome.report)[0] + "\n")
+    problems: list[str] = []
     for group in dict.fromkeys(case.group for case in cases):
         rows = [outcome for outcome in outcomes if outcome.case.group == group]
         shown = ", ".join(f"{place} {rate:.2f}" for place, rate in rates(rows).items())
         slowest = max(row.writing for row in rows)
         print(f"{group}: {len(rows)} questions; {shown}; slowest report {slowest * 1000:.0f} ms")
+        if arguments.framework is None:
+            problems += fallen(group, rows)
+    return _failed(problems)
 
 
-def _installed(arguments: argparse.Namespace) -> None:
+def _failed(problems: list[str]) -> int:
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _installed(arguments: argparse.Namespace) -> int:
     cases = [
         case
         for case in installed_questions.load(*arguments.groups)
@@ -66,7 +76,9 @@ def _installed(arguments: argparse.Namespace) -> None:
             )
         if arguments.reports:
             print(row.report)
-    print(installed_questions.totals(rows))
+    found = installed_questions.totals(rows)
+    print(found)
+    return _failed(found.missed) if arguments.framework is None else 0
 
 
 def _line(outcome: Outcome) -> str:
@@ -83,4 +95,4 @@ def _line(outcome: Outcome) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -22,6 +22,12 @@ from kr.values import Query
 
 FILE = Path(__file__).parent.parent / "data" / "installed-questions.yaml"
 
+LEAST_WHOLE = 0.60
+MOST_USELESS = 0.10
+MEDIAN_TOKENS = 2_000
+MOST_TOKENS = 3_200
+"""The goals that ``scripts/questions --installed`` holds a group against."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
@@ -103,16 +109,52 @@ def measure(asked: Asked, folder: Path) -> Graded:
     )
 
 
-def totals(rows: Iterable[Graded]) -> str:
-    """Say how many reached each grade, how long the reports are, and how long the slowest answer took."""
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """How a group fared: counts of the grades, tokens of the reports, seconds of the slowest answer."""
+
+    questions: int
+    grades: dict[int, int]
+    in_passages: int
+    median_tokens: float
+    most_tokens: int
+    slowest: float
+
+    @property
+    def missed(self) -> list[str]:
+        """Return a sentence for each goal that was missed."""
+        reports = sum(self.grades.values())
+        whole = self.grades[2] / (self.questions or 1)
+        useless = self.grades[0] / (reports or 1)
+        told = {
+            f"graded 2: {whole:.2f}, the goal is {LEAST_WHOLE:.2f}": whole < LEAST_WHOLE,
+            f"graded 0: {useless:.2f} of the reports, the goal is {MOST_USELESS:.2f}": useless > MOST_USELESS,
+            f"median of {self.median_tokens:.0f} tokens, the goal is {MEDIAN_TOKENS}": self.median_tokens
+            >= MEDIAN_TOKENS,
+            f"a report of {self.most_tokens} tokens, the goal is {MOST_TOKENS}": self.most_tokens
+            > MOST_TOKENS,
+        }
+        return [sentence for sentence, is_missed in told.items() if is_missed]
+
+    def __str__(self) -> str:
+        reports = sum(self.grades.values())
+        return (
+            f"{self.questions} questions; graded 2: {self.grades[2]}, 1: {self.grades[1]}, 0: {self.grades[0]}, "
+            f"skeletons {self.questions - reports}; all there in the passages: {self.in_passages}; "
+            f"tokens: median {self.median_tokens:.0f}, most {self.most_tokens}; slowest {self.slowest:.1f} s"
+        )
+
+
+def totals(rows: Iterable[Graded]) -> Totals:
+    """Count how the questions of a group fared."""
     found = list(rows)
     reports = [row for row in found if row.grade is not None]
-    counts = {wanted: sum(row.grade == wanted for row in reports) for wanted in (2, 1, 0)}
-    given = sum(row.given == 2 for row in found)
     tokens = [row.tokens for row in reports] or [0]
-    useless = counts[0] / len(reports) if reports else 0.0
-    return (
-        f"{len(found)} questions; graded 2: {counts[2]} ({counts[2] / (len(found) or 1):.2f}), 1: {counts[1]}, "
-        f"0: {counts[0]} ({useless:.2f} of the reports), skeletons {len(found) - len(reports)}; all there in the passages "
-        f"{given}; tokens: median {median(tokens):.0f}, most {max(tokens)}; slowest {max(row.seconds for row in found):.1f} s"
+    return Totals(
+        questions=len(found),
+        grades={wanted: sum(row.grade == wanted for row in reports) for wanted in (2, 1, 0)},
+        in_passages=sum(row.given == 2 for row in found),
+        median_tokens=median(tokens),
+        most_tokens=max(tokens),
+        slowest=max((row.seconds for row in found), default=0.0),
     )
