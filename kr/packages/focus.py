@@ -41,7 +41,8 @@ def focus(signature: str, markdown: str, terms: Terms, weights: Sequence[float],
     blocks = _blocks(markdown, terms, weights, frozenset(_REQUIRED.findall(signature)))
     kept = {at: blocks[at].text for at in _first(blocks)}
     left = room - min(len(signature), _HEAD) - sum(map(len, kept.values()))
-    for at, text in _by_worth(blocks):
+    for at, whole in _by_worth(blocks):
+        text = _brief(whole) if len(whole) > left and blocks[at].is_item else whole
         if at not in kept and len(text) <= left and not blocks[at].is_label:
             kept[at] = text
             left -= len(text)

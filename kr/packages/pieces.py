@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kr.packages.declarations import Declaration, parse_declarations
@@ -23,6 +23,8 @@ _MAX_PARSED = 120
 _SMALL = 8 * 1024
 _OF_RELATED = 0.9
 _OF_TEMPLATES = 0.8
+_CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
+_CALLED_MORE = 1.1
 
 Expired = Callable[[], bool]
 
@@ -65,11 +67,18 @@ def read_pieces(package: InstalledPackage, terms: Terms, *, read: Expired, parse
 
     ``read`` and ``parse`` tell when to stop reading documents and taking sources apart.
     """
+    called: set[str] = set()
     for one in (package, *package.related):
         weight = 1.0 if one is package else _OF_RELATED
-        yield from _sections(one, read, weight)
+        for section in _sections(one, read, weight):
+            called.update(_CALLED.findall(section.section))
+            yield section
         yield from _templates(one, read)
-    yield from _python(package, terms, parse) if package.ecosystem == "python" else _node(package, parse)
+    named = _python(package, terms, parse) if package.ecosystem == "python" else _node(package, parse)
+    for piece in named:
+        # What the documents call themselves comes before its kin.
+        is_called = piece.title.rpartition(".")[2] in called
+        yield replace(piece, weight=piece.weight * _CALLED_MORE) if is_called else piece
 
 
 def _sections(package: InstalledPackage, expired: Expired, weight: float) -> Iterator[Piece]:

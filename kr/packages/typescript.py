@@ -73,7 +73,7 @@ class Declared:
             if declared.name and declared.kind not in {"export", "import"}:
                 groups.setdefault((declared.kind, declared.name), []).append(declared)
         for (kind, name), group in groups.items():
-            if name.startswith("_") or any(is_internal(one.comment) for one in group):
+            if name.startswith("_") or "DO_NOT_USE" in name or any(is_internal(one.comment) for one in group):
                 continue
             if kind == "namespace":
                 inner = (
