@@ -44,7 +44,7 @@ class Asked:
         return Query(
             framework=self.framework,
             framework_version="unknown",
-            topic=derive_topic(self.question),
+            topic=derive_topic(self.framework, self.question),
             tags=tuple(derive_tags(self.framework, self.question)),
             question=self.question,
         )
