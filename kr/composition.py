@@ -167,7 +167,9 @@ def _projects(settings: Settings, cwd: Path) -> tuple[Path, ...]:
 def _project_aliases(settings: Settings, cwd: Path) -> Mapping[str, str]:
     from kr.packages.aliases import project_aliases
 
-    return project_aliases(_project(settings, cwd))
+    # Of two projects, what the working directory's says counts.
+    found = (project_aliases(project) for project in reversed(_projects(settings, cwd)))
+    return {name: package for aliases in found for name, package in aliases.items()}
 
 
 def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:
