@@ -10,10 +10,12 @@ ROOM = 2_200
 """Characters that one name's documentation may take: five of them fit a report (SPEC 3.7)."""
 _HEAD = 700
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
+_PLAIN_LABEL = re.compile(r"[A-Z][\w /,()`.'-]{0,79}:")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)]) ")
 _SENTENCE = re.compile(r"(?<=[a-z)`][.!?]) (?=[A-Z`])")
 _NEARLY = 0.6  # of what the best block tells
-_SINCE = re.compile(r"\*\*(?:Added|Changed|Deprecated) (?:in|since)\b")
+_SINCE = re.compile(r"(?:Added|Changed|Deprecated) (?:in|since)\b")
 _REQUIRED = re.compile(r"[(,]\s*(\w+)\s*(?::[^,=()]*)?(?=[,)])")
 _NAME = re.compile(r"[*_`\s/-]*([\w.$]+)")
 
@@ -27,7 +29,7 @@ class _Block:
 
     @property
     def is_label(self) -> bool:
-        return bool(_LABEL.fullmatch(self.text))
+        return bool(_PLAIN_LABEL.fullmatch(self.text))
 
 
 def focus(signature: str, markdown: str, terms: Terms, weights: Sequence[float], *, room: int = ROOM) -> str:
@@ -36,6 +38,7 @@ def focus(signature: str, markdown: str, terms: Terms, weights: Sequence[float],
     What fits stays whole. Otherwise its first paragraph stays, the parameters and paragraphs that hold most of the
     question, and the example that does; in their order, each whole, with the label they stand under.
     """
+    markdown = _without_sections(markdown)
     if len(signature) + len(markdown) <= room:
         return markdown
     blocks = _blocks(markdown, terms, weights, frozenset(_REQUIRED.findall(signature)))
@@ -47,6 +50,25 @@ def focus(signature: str, markdown: str, terms: Terms, weights: Sequence[float],
             kept[at] = text
             left -= len(text)
     return _joined(blocks, kept)
+
+
+def _without_sections(markdown: str) -> str:
+    """Return a text whose parts are named in its prose: headings would take it apart, and it is about one name.
+
+    ``## Example`` and ``**Parameters:**`` become ``Example:`` and ``Parameters:``; code is left alone.
+    """
+    out: list[str] = []
+    fence = ""
+    for line in markdown.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or line.strip() == fence):
+            fence = "" if fence else mark[1]
+        found = None if fence else _LABEL.fullmatch(line.strip())
+        ends = (
+            ":" if line.startswith("#") or ":" in line[-4:] else "."
+        )  # "**Added in 4.0**" names nothing below
+        out.append(f"{line.strip('#*: ')}{ends}" if found else line)
+    return "\n".join(out)
 
 
 def _by_worth(blocks: Sequence[_Block]) -> Iterator[tuple[int, str]]:

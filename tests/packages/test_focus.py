@@ -34,7 +34,7 @@ def test_short_text_stays_whole() -> None:
 
 def test_of_a_long_text_what_speaks_of_the_question_is_left() -> None:
     text = focus("def merge(a, suffixes=None)", TEXT, TERMS, WEIGHTS)
-    assert text.startswith("Merge two frames.\n\n**Parameters:**\n\n- `name0`")
+    assert text.startswith("Merge two frames.\n\nParameters:\n\n- `name0`")
     assert "- `suffixes` (`tuple`): Of the rows.\n  More of it." in text
     assert text.endswith('\n\nIt is done so:\n\n```python\n>>> merge(a, suffixes=("_x", "_y"))\n```')
     assert "Much is said" not in text
@@ -45,6 +45,13 @@ def test_what_a_call_needs_is_told_though_nobody_asked() -> None:
     text = focus("def merge(name29, name8=3)", TEXT, TERMS, WEIGHTS, room=1_000)
     assert "- `name29` (`int`): Nothing to see here." in text
     assert "- `name28`" not in text
+
+
+def test_what_is_about_one_name_has_no_sections() -> None:
+    text = "Do it.\n\n## Example\n\n```python\n# no heading\n**x:**\n```\n\n**Note:**\n\nLook."
+    assert focus("", text, TERMS, WEIGHTS) == (
+        "Do it.\n\nExample:\n\n```python\n# no heading\n**x:**\n```\n\nNote:\n\nLook."
+    )
 
 
 def test_a_long_signature_keeps_what_is_asked_for_or_told() -> None:
