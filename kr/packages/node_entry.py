@@ -19,6 +19,7 @@ MAX_FILE = 4 * 1024 * 1024
 _MAX_BYTES = 8 * 1024 * 1024
 _MAX_ENTRIES = 40
 _MAX_STEPS = 8
+_TRIED_OUT = re.compile(r"experimental|canary|internal|legacy|unstable|package\.json")
 _OFTEN = 3  # one use is a detail of some type
 _DECLARATION = (".d.ts", ".d.mts", ".d.cts")
 _FROM = re.compile(
@@ -112,17 +113,18 @@ def _entries(manifest: dict[str, Any]) -> list[str]:
     found: list[str] = []
     exports = manifest.get("exports")
     if isinstance(exports, dict) and any(str(key).startswith(".") for key in exports):
-        targets = [exports.get("."), *(value for key, value in exports.items() if key != ".")]
+        names = [str(key) for key in exports if key != "."]
+        main, others = exports.get("."), [exports[name] for name in names]
     else:
-        targets = [exports]
-    main, *others = targets
+        names, main, others = [], exports, []
     found += _conditions(main)[:2]
     found += [str(manifest[key]) for key in ("types", "typings") if isinstance(manifest.get(key), str)]
     main_file = manifest.get("main")
     found += [main_file] if isinstance(main_file, str) else []
     found += ["index.d.ts"]
-    for other in others:
-        found += _conditions(other)[:1]
+    # What a package offers besides is read; what it tries out (``react/experimental``) is not what is asked about.
+    for name, other in zip(names, others, strict=True):
+        found += [] if _TRIED_OUT.search(name) else _conditions(other)[:1]
     return list(dict.fromkeys(found))[:_MAX_ENTRIES]
 
 
@@ -183,9 +185,7 @@ def _handed_on(text: str) -> Iterator[str]:
             yield _package(name)
     for ident, name in _NAMESPACE.findall(text) if _WHOLE.search(text) else ():
         # ``var json: typeof bodyParser.json`` and ``interface Request extends core.Request``
-        if _is_package(name) and re.search(
-            rf"\b(?:typeof|extends)\s+{ident}\.|:\s*{ident}\.\w*Constructor", text
-        ):
+        if _is_package(name) and len(re.findall(rf"\b(?:typeof|extends)\s+{ident}\.", text)) >= _OFTEN:
             yield _package(name)
 
 

@@ -142,7 +142,7 @@ def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterat
             break
         text = _text(path, min(_MAX_SOURCE, room))
         room -= len(text)
-        names.add_classes(text, _module(package, path))
+        names.add_module(text, _module(package, path))
         if mentioned := terms.glimpse(text):
             found.append((mentioned, path, text))
     rare = rarity(terms, (mentioned for mentioned, _, _ in found))

@@ -10,6 +10,7 @@ _INTERNAL = re.compile(
     r"_\w+|internals?|tests?|testing_support|vendor(?:ed)?|v\d+|compat|legacy|deprecated", re.ASCII
 )
 _CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]{1,500})", re.MULTILINE)
+_FROM = re.compile(r"^from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^()]{1,5000}\)|[^\n(]{1,500})", re.MULTILINE)
 _MAX_STEPS = 4
 _EXPORTED, _PLAIN, _KEPT = 1.25, 1.0, 0.6
 
@@ -38,8 +39,15 @@ class PublicNames:
             for target, path in _imports(source, module, only_listed=only_listed):
                 self._offered.setdefault(target, set()).add(path)
 
-    def add_classes(self, source: str, module: str) -> None:
-        """Remember whose members the classes of a module take over."""
+    def add_module(self, source: str, module: str) -> None:
+        """Remember whose members the classes of a module take over, and where the names come from that it only hands on."""
+        for origin, names in _FROM.findall(source):
+            for name in re.findall(r"\w+", names):
+                if f"{module}.{name}" in self._offered:
+                    place = _absolute(
+                        origin.lstrip("."), len(origin) - len(origin.lstrip(".")), module, is_init=False
+                    )
+                    self._offered.setdefault(f"{place}.{name}", set()).add(f"{module}.{name}")
         for name, bases in _CLASS.findall(source):
             for base in bases.split(","):
                 plain = base.partition("[")[0].strip().rpartition(".")[2]
@@ -136,7 +144,7 @@ def _imports(source: str, module: str, *, only_listed: bool) -> Iterator[tuple[s
                 yield private[made], f"{module}.{target.id}"
         if not isinstance(node, ast.ImportFrom):
             continue
-        origin = _absolute(node, module)
+        origin = _absolute(node.module or "", node.level, module, is_init=not only_listed)
         for alias in node.names:
             shown = alias.asname or alias.name
             if shown.startswith("_"):
@@ -165,9 +173,10 @@ def _statements(body: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
                 yield from _statements(getattr(node, name, ()))
 
 
-def _absolute(node: ast.ImportFrom, module: str) -> str:
-    if not node.level:
-        return node.module or ""
+def _absolute(name: str, level: int, module: str, *, is_init: bool) -> str:
+    """Return the module that an import means: ``level`` dots and a name, seen from ``module``."""
+    if not level:
+        return name
     parts = module.split(".")
-    base = ".".join(parts[: len(parts) - node.level + 1])
-    return ".".join(part for part in (base, node.module) if part)
+    base = parts[: len(parts) - level + is_init]
+    return ".".join([*base, *([name] if name else [])])

@@ -76,9 +76,7 @@ class Declared:
             if name.startswith("_") or "DO_NOT_USE" in name or any(is_internal(one.comment) for one in group):
                 continue
             if kind == "namespace":
-                inner = (
-                    prefix if name[:1].islower() or "/" in name or name == "global" else f"{prefix}{name}."
-                )
+                inner = prefix if not name[:1].isupper() else f"{prefix}{name}."
                 for one in group:
                     yield from self._all(one.members, inner)
             elif group[0].members and kind != "enum":
@@ -110,7 +108,7 @@ class Declared:
         of_members = max(of_members, _PLAIN) if path else of_members
         listed = _members_said(declared)
         if len(code) + len(listed) <= _SMALL:
-            named = f"{prefix}{declared.name}" + (f" ({path})" if path else "")
+            named = f"{path} ({declared.name})" if path else f"{prefix}{declared.name}"
             said = "\n\n".join(text for text in (_said([declared]), listed) if text)
             yield Documented(named, code, said, weight=weight * _declining([declared]))
             return

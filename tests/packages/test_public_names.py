@@ -13,7 +13,7 @@ INITS = {
 }
 OTHERS = {
     "attrs.validators": "from attr.validators import *\n",
-    "attrs.more": "from attr._fast import go, other\n__all__ = ['go']\n",
+    "attrs.more": "from ._own import mine\nfrom attr._fast import go, other\n__all__ = ['go', 'mine']\n",
 }
 INITS["frames"] = INITS["frames"].rpartition("from .")[0]
 
@@ -25,6 +25,7 @@ INITS["frames"] = INITS["frames"].rpartition("from .")[0]
         ("attr._make.Factory.takes_self", "attr._make", "attr.Factory.takes_self", True),
         ("attr.validators.in_", "attr.validators", "attrs.validators.in_", True),
         ("attr._fast.go", "attr._fast", "attrs.more.go", True),
+        ("attrs._own.mine", "attrs._own", "attrs.more.mine", True),
         ("attr._fast.other", "attr._fast", "other", False),
         ("attr._make._Nothing", "attr._make", "_Nothing", False),
         ("log._logger.Logger.add", "log._logger", "log.logger.add", True),
@@ -43,8 +44,8 @@ def test_names_are_shown_as_users_import_them(path: str, module: str, shown: str
 
 def test_what_a_class_takes_over_is_shown_as_its_own() -> None:
     names = PublicNames("frames", INITS)
-    names.add_classes("class NDFrame(Base):\n    pass\n", "frames.core.generic")
-    names.add_classes("class Frame(NDFrame, OpsMixin):\n    pass\n", "frames.core.frame")
+    names.add_module("class NDFrame(Base):\n    pass\n", "frames.core.generic")
+    names.add_module("class Frame(NDFrame, OpsMixin):\n    pass\n", "frames.core.frame")
     assert (
         names.named("frames.core.generic.NDFrame.to_csv", "frames.core.generic").path == "frames.Frame.to_csv"
     )
@@ -53,6 +54,13 @@ def test_what_a_class_takes_over_is_shown_as_its_own() -> None:
         names.named("frames.core.other.Other.size", "frames.core.other").path
         == "frames.core.other.Other.size"
     )
+
+
+def test_names_that_a_module_only_hands_on_are_followed() -> None:
+    names = PublicNames("web", {"web": "from .client import Connector\n"})
+    names.add_module("from .connector import (\n    Base,\n    Connector,\n)\n", "web.client")
+    assert names.named("web.connector.Connector.close", "web.connector").path == "web.Connector.close"
+    assert names.named("web.connector.Base", "web.connector").path == "web.connector.Base"
 
 
 def test_what_is_offered_stands_above_what_is_kept() -> None:
