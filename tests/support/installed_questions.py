@@ -13,12 +13,11 @@ from statistics import median
 import yaml
 
 from kr.errors import SourceFailure
-from kr.matching.question import derive_tags, derive_topic
 from kr.reports.persona import LEAN_PERSONA
 from kr.reports.report import build_report
 from kr.sources.base import Ask
 from kr.sources.local_docs import LocalDocs
-from kr.values import Query
+from tests.support.questions import as_asked
 
 FILE = Path(__file__).parent.parent / "data" / "installed-questions.yaml"
 
@@ -37,17 +36,6 @@ class Asked:
     framework: str
     question: str
     must: tuple[tuple[str, ...], ...]
-
-    @property
-    def query(self) -> Query:
-        """The request that the terminal form makes of it."""
-        return Query(
-            framework=self.framework,
-            framework_version="unknown",
-            topic=derive_topic(self.framework, self.question),
-            tags=tuple(derive_tags(self.framework, self.question)),
-            question=self.question,
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +76,15 @@ def grade(asked: Asked, text: str) -> tuple[int, tuple[str, ...]]:
 
 def measure(asked: Asked, folder: Path) -> Graded:
     """Ask the packages that are installed in ``folder`` and write the report."""
+    query = as_asked(asked.framework, asked.question)
     start = time.perf_counter()
     try:
         source = LocalDocs((folder,), {"VIRTUAL_ENV": str(folder / ".venv")})
-        answer = source.ask(Ask(query=asked.query), timeout=60.0)
+        answer = source.ask(Ask(query=query), timeout=60.0)
     except SourceFailure:
         answer = None
     seconds = time.perf_counter() - start
-    report = build_report(asked.query, answer=answer, today=date(2026, 1, 1), persona=LEAN_PERSONA)
+    report = build_report(query, answer=answer, today=date(2026, 1, 1), persona=LEAN_PERSONA)
     given = "\n".join(f"{p.title}\n{p.text}" for p in answer.passages) if answer else ""
     graded, missing = grade(asked, report.text.partition("\n## ")[2])
     return Graded(

@@ -48,13 +48,7 @@ class Case:
     @property
     def query(self) -> Query:
         """The request that the terminal form makes of it."""
-        return Query(
-            framework=self.framework,
-            framework_version="unknown",
-            topic=derive_topic(self.framework, self.question),
-            tags=tuple(derive_tags(self.framework, self.question)),
-            question=self.question,
-        )
+        return as_asked(self.framework, self.question)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +63,17 @@ class Outcome:
     asking: float = 0.0
     writing: float = 0.0
     report: str = ""
+
+
+def as_asked(framework: str, question: str) -> Query:
+    """Return the request that the terminal form makes of a framework and a question."""
+    return Query(
+        framework=framework,
+        framework_version="unknown",
+        topic=derive_topic(framework, question),
+        tags=tuple(derive_tags(framework, question)),
+        question=question,
+    )
 
 
 def load(*groups: str) -> list[Case]:
