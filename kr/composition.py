@@ -156,18 +156,21 @@ def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> So
         return None
     from kr.sources.local_docs import LocalDocs
 
-    return LocalDocs(_project(settings, cwd), environ)
+    return LocalDocs(_projects(settings, cwd), environ)
 
 
-def _project(settings: Settings, cwd: Path) -> Path:
-    """The project whose packages count: where its configuration is, else where we are."""
-    return settings.project_root if settings.config_file else cwd
+def _projects(settings: Settings, cwd: Path) -> tuple[Path, ...]:
+    """The projects whose packages count: where we are, then where the configuration is (SPEC 3.5.5)."""
+    is_elsewhere = settings.config_file is not None and settings.project_root.resolve() != cwd.resolve()
+    return (cwd, settings.project_root) if is_elsewhere else (cwd,)
 
 
 def _project_aliases(settings: Settings, cwd: Path) -> Mapping[str, str]:
     from kr.packages.aliases import project_aliases
 
-    return project_aliases(_project(settings, cwd))
+    # Of two projects, what the working directory's says counts.
+    found = (project_aliases(project) for project in reversed(_projects(settings, cwd)))
+    return {name: package for aliases in found for name, package in aliases.items()}
 
 
 def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:
@@ -185,7 +188,7 @@ def _repository(settings: Settings, environ: Mapping[str, str], cwd: Path, frame
     for name, repository in settings.knowledge_research.repositories.items():
         if fold(name) == fold(framework):
             return repository
-    for package in find_installed(framework, _project(settings, cwd), environ):
+    for package in find_installed(framework, _projects(settings, cwd), environ):
         if package.repository:
             return package.repository
     return None

@@ -1,13 +1,15 @@
-"""Prints where the answers to real questions stand in their reports. Run it as scripts/questions."""
+"""Prints where the answers to real questions stand in their reports, and fails when they fall. Run it as scripts/questions."""
 
 import argparse
+import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.support.questions import Outcome, load, rates, score, sections
+from tests.support import installed_questions
+from tests.support.questions import Outcome, fallen, load, rates, score, sections
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/questions", description=__doc__)
     parser.add_argument(
         "groups", nargs="*", help="of tests/data/questions.yaml: dev, held_out, answers; default all"
@@ -16,7 +18,15 @@ def main() -> None:
     parser.add_argument("--summaries", action="store_true", help="print each Summary")
     parser.add_argument("--reports", action="store_true", help="print each report")
     parser.add_argument("--totals", action="store_true", help="print the totals alone")
+    parser.add_argument(
+        "--installed",
+        metavar="FOLDER",
+        type=Path,
+        help="grade installed-questions.yaml (groups: forty, dev) on the packages installed in FOLDER",
+    )
     arguments = parser.parse_args()
+    if arguments.installed:
+        return _installed(arguments)
     cases = [case for case in load(*arguments.groups) if arguments.framework in {None, case.framework}]
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as project:
@@ -30,11 +40,45 @@ def main() -> None:
                 print(outcome.report)
             elif arguments.summaries:
                 print(sections(outcome.report)[0] + "\n")
+    problems: list[str] = []
     for group in dict.fromkeys(case.group for case in cases):
         rows = [outcome for outcome in outcomes if outcome.case.group == group]
         shown = ", ".join(f"{place} {rate:.2f}" for place, rate in rates(rows).items())
         slowest = max(row.writing for row in rows)
         print(f"{group}: {len(rows)} questions; {shown}; slowest report {slowest * 1000:.0f} ms")
+        if arguments.framework is None:
+            problems += fallen(group, rows)
+    return _failed(problems)
+
+
+def _failed(problems: list[str]) -> int:
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _installed(arguments: argparse.Namespace) -> int:
+    cases = [
+        case
+        for case in installed_questions.load(*arguments.groups)
+        if arguments.framework in {None, case.framework}
+    ]
+    rows = []
+    for case in cases:
+        row = installed_questions.measure(case, arguments.installed.resolve())
+        rows.append(row)
+        if not arguments.totals:
+            shown = "-" if row.grade is None else row.grade
+            print(
+                f"{shown} {'-' if row.given is None else row.given} {row.tokens:5} tokens {row.seconds:5.1f} s  "
+                f"{case.framework}: {case.question}  lacks {list(row.missing)}",
+                flush=True,
+            )
+        if arguments.reports:
+            print(row.report)
+    found = installed_questions.totals(rows)
+    print(found)
+    return _failed(found.missed) if arguments.framework is None else 0
 
 
 def _line(outcome: Outcome) -> str:
@@ -51,4 +95,4 @@ def _line(outcome: Outcome) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -68,7 +68,7 @@ def version_of(project_dir: Path, framework: str, environ: Mapping[str, str] | N
     known = fitting(found.dependencies, framework)
     if known:
         return known[0].version
-    installed = find_installed(framework, project_dir, os.environ if environ is None else environ)
+    installed = find_installed(framework, (project_dir,), os.environ if environ is None else environ)
     return installed[0].version if installed else None
 
 

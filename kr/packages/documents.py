@@ -6,10 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 MAX_DOCUMENTS = 60
-MAX_SOURCES = 400
+MAX_SOURCES = 1_200
+MAX_TEMPLATES = 40
 _MOST_ENTRIES = 20_000
 _SUFFIXES = frozenset({".md", ".markdown", ".rst", ".txt"})
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
+_TEMPLATE = re.compile(r"\.(?:mako|j2|jinja2?|tmpl|tpl|ejs|hbs)$|-tpl$")
 _LAST_RESORT = re.compile(
     r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third)",
     re.IGNORECASE,
@@ -64,19 +66,38 @@ def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
 
 
 def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Path, ...]:
-    """Choose the source files of the first suffix that there is, those nearest to the top first; no tests."""
+    """Choose the source files of the first suffix that there is, those nearest to the top first; no tests.
+
+    A stub file (``.pyi``) counts where there is no source beside it, as is so for compiled modules.
+    """
     listed = [f for f in files if not f.endswith((".min.js", ".umd.js"))]
     suffix = next((s for s in suffixes if any(f.endswith(s) for f in listed)), None)
+    known = set(listed)
     names = [
         file
         for file in listed
         if suffix
-        and file.endswith(suffix)
+        and (file.endswith(suffix) or (suffix == ".py" and file.endswith(".pyi") and file[:-1] not in known))
         and not any(
-            re.fullmatch(r"tests?|testing_?data|_vendor|vendor", part) for part in file.split("/")[:-1]
+            re.fullmatch(r"_?tests?|testing_?data|_vendor|vendor", part) for part in file.split("/")[:-1]
         )
     ]
     # Private modules last: what they document is mostly shown again by a public one.
     names.sort(key=lambda f: (any(re.match(r"_[^_]", part) for part in f.split("/")), f.count("/"), f))
-    chosen = (contained(root / file, root) for file in names[: 2 * MAX_SOURCES])
-    return tuple(dict.fromkeys(path for path in chosen if path))[:MAX_SOURCES]
+    return _existing(names, root, MAX_SOURCES)
+
+
+def choose_templates(files: Iterable[str], root: Path) -> tuple[Path, ...]:
+    """Choose the templates that a package ships for its users' projects: they show which options there are."""
+    names = [
+        file
+        for file in files
+        if (_TEMPLATE.search(file) or any(part in {"templates", "template"} for part in file.split("/")[:-1]))
+        and not file.endswith((".pyc", "/__init__.py", ".html", ".css", ".js", ".png", ".svg", ".map"))
+    ]
+    return _existing(sorted(names, key=lambda f: (f.count("/"), f)), root, MAX_TEMPLATES)
+
+
+def _existing(names: list[str], root: Path, most: int) -> tuple[Path, ...]:
+    chosen = (contained(root / file, root) for file in names[: 2 * most])
+    return tuple(dict.fromkeys(path for path in chosen if path))[:most]

@@ -27,6 +27,12 @@ class InstalledPackage:
     """README and documentation files, the most telling first."""
     sources: tuple[Path, ...] = ()
     """Source files that carry documentation (``.py``, ``.d.ts``)."""
+    templates: tuple[Path, ...] = ()
+    """Files that the package ships as beginnings of its users' own."""
+    offered: frozenset[str] | None = None
+    """The names that an npm package's main entry exports; None where that is not known or all of them are."""
+    related: "tuple[InstalledPackage, ...]" = ()
+    """Packages that document names which this one hands on (``@vue/runtime-core`` for ``vue``)."""
     description: Description | None = None
     urls: tuple[tuple[str, str], ...] = ()
     """``(label, URL)`` as the metadata names them."""

@@ -1,15 +1,16 @@
 """A distribution in the project's Python environment, read without importing anything of it."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from kr.packages.documents import choose_documents, choose_sources, walk
+from kr.packages.documents import choose_documents, choose_sources, choose_templates, walk
 from kr.packages.installed_package import Description, InstalledPackage
 from kr.packages.model import printable
 from kr.packages.repository import repository_of_urls
@@ -18,18 +19,19 @@ if TYPE_CHECKING:
     from email.message import Message
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|_[A-Za-z0-9_]+")
+_MAX_LEVELS = 6
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
 # sys.path of an isolated interpreter: its own site folders, Debian's dist-packages among them.
 _ASK = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 
 
 def find_python_package(
-    name: str, project_dir: Path, environ: Mapping[str, str], *, timeout: float = 5.0
+    name: str, projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0
 ) -> InstalledPackage | None:
     """Return the distribution ``name`` (PEP 503), else the one that provides the import name ``name``."""
     if not _NAME.fullmatch(name):
         return None
-    folders = [str(folder) for folder in site_folders(project_dir, environ, timeout=timeout)]
+    folders = [str(folder) for folder in site_folders(projects, environ, timeout=timeout)]
     try:
         found = next(iter(metadata.distributions(name=name, path=folders)), None)
         found = found or _provider(name, folders)
@@ -38,16 +40,31 @@ def find_python_package(
         return None
 
 
-def site_folders(project_dir: Path, environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
-    """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else ``.venv``'s, else those of PATH's python.
+def site_folders(projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
+    """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else a project's ``.venv``, else those of PATH's python.
 
     A virtual environment is read from its layout; its interpreter is not started.
     """
+    return environment_of(projects, environ)[0] or _ask_python(environ, timeout)
+
+
+def environment_of(projects: Sequence[Path], environ: Mapping[str, str]) -> tuple[list[Path], str]:
+    """Return the site-packages folders of the virtual environment in use, and what it is in words."""
     active = environ.get("VIRTUAL_ENV")
-    for environment in (Path(active) if active else None, project_dir / ".venv"):
-        if environment is not None and (folders := _layout(environment)):
-            return folders
-    return _ask_python(environ, timeout)
+    if active and (folders := _layout(Path(active))):
+        return folders, "the Python environment of VIRTUAL_ENV"
+    for place in (place for project in projects for place in _upwards(project)):
+        if folders := _layout(place / ".venv"):
+            return folders, "the project's Python environment .venv"
+    return [], "the python on PATH"
+
+
+def _upwards(project: Path) -> Iterator[Path]:
+    """Yield a folder and those above it, up to the root of its repository; without one, the fifth is the last."""
+    for place in [project, *project.parents][:_MAX_LEVELS]:
+        yield place
+        if os.path.lexists(place / ".git"):
+            return
 
 
 def _layout(environment: Path) -> list[Path]:
@@ -128,7 +145,8 @@ def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
         ecosystem="python",
         root=root,
         documents=choose_documents(own, root),
-        sources=choose_sources(own, root, ".py"),
+        sources=choose_sources(own, root, ".py", ".pyi"),
+        templates=choose_templates(own, root),
         description=_description(about),
         urls=urls,
         repository=repository_of_urls(urls),

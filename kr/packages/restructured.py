@@ -114,7 +114,7 @@ class _Renderer:
         return ["\n".join(self._item(f"{start + i}. ", item) for i, item in enumerate(node.children))]
 
     def _definition_list(self, node: Any) -> list[str]:
-        return ["\n".join(self._labelled(item.children[0], item.children[-1]) for item in node.children)]
+        return ["\n".join(self._defined(item) for item in node.children)]
 
     def _field_list(self, node: Any) -> list[str]:
         """Write Sphinx's fields as a list: ``:param int x: text`` becomes ``- `x` (int): text``."""
@@ -210,8 +210,11 @@ class _Renderer:
         body = "\n\n".join(self.blocks(node))
         return marker + textwrap.indent(body, "  ")[2:]
 
-    def _labelled(self, term: Any, definition: Any) -> str:
-        return self._item(f"- {self.inline(term)}: ", definition)
+    def _defined(self, item: Any) -> str:
+        """Write ``term : classifier`` with its text; in NumPy's style the classifier is a parameter's type."""
+        term, *classifiers, definition = item.children
+        kinds = ", ".join(kind.astext() for kind in classifiers)
+        return self._item(f"- {self.inline(term)}{f' ({code_span(kinds)})' if kinds else ''}: ", definition)
 
 
 def fence(text: str, language: str) -> str:

@@ -15,7 +15,7 @@ class Section:
     text: str
 
 
-def split_sections(markdown: str, *, title: str = "") -> list[Section]:
+def split_sections(markdown: str) -> list[Section]:
     """Return the sections of a document, one per heading and more where one is long.
 
     Headings that stand in code, lists or quotations are none. A fenced block is never cut unless it is
@@ -29,7 +29,7 @@ def split_sections(markdown: str, *, title: str = "") -> list[Section]:
     blocks: list[str] = []
 
     def close() -> None:
-        heading = " > ".join([title] * bool(title) + [text for _, text in path])
+        heading = " > ".join(text for _, text in path)
         found.extend(Section(heading, piece) for piece in join_blocks(blocks))
         blocks.clear()
 

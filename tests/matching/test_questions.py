@@ -11,6 +11,10 @@ from kr.reports.report import build_report
 from kr.values import Answer, Passage
 from tests.support.questions import DATA, Outcome, load, rates, score
 
+pytestmark = pytest.mark.timeout(
+    400
+)  # the sources of six packages are read: a minute of processor time, more when loaded
+
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> list[Outcome]:

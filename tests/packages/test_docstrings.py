@@ -4,75 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.packages.docstrings import docstring_markdown, parse_source
-from kr.packages.jsdoc import parse_declarations
+from kr.packages.docstrings import docstring_markdown
+from kr.packages.jsdoc import comment_markdown, parse_comments
 from kr.packages.sections import MAX_SECTION, split_sections
-
-SOURCE = '''
-"""The module."""
-
-class Option(Parameter):
-    """An option.
-
-    :param multiple: accepted many times
-    """
-
-    def __init__(self, name: str, multiple: bool = False, *, very_long_argument_name: dict[str, int] = {"a": 1, "b, c": 2}) -> None:
-        """Make one."""
-
-    limit: int = 3
-    """How many."""
-
-    @property
-    def value(self) -> str:
-        """The value."""
-
-    def _private(self):
-        """Not shown."""
-
-if True:
-    def inside(a, /, b=1):
-        """Inside."""
-else:
-    async def other():
-        """Other."""
-
-later_doc = """Said later."""
-inside.__doc__ = later_doc
-'''
-
-
-def test_names_and_signatures() -> None:
-    found = {d.name: d for d in parse_source(SOURCE, "pkg.mod")}
-    assert list(found) == [
-        "pkg.mod",
-        "pkg.mod.Option",
-        "pkg.mod.Option.limit",
-        "pkg.mod.Option.value",
-        "pkg.mod.inside",
-        "pkg.mod.other",
-    ]
-    option = found["pkg.mod.Option"]
-    assert option.docstring.endswith("Make one.")
-    assert "    multiple: bool=False,\n" in option.signature
-    assert "    very_long_argument_name: dict[str, int]={'a': 1, 'b, c': 2},\n" in option.signature
-    assert "self" not in option.signature
-    assert found["pkg.mod.Option.value"].signature == "@property\ndef value() -> str"
-    assert found["pkg.mod.Option.limit"].docstring == "How many."
-    assert found["pkg.mod.other"].signature == "async def other()"
-    assert found["pkg.mod.inside"].docstring == "Said later."
-
-
-def test_nothing_is_imported_or_run() -> None:
-    assert (
-        parse_source('raise SystemExit("run")\nimport nowhere\n\ndef f():\n    "Doc."', "m")[0].docstring
-        == "Doc."
-    )
-
-
-def test_broken_sources_document_nothing() -> None:
-    for source in ("def (", "\x00", "x = " + "(" * 500, "# -*- coding: nowhere -*-\n\xff"):
-        assert parse_source(source, "m") == []
 
 
 def test_googles_style() -> None:
@@ -87,8 +21,8 @@ def test_numpys_style() -> None:
     text = docstring_markdown(
         "Do it.\n\nParameters\n----------\nname : str, optional\n    The name.\n\nReturns\n-------\nint\n    It.\n"
     )
-    assert "**Parameters:**\n\n- `name` (`str, optional`):\n  The name." in text
-    assert "**Returns:**\n\nint\n  It." in text
+    assert "**Parameters:**\n\n- `name` (`str, optional`): The name." in text
+    assert "**Returns:**\n\n- `int`: It." in text
 
 
 def test_markdown_stays() -> None:
@@ -96,7 +30,7 @@ def test_markdown_stays() -> None:
     assert docstring_markdown(text) == text
 
 
-def test_comments_of_declarations() -> None:
+def test_comments_of_scripts() -> None:
     source = """
 /** Not this one */
 import x from "x";
@@ -111,31 +45,61 @@ import x from "x";
 
 res.cookie = function (name) {};
 
-/** Options of it. */
-export interface Options {
-  /** How many.
-   */
-  limit?: number;
-  /** @internal */
-  hidden: string;
-}
+/** Clones. */
+function clone() {}
+
+/** @internal */
+function hidden() {}
 """
-    found = parse_declarations(source, "response")
-    assert [d.name for d in found] == ["response.cookie", "response.Options", "response.limit"]
-    assert found[0].docstring == 'Set cookie `name`.\n\n    res.cookie("a")\n\n- @param {String} name'
-    assert found[1].signature == "export interface Options"
+    found = parse_comments(source, "clone")
+    assert [d.name for d in found] == ["clone.cookie", "clone"]
+    assert found[0].docstring == 'Set cookie `name`.\n\n    res.cookie("a")\n\n- `name` (`String`)'
+
+
+def test_a_comment_becomes_markdown() -> None:
+    comment = """
+ * Gets the number of days.
+ *
+ * See {@link addDays} and {@link https://x.example|the page}.
+ *
+ * @category Day Helpers
+ * @param dateLeft - The later date
+ * @param [options] - An object with options,
+ *   of two lines
+ * @returns The number
+ * @default 3
+ * @example
+ * // How many days?
+ * const days = difference(a, b)
+ *
+ * //=> 366
+ * @example <caption>Named</caption>
+ * @decorated()
+ * @deprecated Use `days`.
+ """
+    assert comment_markdown(comment, "typescript") == (
+        "Gets the number of days.\n\nSee `addDays` and the page.\n\n- `dateLeft`: The later date\n"
+        "- `[options]`: An object with options, of two lines\n\nReturns: The number\n\nDefault: `3`\n\n"
+        "```typescript\n// How many days?\nconst days = difference(a, b)\n\n//=> 366\n```\n\nNamed\n\n"
+        "```typescript\n@decorated()\n```\n\n**Deprecated:** Use `days`."
+    )
+
+
+def test_a_tag_in_code_is_code() -> None:
+    text = comment_markdown(" * Use:\n * ```ts\n * @Component()\n * ```\n * Done.", "typescript")
+    assert text == "Use:\n```ts\n@Component()\n```\nDone."
 
 
 @pytest.mark.parametrize("piece", ["/** ", "/**", "/**/", "/** a */ ", "/***/", "*/"])
 def test_comments_are_found_in_linear_time(piece: str) -> None:
     began = time.process_time()
-    parse_declarations(piece * 100_000, "m")
+    parse_comments(piece * 100_000, "m")
     assert time.process_time() - began < 5
 
 
 def test_a_comment_that_is_too_long_hides_no_other() -> None:
     source = f"/** {'a' * 30_000} */\nfunction one() {{}}\n/**/\n/** b */\nfunction two() {{}}\n"
-    assert [found.name for found in parse_declarations(source, "m")] == ["m.two"]
+    assert [found.name for found in parse_comments(source, "m")] == ["m.two"]
 
 
 def test_sections_by_heading() -> None:
@@ -163,8 +127,8 @@ def test_a_long_list_is_cut_between_its_items() -> None:
 @given(st.text(max_size=300))
 def test_any_text_is_taken(text: str) -> None:
     docstring_markdown(text)
-    parse_declarations(text, "m")
-    parse_source(text, "m")
+    parse_comments(text, "m")
+    comment_markdown(text, "javascript")
     split_sections(text)
 
 
@@ -188,3 +152,29 @@ def test_an_alias_of_sphinx_loses_its_underscore() -> None:
     assert docstring_markdown("Like :func:`_orm.relationship` and :func:`~_sql.text`, :attr:`_x`.") == (
         "Like `orm.relationship` and `text`, `_x`.\n"
     )
+
+
+def test_numpys_types_stay_where_roles_and_directives_stand_beside_them() -> None:
+    text = docstring_markdown(
+        "Merge. See :func:`concat`.\n\nParameters\n----------\nhow : {'left', 'right'}, default 'left'\n    Which rows.\n\n"
+        "    .. versionadded:: 1.2\n\n    .. seealso:: :ref:`joins`\n\n    Or none.\non : label\n    A :term:`column`.\n\n"
+        "Examples\n--------\n>>> merge(a, b)\n"
+    )
+    assert text == (
+        "Merge. See `concat`.\n\n**Parameters:**\n\n- `how` (`{'left', 'right'}, default 'left'`): Which rows.\n\n"
+        "  Added in 1.2:\n\n  Or none.\n- `on` (`label`): A `column`.\n\n**Examples:**\n\n```python\n>>> merge(a, b)\n```\n"
+    )
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = docstring_markdown("Do it.\n\nExample:\n    # make one\n    thing = Thing()\n\n    thing.go()\n")
+    assert text == "Do it.\n\n\n**Example:**\n\n```python\n# make one\nthing = Thing()\n\nthing.go()\n```\n"
+    assert (
+        docstring_markdown("So:\n\n# first\nx = f()\n\nThen.\n")
+        == "So:\n\n\n```python\n# first\nx = f()\n```\n\n\nThen.\n"
+    )
+    assert docstring_markdown("# Title\n\nProse.\n") == "# Title\n\nProse.\n"
+
+
+def test_code_with_two_indices_is_no_markdown() -> None:
+    assert docstring_markdown("Like ``a[0][1]`` of :class:`x.Y`.") == "Like `a[0][1]` of `x.Y`.\n"

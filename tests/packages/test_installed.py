@@ -48,7 +48,7 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
         (package / file).write_text("# x")
     nested = tmp_path / "apps" / "web"
     nested.mkdir(parents=True)
-    (found,) = find_installed("Express", nested, {})
+    (found,) = find_installed("Express", (nested,), {})
     assert (found.name, found.version, found.ecosystem) == ("express", "1.2.3", "npm")
     assert found.repository == "expressjs/express"
     assert found.home == "https://expressjs.com/"
@@ -62,20 +62,20 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
 def test_the_nearest_node_modules_wins(tmp_path: Path) -> None:
     node(tmp_path, "vue", "2.7.16")
     node(tmp_path / "app", "vue", "3.4.21")
-    assert find_installed("vue", tmp_path / "app", {})[0].version == "3.4.21"
-    assert find_installed("vue", tmp_path, {})[0].version == "2.7.16"
+    assert find_installed("vue", (tmp_path / "app",), {})[0].version == "3.4.21"
+    assert find_installed("vue", (tmp_path,), {})[0].version == "2.7.16"
 
 
 def test_scoped_names_and_their_core(tmp_path: Path) -> None:
     node(tmp_path, "@angular/core", "17.1.0")
-    assert find_installed("@angular/core", tmp_path, {})[0].version == "17.1.0"
-    assert find_installed("angular", tmp_path, {})[0].name == "@angular/core"
+    assert find_installed("@angular/core", (tmp_path,), {})[0].version == "17.1.0"
+    assert find_installed("angular", (tmp_path,), {})[0].name == "@angular/core"
 
 
 def test_a_licence_alone_is_better_than_nothing(tmp_path: Path) -> None:
     package = node(tmp_path, "bare")
     (package / "CHANGELOG.md").write_text("# 1.2.3")
-    assert [p.name for p in find_installed("bare", tmp_path, {})[0].documents] == ["CHANGELOG.md"]
+    assert [p.name for p in find_installed("bare", (tmp_path,), {})[0].documents] == ["CHANGELOG.md"]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_licence_alone_is_better_than_nothing(tmp_path: Path) -> None:
 )
 def test_repository_of_a_node_package(tmp_path: Path, repository: object, expected: str | None) -> None:
     node(tmp_path, "thing", repository=repository)
-    assert find_installed("thing", tmp_path, {})[0].repository == expected
+    assert find_installed("thing", (tmp_path,), {})[0].repository == expected
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_repository_of_a_node_package(tmp_path: Path, repository: object, expect
 def test_repository_of_a_distribution(tmp_path: Path, urls: list[str], expected: str | None) -> None:
     site = environment(tmp_path / ".venv")
     distribution(site, "thing", ["thing/__init__.py"], "".join(f"Project-URL: {url}\n" for url in urls))
-    assert find_installed("thing", tmp_path, {})[0].repository == expected
+    assert find_installed("thing", (tmp_path,), {})[0].repository == expected
 
 
 @pytest.mark.parametrize("name", ["PyYAML", "pyyaml", "Py.YAML", "py_yaml", "yaml"])
@@ -131,7 +131,7 @@ def test_names_of_a_distribution(tmp_path: Path, name: str) -> None:
     (site / "yaml" / "__init__.py").write_text("")
     spelt = "Py-YAML" if name in {"Py.YAML", "py_yaml"} else "PyYAML"
     distribution(site, spelt, ["yaml/__init__.py"])
-    (found,) = find_installed(name, tmp_path, {})
+    (found,) = find_installed(name, (tmp_path,), {})
     assert (found.name, found.version, found.ecosystem) == (spelt, "2.0", "python")
     assert [p.relative_to(found.root).as_posix() for p in found.sources] == ["yaml/__init__.py"]
 
@@ -139,10 +139,19 @@ def test_names_of_a_distribution(tmp_path: Path, name: str) -> None:
 def test_the_active_environment_before_the_projects_own(tmp_path: Path) -> None:
     distribution(environment(tmp_path / ".venv"), "thing", [], version="1.0")
     distribution(environment(tmp_path / "active"), "thing", [], version="2.0")
-    assert find_installed("thing", tmp_path, {})[0].version == "1.0"
+    assert find_installed("thing", (tmp_path,), {})[0].version == "1.0"
     active = {"VIRTUAL_ENV": str(tmp_path / "active")}
-    assert find_installed("thing", tmp_path, active)[0].version == "2.0"
-    assert find_installed("thing", tmp_path, {"VIRTUAL_ENV": str(tmp_path / "gone")})[0].version == "1.0"
+    assert find_installed("thing", (tmp_path,), active)[0].version == "2.0"
+    assert find_installed("thing", (tmp_path,), {"VIRTUAL_ENV": str(tmp_path / "gone")})[0].version == "1.0"
+
+
+def test_an_environment_is_found_from_a_folder_inside_the_project(tmp_path: Path) -> None:
+    distribution(environment(tmp_path / ".venv"), "thing", [])
+    inside = tmp_path / "src" / "deep"
+    inside.mkdir(parents=True)
+    assert [p.name for p in find_installed("thing", (inside,), {})] == ["thing"]
+    (tmp_path / "src" / ".git").mkdir()  # another repository
+    assert find_installed("thing", (inside,), {}) == []
 
 
 def test_the_python_on_the_path_is_asked(tmp_path: Path) -> None:
@@ -151,7 +160,7 @@ def test_the_python_on_the_path_is_asked(tmp_path: Path) -> None:
     link.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
     link.chmod(0o755)
     path = f"{link.parent}{os.pathsep}{os.environ['PATH']}"
-    names = [p.name for p in find_installed("click", tmp_path, {"PATH": path})]
+    names = [p.name for p in find_installed("click", (tmp_path,), {"PATH": path})]
     assert names == ["click"]
 
 
@@ -161,8 +170,8 @@ def test_a_python_that_hangs_or_fails_is_given_up(tmp_path: Path) -> None:
         program.write_text(f"#!/bin/sh\n{text}\n")
         program.chmod(0o755)
     path = f"{tmp_path}{os.pathsep}/bin{os.pathsep}/usr/bin"
-    assert site_folders(tmp_path, {"PATH": str(tmp_path)}, timeout=0.3) == []
-    assert find_installed("click", tmp_path, {"PATH": path}, timeout=0.3) == []
+    assert site_folders((tmp_path,), {"PATH": str(tmp_path)}, timeout=0.3) == []
+    assert find_installed("click", (tmp_path,), {"PATH": path}, timeout=0.3) == []
 
 
 def test_a_record_cannot_lead_out_of_site_packages(tmp_path: Path) -> None:
@@ -182,7 +191,7 @@ def test_a_record_cannot_lead_out_of_site_packages(tmp_path: Path) -> None:
         "linked/code.py",
     ]
     distribution(site, "evil", files)
-    (found,) = find_installed("evil", tmp_path, {})
+    (found,) = find_installed("evil", (tmp_path,), {})
     assert (found.documents, found.sources) == ((), ())
 
 
@@ -194,14 +203,14 @@ def test_links_out_of_node_modules_are_not_followed(tmp_path: Path) -> None:
     project = tmp_path / "project"
     (project / "node_modules").mkdir(parents=True)
     (project / "node_modules" / "evil").symlink_to(outside)
-    assert find_installed("evil", project, {}) == []
+    assert find_installed("evil", (project,), {}) == []
     package = node(project, "half")
     (package / "README.md").symlink_to(outside / "README.md")
     (package / "docs").symlink_to(outside)
-    assert find_installed("half", project, {})[0].documents == ()
+    assert find_installed("half", (project,), {})[0].documents == ()
     (package / "package.json").unlink()
     (package / "package.json").symlink_to(outside / "package.json")
-    assert find_installed("half", project, {}) == []
+    assert find_installed("half", (project,), {}) == []
 
 
 def test_links_of_pnpm_are_followed(tmp_path: Path) -> None:
@@ -210,7 +219,7 @@ def test_links_of_pnpm_are_followed(tmp_path: Path) -> None:
     app = tmp_path / "apps" / "web" / "node_modules"
     app.mkdir(parents=True)
     (app / "vue").symlink_to(store / "node_modules" / "vue")
-    assert find_installed("vue", app.parent, {})[0].version == "3.4.21"
+    assert find_installed("vue", (app.parent,), {})[0].version == "3.4.21"
 
 
 HOSTILE = [
@@ -246,20 +255,20 @@ def test_hostile_names_find_nothing(tmp_path: Path, name: str) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "package.json").write_text('{"name": "x", "version": "1"}')
     (project / "package.json").write_text('{"name": "x", "version": "1"}')
-    assert find_installed(name, project, {}) == []
+    assert find_installed(name, (project,), {}) == []
 
 
 @settings(max_examples=200, deadline=None)
 @given(name=st.one_of(st.text(max_size=40), st.from_regex(r"[@./\\~a-z]{1,12}", fullmatch=True)))
 def test_no_name_raises(name: str) -> None:
-    for found in find_installed(name, HERE, {"VIRTUAL_ENV": str(HERE)}):
+    for found in find_installed(name, (HERE,), {"VIRTUAL_ENV": str(HERE)}):
         assert all(path.is_relative_to(found.root) for path in (*found.documents, *found.sources))
 
 
 def test_owner_and_repository_must_be_those_of_the_package(tmp_path: Path) -> None:
     node(tmp_path, "next.js", repository="vercel/next.js")
-    assert [p.name for p in find_installed("Vercel/Next.js", tmp_path, {})] == ["next.js"]
-    assert find_installed("someone/next.js", tmp_path, {}) == []
+    assert [p.name for p in find_installed("Vercel/Next.js", (tmp_path,), {})] == ["next.js"]
+    assert find_installed("someone/next.js", (tmp_path,), {}) == []
 
 
 @pytest.mark.parametrize("manifest", [b"", b"{", b"[]", b'{"name": 3}', b"\xff", b'{"name": "x"}'])
@@ -267,7 +276,7 @@ def test_a_broken_manifest_is_no_package(tmp_path: Path, manifest: bytes) -> Non
     package = tmp_path / "node_modules" / "broken"
     package.mkdir(parents=True)
     (package / "package.json").write_bytes(manifest)
-    assert find_installed("broken", tmp_path, {}) == []
+    assert find_installed("broken", (tmp_path,), {}) == []
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\xff\xfe", b"Name: broken\n", b"Version: 1\n"])
@@ -275,4 +284,4 @@ def test_broken_metadata_is_no_package(tmp_path: Path, metadata: bytes) -> None:
     info = environment(tmp_path / ".venv") / "broken-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_bytes(metadata)
-    assert find_installed("broken", tmp_path, {}) == []
+    assert find_installed("broken", (tmp_path,), {}) == []

@@ -8,7 +8,7 @@ import pytest
 from kr.errors import SourceFailure
 from kr.sources.base import Ask, Source
 from kr.sources.local_docs import MAX_PASSAGES, MAX_TEXT, LocalDocs
-from kr.values import Answer, Query
+from kr.values import Answer, Passage, Query
 
 ACTIVE = {"VIRTUAL_ENV": sys.prefix}
 
@@ -21,12 +21,12 @@ def ask(framework: str, question: str) -> Ask:
 
 
 def answer(framework: str, question: str, project: Path, *, timeout: float = 20.0) -> Answer:
-    source: Source = LocalDocs(project, ACTIVE)
+    source: Source = LocalDocs((project,), ACTIVE)
     return source.ask(ask(framework, question), timeout=timeout)
 
 
 def test_it_costs_nothing_and_is_no_mcp_source(tmp_path: Path) -> None:
-    source = LocalDocs(tmp_path, {})
+    source = LocalDocs((tmp_path,), {})
     assert (source.name, source.is_charged) == ("local_docs", False)
 
 
@@ -39,7 +39,7 @@ def test_it_costs_nothing_and_is_no_mcp_source(tmp_path: Path) -> None:
         (
             "sqlalchemy",
             "How to define a many-to-many relationship?",
-            "sqlalchemy.orm._orm_constructors.relationship",
+            "sqlalchemy.orm.relationship",
             1,
         ),
         ("pydantic", "How do I use a model_validator?", "@model_validator(mode='after')", 1),
@@ -69,17 +69,17 @@ def test_where_a_passage_stands_is_told_without_a_place_of_the_machine(tmp_path:
     found = answer("click", "How do I make an option repeatable?", tmp_path)
     assert found.version == version("click")
     assert found.repository == "pallets/click"
-    first = next(passage for passage in found.passages if passage.title == "click.core.Option")
+    first = next(passage for passage in found.passages if passage.title == "click.Option")
     assert first.url == f"click {found.version}, click/core.py: Option"
     everything = repr(found)
     for place in (sys.prefix, str(tmp_path), str(Path.home())):
         assert place not in everything
 
 
-def node(root: Path, name: str, files: dict[str, str]) -> None:
+def node(root: Path, name: str, files: dict[str, str], **fields: object) -> None:
     package = root / "node_modules" / name
     package.mkdir(parents=True)
-    (package / "package.json").write_text(json.dumps({"name": name, "version": "2.27.1"}))
+    (package / "package.json").write_text(json.dumps({"name": name, "version": "2.27.1", **fields}))
     for file, text in files.items():
         (package / file).parent.mkdir(parents=True, exist_ok=True)
         (package / file).write_text(text)
@@ -173,6 +173,123 @@ def test_too_little_time_is_told(tmp_path: Path) -> None:
     assert time.monotonic() - started < 20
 
 
+def python(root: Path, name: str, files: dict[str, str]) -> None:
+    site = root / ".venv" / "lib" / "python3.11" / "site-packages"
+    for file, text in files.items():
+        (site / file).parent.mkdir(parents=True, exist_ok=True)
+        (site / file).write_text(text)
+    info = site / f"{name}-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n\nNothing.")
+    (info / "RECORD").write_text("".join(f"{file},,\n" for file in files if file.startswith(name)))
+
+
+def passages(root: Path, framework: str, question: str) -> tuple[Passage, ...]:
+    return LocalDocs((root,), {}).ask(ask(framework, question), timeout=20).passages
+
+
+def test_re_exports_are_followed_into_the_package_that_documents_them(tmp_path: Path) -> None:
+    node(tmp_path, "vue", {"dist/vue.d.ts": 'export * from "@vue/core";\n'}, types="dist/vue.d.ts")
+    declared = """
+export interface WatchOptions { deep?: boolean; immediate?: boolean; }
+/** Runs a callback when a source changes. */
+export declare function watch(source: object, callback: () => void, options?: WatchOptions): void;
+"""
+    node(tmp_path, "@vue/core", {"index.d.ts": declared})
+    first = passages(tmp_path, "vue", "How do I watch a source?")[0]
+    assert first.title == "watch"
+    assert first.url == "@vue/core 2.27.1, index.d.ts: watch"
+    assert first.text == (
+        "```typescript\nexport declare function watch(source: object, callback: () => void, options?: WatchOptions): void\n\n"
+        "export interface WatchOptions {\n  deep?: boolean;\n  immediate?: boolean;\n}\n```\n\n"
+        "Runs a callback when a source changes."
+    )
+
+
+def test_types_that_are_a_package_of_their_own(tmp_path: Path) -> None:
+    node(tmp_path, "react", {"index.js": "/** Memoizes inside. */\nfunction memo() {}\n"})
+    declared = """
+export = React;
+declare namespace React {
+  /** Computes a memoized value, again when `deps` change. */
+  function useMemo<T>(factory: () => T, deps: unknown[]): T;
+}
+"""
+    node(tmp_path, "@types/react", {"index.d.ts": declared, "README.md": "# memoized value of deps"})
+    found = passages(tmp_path, "react", "How do I memoize a value?")
+    assert [p.url for p in found] == ["@types/react 2.27.1, index.d.ts: useMemo"]
+
+
+def test_what_a_script_hands_on_is_told_by_the_package_it_comes_from(tmp_path: Path) -> None:
+    node(tmp_path, "express", {"index.js": "exports.json = require('body-parser')\n"})
+    readme = "# body-parser\n\n## Limit\n\nThe `limit` of a JSON body is `100kb`.\n"
+    node(tmp_path, "body-parser", {"README.md": readme})
+    (found,) = passages(tmp_path, "express", "How do I limit a JSON body?")
+    assert found.url == "body-parser 2.27.1, README.md: Limit"
+
+
+def test_a_source_over_half_a_megabyte_is_read_under_its_public_name(tmp_path: Path) -> None:
+    filler = "".join(f"def helper_{n}():\n    'Helps. {'x' * 200}'\n" for n in range(3_000))
+    frame = f"class Frame(Base):\n    def merge(self, right, how='left'):\n        'Merge rows with a join.'\n{filler}"
+    assert len(frame) > 600_000
+    python(
+        tmp_path,
+        "frames",
+        {
+            "frames/__init__.py": "from frames._core.frame import Frame\n",
+            "frames/_core/frame.py": frame,
+            "frames/_core/base.py": "class Base:\n    def join(self, other):\n        'Join the columns of another.'\n",
+        },
+    )
+    found = passages(tmp_path, "frames", "How do I merge rows with a join of columns?")
+    assert {p.title for p in found} == {"frames.Frame.merge", "frames.Frame.join"}
+    assert all("_core" not in f"{p.title}{p.text}" for p in found)
+
+
+def test_names_of_another_distribution_that_a_package_hands_on(tmp_path: Path) -> None:
+    requests = "class Request:\n    'An incoming request with cookies.'\n\n\ndef cookies_apart():\n    'Cookies of a request.'\n"
+    python(
+        tmp_path,
+        "fast",
+        {"fast/__init__.py": "from star.requests import Request as Request\n", "star/requests.py": requests},
+    )
+    found = passages(tmp_path, "fast", "How do I read cookies of a request?")
+    assert [p.title for p in found] == ["fast.Request"]
+
+
+def test_templates_and_help_strings_count(tmp_path: Path) -> None:
+    python(
+        tmp_path,
+        "tool",
+        {
+            "tool/cli.py": "@click.option('--rotate', help='Rotate the journal daily.')\ndef main(rotate): ...\n",
+            "tool/templates/tool.ini": "# where the journal stands\njournal = here\n",
+        },
+    )
+    first = passages(tmp_path, "tool", "How do I rotate the journal?")[0]
+    assert (first.title, first.text) == ("tool.cli.main.options", "- `--rotate`: Rotate the journal daily.")
+    found = {p.title: p.text for p in passages(tmp_path, "tool", "Where does the journal stand?")}
+    assert found["template tool.ini"] == "```ini\n# where the journal stands\njournal = here\n```"
+
+
+def test_packages_are_sought_here_first_then_where_the_configuration_lies(tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for place, text in ((here, "Here"), (there, "There")):
+        node(place, "thing", {"README.md": f"# Thing\n\n{text} the widget spins."})
+    node(there, "other", {"README.md": "# Other\n\nThe widget spins."})
+    inside = here / "src" / "deep"
+    inside.mkdir(parents=True)
+    source = LocalDocs((inside, there), {})
+    assert "Here" in source.ask(ask("thing", "spin the widget"), timeout=20).passages[0].text
+    assert source.ask(ask("other", "spin the widget"), timeout=20).passages
+    with pytest.raises(SourceFailure) as caught:
+        source.ask(ask("absent", "spin the widget"), timeout=20)
+    assert caught.value.reason == (
+        "no package of this name is installed; looked in node_modules of the working directory, of the configuration's"
+        " folder and of the folders above; the python on PATH"
+    )
+
+
 def test_hostile_sources_do_no_harm(tmp_path: Path) -> None:
     site = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
     package = site / "evil"
@@ -191,7 +308,7 @@ def test_hostile_sources_do_no_harm(tmp_path: Path) -> None:
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1.0\n\nNothing.")
     (info / "RECORD").write_text("".join(f"evil/{name},,\n" for name in sources))
-    source = LocalDocs(tmp_path, {})
+    source = LocalDocs((tmp_path,), {})
     found = source.ask(ask("evil", "How does the widget spin?"), timeout=20)
     assert found.passages[0].title == "evil.widget"
     assert "root:" not in repr(found)

@@ -1,0 +1,224 @@
+"""All that an installed package says, in pieces that can be ranked: sections of documents, names with their texts."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from kr.packages.declarations import Declaration, parse_declarations
+from kr.packages.documented import Documented
+from kr.packages.folder import Unreadable, read_bytes
+from kr.packages.installed_package import InstalledPackage
+from kr.packages.public_names import PublicNames
+from kr.packages.restructured import fence
+from kr.reports.terms import Terms
+
+_MAX_DOCUMENTS = 2 * 1024 * 1024
+_MAX_SOURCES = 24 * 1024 * 1024
+_MAX_SOURCE = 4 * 1024 * 1024
+_MAX_TEMPLATE = 32 * 1024
+_MAX_INITS = 200
+_MAX_FOREIGN = 60
+_MAX_PARSED = 120
+_SMALL = 8 * 1024
+_OF_RELATED = 0.9
+_OF_TEMPLATES = 0.8
+_CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
+_CALLED_MORE = 1.1
+
+Expired = Callable[[], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A candidate. A docstring is turned into Markdown only when it ranks high."""
+
+    package: InstalledPackage
+    origin: str
+    """Where it stands, relative to the package: ``README.md``, ``click/core.py``."""
+    title: str
+    documented: Documented | None = None
+    """None for a section of a document, whose Markdown is ``section``."""
+    section: str = ""
+    weight: float = 1.0
+
+    @property
+    def text(self) -> str:
+        """What it is ranked by."""
+        if self.documented is None:
+            return self.section
+        return f"{self.documented.signature}\n{self.documented.docstring}\n{self.documented.more}"
+
+    @property
+    def is_python(self) -> bool:
+        """Whether its docstring is one of Python's styles rather than Markdown."""
+        return self.origin.endswith((".py", ".pyi"))
+
+    @property
+    def language(self) -> str:
+        """The language of its signature."""
+        if self.is_python:
+            return "python"
+        return "typescript" if re.search(r"\.d\.[cm]?ts$", self.origin) else "javascript"
+
+
+def read_pieces(package: InstalledPackage, terms: Terms, *, read: Expired, parse: Expired) -> Iterator[Piece]:
+    """Yield what the package says, and the packages that document names which it hands on.
+
+    ``read`` and ``parse`` tell when to stop reading documents and taking sources apart.
+    """
+    called: set[str] = set()
+    for one in (package, *package.related):
+        weight = 1.0 if one is package else _OF_RELATED
+        for section in _sections(one, read, weight):
+            called.update(_CALLED.findall(section.section))
+            yield section
+        yield from _templates(one, read)
+    named = _python(package, terms, parse) if package.ecosystem == "python" else _node(package, parse)
+    for piece in named:
+        # What the documents call themselves comes before its kin.
+        is_called = piece.title.rpartition(".")[2] in called
+        yield replace(piece, weight=piece.weight * _CALLED_MORE) if is_called else piece
+
+
+def _sections(package: InstalledPackage, expired: Expired, weight: float) -> Iterator[Piece]:
+    from kr.packages.sections import split_sections
+
+    for origin, text in _documents(package):
+        if expired():
+            return
+        for section in split_sections(text):
+            yield Piece(package, origin, section.title or package.name, section=section.text, weight=weight)
+
+
+def _documents(package: InstalledPackage) -> Iterator[tuple[str, str]]:
+    """Yield ``(origin, Markdown)`` of the description and of each document file."""
+    from kr.packages.restructured import to_markdown
+
+    described = package.description
+    if described is not None:
+        is_restructured = described.content_type in {"text/x-rst", "text/prs.fallenstein.rst"}
+        text = to_markdown(described.text) if is_restructured else described.text
+        yield "description", text
+    room = _MAX_DOCUMENTS
+    for path in package.documents:
+        text = _text(path, _MAX_DOCUMENTS)
+        if not text or len(text) > room:
+            continue
+        room -= len(text)
+        yield path.relative_to(package.root).as_posix(), to_markdown(text) if path.suffix == ".rst" else text
+
+
+def _templates(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
+    """Yield the templates that a package ships, in parts of paragraphs where they are long."""
+    from kr.packages.sections import join_blocks
+
+    for path in package.templates:
+        text = _text(path, _MAX_TEMPLATE)
+        if expired():
+            return
+        if not text.strip() or "\x00" in text:
+            continue
+        origin = path.relative_to(package.root).as_posix()
+        language = {".py": "python", ".ini": "ini", ".toml": "toml", ".json": "json"}.get(path.suffix, "")
+        for part in join_blocks(re.split(r"\n[ \t]*\n", text)):
+            yield Piece(
+                package, origin, f"template {path.name}", section=fence(part, language), weight=_OF_TEMPLATES
+            )
+
+
+def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterator[Piece]:
+    """Yield what the sources say that mention the terms, the most mentioning file first, under public names."""
+    from kr.packages.command_options import parse_options
+    from kr.packages.python_source import parse_source
+    from kr.reports.ranking import rarity
+
+    names = _names(package)
+    foreign = _foreign(package, names)
+    found: list[tuple[dict[int, int], Path, str]] = []
+    room = _MAX_SOURCES
+    for path in (*package.sources, *foreign):
+        if expired():
+            break
+        text = _text(path, min(_MAX_SOURCE, room))
+        room -= len(text)
+        names.add_module(text, _module(package, path))
+        if mentioned := terms.glimpse(text):
+            found.append((mentioned, path, text))
+    rare = rarity(terms, (mentioned for mentioned, _, _ in found))
+    weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
+    found.sort(key=lambda row: -sum(weights[at] * count for at, count in row[0].items()))
+    for _, path, text in found[:_MAX_PARSED]:
+        if expired():
+            return
+        module, origin = _module(package, path), path.relative_to(package.root).as_posix()
+        for entry in (*parse_source(text, module), *parse_options(text, module)):
+            named = names.named(entry.name, module)
+            if path not in foreign or named.is_exported:
+                yield Piece(package, origin, named.path, entry, weight=named.weight * entry.weight)
+
+
+def _names(package: InstalledPackage) -> PublicNames:
+    """Read what says under which names the package offers things: ``__init__`` files, and modules that hand names on."""
+    inits: dict[str, str] = {}
+    others: dict[str, str] = {}
+    for path in package.sources:
+        is_init = path.stem == "__init__"
+        if len(inits) + len(others) < _MAX_INITS and (is_init or path.stat().st_size <= _SMALL):
+            text = _text(path, _MAX_SOURCE)
+            if is_init:
+                inits[_module(package, path)] = text
+            elif "__all__" in text or " import *" in text:
+                others[_module(package, path)] = text
+    return PublicNames(package.name, inits, others)
+
+
+def _foreign(package: InstalledPackage, names: PublicNames) -> frozenset[Path]:
+    """Return the sources of other packages that this one hands names on from (``starlette`` for ``fastapi``)."""
+    from kr.packages.documents import contained
+
+    own = {path.relative_to(package.root).parts[0] for path in package.sources}
+    modules = [module.split(".") for module in dict.fromkeys(names.modules())]
+    stems = [
+        "/".join(parts)
+        for parts in modules
+        if all(part.isidentifier() for part in parts) and parts[0] not in own
+    ]
+    candidates = (
+        contained(package.root / name, package.root)
+        for stem in stems[:_MAX_FOREIGN]
+        for name in (f"{stem}.py", f"{stem}/__init__.py")
+    )
+    return frozenset(path for path in candidates if path is not None)
+
+
+def _node(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
+    """Yield what the declarations of the package and of its related ones say, else the comments of its scripts."""
+    from kr.packages.jsdoc import parse_comments
+    from kr.packages.typescript import Declared
+
+    for one in (package, *package.related):
+        read: list[tuple[str, Sequence[Declaration]]] = []
+        for path in one.sources:
+            if expired():
+                break
+            origin, text = path.relative_to(one.root).as_posix(), _text(path, _MAX_SOURCE)
+            if re.search(r"\.d\.[cm]?ts$", origin):
+                read.append((origin, parse_declarations(text)))
+                continue
+            for entry in parse_comments(text, path.name.partition(".")[0]):
+                yield Piece(one, origin, entry.name, entry, weight=entry.weight)
+        for origin, entry in Declared(read, one.offered).documented():
+            yield Piece(one, origin, entry.name, entry, weight=entry.weight)
+
+
+def _module(package: InstalledPackage, path: Path) -> str:
+    origin = path.relative_to(package.root).as_posix()
+    return re.sub(r"(?:/__init__)?\.pyi?$", "", origin).replace("/", ".")
+
+
+def _text(path: Path, limit: int) -> str:
+    try:
+        return (read_bytes(path, limit=limit) or b"").decode("utf-8", errors="replace")
+    except Unreadable:
+        return ""

@@ -1,0 +1,261 @@
+"""What a Python source documents: public names with signature and text, read with griffelib; nothing is ever imported."""
+
+import ast
+import inspect
+import re
+import warnings
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kr.packages.documented import Documented
+
+if TYPE_CHECKING:
+    from griffe import Attribute, Class, Function, Module, Parameter
+
+_LONGEST_DOCSTRING = 100_000
+_LONGEST_SIGNATURE = 8_000
+_LONGEST_DEFAULT = 80
+_MOST_MEMBERS = 40
+_MOST_OVERLOADS = 3
+_MAX_DEPTH = 4
+_DECLINING = 0.5
+_SELF = frozenset({"self", "cls", "__self", "cls_"})
+_DEPRECATED = re.compile(r"\A.{0,300}?\bdeprecated\b", re.IGNORECASE | re.DOTALL)
+
+
+def parse_source(source: str, module: str) -> list[Documented]:
+    """Return what the source of ``module`` documents, in order; nothing when it is no valid Python.
+
+    Public names come with docstring or without; ``__init__`` is told with its class, and so is what it documents of
+    the attributes it sets. Classes that stand in ``if`` and ``except`` count as well.
+    """
+    from griffe import GriffeError, visit
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # another package's odd escapes are not our warnings
+            # griffelib asks for the file's place to resolve imports, which are not looked at here.
+            tree = visit(module, filepath=Path(f"{module}.py"), code=source)
+            found = [*_module(tree, module), *_Reader(source).members(tree, module, depth=0)]
+            if ".__doc__" in source:
+                found += _assigned(ast.parse(source).body, module)
+    except (SyntaxError, ValueError, RecursionError, MemoryError, GriffeError):
+        return []
+    return found
+
+
+def _module(tree: "Module", module: str) -> Iterator[Documented]:
+    if text := _text(tree):
+        yield Documented(module, "", text)
+
+
+class _Reader:
+    def __init__(self, source: str) -> None:
+        self._lines = source.splitlines()
+
+    def members(self, owner: "Module | Class", prefix: str, *, depth: int) -> Iterator[Documented]:
+        """Yield the public members of a module or class, and theirs."""
+        for name, overloads in owner.overloads.items():
+            # A stub file has the overloads alone.
+            if name not in owner.members and not name.startswith("_"):
+                yield _overloaded(f"{prefix}.{name}", overloads, is_method=owner.is_class)
+        for name, member in owner.members.items():
+            if member.is_alias or name.startswith("_") or depth >= _MAX_DEPTH:
+                continue
+            path = f"{prefix}.{name}"
+            if member.is_class:
+                yield self._class(member, path)  # type: ignore[arg-type]
+                yield from self.members(member, path, depth=depth + 1)  # type: ignore[arg-type]
+            elif member.is_function:
+                yield _function(member, path, is_method=owner.is_class)  # type: ignore[arg-type]
+            elif documented := self._attribute(member, path):  # type: ignore[arg-type]
+                yield documented
+
+    def _class(self, owner: "Class", path: str) -> Documented:
+        init = owner.members.get("__init__")
+        init = init if init is not None and not init.is_alias and init.is_function else None
+        texts = [text for text in (_text(owner), _text(init) if init else "") if text]
+        parameters = list(init.parameters)[1:] if init is not None else []  # type: ignore[union-attr]
+        docstring = "\n\n".join(texts)[:_LONGEST_DOCSTRING]
+        if arguments := _arguments(parameters):
+            signature = f"class {owner.name}({arguments})"
+        else:
+            signature = self._stub(owner, is_bare=not docstring)
+        return Documented(path, signature, docstring, _told(parameters), _weight(owner, docstring))
+
+    def _stub(self, owner: "Class", *, is_bare: bool) -> str:
+        """Return the fields of a class, and its methods where no text tells about it; nothing when it has none."""
+        lines = []
+        for name, member in owner.members.items():
+            if member.is_alias or name.startswith("_"):
+                continue
+            if member.is_attribute and (member.annotation is not None or is_bare):  # type: ignore[union-attr]
+                lines.append(_assignment(member))  # type: ignore[arg-type]
+            elif member.is_function and is_bare:
+                lines.append(f"{_signature(member, is_method=True, is_short=True)}: ...")  # type: ignore[arg-type]
+        bases = ", ".join(str(base) for base in owner.bases)
+        head = f"class {owner.name}({bases}):" if bases else f"class {owner.name}:"
+        body = "\n".join(lines[:_MOST_MEMBERS]).replace("\n", "\n    ")
+        return f"{head}\n    {body}" if lines else ""
+
+    def _attribute(self, attribute: "Attribute", path: str) -> Documented | None:
+        """Return an attribute that has a text: below it, or in comments of Sphinx's form (``#: text``)."""
+        text = _text(attribute) or self._comment(attribute.lineno)
+        if not text:
+            return None
+        # A class that a decorator called by hand has made anew (``Factory = add_eq(Factory)``) has no signature left.
+        is_remade = re.search(rf"\b{attribute.name}\b", str(attribute.value or ""))
+        signature = "" if is_remade else _assignment(attribute)
+        return Documented(path, signature, text, weight=_weight(attribute, text))
+
+    def _comment(self, lineno: int | None) -> str:
+        if lineno is None or not 0 < lineno <= len(self._lines):
+            return ""
+        found: list[str] = []
+        at = lineno - 2
+        while at >= 0 and (line := self._lines[at].strip()).startswith("#:"):
+            found.insert(0, line[2:].removeprefix(" "))
+            at -= 1
+        beside = re.search(r"\s#: ?(.*)$", self._lines[lineno - 1])
+        return "\n".join([*found, *([beside[1]] if beside else [])])[:_LONGEST_DOCSTRING]
+
+
+def _text(member: "Module | Class | Function | Attribute | object") -> str:
+    docstring = getattr(member, "docstring", None)
+    return inspect.cleandoc(docstring.value)[:_LONGEST_DOCSTRING] if docstring is not None else ""
+
+
+def _weight(member: "Class | Function | Attribute", docstring: str) -> float:
+    decorators = [] if member.is_attribute else member.decorators  # type: ignore[union-attr]
+    is_marked = any("deprecated" in str(decorator.value).partition("(")[0] for decorator in decorators)
+    return _DECLINING if is_marked or _DEPRECATED.match(docstring) else 1.0
+
+
+def _function(function: "Function", path: str, *, is_method: bool) -> Documented:
+    text = _text(function)
+    told = _told(list(function.parameters))
+    return Documented(path, _signature(function, is_method=is_method), text, told, _weight(function, text))
+
+
+def _overloaded(path: str, overloads: "Iterable[Function]", *, is_method: bool) -> Documented:
+    variants = list(overloads)
+    text = next((text for one in variants if (text := _text(one))), "")
+    # The last ones are the widest as a rule.
+    signatures = [_signature(one, is_method=is_method) for one in variants[-_MOST_OVERLOADS:]]
+    return Documented(path, "\n".join(signatures), text)
+
+
+def _signature(function: "Function", *, is_method: bool, is_short: bool = False) -> str:
+    decorators = [
+        text
+        for decorator in function.decorators
+        if (text := str(decorator.value)) in {"property", "classmethod", "staticmethod"}
+    ]
+    word = "async def" if "async" in function.labels else "def"
+    returns = f" -> {function.returns}" if function.returns is not None else ""
+    parameters = list(function.parameters)
+    if is_method and parameters and parameters[0].name in _SELF:
+        parameters = parameters[1:]
+    arguments = _arguments(parameters)
+    if is_short and "\n" in arguments:
+        arguments = "..."
+    return "\n".join([*(f"@{d}" for d in decorators), f"{word} {function.name}({arguments}){returns}"])
+
+
+def _arguments(parameters: "list[Parameter]") -> str:
+    """Return the parameters, on lines of their own when they are many."""
+    from griffe import ParameterKind
+
+    parts: list[str] = []
+    kinds = [p.kind for p in parameters]
+    for at, parameter in enumerate(parameters):
+        is_first_named = parameter.kind is ParameterKind.keyword_only and not (
+            {ParameterKind.keyword_only, ParameterKind.var_positional} & set(kinds[:at])
+        )
+        if is_first_named:
+            parts.append("*")
+        parts.append(_parameter(parameter))
+        is_last_positional = parameter.kind is ParameterKind.positional_only and (
+            at + 1 == len(parameters) or kinds[at + 1] is not ParameterKind.positional_only
+        )
+        if is_last_positional:
+            parts.append("/")
+    line = ", ".join(parts)
+    if len(line) <= 90:
+        return line
+    return "\n" + "".join(f"    {part},\n" for part in parts) if len(line) <= _LONGEST_SIGNATURE else "..."
+
+
+def _parameter(parameter: "Parameter") -> str:
+    from griffe import ParameterKind
+
+    stars = {ParameterKind.var_positional: "*", ParameterKind.var_keyword: "**"}.get(parameter.kind, "")  # type: ignore[arg-type]
+    kind = _annotation(parameter)[0]
+    text = f"{stars}{parameter.name}" + (f": {kind}" if kind else "")
+    if parameter.default is None or stars:
+        return text
+    default = _shortened(str(parameter.default))
+    return f"{text} = {default}" if kind else f"{text}={default}"
+
+
+def _assignment(attribute: "Attribute") -> str:
+    kind = f": {attribute.annotation}" if attribute.annotation is not None else ""
+    value = f" = {_shortened(str(attribute.value))}" if attribute.value is not None else ""
+    return (attribute.name + kind + value)[:300]
+
+
+def _shortened(value: str) -> str:
+    return value if len(value) <= _LONGEST_DEFAULT else "..."
+
+
+def _annotation(parameter: "Parameter") -> tuple[str, str]:
+    """Return a parameter's type, and the text of ``Annotated[type, Doc("text")]``."""
+    text = str(parameter.annotation) if parameter.annotation is not None else ""
+    if "Annotated[" not in text:
+        return text, ""
+    try:
+        node = ast.parse(text, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError):
+        return "", ""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.slice, ast.Tuple):
+        return text, ""
+    said = ""
+    for item in node.slice.elts[1:]:
+        if isinstance(item, ast.Call) and ast.unparse(item.func).rpartition(".")[2] in {"Doc", "doc"}:
+            said = next((_constant(argument) or "" for argument in item.args), "")
+    return ast.unparse(node.slice.elts[0]), said
+
+
+def _told(parameters: "list[Parameter]") -> str:
+    """Return what annotations say about the parameters, as a list in Markdown."""
+    items = []
+    for parameter in parameters:
+        kind, said = _annotation(parameter)
+        if said:
+            text = said.replace("\n", "\n  ")
+            items.append(f"- `{parameter.name}`{f' (`{kind}`)' if kind else ''}: {text}")
+    return "**Parameters:**\n\n" + "\n".join(items) if items else ""
+
+
+def _assigned(body: list[ast.stmt], module: str) -> Iterator[Documented]:
+    """Yield what is documented by ``name.__doc__ = text``, the text literal or kept in a name."""
+    texts: dict[str, str] = {}
+    for node in body:
+        if not isinstance(node, ast.Assign):
+            continue
+        target, text = node.targets[0], _constant(node.value)
+        if isinstance(node.value, ast.Name):
+            text = texts.get(node.value.id)
+        if isinstance(target, ast.Name) and text:
+            texts[target.id] = text
+        elif isinstance(target, ast.Attribute) and target.attr == "__doc__" and text:
+            owner = ast.unparse(target.value)
+            if not owner.startswith("_"):
+                yield Documented(f"{module}.{owner}", "", text)
+
+
+def _constant(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return inspect.cleandoc(node.value)[:_LONGEST_DOCSTRING]
+    return None

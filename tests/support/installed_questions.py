@@ -1,0 +1,147 @@
+"""Grades reports on installed documentation: tests/data/installed-questions.yaml, or another file of its form.
+
+The packages are really installed, in a folder of the reader's choice; the file says which.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from statistics import median
+
+import yaml
+
+from kr.errors import SourceFailure
+from kr.reports.report import build_report
+from kr.sources.base import Ask
+from kr.sources.local_docs import LocalDocs
+from tests.support.questions import as_asked
+
+FILE = Path(__file__).parent.parent / "data" / "installed-questions.yaml"
+
+LEAST_WHOLE = 0.60
+MOST_USELESS = 0.10
+MEDIAN_TOKENS = 2_000
+MOST_TOKENS = 3_200
+"""The goals that ``scripts/questions --installed`` holds a group against."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """One question. Each element of ``must`` are texts of which an answer holds at least one."""
+
+    group: str
+    framework: str
+    question: str
+    must: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graded:
+    """``grade`` is 2, 1 or 0, None for a skeleton; ``given`` grades the source's passages alone. ``tokens`` are characters / 4."""
+
+    asked: Asked
+    grade: int | None
+    given: int | None
+    missing: tuple[str, ...]
+    tokens: int
+    seconds: float
+    report: str
+
+
+def load(*groups: str, file: Path = FILE) -> list[Asked]:
+    """Return the questions of the groups, of all groups when none is named."""
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return [
+        Asked(
+            group=group,
+            framework=row["framework"],
+            question=row["question"],
+            must=tuple((must,) if isinstance(must, str) else tuple(must) for must in row["must"]),
+        )
+        for group in groups or data
+        for row in data[group]["questions"]
+    ]
+
+
+def grade(asked: Asked, text: str) -> tuple[int, tuple[str, ...]]:
+    """Return the grade of a text and what it lacks. Backslashes of Markdown and the repeated question do not count."""
+    plain = text.replace("\\", "").replace(asked.question, "")
+    missing = tuple(one[0] for one in asked.must if not any(text in plain for text in one))
+    half = len(missing) * 2 <= len(asked.must)
+    return (2 if not missing else 1 if half else 0), missing
+
+
+def measure(asked: Asked, folder: Path) -> Graded:
+    """Ask the packages that are installed in ``folder`` and write the report."""
+    query = as_asked(asked.framework, asked.question)
+    start = time.perf_counter()
+    try:
+        source = LocalDocs((folder,), {"VIRTUAL_ENV": str(folder / ".venv")})
+        answer = source.ask(Ask(query=query), timeout=60.0)
+    except SourceFailure:
+        answer = None
+    seconds = time.perf_counter() - start
+    given = "\n".join(f"{p.title}\n{p.text}" for p in answer.passages) if answer else ""
+    graded, missing = grade(asked, report.text.partition("\n## ")[2])
+    return Graded(
+        asked=asked,
+        grade=None if report.origin == "skeleton" else graded,
+        given=grade(asked, given)[0] if answer else None,
+        missing=missing,
+        tokens=len(report.text) // 4,
+        seconds=seconds,
+        report=report.text,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Totals:
+    """How a group fared: counts of the grades, tokens of the reports, seconds of the slowest answer."""
+
+    questions: int
+    grades: dict[int, int]
+    in_passages: int
+    median_tokens: float
+    most_tokens: int
+    slowest: float
+
+    @property
+    def missed(self) -> list[str]:
+        """Return a sentence for each goal that was missed."""
+        reports = sum(self.grades.values())
+        whole = self.grades[2] / (self.questions or 1)
+        useless = self.grades[0] / (reports or 1)
+        told = {
+            f"graded 2: {whole:.2f}, the goal is {LEAST_WHOLE:.2f}": whole < LEAST_WHOLE,
+            f"graded 0: {useless:.2f} of the reports, the goal is {MOST_USELESS:.2f}": useless > MOST_USELESS,
+            f"median of {self.median_tokens:.0f} tokens, the goal is {MEDIAN_TOKENS}": self.median_tokens
+            >= MEDIAN_TOKENS,
+            f"a report of {self.most_tokens} tokens, the goal is {MOST_TOKENS}": self.most_tokens
+            > MOST_TOKENS,
+        }
+        return [sentence for sentence, is_missed in told.items() if is_missed]
+
+    def __str__(self) -> str:
+        reports = sum(self.grades.values())
+        return (
+            f"{self.questions} questions; graded 2: {self.grades[2]}, 1: {self.grades[1]}, 0: {self.grades[0]}, "
+            f"skeletons {self.questions - reports}; all there in the passages: {self.in_passages}; "
+            f"tokens: median {self.median_tokens:.0f}, most {self.most_tokens}; slowest {self.slowest:.1f} s"
+        )
+
+
+def totals(rows: Iterable[Graded]) -> Totals:
+    """Count how the questions of a group fared."""
+    found = list(rows)
+    reports = [row for row in found if row.grade is not None]
+    tokens = [row.tokens for row in reports] or [0]
+    return Totals(
+        questions=len(found),
+        grades={wanted: sum(row.grade == wanted for row in reports) for wanted in (2, 1, 0)},
+        in_passages=sum(row.given == 2 for row in found),
+        median_tokens=median(tokens),
+        most_tokens=max(tokens),
+        slowest=max((row.seconds for row in found), default=0.0),
+    )
