@@ -167,7 +167,7 @@ def test_warnings_are_bounded() -> None:
         ("a: !!set {x}", "a", "tag"),
         ("a: !!str [x]", "a", "tag"),
         ("!mine {a: 1}", "request", "tag"),
-        ("a: 1\n---\nb: 2", "request", "line 2, column 1: a request is one document"),
+        ("a: 1\n---\nb: 2", "request", "line 2, column 1: a second document begins here"),
         ("? [a]\n: 1", "request", "a key must be text, not a list"),
         ("x: {? {a: b} : 1}", "x", "a key must be text, not a mapping"),
         ("a: b\n\x00", "request", "line 2, column 1: the control character U+0000"),

@@ -1,0 +1,143 @@
+"""Runs an instance: asks the state machine what is to be done, saves, does it, and tells the machine (SPEC 9).
+
+The state is on the disk before anything is done that it speaks of. Whatever kills the runner, what the file calls
+completed is done and is never done again.
+"""
+
+import logging
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Protocol
+
+from kr.errors import KrError
+from kr.store.times import to_text
+from kr.workflows.events import Event, Finished, Job, Spawned
+from kr.workflows.machine import handle
+from kr.workflows.processes import Command, end_leftover, spawn, stop_all
+from kr.workflows.state import Instance
+from kr.workflows.state_file import write_state
+
+logger = logging.getLogger(__name__)
+
+OnChange = Callable[[Instance], None]
+
+
+class Perform(Protocol):
+    """Does one of kr's own operations for a job. Raises ``KrError``."""
+
+    def __call__(self, job: Job, instance: Instance) -> Finished:
+        """Give what came of it."""
+
+
+class Runner:
+    """Runs one instance at a time; the caller holds ``only_runner`` of its file."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        environ: Mapping[str, str],
+        clock: Callable[[], datetime],
+        perform: Perform,
+        on_change: OnChange,
+    ) -> None:
+        self._path = path
+        self._environ = environ
+        self._clock = clock
+        self._perform = perform
+        self._on_change = on_change
+        self._running: dict[object, Command | None] = {}
+        self._ended: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
+
+    def run(self, instance: Instance, event: Event) -> Instance:
+        """Take an event, and all that follow from it, until the instance ends or waits. Raises ``WorkflowError``."""
+        _end_leftovers(instance)
+        try:
+            return self._loop(instance, event)
+        finally:
+            stop_all([command for command in self._running.values() if command is not None])
+
+    def _loop(self, instance: Instance, event: Event) -> Instance:
+        events: deque[Event] = deque([event])
+        while events or self._running:
+            if not events:
+                events.append(self._next())
+            transition = handle(instance, events.popleft(), now=self._now())
+            instance = transition.instance
+            started = []
+            for job in transition.jobs:
+                command, spawned = self._prepare(job)
+                if isinstance(spawned, Spawned):
+                    instance = handle(instance, spawned, now=self._now()).instance
+                if isinstance(spawned, Finished):
+                    events.append(spawned)
+                else:
+                    self._running[job.target] = command
+                    started.append((job, command))
+            write_state(self._path, instance)
+            self._on_change(instance)
+            is_alone = len(self._running) == 1 and not events
+            for job, command in started:
+                if is_alone:  # in the main thread a signal ends it as any other of kr's work
+                    events.append(self._do(job, command, instance))
+                    del self._running[job.target]
+                else:
+                    self._do_beside(job, command, instance)
+        return instance
+
+    def _prepare(self, job: Job) -> tuple[Command | None, Spawned | Finished | None]:
+        if job.operation is not None:
+            return None, None
+        try:
+            command = spawn(job, folder=self._path.parent, environ=self._environ)
+        except (OSError, ValueError) as error:  # a ValueError: a NUL in an argument
+            reason = error.strerror if isinstance(error, OSError) else None
+            where = f" in {job.cwd}" if job.cwd else ""
+            details = f"The command can't be started{where}: {reason or error}."
+            return None, Finished(job.target, is_success=False, details=details)
+        return command, Spawned(job.target, command.name)
+
+    def _do(self, job: Job, command: Command | None, instance: Instance) -> Finished:
+        if command is not None:
+            return command.run()
+        try:
+            return self._perform(job, instance)
+        except KrError as error:
+            return Finished(job.target, is_success=False, details=str(error))
+
+    def _do_beside(self, job: Job, command: Command | None, instance: Instance) -> None:
+        def work() -> None:
+            try:
+                self._ended.put(self._do(job, command, instance))
+            except BaseException as error:  # noqa: BLE001 - raised again where the run is waited for
+                self._ended.put(error)
+
+        threading.Thread(target=work, name="kr-step", daemon=True).start()
+
+    def _next(self) -> Event:
+        ended = self._ended.get()
+        if isinstance(ended, BaseException):
+            raise ended
+        if isinstance(ended, Finished):
+            del self._running[ended.target]
+        return ended
+
+    def _now(self) -> str:
+        return to_text(self._clock())
+
+
+def _end_leftovers(instance: Instance) -> None:
+    """End the commands that a killed runner left behind, before any of them is run again."""
+    left: Iterable[tuple[str, str]] = [
+        (run.name, run.process) for _, run in instance.runs() if run.process is not None
+    ]
+    for name, process in left:
+        ended = end_leftover(process)
+        if ended:
+            logger.warning("%s: its command was still running from before, and was ended", name)
+        elif ended is None:
+            logger.warning("%s: its command may still be running from before", name)
