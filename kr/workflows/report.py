@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Any
 
 from kr.freshness import parse_time
@@ -147,7 +148,7 @@ def _diagram(instance: Instance) -> Iterator[str]:
                 opening, closing = "[[", "]]"
             yield f'    {numbers[step.id]}{opening}"{_label(step)}"{closing}:::{step.status}'
     passages: dict[tuple[str, str], int] = {}
-    for passage in zip(way, way[1:], strict=False):
+    for passage in pairwise(way):
         passages[passage] = passages.get(passage, 0) + 1
     for (one, other), times in passages.items():
         yield f"    {numbers[one]} -->{f'|{times} times|' if times > 1 else ''} {numbers[other]}"
