@@ -43,7 +43,7 @@ def check_steps(raw: Tree, steps: Sequence[Any], parameters: Mapping[str, Parame
     found = [*graph.bad_ids(), *graph.bad_nexts(), *graph.unreachable(), *graph.endless()]
     names = _Names(parameters, steps, graph.ids)
     for at, step in enumerate(steps):
-        found += [((at, *path), message) for path, message in _work(step)]
+        found += [((at, *path), message) for path, message in _work(step, items[at])]
         found += [((at, *path), message) for path, message in names.check(step)]
     return found
 
@@ -132,15 +132,14 @@ class _Graph:
         return [at + 1] if at + 1 < len(self._items) else []
 
 
-def _work(step: Any) -> Iterator[Found]:
-    """Check what one step does: a command or an operation, not both."""
-    if not isinstance(step, ActionStep | ParallelStep):
+def _work(step: Any, raw: Tree) -> Iterator[Found]:
+    """Check what one step does: a command or an operation, not both; ``raw`` is how it stands in the template."""
+    if not isinstance(step, ActionStep | ParallelStep) or not isinstance(raw, dict):
         return
-    if (step.run is None) == (step.uses is None):
-        said = (
-            "run and uses exclude each other" if step.run else "needs run (a command) or uses (an operation)"
-        )
-        yield ("run",) if step.run else (), said
+    if "run" in raw and "uses" in raw:
+        yield ("run",), "run and uses exclude each other"
+    elif "run" not in raw and "uses" not in raw and raw.get("type") == step.type:
+        yield (), "needs run (a command) or uses (an operation)"
     if step.run is not None and step.with_ is not None:
         yield ("with",), "belongs to uses; a command takes its values in its text"
     if isinstance(step.run, list) and not step.run:

@@ -72,14 +72,14 @@ def _header(instance: Instance) -> str:
         "| | |",
         "|---|---|",
         f"| Workflow | `{instance.workflow_id}` |",
-        f"| Template | `{_cell(instance.template_ref)}`{_version(instance)} |",
+        f"| Template | {_code(instance.template_ref)}{_version(instance)} |",
         f"| Type | {_cell(instance.type)} |",
         f"| Status | **{instance.status}** |",
         f"| Started | {_moment(instance.started_at)} |",
         f"| Ended | {_moment(instance.completed_at)} |",
         f"| Duration | {duration(instance.started_at, instance.completed_at)} |",
         f"| Steps | {counts} |",
-        *(f"| Parameter `{_cell(name)}` | {_cell(value)} |" for name, value in instance.params.items()),
+        *(f"| Parameter `{name}` | {_cell(value)} |" for name, value in instance.params.items()),
     ]
     return "\n".join([*lines, ""])
 
@@ -196,6 +196,11 @@ def _cell(value: Any) -> str:
         return "–"
     text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 300)
     return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
+
+
+def _code(text: str) -> str:
+    """Show a text in a cell as code, where only the code's own mark and the table's have a meaning."""
+    return "`" + one_line(text, 300).replace("`", "'").replace("|", "\\|") + "`"
 
 
 def _moment(text: str | None) -> str:

@@ -54,6 +54,7 @@ class _Scanner:
         self._before = "\n"
         self._is_comment = False
         self._is_escaped = False
+        self._is_ambiguous = False
         self._awaited: list[tuple[str, bool]] = []
         self._here: tuple[str, bool] | None = None
         self._line = ""
@@ -77,6 +78,8 @@ class _Scanner:
             return names[inner]
         if self._is_escaped:
             return "what a backslash escapes"
+        if self._is_ambiguous:
+            return "what follows $'…', which shells read in two ways"
         if self._before == "$":
             return "an expansion: a $ stands before it"
         return "a here-document" if self._before == "<<" else None
@@ -123,6 +126,7 @@ class _Scanner:
     def _plain(self, text: str, at: int, inner: str) -> int:
         sign = text[at]
         if sign in "'\"":
+            self._is_ambiguous |= sign == "'" and self._before == "$"
             self._nested.append(sign)
             self._before = "x"
             return at + 1
