@@ -40,7 +40,7 @@ def _inner_first(instance: Instance) -> list[tuple[Target, StepState | SubTask]]
     """List steps and sub-tasks in the order in which their changes happen: a parallel step ends after its sub-tasks."""
     found: list[tuple[Target, StepState | SubTask]] = []
     for step in instance.steps:
-        tasks = [(Target(step.id, at), task) for at, task in enumerate(step.sub_tasks or ())]
+        tasks = [(Target(step.id, at), task) for at, task in enumerate(step.sub_tasks)]
         is_open = step.status in {"pending", "running"}
         found += [(Target(step.id), step), *tasks] if is_open else [*tasks, (Target(step.id), step)]
     return found
@@ -137,7 +137,7 @@ class LiveWatcher:
 
     def _rows(self, step: StepState) -> list[tuple[str, str, str, str]]:
         rows = [self._row(step.name, step, (step.id, None))]
-        tasks = step.sub_tasks or [] if step.status in {"running", "failed"} else []
+        tasks = step.sub_tasks if step.status in {"running", "failed"} else []
         # Of many, those that say something first.
         order = {"running": 0, "failed": 1, "pending": 2}
         chosen = sorted(range(len(tasks)), key=lambda at: order.get(tasks[at].status, 3))[:_MOST_SUB_TASKS]
@@ -164,7 +164,7 @@ def view(instance: Instance) -> str:
     lines = [f"{instance.workflow_id}  {status}{simulated}"]
     for step in instance.steps:
         lines.append(_line("", step.name, step))
-        lines += [_line("  ", task.name, task) for task in step.sub_tasks or () if step.status != "completed"]
+        lines += [_line("  ", task.name, task) for task in step.sub_tasks if step.status != "completed"]
         if step.details and step.status not in {"pending", "running"}:
             lines += wrapped("      ", step.details, indent=6)
     return "\n".join([*lines, *_next(instance)])

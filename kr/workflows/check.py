@@ -144,14 +144,18 @@ def _work(step: Any, raw: Tree) -> Iterator[Found]:
         yield ("with",), "belongs to uses; a command takes its values in its text"
     if isinstance(step.run, list) and not step.run:
         yield ("run",), "must hold at least the program"
-    if step.uses is not None:
-        for key in ("env", "cwd"):
-            if getattr(step, key) is not None:
-                yield (key,), "belongs to run; an operation has none"
-    if isinstance(step, ParallelStep) and step.as_ in {*SCOPE, *OUTPUT_SCOPE}:
-        yield ("as",), f"{step.as_} is taken; not allowed: {', '.join((*SCOPE, *OUTPUT_SCOPE))}"
-    elif isinstance(step, ParallelStep) and not is_identifier(step.as_):
-        yield ("as",), f"{step.as_} is a word of CEL's own"
+    for key in ("env", "cwd") if step.uses is not None else ():
+        if getattr(step, key) is not None:
+            yield (key,), "belongs to run; an operation has none"
+    if isinstance(step, ParallelStep):
+        yield from _element_name(step.as_)
+
+
+def _element_name(name: str) -> Iterator[Found]:
+    if name in {*SCOPE, *OUTPUT_SCOPE}:
+        yield ("as",), f"{name} is taken; not allowed: {', '.join((*SCOPE, *OUTPUT_SCOPE))}"
+    elif not is_identifier(name):
+        yield ("as",), f"{name} is a word of CEL's own"
 
 
 class _Names:

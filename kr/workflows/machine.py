@@ -63,7 +63,7 @@ class _Machine:
             step = self._to_retry() if event.retry else None
         elif instance.status == "completed":
             step = None
-        if step is None:
+        if step is None or (step.status == "waiting" == instance.status and not instance.is_simulated):
             return
         instance.steps_in_run = 0
         instance.status = "running"
@@ -80,7 +80,7 @@ class _Machine:
             raise WorkflowError(f"{instance.workflow_id}: {step.id} was rejected by {by}; start it anew")
         step.status = "running" if step.sub_tasks else "pending"
         step.completed_at = None
-        for task in step.sub_tasks or ():
+        for task in step.sub_tasks:
             if task.status == "failed":
                 task.status, task.attempts, task.completed_at = "pending", 0, None
         instance.current_step = step.id
@@ -124,7 +124,7 @@ class _Machine:
         self.instance.steps_in_run += 1
         self.instance.path.append(step.id)
         step.status, step.started_at, step.completed_at = "running", self._now, None
-        step.details, step.result, step.sub_tasks, step.process = None, None, None, None
+        step.details, step.result, step.sub_tasks, step.process = None, None, [], None
         step.attempts, step.interruptions, step.is_simulated = 0, 0, self.instance.is_simulated
         if self.instance.steps_in_run > MAX_STEPS:
             return self._fail(step, f"more than {MAX_STEPS:,} steps in one run: a cycle that doesn't end")
@@ -180,7 +180,7 @@ class _Machine:
             if not self._may_run_again(step, work):
                 return self._fail(step, _INTERRUPTED)
             return self._guarded(step, lambda: self._start(step))
-        if not isinstance(work, ParallelStep) or step.sub_tasks is None:
+        if not isinstance(work, ParallelStep) or not step.sub_tasks:
             return step
         for task in step.sub_tasks:
             if task.status == "running" and self._may_run_again(task, work):
@@ -371,7 +371,7 @@ class _Machine:
     def _schedule(self, step: StepState) -> StepState | None:
         """Start sub-tasks as far as there is room; when all have ended, the step has."""
         work = step.definition
-        if not isinstance(work, ParallelStep) or step.sub_tasks is None:
+        if not isinstance(work, ParallelStep):
             return step
         running = sum(task.status == "running" for task in step.sub_tasks)
         for index, task in enumerate(step.sub_tasks):
@@ -385,7 +385,7 @@ class _Machine:
 
     def _start_sub_task(self, step: StepState, work: ParallelStep, index: int) -> bool:
         """Start one; False when it has ended at once: its texts can't be filled in, or it is simulated."""
-        task = (step.sub_tasks or [])[index]
+        task = step.sub_tasks[index]
         task.status, task.started_at = "running", task.started_at or self._now
         task.attempts += 1
         task.is_simulated = self.instance.is_simulated
@@ -449,7 +449,7 @@ def _told(run: StepState | SubTask, details: str) -> str:
 
 def _step_view(step: StepState) -> dict[str, Any]:
     view: dict[str, Any] = {"status": step.status, "result": step.result}
-    if step.sub_tasks is not None:
+    if step.type == "parallel":
         view["sub_tasks"] = [
             {"name": task.name, "item": task.item, "status": task.status, "result": task.result}
             for task in step.sub_tasks

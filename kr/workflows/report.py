@@ -128,7 +128,7 @@ def _approvals(instance: Instance) -> Iterator[str]:
 def _sub_tasks(step: StepState) -> Iterator[str]:
     yield "| # | Element | Status | Duration | Details |"
     yield "|---|---|---|---|---|"
-    for task in step.sub_tasks or ():
+    for task in step.sub_tasks:
         took = duration(task.started_at, task.completed_at)
         yield f"| {task.id} | {_cell(task.name)} | {_status(task)} | {took} | {_cell(task.details)} |"
 
@@ -172,7 +172,7 @@ def _results(instance: Instance) -> Iterator[str]:
             yield ""
             yield from _block(step.result)
             yield ""
-        for task in step.sub_tasks or ():
+        for task in step.sub_tasks:
             if task.result:
                 yield f"#### {_cell(step.name)}: {_cell(task.name)}"
                 yield ""

@@ -79,7 +79,7 @@ class _Scanner:
         if self._is_escaped:
             return "what a backslash escapes"
         if self._is_ambiguous:
-            return "what follows $'…', which shells read in two ways"
+            return "what follows $'…' or a here-document's odd name, which shells read in two ways"
         if self._before == "$":
             return "an expansion: a $ stands before it"
         return "a here-document" if self._before == "<<" else None
@@ -159,6 +159,7 @@ class _Scanner:
         if found is None:
             self._before = "<<"
             return at + 2
+        self._is_ambiguous |= "`" in found[2] or "$" in found[2]
         self._awaited.append((re.sub(r"[\\'\"]", "", found[2]), bool(found[1])))
         self._before = "x"
         return found.end()

@@ -64,7 +64,7 @@ class StepState(_Run):
     completed_at: str | None = None
     details: str | None = None
     result: dict[str, Any] | None = None
-    sub_tasks: list[SubTask] | None = None
+    sub_tasks: list[SubTask] = []
     definition: Step
 
 
@@ -97,24 +97,20 @@ class Instance(_State):
         step = self.step(target.step_id)
         if step is None or target.task is None:
             return step
-        tasks = step.sub_tasks or []
+        tasks = step.sub_tasks
         return tasks[target.task] if 0 <= target.task < len(tasks) else None
 
     def runs(self) -> Iterator[tuple[Target, StepState | SubTask]]:
         """Yield every step and every sub-task, in order."""
         for step in self.steps:
             yield Target(step.id), step
-            for index, task in enumerate(step.sub_tasks or ()):
+            for index, task in enumerate(step.sub_tasks):
                 yield Target(step.id, index), task
 
     def copied(self) -> Self:
         """Copy what changes; values are never changed in place, and are shared."""
         steps = [
-            step.model_copy(
-                update={
-                    "sub_tasks": None if step.sub_tasks is None else [t.model_copy() for t in step.sub_tasks]
-                }
-            )
+            step.model_copy(update={"sub_tasks": [task.model_copy() for task in step.sub_tasks]})
             for step in self.steps
         ]
         return self.model_copy(
@@ -152,7 +148,7 @@ def _plain_step(step: dict[str, Any], *, definitions: bool) -> dict[str, Any]:
     tasks = step.pop("sub_tasks")
     plain = _in_order(step)
     if step["type"] == "parallel":
-        plain["sub_tasks"] = [_in_order(task) for task in tasks or ()]
+        plain["sub_tasks"] = [_in_order(task) for task in tasks]
     return {**plain, "definition": definition} if definitions else plain
 
 

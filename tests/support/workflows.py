@@ -42,7 +42,7 @@ def make(steps: Sequence[Mapping[str, Any]], **params: Any) -> Instance:
     return new_instance(template, workflow_id="sample-1", template_ref="/sample.md", params=params, now=NOW)
 
 
-def action(step_id: str, run: str = "true", **more: Any) -> dict[str, Any]:
+def action(step_id: str, run: str | list[str] = "true", **more: Any) -> dict[str, Any]:
     return {"id": step_id, "name": step_id, "type": "action", "run": run, **more}
 
 

@@ -16,9 +16,19 @@ from kr.workflows.expressions import (
 )
 
 VALUES: dict[str, Any] = {
-    "params": {"environment": "production", "servers": ["a", "b"], "skip": False, "n": 3, "x": 1.5, "none": None},
+    "params": {
+        "environment": "production",
+        "servers": ["a", "b"],
+        "skip": False,
+        "n": 3,
+        "x": 1.5,
+        "none": None,
+    },
     "variables": {"tags": [], "中文": "值", "text": "a\nb"},
-    "steps": {"build": {"status": "completed", "result": {"exit_code": 0}}, "a-b": {"status": "failed", "result": None}},
+    "steps": {
+        "build": {"status": "completed", "result": {"exit_code": 0}},
+        "a-b": {"status": "failed", "result": None},
+    },
 }
 
 
@@ -66,7 +76,7 @@ def test_values(expression: str, value: Any) -> None:
     ],
 )
 def test_what_fails_is_told_with_the_expression(expression: str, told: str) -> None:
-    with pytest.raises(ExpressionError, match=".") as error:
+    with pytest.raises(ExpressionError, match=r".") as error:
         evaluate(expression, VALUES)
     assert told in str(error.value)
     assert expression[:20] in str(error.value)

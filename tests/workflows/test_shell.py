@@ -23,6 +23,7 @@ def words(text: str) -> list[str]:
     return done.stdout.decode().split("\0")[:-1]
 
 
+_ODD = "what follows $'…' or a here-document's odd name, which shells read in two ways"
 HOSTILE = [
     "a b",
     "; touch /tmp/pwned",
@@ -55,7 +56,11 @@ def test_a_value_is_one_word_wherever_a_word_may_stand(value: str) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1, max_size=20))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1, max_size=20
+    )
+)
 def test_any_values_are_words(values: list[str]) -> None:
     assert words("show " + " ".join(map(quote, values))) == values
 
@@ -66,10 +71,18 @@ def test_where_the_scanner_sees_a_word_the_shell_does(before: str) -> None:
     """Whatever stands before: if the place is allowed, a value there can't run anything."""
     if "${{" in before or misplaced(before + "${{ params.value }}"):
         return
-    text = fill_shell(before + "${{ params.value }}", scope("'\"; echo KR_PWNED >&2; echo KR_PWNED; #\n echo KR_PWNED\n"))
+    text = fill_shell(
+        before + "${{ params.value }}", scope("'\"; echo KR_PWNED >&2; echo KR_PWNED; #\n echo KR_PWNED\n")
+    )
     # Names that stand before it may be run as commands, and fail; redirections go nowhere.
     done = subprocess.run(
-        ["/bin/sh", "-c", text], capture_output=True, check=False, timeout=20, cwd="/proc", env={"PATH": ""}, stdin=subprocess.DEVNULL
+        ["/bin/sh", "-c", text],
+        capture_output=True,
+        check=False,
+        timeout=20,
+        cwd="/proc",
+        env={"PATH": ""},
+        stdin=subprocess.DEVNULL,
     )
     lines = (done.stdout + done.stderr).decode(errors="replace").split("\n")
     assert "KR_PWNED" not in lines
@@ -93,7 +106,8 @@ def test_where_the_scanner_sees_a_word_the_shell_does(before: str) -> None:
         ("echo $${{ a }}", "an expansion: a $ stands before it"),
         ("echo ${X:-${{ a }}}", "an expansion ${…}"),
         ("echo $((1 + ${{ a }}))", "arithmetic $((…))"),
-        ("echo $'\\'' ${{ a }} '", "what follows $'…', which shells read in two ways"),
+        ("echo $'\\'' ${{ a }} '", _ODD),
+        ("cat <<E`(|& ${{ a }}", _ODD),
     ],
 )
 def test_where_no_word_can_stand(text: str, where: str) -> None:

@@ -126,30 +126,63 @@ def test_a_template_without_mistakes() -> None:
     ("steps", "told"),
     [
         ("- {id: a, name: A, type: action}", "steps[0]: needs run (a command) or uses (an operation)"),
-        ("- {id: a, name: A, type: action, run: x, uses: research}", "steps[0].run: run and uses exclude each other"),
-        ("- {id: a, name: A, type: action, uses: deploy}", "steps[0].uses: allowed: research, lessons.inject"),
+        (
+            "- {id: a, name: A, type: action, run: x, uses: research}",
+            "steps[0].run: run and uses exclude each other",
+        ),
+        (
+            "- {id: a, name: A, type: action, uses: deploy}",
+            "steps[0].uses: allowed: research, lessons.inject",
+        ),
         ("- {id: a, name: A, type: action, uses: stats, cwd: x}", "steps[0].cwd: belongs to run"),
         ("- {id: a, name: A, type: action, run: x, with: {a: b}}", "steps[0].with: belongs to uses"),
         ("- {id: a, name: A, type: action, run: []}", "steps[0].run: must hold at least the program"),
-        ("- {id: a, name: A, type: action, run: x, foo: 1}", "steps[0].foo: is no key that is allowed here; allowed: "),
+        (
+            "- {id: a, name: A, type: action, run: x, foo: 1}",
+            "steps[0].foo: is no key that is allowed here; allowed: ",
+        ),
         ("- {id: a, type: action, run: x}", "steps[0].name: is missing"),
         ("- {id: a b, name: A, type: action, run: x}", "steps[0].id: must be of the form"),
         ("- {id: end, name: A, type: action, run: x}", "steps[0].id: end is the name of the end"),
-        ("- {id: a, name: A, type: approval}\n- {id: a, name: A, type: approval}", "steps[1].id: a is the id of another"),
+        (
+            "- {id: a, name: A, type: approval}\n- {id: a, name: A, type: approval}",
+            "steps[1].id: a is the id of another",
+        ),
         ("- {id: a, name: A}", "steps[0].type: the step's type is missing; allowed: action, "),
         ("- {id: a, name: A, type: condition, cases: []}", "steps[0].cases: must have at least 1 item"),
-        ("- {id: a, name: A, type: condition, cases: [{next: b}]}", "leads nowhere: there is no step b; steps: a, end"),
+        (
+            "- {id: a, name: A, type: condition, cases: [{next: b}]}",
+            "leads nowhere: there is no step b; steps: a, end",
+        ),
         ("- {id: a, name: A, type: parallel, run: x}", "steps[0].foreach: is missing"),
-        ("- {id: a, name: A, type: parallel, run: x, foreach: '[1]', as: params}", "steps[0].as: params is taken"),
-        ("- {id: a, name: A, type: parallel, run: x, foreach: '[1]', as: in}", "steps[0].as: in is a word of CEL's own"),
+        (
+            "- {id: a, name: A, type: parallel, run: x, foreach: '[1]', as: params}",
+            "steps[0].as: params is taken",
+        ),
+        (
+            "- {id: a, name: A, type: parallel, run: x, foreach: '[1]', as: in}",
+            "steps[0].as: in is a word of CEL's own",
+        ),
         ("- {id: a, name: A, type: action, run: 'x ${{ 1'}", "steps[0].run: `${{ 1`: ${{ has no }}"),
         ("- {id: a, name: A, type: action, run: 'x ${{ item }}'}", "undeclared reference to 'item'"),
         ("- {id: a, name: A, type: action, run: 'x ${{ steps.b.status }}'}", "there is no step b"),
-        ("- {id: a-b, name: A, type: action, run: x, if: steps.a-b.status == ''}", 'a hyphen is steps["a-b"]'),
+        (
+            "- {id: a-b, name: A, type: action, run: x, if: steps.a-b.status == ''}",
+            'a hyphen is steps["a-b"]',
+        ),
         ("- {id: a, name: A, type: approval, message: '${{ params.x }}'}", "the parameter x is not declared"),
-        ("- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}", "c is no parameter, and no step's"),
-        ("- {id: a, name: A, type: action, run: x, outputs: {1b: stdout}}", "steps[0].outputs.1b: must be of the form"),
-        ("- {id: a, name: A, type: action, uses: warm, with: {x: ['${{ params.y }}']}}", "the parameter y is not"),
+        (
+            "- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}",
+            "c is no parameter, and no step's",
+        ),
+        (
+            "- {id: a, name: A, type: action, run: x, outputs: {1b: stdout}}",
+            "steps[0].outputs.1b: must be of the form",
+        ),
+        (
+            "- {id: a, name: A, type: action, uses: warm, with: {x: ['${{ params.y }}']}}",
+            "the parameter y is not",
+        ),
         ("- {id: a, name: A, type: approval, name: B}", "steps[0].name: stands twice"),
         ("- 3", "steps[0]: a step must be a mapping"),
     ],
@@ -203,12 +236,24 @@ def test_a_cycle_needs_a_condition_that_can_leave_it() -> None:
         ("", 1, "must begin with a front matter block"),
         ("# Title\n", 1, "must begin with a front matter block"),
         ("---\ntemplate_id: a\n", 1, "never ends: a line --- must close it"),
-        ("---\ntemplate_id: a\nversion: 1\ntype: t\n---\ntext\n", 7, "there is no fenced block ```yaml with steps:"),
+        (
+            "---\ntemplate_id: a\nversion: 1\ntype: t\n---\ntext\n",
+            7,
+            "there is no fenced block ```yaml with steps:",
+        ),
         (template_text("- {id: a, name: A,"), 16, "the block of steps is broken"),
         (template_text("- &x {id: a, name: A, type: approval}\n- *x"), 16, "aliases (*x) are not allowed"),
         (template_text("- {id: a, name: A, type: approval}").replace("version: 1.0\n", ""), 2, "is missing"),
-        (template_text("- {id: a, name: A, type: approval}", "a: {type: text}"), 8, "allowed: string, integer"),
-        (template_text("- {id: a, name: A, type: approval}", "a-b: {}"), 8, "a parameter's name must be letters"),
+        (
+            template_text("- {id: a, name: A, type: approval}", "a: {type: text}"),
+            8,
+            "allowed: string, integer",
+        ),
+        (
+            template_text("- {id: a, name: A, type: approval}", "a-b: {}"),
+            8,
+            "a parameter's name must be letters",
+        ),
         (template_text("- {id: a, name: A, type: approval}", "a: 3"), 8, "must be a mapping such as"),
         (template_text("- {id: a, name: A, type: approval}")[:-4], 13, "the block of steps never ends"),
         ("\ufffe", 1, "must begin with"),
@@ -220,7 +265,9 @@ def test_what_the_file_is_broken_by(text: str, line: int, told: str) -> None:
 
 
 def test_bytes_that_are_no_text_and_too_many_are_told() -> None:
-    assert read_template(b"---\n\xff\n").problems == (Problem(2, "", "the template is no UTF-8 text (byte 4)"),)
+    assert read_template(b"---\n\xff\n").problems == (
+        Problem(2, "", "the template is no UTF-8 text (byte 4)"),
+    )
     assert "larger than" in read_template(b"a" * 2_000_000).problems[0].message
 
 
@@ -230,13 +277,17 @@ def test_the_second_block_may_go_on_where_the_first_ends_or_be_left_out() -> Non
         template = read_template(variant.encode()).template
         assert template is not None
         assert list(template.parameters) == ["a"]
-    left_out = template_text("- {id: a, name: A, type: approval}").replace("---\nparameters:\n  {}\n---\n", "")
+    left_out = template_text("- {id: a, name: A, type: approval}").replace(
+        "---\nparameters:\n  {}\n---\n", ""
+    )
     assert read_template(left_out.encode()).problems == ()
 
 
 def test_the_steps_stand_in_the_first_yaml_block_that_has_them() -> None:
     text = template_text("- {id: a, name: A, type: approval}")
-    text = text.replace("# A sample\n", "# A sample\n\n~~~~yaml\n```yaml\nsteps: []\n```\n~~~~\n\n```yaml\nother: 1\n```\n")
+    text = text.replace(
+        "# A sample\n", "# A sample\n\n~~~~yaml\n```yaml\nsteps: []\n```\n~~~~\n\n```yaml\nother: 1\n```\n"
+    )
     assert "steps: must" not in str(read_template(text.encode()).problems)
 
 
