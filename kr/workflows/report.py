@@ -89,8 +89,8 @@ def _version(instance: Instance) -> str:
 
 
 def _section(title: str, lines: Iterable[str]) -> str:
-    listed = list(lines)
-    return "\n".join([f"## {title}", "", *listed, ""]) if listed else ""
+    text = "\n".join(lines).rstrip("\n")
+    return f"## {title}\n\n{text}\n" if text else ""
 
 
 def _timeline(instance: Instance) -> Iterator[str]:
