@@ -106,7 +106,7 @@ def test_where_the_scanner_sees_a_word_the_shell_does(before: str) -> None:
         ("echo $${{ a }}", "an expansion: a $ stands before it"),
         ("echo ${X:-${{ a }}}", "an expansion ${…}"),
         ("echo $((1 + ${{ a }}))", "arithmetic $((…))"),
-        ("echo $'\\'' ${{ a }} '", _ODD),
+        ("echo $'x' ${{ a }}", _ODD),
         ("cat <<E`(|& ${{ a }}", _ODD),
     ],
 )
