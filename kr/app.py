@@ -248,8 +248,10 @@ class App:
                 return book.lessons(phase=phase, limit=limit)
 
         operations = Operations(
-            requests=self.requests,
+            research=self.requests.research_document,
+            inject=self.requests.inject_document,
             record=record,
+            question_data=self.requests.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,

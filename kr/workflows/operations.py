@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from kr.errors import WorkflowError
 from kr.text.counting import counted
@@ -22,33 +22,14 @@ _MOST_LESSONS = 100
 Result = dict[str, Any]
 
 
-class Requests(Protocol):
-    """What answers research questions and hands out lessons."""
-
-    def research_document(self, data: bytes) -> "Envelope":
-        """Answer a research request."""
-
-    def inject_document(self, data: bytes) -> "Envelope":
-        """Answer a request for lessons."""
-
-    def question_data(
-        self,
-        framework: str,
-        question: str,
-        *,
-        framework_version: str | None = None,
-        topic: str | None = None,
-        tag: tuple[str, ...] = (),
-    ) -> dict[str, Any]:
-        """Make the request that a question stands for."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations:
-    """The operations over one configuration. ``folder`` is what relative paths are relative to."""
+    """The operations over one configuration, as ``kr.app`` has them; ``question_data`` is a terminal's request."""
 
-    requests: Requests
+    research: "Callable[[bytes], Envelope]"
+    inject: "Callable[[bytes], Envelope]"
     record: "Callable[[bytes], RecordEnvelope]"
+    question_data: Callable[[str, str], Result]
     export_yaml: Callable[[Path | None], Result]
     needs: Callable[[], list[Result]]
     lessons: Callable[[str | None, int], list[Result]]
@@ -59,11 +40,11 @@ class Operations:
         request = {"story_key": "0-0", "session_id": instance.workflow_id, **job.request}
         match job.operation:
             case "research":
-                envelope = self.requests.research_document(_document(self._research(request))).plain()
+                envelope = self.research(_document(self._whole(request))).plain()
                 return _enveloped(job, envelope, _research_details(envelope))
             case "lessons.inject":
                 request = _nested(request, "lessons_inject", _INJECT)
-                envelope = self.requests.inject_document(_document(request)).plain()
+                envelope = self.inject(_document(request)).plain()
                 given = (envelope.get("results") or {}).get("injected_count", 0)
                 return _enveloped(job, envelope, f"{envelope['status']}: {counted(given, 'lesson')}")
             case "lessons.record":
@@ -105,7 +86,7 @@ class Operations:
                 raise WorkflowError(f"{job.operation} is no operation of kr's")
         return Finished(job.target, is_success=True, details=details, result=result)
 
-    def _research(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _whole(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
         """Make a whole request of flat fields; what only a question says is derived, as at a terminal (SPEC 3.1)."""
         if "research_query" in request:
             return {"mode": "research", **request}
@@ -113,7 +94,7 @@ class Operations:
         query = {key: request[key] for key in _QUERY if key in request}
         overrides = {key: request[key] for key in _OVERRIDES if key in request}
         if isinstance(query.get("framework"), str) and isinstance(query.get("question"), str):
-            derived = self.requests.question_data(query["framework"], query["question"])["research_query"]
+            derived = self.question_data(query["framework"], query["question"])["research_query"]
             query = derived | query
         return {
             "mode": "research",

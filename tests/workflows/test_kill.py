@@ -112,12 +112,12 @@ def units(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.processes
-@pytest.mark.rounds(30, 2)
+@pytest.mark.effort(30, 2)
 @pytest.mark.timeout(600)
-def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(tmp_path: Path, rounds: int) -> None:
+def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(tmp_path: Path, effort: int) -> None:
     chance = random.Random()
     deployment = Deployment(Project(tmp_path / "project"))
-    for _ in range(rounds):
+    for _ in range(effort):
         deployment.turn(kill_after=chance.uniform(0.0, 0.6))
     while not (state := deployment.state()) or state["status"] != "completed":
         deployment.turn(kill_after=None)
