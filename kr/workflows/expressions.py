@@ -37,6 +37,7 @@ OUTPUT_SCOPE = ("stdout", "exit_code", "result", "outputs")
 """What the expressions of ``outputs`` see besides."""
 
 _SHOWN = 200
+_DEEPEST = 64
 _QUOTED = r"""r?(?:\"\"\".*?\"\"\"|'''.*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')"""
 _CEL_TEXT = re.compile(_QUOTED, re.DOTALL)
 _CEL_TEXT_OR_COMMENT = re.compile(_QUOTED + r"|//[^\n]*", re.DOTALL)
@@ -128,7 +129,8 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     names = tuple(name for name in values if name not in SCOPE)
     compiled = compile_expression(text, names)
     try:
-        value = compiled.eval(data=dict(values))
+        # What it doesn't name isn't handed over: the results of all steps can be megabytes.
+        value = compiled.eval(data={name: given for name, given in values.items() if name in text})
         is_error = value.type().name() == "ERROR"
         plain = value.plain_value()
     except (RuntimeError, ValueError, TypeError) as exc:
@@ -136,7 +138,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     if is_error:
         raise ExpressionError(f"{_shown(text)}: {_first_problem(str(plain))}")
     try:
-        return _as_json(plain)
+        return as_json(plain)
     except TypeError as exc:
         raise ExpressionError(f"{_shown(text)}: its value is {exc}, which a state file can't hold") from exc
 
@@ -170,17 +172,20 @@ def as_text(value: Any) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def _as_json(value: Any) -> Any:
+def as_json(value: Any, depth: int = 0) -> Any:
+    """Give a value as plain JSON data. Raises ``TypeError`` that says what it is instead."""
+    if depth > _DEEPEST:
+        raise TypeError(f"nested deeper than {_DEEPEST}")
     if isinstance(value, float) and not math.isfinite(value):
         raise TypeError("no finite number")
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     if isinstance(value, list):
-        return [_as_json(item) for item in value]
+        return [as_json(item, depth + 1) for item in value]
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("a map whose keys are no texts")
-        return {key: _as_json(item) for key, item in value.items()}
+        return {key: as_json(item, depth + 1) for key, item in value.items()}
     raise TypeError(f"a {type(value).__name__}")
 
 

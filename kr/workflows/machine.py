@@ -4,13 +4,12 @@ Pure: nothing here reads a file or a clock, or runs a command. The runner saves 
 ``Transition.jobs`` ask for, and comes back with an event for each.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from kr.errors import WorkflowError
 from kr.workflows.events import Begin, Decided, Event, Finished, Job, Spawned, Transition
-from kr.workflows.expressions import ExpressionError, evaluate, fill, fill_tree, holds
+from kr.workflows.expressions import ExpressionError, evaluate, fill, holds
 from kr.workflows.model import (
     END,
     MAX_SUB_TASKS,
@@ -20,8 +19,8 @@ from kr.workflows.model import (
     ParallelStep,
     WorkStep,
 )
-from kr.workflows.shell import fill_shell
 from kr.workflows.state import Instance, StepState, SubTask, Target
+from kr.workflows.work import make_job, outputs_of, result_of, scope_of, shown, simulated, told
 
 MAX_STEPS = 1_000
 """Steps that one run may begin: what ends a cycle whose condition never chooses the way out."""
@@ -133,7 +132,7 @@ class _Machine:
     def _act(self, step: StepState) -> StepState | None:
         match step.definition:
             case ActionStep() as action:
-                if action.if_ is not None and not holds(action.if_, self._scope()):
+                if action.if_ is not None and not holds(action.if_, scope_of(self.instance)):
                     step.status, step.completed_at = "skipped", self._now
                     step.details = f"Skipped: {action.if_} is false."
                     return self._advance(step)
@@ -239,16 +238,16 @@ class _Machine:
     # --- conditions and approvals
 
     def _choose(self, step: StepState, condition: ConditionStep) -> StepState | None:
-        scope = self._scope()
+        scope = scope_of(self.instance)
         for number, case in enumerate(condition.cases, 1):
             if case.when is not None and not self._holds(case.when, scope):
                 continue
             values = {name: evaluate(expression, scope) for name, expression in (case.set or {}).items()}
             self.instance.variables.update(values)
-            told = f"Case {number} holds" + (f": {case.when}" if case.when else "")
-            told += "".join(f"; {name} = {_shown(value)}" for name, value in values.items())
+            details = f"Case {number} holds" + (f": {case.when}" if case.when else "")
+            details += "".join(f"; {name} = {shown(value)}" for name, value in values.items())
             result = {"case": number, "when": case.when, "set": values, "next": case.next}
-            return self._done(step, f"{told}.", result, case.next)
+            return self._done(step, f"{details}.", result, case.next)
         return self._done(step, "No case holds.", {"case": None, "when": None, "set": {}, "next": None})
 
     def _holds(self, when: str, scope: Mapping[str, Any]) -> bool:
@@ -261,7 +260,7 @@ class _Machine:
             return False
 
     def _ask(self, step: StepState, approval: ApprovalStep) -> StepState | None:
-        step.details = fill(approval.message, self._scope()) if approval.message else None
+        step.details = fill(approval.message, scope_of(self.instance)) if approval.message else None
         if self.instance.is_simulated:
             return self._decide(step, Decided(step.id, is_approved=True, by=SIMULATION))
         step.status = self.instance.status = "waiting"
@@ -284,9 +283,9 @@ class _Machine:
             raise TypeError(step.type)
         step.status = "running"
         step.attempts += 1
-        job = self._job(Target(step.id), step.definition, {})
+        job = make_job(Target(step.id), step.definition, scope_of(self.instance))
         if self.instance.is_simulated:
-            return self._action_ended(step, _simulated(job))
+            return self._action_ended(step, simulated(job))
         self.jobs.append(job)
         return None
 
@@ -294,79 +293,34 @@ class _Machine:
         work = step.definition
         if not isinstance(work, ActionStep):
             return None
-        result = _result(event)
-        details = _told(step, event.details)
+        result = result_of(event)
+        details = told(step, event.details)
         if not event.is_success:
             if step.attempts <= work.retries:
                 return self._guarded(step, lambda: self._start(step))
             return self._fail(step, details, result)
         try:
-            outputs = self._outputs(work, event, {})
+            outputs = outputs_of(
+                work, event, scope_of(self.instance), is_simulated=self.instance.is_simulated
+            )
         except ExpressionError as error:
             return self._fail(step, str(error), result)
         self.instance.variables.update(outputs)
         return self._done(step, details, result)
 
-    def _job(self, target: Target, work: WorkStep, element: Mapping[str, Any]) -> Job:
-        """Fill in the texts. Raises ``ExpressionError``."""
-        scope = {**self._scope(), **element}
-        command: str | tuple[str, ...] | None = None
-        if isinstance(work.run, str):
-            command = fill_shell(work.run, scope)
-        elif work.run is not None:
-            command = tuple(fill(argument, scope) for argument in work.run)
-        filled = fill_tree(work.with_ or {}, scope)
-        return Job(
-            target,
-            command=command,
-            env={name: fill(value, scope) for name, value in (work.env or {}).items()},
-            cwd=None if work.cwd is None else fill(work.cwd, scope),
-            timeout_seconds=work.timeout_seconds,
-            operation=work.uses,
-            request=filled,
-        )
-
-    def _outputs(self, work: WorkStep, event: Finished, element: Mapping[str, Any]) -> dict[str, Any]:
-        """Give the variables that an ended command sets. Raises ``ExpressionError``."""
-        result = _result(event)
-        scope = {
-            **self._scope(),
-            **element,
-            "stdout": result.get("stdout", ""),
-            "exit_code": result.get("exit_code", 0),
-            "result": result,
-            "outputs": dict(event.outputs),
-        }
-        values: dict[str, Any] = dict(event.outputs)
-        for name, expression in (work.outputs or {}).items():
-            try:
-                values[name] = evaluate(expression, scope)
-            except ExpressionError:
-                if not self.instance.is_simulated:
-                    raise
-                values[name] = None  # only the command could have given it
-        return values
-
-    def _scope(self) -> dict[str, Any]:
-        return {
-            "params": self.instance.params,
-            "variables": self.instance.variables,
-            "steps": {step.id: _step_view(step) for step in self.instance.steps},
-        }
-
     # --- parallel steps
 
     def _sub_tasks(self, work: ParallelStep) -> list[SubTask]:
-        value = evaluate(work.foreach, self._scope())
+        value = evaluate(work.foreach, scope_of(self.instance))
         if value is None and self.instance.is_simulated:
             value = []
         if not isinstance(value, list):
-            raise ExpressionError(f"`{work.foreach}`: must give a list, not {_shown(value)}")
+            raise ExpressionError(f"`{work.foreach}`: must give a list, not {shown(value)}")
         if len(value) > MAX_SUB_TASKS:
             raise ExpressionError(
                 f"`{work.foreach}`: gives {len(value):,} elements; at most {MAX_SUB_TASKS:,}"
             )
-        return [SubTask(id=str(number), name=_shown(item), item=item) for number, item in enumerate(value, 1)]
+        return [SubTask(id=str(number), name=shown(item), item=item) for number, item in enumerate(value, 1)]
 
     def _schedule(self, step: StepState) -> StepState | None:
         """Start sub-tasks as far as there is room; when all have ended, the step has."""
@@ -391,12 +345,12 @@ class _Machine:
         task.is_simulated = self.instance.is_simulated
         target = Target(step.id, index)
         try:
-            job = self._job(target, work, {work.as_: task.item})
+            job = make_job(target, work, {**scope_of(self.instance), work.as_: task.item})
         except ExpressionError as error:
             task.status, task.completed_at, task.details = "failed", self._now, str(error)
             return False
         if self.instance.is_simulated:
-            self._sub_task_ended(step, task, _simulated(job))
+            self._sub_task_ended(step, task, simulated(job))
             return False
         self.jobs.append(job)
         return True
@@ -405,14 +359,19 @@ class _Machine:
         work = step.definition
         if not isinstance(work, ParallelStep):
             return
-        task.result, task.details = _result(event), _told(task, event.details)
+        task.result, task.details = result_of(event), told(task, event.details)
         if not event.is_success and task.attempts <= work.retries:
             self._start_sub_task(step, work, event.target.task or 0)
             return
         task.status, task.completed_at = "completed" if event.is_success else "failed", self._now
         if event.is_success:
             try:
-                task.outputs = self._outputs(work, event, {work.as_: task.item})
+                task.outputs = outputs_of(
+                    work,
+                    event,
+                    {**scope_of(self.instance), work.as_: task.item},
+                    is_simulated=task.is_simulated,
+                )
             except ExpressionError as error:
                 task.status, task.details = "failed", str(error)
 
@@ -427,37 +386,3 @@ class _Machine:
             self.instance.variables[name] = [task.outputs.get(name) for task in tasks]
         simulated = " (simulated)" if step.is_simulated else ""
         return self._done(step, f"{len(tasks)} of {len(tasks)} completed{simulated}.", result)
-
-
-def _simulated(job: Job) -> Finished:
-    what = job.operation or (job.command if isinstance(job.command, str) else " ".join(job.command or ()))
-    result: dict[str, Any] = {} if job.operation else {"exit_code": 0, "stdout": "", "stderr": ""}
-    return Finished(job.target, is_success=True, details=f"Simulated, not run: {_shown(what)}", result=result)
-
-
-def _result(event: Finished) -> dict[str, Any]:
-    return {**event.result, "outputs": dict(event.outputs)} if event.outputs else dict(event.result)
-
-
-def _told(run: StepState | SubTask, details: str) -> str:
-    """Say before the details of what ran that it was interrupted (SPEC 9)."""
-    if not run.interruptions:
-        return details
-    times = "once" if run.interruptions == 1 else f"{run.interruptions} times"
-    return f"Interrupted {times} and run again. {details}".rstrip()
-
-
-def _step_view(step: StepState) -> dict[str, Any]:
-    view: dict[str, Any] = {"status": step.status, "result": step.result}
-    if step.type == "parallel":
-        view["sub_tasks"] = [
-            {"name": task.name, "item": task.item, "status": task.status, "result": task.result}
-            for task in step.sub_tasks
-        ]
-    return view
-
-
-def _shown(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    line = " ".join(text.split())
-    return line if len(line) <= 100 else line[:99] + "…"

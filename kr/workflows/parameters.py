@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from kr.documents import KeyPath, Place, Tree
+from kr.workflows.expressions import as_json
 from kr.workflows.model import Parameter, ParameterType
 
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -125,7 +126,8 @@ def _shown(value: Any) -> str:
 
 
 def _json(text: str) -> Any:
+    """Read JSON as the state file can hold it; None for anything else."""
     try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError):
+        return as_json(json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # a ValueError: no JSON, or a number without bound
         return None

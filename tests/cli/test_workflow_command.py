@@ -137,6 +137,8 @@ def test_wrong_command_lines(project: Project, arguments: list[str], told: str) 
         ("number", "many", "must be a number such as 0.5"),
         ("boolean", "maybe", "must be true or false"),
         ("list", "[1,", "must be a list such as"),
+        ("list", "[NaN]", "must be a list such as"),
+        ("list", "[" * 300 + "]" * 300, "must be a list such as"),
         ("object", "[1]", "must be an object such as"),
         ("string, enum: [a, b]", "c", "c is not allowed; allowed: a, b"),
     ],

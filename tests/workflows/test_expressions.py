@@ -88,6 +88,14 @@ def test_a_number_that_cel_can_not_hold_is_told() -> None:
         evaluate("params.big", {**VALUES, "params": {"big": 2**70}})
 
 
+def test_a_value_that_is_nested_without_end_is_told() -> None:
+    nested: list[Any] = []
+    for _ in range(70):
+        nested = [nested]
+    with pytest.raises(ExpressionError, match="nested deeper than 64"):
+        evaluate("params.nested", {**VALUES, "params": {"nested": nested}})
+
+
 def test_a_condition_must_be_true_or_false() -> None:
     assert holds("params.n > 2", VALUES)
     with pytest.raises(ExpressionError, match="must be true or false, not 3"):
