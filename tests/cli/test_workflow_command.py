@@ -239,6 +239,16 @@ def test_a_database_that_can_not_serve_stops_no_workflow(project: Project) -> No
     assert done.stderr.decode().count("the workflow is not listed") == 1
 
 
+def in_a_fresh_process(project: Project, code: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        check=False,
+    )
+
+
 def test_without_the_extra_it_says_how_to_get_it(project: Project) -> None:
     code = (
         "import sys; sys.modules['cel_expr_python'] = None; from kr.cli.main import main; "
