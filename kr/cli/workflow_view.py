@@ -129,7 +129,7 @@ class LiveWatcher:
             style = _COLOURS.get(status, "")
             laid.add_row(
                 Text(mark, style),
-                Text(one_line(name, 60)),
+                Text(name),
                 Text(status, style),
                 Text(one_line(told, 80), "dim"),
             )
@@ -141,15 +141,15 @@ class LiveWatcher:
         # Of many, those that say something first.
         order = {"running": 0, "failed": 1, "pending": 2}
         chosen = sorted(range(len(tasks)), key=lambda at: order.get(tasks[at].status, 3))[:_MOST_SUB_TASKS]
-        rows += [self._row(f"  {tasks[at].name}", tasks[at], (step.id, at)) for at in sorted(chosen)]
+        rows += [self._row(tasks[at].name, tasks[at], (step.id, at), indent="  ") for at in sorted(chosen)]
         return rows
 
     def _row(
-        self, name: str, run: StepState | SubTask, key: tuple[str, int | None]
+        self, name: str, run: StepState | SubTask, key: tuple[str, int | None], indent: str = ""
     ) -> tuple[str, str, str, str]:
         began = self._began.get(key)
         told = f"{time.monotonic() - began:.0f} s" if began is not None else (run.details or "")
-        return _MARKS[run.status], name, run.status, told
+        return _MARKS[run.status], indent + one_line(name, 60), run.status, told
 
 
 def make_watcher() -> Watcher:

@@ -19,7 +19,8 @@ SERVERS = ["a", "b", "c"]
 COMMANDS = {
     "test_command": "echo begin run_tests >> log; sleep 0.1; echo end run_tests >> log",
     "build_command": "echo begin build >> log; sleep 0.1; echo end build >> log",
-    "deploy_command": "echo begin $SERVER >> log; sleep 0.2; echo end $SERVER >> log",
+    "deploy_command": "echo begin $SERVER >> log; case $SERVER in a) sleep 0.1;; b) sleep 0.3;; *) sleep 0.5;; esac; "
+    "echo end $SERVER >> log",
 }
 UNITS = ["run_tests", "build", *SERVERS]
 
@@ -60,10 +61,10 @@ class Deployment:
             return ["workflow", "approve", "approve_deployment", "--by", "Ada", "--note", "go"]
         return ["workflow", "run"]
 
-    def turn(self, *, kill_after: float | None) -> None:
-        """Go on; killed so many seconds after the state file has changed for the first time, or not at all."""
-        before = self.state()
+    def turn(self, *, changes: int | None = None, delay: float = 0.0) -> bool:
+        """Go on; True when it was killed, ``delay`` seconds after that many changes of the state file."""
         command = [sys.executable, "-m", "kr", *self.next_command()]
+        left = -1 if changes is None else changes
         with subprocess.Popen(
             command,
             cwd=self.folder,
@@ -72,21 +73,28 @@ class Deployment:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         ) as process:
-            if kill_after is not None:
-                deadline = time.monotonic() + 60
-                while process.poll() is None and self.state() == before and time.monotonic() < deadline:
-                    time.sleep(0.005)
-                time.sleep(kill_after)
+            seen = self.written()
+            while left != 0 and process.poll() is None:
+                left -= left > 0 and self.written() != seen
+                seen = self.written()
+                time.sleep(0.002)
+            if left == 0:
+                time.sleep(delay)
                 process.send_signal(signal.SIGKILL)
             complaint = process.communicate(timeout=100)[1].decode()
-        assert kill_after is not None or process.returncode == 0, complaint
         assert "Traceback" not in complaint
+        assert process.returncode in {0, -signal.SIGKILL}, complaint
         self.check()
+        return process.returncode < 0
+
+    def written(self) -> bytes:
+        path = self.folder / "workflow_state.json"
+        return path.read_bytes() if path.exists() else b""
 
     def check(self) -> None:
         """What was completed once has done what it did once, and has not done it again."""
         state = self.state()
-        if state is None:
+        if state is None or any(state["workflow_id"] == ended["workflow_id"] for ended in self.finished):
             return
         counts = self.counts()
         for unit, run in units(state).items():
@@ -117,10 +125,11 @@ def units(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(tmp_path: Path, effort: int) -> None:
     chance = random.Random()
     deployment = Deployment(Project(tmp_path / "project"))
-    for _ in range(effort):
-        deployment.turn(kill_after=chance.uniform(0.0, 0.6))
+    kills = 0
+    while kills < effort:
+        kills += deployment.turn(changes=chance.randint(0, 4), delay=chance.uniform(0.0, 0.25))
     while not (state := deployment.state()) or state["status"] != "completed":
-        deployment.turn(kill_after=None)
+        deployment.turn()
     assert state["current_step"] is None
     assert {step["status"] for step in state["steps"]} == {"completed"}
     assert set(units(state)) == set(UNITS)
