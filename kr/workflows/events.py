@@ -13,6 +13,8 @@ class Begin:
 
     retry: bool = False
     simulate: bool = False
+    recovered: tuple["Finished", ...] = ()
+    """What came of commands that went on to their end after their runner was killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,7 @@ class Spawned:
 
     target: Target
     process: str
+    record: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

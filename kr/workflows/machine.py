@@ -37,7 +37,7 @@ def handle(instance: Instance, event: Event, *, now: str) -> Transition:
         case Spawned():
             run = machine.instance.run_of(event.target)
             if run is not None:
-                run.process = event.process
+                run.process, run.record = event.process, event.record
         case Finished():
             machine.finished(event)
         case Decided():
@@ -49,6 +49,7 @@ class _Machine:
     def __init__(self, instance: Instance, now: str) -> None:
         self.instance = instance
         self.jobs: list[Job] = []
+        self._recovered: dict[Target, Finished] = {}
         self._now = now
 
     # --- events
@@ -67,6 +68,7 @@ class _Machine:
         instance.steps_in_run = 0
         instance.status = "running"
         instance.started_at = instance.started_at or self._now
+        self._recovered = {ended.target: ended for ended in event.recovered}
         self._go(self._resume(step))
 
     def _to_retry(self) -> StepState:
@@ -91,7 +93,7 @@ class _Machine:
         run = self.instance.run_of(event.target)
         if step is None or run is None or run.status != "running":
             return  # it was given up meanwhile
-        run.process = None
+        run.process = run.record = None
         if isinstance(run, SubTask):
             self._sub_task_ended(step, run, event)
             self._go(self._schedule(step))
@@ -123,7 +125,7 @@ class _Machine:
         self.instance.steps_in_run += 1
         self.instance.path.append(step.id)
         step.status, step.started_at, step.completed_at = "running", self._now, None
-        step.details, step.result, step.sub_tasks, step.process = None, None, [], None
+        step.details, step.result, step.sub_tasks, step.process, step.record = None, None, [], None, None
         step.attempts, step.interruptions, step.is_simulated = 0, 0, self.instance.is_simulated
         if self.instance.steps_in_run > MAX_STEPS:
             return self._fail(step, f"more than {MAX_STEPS:,} steps in one run: a cycle that doesn't end")
@@ -176,20 +178,27 @@ class _Machine:
         """Go on with a step that was running when its runner was killed."""
         work = step.definition
         if isinstance(work, ActionStep):
+            if (ended := self._recovered.get(Target(step.id))) is not None:
+                step.process = step.record = None
+                return self._action_ended(step, ended)
             if not self._may_run_again(step, work):
                 return self._fail(step, _INTERRUPTED)
             return self._guarded(step, lambda: self._start(step))
         if not isinstance(work, ParallelStep) or not step.sub_tasks:
             return step
-        for task in step.sub_tasks:
-            if task.status == "running" and self._may_run_again(task, work):
+        for number, task in enumerate(step.sub_tasks):
+            ended = self._recovered.get(Target(step.id, number))
+            if task.status == "running" and ended is not None:
+                task.process = task.record = None
+                self._sub_task_ended(step, task, ended)
+            elif task.status == "running" and self._may_run_again(task, work):
                 task.status = "pending"
             elif task.status == "running":
                 task.status, task.completed_at, task.details = "failed", self._now, _INTERRUPTED
         return self._schedule(step)
 
     def _may_run_again(self, run: StepState | SubTask, work: WorkStep) -> bool:
-        run.process = None
+        run.process = run.record = None
         if run.attempts == 0:  # its retry was asked for, and has not begun
             return True
         run.interruptions += 1
@@ -227,7 +236,7 @@ class _Machine:
     def _fail(
         self, step: StepState, details: str, result: Mapping[str, Any] | None = None
     ) -> StepState | None:
-        step.status, step.completed_at, step.process = "failed", self._now, None
+        step.status, step.completed_at, step.process, step.record = "failed", self._now, None, None
         step.details = details
         if result is not None:
             step.result = dict(result)

@@ -2,11 +2,12 @@
 
 A command waits at a gate until its process stands in the state file: ``spawn`` starts a shell that waits for a line,
 ``Command.run`` gives it that line. A runner that is killed before leaves a gate that closes, and no command that
-nobody knows of; one that is killed later leaves a process that the next run finds and ends (``end_leftover``).
+nobody knows of. One that is killed later leaves a command that goes on: what it says and how it ends go to files in a
+folder of its own, its *record*, so that one that came to its end is not run again (``recover``).
 """
 
 import os
-import selectors
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -14,22 +15,25 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from kr.store.owners import living_pid, make_owner
+from kr.store.owners import is_alive, living_pid, make_owner
 from kr.text.characters import one_line
 from kr.workflows.events import Finished, Job
+from kr.workflows.state import Target
 
 OUTPUT_VARIABLE = "KR_OUTPUT"
 KEPT = 16 * 1024
 """Bytes that are kept of each stream: the last ones."""
 
-_GATE = 'read -r _ || exit 125; exec "$@" </dev/null'
+_STREAMS = ("stdout", "stderr")
+# A trap that does something is not passed on to the command, as an ignored signal would be.
+_GATE = 'read -r _ || exit 125; trap : TERM; r=$1; shift; "$@" </dev/null; c=$?; echo $c >"$r"; exit $c'
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _OUTPUT_LIMIT = 1024 * 1024
+_LARGEST_FILE = 4 * 1024 * 1024
 
 
 def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
@@ -38,52 +42,53 @@ def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
         arguments: Sequence[str] = ("/bin/sh", "-e", "-c", job.command)
     else:
         arguments = job.command or ()
-    handle, name = tempfile.mkstemp(prefix="kr-output-")
-    os.close(handle)
+    record = Path(tempfile.mkdtemp(prefix="kr-step-"))
+    output = record / "output"
+    output.touch()
     try:
-        process = subprocess.Popen(  # noqa: S603 - running what a template says is what this is for
-            ["/bin/sh", "-c", _GATE, "kr", *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            cwd=folder if job.cwd is None else folder / job.cwd,
-            env={**environ, **job.env, OUTPUT_VARIABLE: name},
-            start_new_session=True,
-        )
+        with (record / "stdout").open("ab") as stdout, (record / "stderr").open("ab") as stderr:
+            process = subprocess.Popen(  # noqa: S603 - running what a template says is what this is for
+                ["/bin/sh", "-c", _GATE, "kr", str(record / "status"), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=folder if job.cwd is None else folder / job.cwd,
+                env={**environ, **job.env, OUTPUT_VARIABLE: str(output)},
+                start_new_session=True,
+            )
     except BaseException:
-        Path(name).unlink()
+        shutil.rmtree(record, ignore_errors=True)
         raise
-    return Command(job, process, Path(name))
+    return Command(job, process, record)
 
 
 class Command:
-    """A command's process and what it says."""
+    """A command's process and its record."""
 
-    def __init__(self, job: Job, process: "subprocess.Popen[bytes]", output: Path) -> None:
+    def __init__(self, job: Job, process: "subprocess.Popen[bytes]", record: Path) -> None:
         self.job = job
         self.name = make_owner(process.pid)
+        self.record = record
         self._process = process
-        self._output = output
         self._mutex = threading.Lock()
         self._is_reaped = False
-        self._is_let_go = False
+        self._cut = dict.fromkeys(_STREAMS, 0)
 
     def run(self) -> Finished:
         """Let it run, and wait for its end."""
-        process = self._process
-        if process.stdin is None or process.stdout is None or process.stderr is None:
-            raise ValueError("a command needs its pipes")
-        self._is_let_go = True
-        with suppress(BrokenPipeError), process.stdin:
-            process.stdin.write(b"\n")
-            process.stdin.flush()
-        streams = _Streams({"stdout": process.stdout, "stderr": process.stderr})
-        try:
-            is_late = self._follow(streams)
-            return self._finished(streams, is_late=is_late)
-        finally:
-            streams.close()
-            self._output.unlink(missing_ok=True)
+        if self._process.stdin is None:
+            raise ValueError("a command needs its gate")
+        with suppress(BrokenPipeError), self._process.stdin as gate:
+            gate.write(b"\n")
+            gate.flush()
+        is_late = self._follow()
+        code = None if is_late else self._process.returncode
+        finished = _finished(self.job.target, self.record, code, cut=self._cut)
+        shutil.rmtree(self.record, ignore_errors=True)
+        if is_late:
+            details = f"It took longer than {self.job.timeout_seconds:g} s and was ended."
+            return Finished(self.job.target, is_success=False, details=details, result=finished.result)
+        return finished
 
     def stop(self, number: int) -> None:
         """Send a signal to its whole process group."""
@@ -99,51 +104,104 @@ class Command:
             return self._is_reaped
 
     def discard(self) -> None:
-        """Let go of a command that was ended; one that never ran leaves its gate."""
+        """Let go of a command that was ended, and of its record: it did not come to its end."""
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_GRACE_SECONDS)
-        if not self._is_let_go:
-            for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
-                if pipe is not None:
-                    pipe.close()
-            self._output.unlink(missing_ok=True)
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+        shutil.rmtree(self.record, ignore_errors=True)
 
-    def _follow(self, streams: "_Streams") -> bool:
-        """Read until it ends; True when it ran out of time."""
+    def _follow(self) -> bool:
+        """Wait until it ends; True when it ran out of time."""
         timeout = self.job.timeout_seconds
         deadline = None if timeout is None else time.monotonic() + timeout
         is_late = False
-        while not self.has_ended():
-            streams.read(_LOOK_SECONDS)
+        while not self._waited():
+            self._bound()
             if deadline is not None and time.monotonic() > deadline:
                 self.stop(signal.SIGKILL if is_late else signal.SIGTERM)
                 is_late, deadline = True, time.monotonic() + _GRACE_SECONDS
-        streams.read_what_is_there()
         return is_late
 
-    def _finished(self, streams: "_Streams", *, is_late: bool) -> Finished:
-        code = None if is_late else self._process.returncode
-        result: dict[str, Any] = {"exit_code": code}
-        for name in ("stdout", "stderr"):
-            text, cut = streams.text(name)
-            result[name] = text
-            if cut:
-                result[f"{name}_cut"] = cut
-        if is_late:
-            return self._ended(f"It took longer than {self.job.timeout_seconds:g} s and was ended.", result)
-        if code != 0:
-            how = f"Ended by signal {-code}." if code and code < 0 else f"Exit status {code}."
-            said = one_line(_last_line(result["stderr"]) or _last_line(result["stdout"]))
-            return self._ended(f"{how} {said}".rstrip(), result)
-        try:
-            outputs = _handed_over(self._output)
-        except ValueError as error:
-            return self._ended(str(error), result)
-        details = one_line(_last_line(result["stdout"]) or _last_line(result["stderr"])) or "Exit status 0."
-        return Finished(self.job.target, is_success=True, details=details, result=result, outputs=outputs)
+    def _waited(self) -> bool:
+        """Wait a moment for the end; the shorter, the sooner it comes."""
+        deadline, pause = time.monotonic() + _LOOK_SECONDS, 0.001
+        while not self.has_ended():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        return True
 
-    def _ended(self, details: str, result: dict[str, Any]) -> Finished:
-        return Finished(self.job.target, is_success=False, details=details, result=result)
+    def _bound(self) -> None:
+        """Let no stream fill the disk: of one that grows too large, the end is kept."""
+        for name in _STREAMS:
+            path = self.record / name
+            size = path.stat().st_size
+            if size > _LARGEST_FILE:
+                tail = _tail(path)
+                os.truncate(path, 0)  # it is written to at its end, wherever that is
+                with path.open("ab") as file:
+                    file.write(tail)
+                self._cut[name] += size - len(tail)
+
+
+def _finished(target: Target, record: Path, code: int | None, *, cut: Mapping[str, int]) -> Finished:
+    """Make what came of a command out of its record."""
+    result: dict[str, Any] = {"exit_code": code}
+    for name in _STREAMS:
+        tail = _tail(record / name)
+        result[name] = tail.decode(errors="replace").rstrip("\r\n")
+        missing = (record / name).stat().st_size - len(tail) + cut[name]
+        if missing:
+            result[f"{name}_cut"] = missing
+    if code != 0:
+        said = one_line(_last_line(result["stderr"]) or _last_line(result["stdout"]))
+        return Finished(
+            target, is_success=False, details=f"Exit status {code}. {said}".rstrip(), result=result
+        )
+    try:
+        outputs = _handed_over(record / "output")
+    except ValueError as error:
+        return Finished(target, is_success=False, details=str(error), result=result)
+    details = one_line(_last_line(result["stdout"]) or _last_line(result["stderr"])) or "Exit status 0."
+    return Finished(target, is_success=True, details=details, result=result, outputs=outputs)
+
+
+def recover(target: Target, process: str, record: str | None) -> Finished | None:
+    """Settle a command that a killed runner left behind: give what came of it, if it did what it should.
+
+    One that still runs is ended with its process group; what it did is lost, as that of one that failed without
+    anybody to hear of it. Then, and where its record is gone, None.
+    """
+    folder = Path(record) if record else None
+    try:
+        if folder is not None and (folder / "status").read_text(encoding="ascii").strip() == "0":
+            return _finished(target, folder, 0, cut=dict.fromkeys(_STREAMS, 0))
+    except (OSError, ValueError):
+        pass  # it has not ended, or its record is gone
+    finally:
+        _end(process)
+        if folder is not None and folder.name.startswith("kr-step-"):  # a state file can be edited
+            shutil.rmtree(folder, ignore_errors=True)
+    return None
+
+
+def may_still_run(process: str) -> bool:
+    """Tell whether a command of a killed runner may run on: one that can't be looked for from here."""
+    return is_alive(process) is not False
+
+
+def _end(process: str) -> None:
+    pid = living_pid(process)
+    if pid is None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while living_pid(process) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
 
 
 def stop_all(commands: Sequence[Command]) -> None:
@@ -158,76 +216,10 @@ def stop_all(commands: Sequence[Command]) -> None:
         command.discard()
 
 
-def end_leftover(name: str) -> bool | None:
-    """End a command that a killed runner left behind, with its process group; False where it has ended.
-
-    None: it can't be known from here whether it still runs (another machine, or a system without ``/proc``).
-    """
-    from kr.store.owners import is_alive
-
-    pid = living_pid(name)
-    if pid is None:
-        return None if is_alive(name) is not False else False
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
-    deadline = time.monotonic() + _GRACE_SECONDS
-    while living_pid(name) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return True
-
-
-@dataclass(slots=True)
-class _Tail:
-    kept: bytearray
-    seen: int = 0
-
-    def add(self, data: bytes) -> None:
-        self.seen += len(data)
-        self.kept += data
-        if len(self.kept) > KEPT:
-            del self.kept[:-KEPT]
-
-
-class _Streams:
-    """Reads both streams as they come, and keeps the end of each."""
-
-    def __init__(self, pipes: Mapping[str, IO[bytes]]) -> None:
-        self._selector = selectors.DefaultSelector()
-        self._tails = {name: _Tail(bytearray()) for name in pipes}
-        self._pipes = pipes
-        for name, pipe in pipes.items():
-            os.set_blocking(pipe.fileno(), False)
-            self._selector.register(pipe, selectors.EVENT_READ, name)
-
-    def read(self, seconds: float) -> bool:
-        """Read what there is, waiting for it at most this long; False when there was nothing."""
-        if not self._selector.get_map():  # both have ended: only the process's end is awaited
-            time.sleep(min(seconds, 0.01))
-            return False
-        ready = self._selector.select(seconds)
-        for key, _ in ready:
-            data = os.read(key.fd, 65536)
-            if data:
-                self._tails[key.data].add(data)
-            else:
-                self._selector.unregister(key.fileobj)
-        return bool(ready)
-
-    def read_what_is_there(self) -> None:
-        """Read on to the end, or to where a process that the command left in the background says nothing."""
-        seen = -1
-        while self._selector.get_map() and seen != (seen := sum(tail.seen for tail in self._tails.values())):
-            self.read(0)
-
-    def text(self, name: str) -> tuple[str, int]:
-        """Give what was kept, without the line breaks at its end, and how many bytes before it were not."""
-        tail = self._tails[name]
-        return bytes(tail.kept).decode(errors="replace").rstrip("\r\n"), tail.seen - len(tail.kept)
-
-    def close(self) -> None:
-        self._selector.close()
-        for pipe in self._pipes.values():
-            pipe.close()
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - KEPT, 0))
+        return file.read(KEPT)
 
 
 def _last_line(text: str) -> str:

@@ -8,16 +8,17 @@ import logging
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
 from kr.errors import KrError
 from kr.store.times import to_text
-from kr.workflows.events import Event, Finished, Job, Spawned
+from kr.workflows.events import Begin, Event, Finished, Job, Spawned
 from kr.workflows.machine import handle
-from kr.workflows.processes import Command, end_leftover, spawn, stop_all
+from kr.workflows.processes import Command, may_still_run, recover, spawn, stop_all
 from kr.workflows.state import Instance
 from kr.workflows.state_file import write_state
 
@@ -55,7 +56,9 @@ class Runner:
 
     def run(self, instance: Instance, event: Event) -> Instance:
         """Take an event, and all that follow from it, until the instance ends or waits. Raises ``WorkflowError``."""
-        _end_leftovers(instance)
+        recovered = _recover(instance)
+        if isinstance(event, Begin):
+            event = replace(event, recovered=recovered)
         try:
             return self._loop(instance, event)
         finally:
@@ -99,7 +102,7 @@ class Runner:
             where = f" in {job.cwd}" if job.cwd else ""
             details = f"The command can't be started{where}: {reason or error}."
             return None, Finished(job.target, is_success=False, details=details)
-        return command, Spawned(job.target, command.name)
+        return command, Spawned(job.target, command.name, str(command.record))
 
     def _do(self, job: Job, command: Command | None, instance: Instance) -> Finished:
         if command is not None:
@@ -130,14 +133,16 @@ class Runner:
         return to_text(self._clock())
 
 
-def _end_leftovers(instance: Instance) -> None:
-    """End the commands that a killed runner left behind, before any of them is run again."""
-    left: Iterable[tuple[str, str]] = [
-        (run.name, run.process) for _, run in instance.runs() if run.process is not None
-    ]
-    for name, process in left:
-        ended = end_leftover(process)
-        if ended:
-            logger.warning("%s: its command was still running from before, and was ended", name)
-        elif ended is None:
-            logger.warning("%s: its command may still be running from before", name)
+def _recover(instance: Instance) -> tuple[Finished, ...]:
+    """Settle the commands that a killed runner left behind, before any of them is run again."""
+    found = []
+    for target, run in instance.runs():
+        if run.process is None:
+            continue
+        ended = recover(target, run.process, run.record)
+        if ended is not None and run.status == "running":
+            told = f"Interrupted: kr was stopped, and the command went on to its end. {ended.details}"
+            found.append(replace(ended, details=told))
+        elif ended is None and may_still_run(run.process):
+            logger.warning("%s: its command may still be running from before", run.name)
+    return tuple(found)

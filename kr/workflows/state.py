@@ -41,6 +41,8 @@ class _Run(_State):
     interruptions: int = 0
     process: str | None = None
     """The process that runs its command, as ``kr.store.owners`` names one; None while none does."""
+    record: str | None = None
+    """The folder where that process leaves what it says and how it ends."""
     is_simulated: bool = False
 
 

@@ -82,7 +82,7 @@ def test_a_shell_command_stops_at_its_first_failure(tmp_path: Path) -> None:
     ("command", "told"),
     [
         ("echo no good >&2; exit 3", "Exit status 3. no good"),
-        ("kill -9 $$", "Ended by signal 9."),
+        ("kill -9 $$", "Exit status 137."),
         (["no-such-program"], "Exit status 127."),
         (["echo", "a\0b"], "The command can't be started: embedded null byte."),
         ("echo nonsense >> $KR_OUTPUT", "$KR_OUTPUT, line 1: must be name=value, not nonsense"),
@@ -216,17 +216,53 @@ def is_gone(pid: int) -> bool:
 
 
 def test_what_a_killed_runner_left_running_is_ended_before_it_is_run_again(tmp_path: Path) -> None:
-    command = "echo $$ >> ${{ item }}; [ $(wc -l < ${{ item }}) -gt 1 ] || sleep 1000"
+    command = "echo $PPID $$ >> ${{ item }}; [ $(wc -l < ${{ item }}) -gt 1 ] || sleep 1000"
     instance = make([parallel("p", "params.items", command)], items=["a", "b"])
     killed_while(tmp_path, instance, number=signal.SIGKILL, until=["a", "b"])
-    first = [int((tmp_path / name).read_text()) for name in "ab"]
+    first = [[int(pid) for pid in (tmp_path / name).read_text().split()] for name in "ab"]
     left = read_state(tmp_path / "workflow_state.json")
-    assert [living_pid(task.process or "") for task in left.steps[0].sub_tasks] == first
+    assert [living_pid(task.process or "") for task in left.steps[0].sub_tasks] == [pids[0] for pids in first]
     instance = run(tmp_path, left)
-    assert all(map(is_gone, first))
+    assert all(is_gone(pid) for pids in first for pid in pids)
     assert instance.status == "completed"
     assert all((task.details or "").startswith("Interrupted once") for task in instance.steps[0].sub_tasks)
-    assert len((tmp_path / "a").read_text().split()) == 2
+    assert len((tmp_path / "a").read_text().splitlines()) == 2
+
+
+WAITS = (
+    'echo begin >> log; echo $PPID > pid; until [ -e go ]; do sleep 0.02; done; echo said; echo tag=1 >> "$KR_OUTPUT"; '
+    "echo end >> log; [ $(wc -l < log) -gt 2 ] || exit {status}"
+)
+
+
+def left_to_end(folder: Path, instance: Instance) -> Instance:
+    """Kill a runner, and let its command go on to its end."""
+    killed_while(folder, instance, number=signal.SIGKILL, until=["pid"])
+    (folder / "go").touch()
+    assert is_gone(int((folder / "pid").read_text()))
+    return read_state(folder / "workflow_state.json")
+
+
+@pytest.mark.parametrize("kind", ["action", "parallel"])
+def test_what_came_to_its_end_without_its_runner_is_not_run_again(tmp_path: Path, kind: str) -> None:
+    command = WAITS.format(status=0)
+    step = action("a", command) if kind == "action" else parallel("a", "[1]", command)
+    left = left_to_end(tmp_path, make([step]))
+    assert left.status == "running"
+    instance = run(tmp_path, left)
+    assert (tmp_path / "log").read_text() == "begin\nend\n"
+    ended = instance.steps[0].sub_tasks[0] if kind == "parallel" else instance.steps[0]
+    assert (instance.status, ended.status, ended.attempts) == ("completed", "completed", 1)
+    assert ended.details == "Interrupted: kr was stopped, and the command went on to its end. said"
+    assert (ended.result or {})["stdout"] == "said"
+    assert instance.variables["tag"] == ("1" if kind == "action" else ["1"])
+    assert not [run for _, run in instance.runs() if run.process or run.record]
+
+
+def test_what_failed_without_its_runner_is_run_again(tmp_path: Path) -> None:
+    instance = run(tmp_path, left_to_end(tmp_path, make([action("a", WAITS.format(status=3))])))
+    assert (tmp_path / "log").read_text() == "begin\nend\n" * 2
+    assert instance.steps[0].details == "Interrupted once and run again. said"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -250,8 +286,8 @@ def test_a_runner_that_is_asked_to_end_takes_its_commands_with_it(tmp_path: Path
 
 
 def test_a_command_does_not_begin_before_its_process_stands_in_the_state(tmp_path: Path) -> None:
-    """The command looks itself up in the state file: its own process stands there when it begins."""
-    look = "import json, os; step = json.load(open('workflow_state.json'))['steps'][0]; print(step['process'].split('/')[1] == str(os.getpid()))"
+    """The command looks itself up in the state file: its process group stands there when it begins."""
+    look = "import json, os; step = json.load(open('workflow_state.json'))['steps'][0]; print(step['process'].split('/')[1] == str(os.getsid(0)))"
     assert result(one(tmp_path, [sys.executable, "-c", look]))["stdout"] == "True"
 
 
