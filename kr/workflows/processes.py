@@ -27,6 +27,7 @@ OUTPUT_VARIABLE = "KR_OUTPUT"
 KEPT = 16 * 1024
 """Bytes that are kept of each stream: the last ones."""
 
+_RECORD = "kr-step-"
 _STREAMS = ("stdout", "stderr")
 # A trap that does something is not passed on to the command, as an ignored signal would be.
 _GATE = 'read -r _ || exit 125; trap : TERM; r=$1; shift; "$@" </dev/null; c=$?; echo $c >"$r"; exit $c'
@@ -42,7 +43,7 @@ def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
         arguments: Sequence[str] = ("/bin/sh", "-e", "-c", job.command)
     else:
         arguments = job.command or ()
-    record = Path(tempfile.mkdtemp(prefix="kr-step-"))
+    record = Path(tempfile.mkdtemp(prefix=_RECORD))
     output = record / "output"
     output.touch()
     try:
@@ -173,19 +174,23 @@ def recover(target: Target, process: str, record: str | None) -> Finished | None
     """Settle a command that a killed runner left behind: give what came of it, if it did what it should.
 
     One that still runs is ended with its process group; what it did is lost, as that of one that failed without
-    anybody to hear of it. Then, and where its record is gone, None.
+    anybody to hear of it. Then, and where its record is gone, None. The record stays until ``forget``: a runner
+    that is killed in its turn must find it again.
     """
-    folder = Path(record) if record else None
     try:
-        if folder is not None and (folder / "status").read_text(encoding="ascii").strip() == "0":
-            return _finished(target, folder, 0, cut=dict.fromkeys(_STREAMS, 0))
+        if record is not None and (Path(record) / "status").read_text(encoding="ascii").strip() == "0":
+            return _finished(target, Path(record), 0, cut=dict.fromkeys(_STREAMS, 0))
     except (OSError, ValueError):
         pass  # it has not ended, or its record is gone
     finally:
         _end(process)
-        if folder is not None and folder.name.startswith("kr-step-"):  # a state file can be edited
-            shutil.rmtree(folder, ignore_errors=True)
     return None
+
+
+def forget(record: str) -> None:
+    """Remove the record of a command whose end stands in the state file."""
+    if Path(record).name.startswith(_RECORD):  # a state file can be edited
+        shutil.rmtree(record, ignore_errors=True)
 
 
 def may_still_run(process: str) -> bool:

@@ -18,7 +18,7 @@ from kr.errors import KrError
 from kr.store.times import to_text
 from kr.workflows.events import Begin, Event, Finished, Job, Spawned
 from kr.workflows.machine import handle
-from kr.workflows.processes import Command, may_still_run, recover, spawn, stop_all
+from kr.workflows.processes import Command, forget, may_still_run, recover, spawn, stop_all
 from kr.workflows.state import Instance
 from kr.workflows.state_file import write_state
 
@@ -52,11 +52,13 @@ class Runner:
         self._perform = perform
         self._on_change = on_change
         self._running: dict[object, Command | None] = {}
+        self._settled: list[str] = []
         self._ended: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
 
     def run(self, instance: Instance, event: Event) -> Instance:
         """Take an event, and all that follow from it, until the instance ends or waits. Raises ``WorkflowError``."""
         recovered = _recover(instance)
+        self._settled = [run.record for _, run in instance.runs() if run.record is not None]
         if isinstance(event, Begin):
             event = replace(event, recovered=recovered)
         try:
@@ -82,6 +84,8 @@ class Runner:
                     self._running[job.target] = command
                     started.append((job, command))
             write_state(self._path, instance)
+            while self._settled:
+                forget(self._settled.pop())
             self._on_change(instance)
             is_alone = len(self._running) == 1 and not events
             for job, command in started:

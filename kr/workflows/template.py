@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from kr.documents import KeyPath, Place, Tree, read_located, show_path
 from kr.errors import InvalidRequest
 from kr.workflows.check import check_steps
+from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, STEP_TYPES, Metadata, Parameter, Template
 from kr.workflows.parameters import BadValue, read_default
 
@@ -145,7 +146,8 @@ class _Reader:
             self._tell(block, [(here, str(error))])
             return parameter.model_copy(update={"default": None, "enum": None})
         if "enum" in typed and "default" in typed and typed["default"] not in typed["enum"]:
-            self._tell(block, [((*path, "default"), "must be one of enum")])
+            allowed = ", ".join(as_text(item) for item in typed["enum"])
+            self._tell(block, [((*path, "default"), f"must be one of enum: {allowed}")])
         return parameter.model_copy(update=typed)
 
     def _steps(self, block: Block) -> list[Any]:

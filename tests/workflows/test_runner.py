@@ -249,6 +249,13 @@ def test_what_came_to_its_end_without_its_runner_is_not_run_again(tmp_path: Path
     step = action("a", command) if kind == "action" else parallel("a", "[1]", command)
     left = left_to_end(tmp_path, make([step]))
     assert left.status == "running"
+    unwritable = (
+        tmp_path / "gone" / "workflow_state.json"
+    )  # a run that is stopped before it has saved anything
+    with pytest.raises(WorkflowError, match="can't be written"):
+        Runner(
+            unwritable, environ={}, clock=lambda: datetime.now(UTC), perform=perform, on_change=lambda _: None
+        ).run(left, Begin())
     instance = run(tmp_path, left)
     assert (tmp_path / "log").read_text() == "begin\nend\n"
     ended = instance.steps[0].sub_tasks[0] if kind == "parallel" else instance.steps[0]
