@@ -76,7 +76,7 @@ class Command:
         self._cut = dict.fromkeys(_STREAMS, 0)
 
     def run(self) -> Finished:
-        """Let it run, and wait for its end."""
+        """Let it run, and wait for its end. Its record stays until ``forget``."""
         if self._process.stdin is None:
             raise ValueError("a command needs its gate")
         with suppress(BrokenPipeError), self._process.stdin as gate:
@@ -85,7 +85,6 @@ class Command:
         is_late = self._follow()
         code = None if is_late else self._process.returncode
         finished = _finished(self.job.target, self.record, code, cut=self._cut)
-        shutil.rmtree(self.record, ignore_errors=True)
         if is_late:
             details = f"It took longer than {self.job.timeout_seconds:g} s and was ended."
             return Finished(self.job.target, is_success=False, details=details, result=finished.result)

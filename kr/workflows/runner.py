@@ -71,7 +71,9 @@ class Runner:
         while events or self._running:
             if not events:
                 events.append(self._next())
-            transition = handle(instance, events.popleft(), now=self._now())
+            event = events.popleft()
+            self._settle(instance, event)
+            transition = handle(instance, event, now=self._now())
             instance = transition.instance
             started = []
             for job in transition.jobs:
@@ -95,6 +97,12 @@ class Runner:
                 else:
                     self._do_beside(job, command, instance)
         return instance
+
+    def _settle(self, instance: Instance, event: Event) -> None:
+        """Note the record of a command that has ended: it is of no more use once its end is saved."""
+        run = instance.run_of(event.target) if isinstance(event, Finished) else None
+        if run is not None and run.record is not None:
+            self._settled.append(run.record)
 
     def _prepare(self, job: Job) -> tuple[Command | None, Spawned | Finished | None]:
         if job.operation is not None:

@@ -298,6 +298,13 @@ def test_a_command_does_not_begin_before_its_process_stands_in_the_state(tmp_pat
     assert result(one(tmp_path, [sys.executable, "-c", look]))["stdout"] == "True"
 
 
+def test_no_record_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    steps = [action("a"), parallel("p", "[1, 2]"), action("b", "sleep 100", timeout_seconds=0.1, retries=1)]
+    assert run(tmp_path, make(steps)).status == "failed"
+    assert [path.name for path in tmp_path.iterdir()] == ["workflow_state.json"]
+
+
 def test_threads_do_not_stay(tmp_path: Path) -> None:
     before = threading.active_count()
     run(tmp_path, make([parallel("p", "params.items", "true")], items=list(range(8))))
