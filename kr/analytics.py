@@ -47,6 +47,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
                 "total": unit.counts.lessons(),
                 "by_phase": unit.counts.view("lessons_by_phase"),
             },
+            "workflows": _workflows(unit),
         }
 
 
@@ -84,6 +85,7 @@ def _nothing(store: "Store", settings: "Settings") -> dict[str, Any]:
         },
         "sources": [],
         "lessons": {"total": 0, "by_phase": []},
+        "workflows": {"total": 0, "by_status": {}},
     }
 
 
@@ -128,6 +130,11 @@ def _index(unit: "Unit", settings: "Settings", now: datetime) -> dict[str, Any]:
 def _archive(unit: "Unit") -> dict[str, Any]:
     reasons = unit.counts.archived_by_reason()
     return {"entries": sum(reasons.values()), "by_reason": reasons}
+
+
+def _workflows(unit: "Unit") -> dict[str, Any]:
+    statuses = unit.workflows.by_status()
+    return {"total": sum(statuses.values()), "by_status": statuses}
 
 
 def by_age(accesses: list[str], today: date) -> dict[str, int]:

@@ -22,12 +22,14 @@ from kr.store.store import Store
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
+    from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.maintenance.databases import Databases
     from kr.maintenance.findings import Patient
     from kr.research.chain import Progress
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
+    from kr.workflows.service import Workflows
 
 logger = logging.getLogger(__name__)
 
@@ -231,6 +233,31 @@ class App:
 
         found = self.catalog.needs(self._cwd / (project or "."))
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
+
+    def workflows(self) -> "Workflows":
+        """Give the operations of ``kr workflow`` (SPEC 9)."""
+        from kr.workflows.operations import Operations
+        from kr.workflows.service import Workflows
+
+        def record(data: bytes) -> "RecordEnvelope":
+            with self.lessons() as book:
+                return book.record_document(data)
+
+        def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
+            with self.lessons() as book:
+                return book.lessons(phase=phase, limit=limit)
+
+        operations = Operations(
+            research=self.requests.research_document,
+            inject=self.requests.inject_document,
+            record=record,
+            question_data=self.requests.question_data,
+            export_yaml=self.export_yaml,
+            needs=self.warm,
+            lessons=lessons,
+            stats=self.stats,
+        )
+        return Workflows(self.store, operations, self._cwd, self._environ, self._clock)
 
     def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""

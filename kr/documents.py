@@ -7,7 +7,7 @@ text is a number or a boolean is for the validation of the request to decide.
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeAlias
 
 from kr.errors import FieldError, InvalidRequest
 
@@ -19,6 +19,7 @@ KeyPath: TypeAlias = tuple[str | int, ...]
 
 LIMIT = 1024 * 1024
 DEPTH = 32
+_NOUN = "the request"
 _SHOWN_WARNINGS = 20
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TAG = "tag:yaml.org,2002:"
@@ -64,6 +65,34 @@ def read_document(data: bytes, *, limit: int = LIMIT, depth: int = DEPTH) -> Doc
             f"the request must be a mapping in YAML or JSON, not {'a list' if isinstance(tree, list) else 'plain text'}"
         )
     return Document(tree, doubles.warnings())
+
+
+class Place(NamedTuple):
+    """Where a key or a list's member stands, counted from 1; ``is_plain``: its value is a scalar without quotes."""
+
+    line: int
+    column: int
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A tree of texts with the place of everything in it; ``repeated`` are keys that stand twice."""
+
+    tree: Tree
+    places: dict[KeyPath, Place]
+    repeated: list[KeyPath]
+
+
+def read_located(text: str, *, noun: str, depth: int = DEPTH) -> Located:
+    """Parse one YAML document of any shape, as ``read_document`` does, and keep where everything stands.
+
+    Raises ``InvalidRequest``; its message names line and column, and calls the document ``noun``.
+    """
+    places: dict[KeyPath, Place] = {}
+    builder = TreeBuilder(depth, Doubles(), places=places)
+    events = _yaml_events(text, None, noun)
+    return Located(_build(events, builder, noun), places, builder.repeated)
 
 
 def show_path(path: KeyPath) -> str:
@@ -173,6 +202,10 @@ def _checked(text: str, path: KeyPath) -> str:
 
 
 def _read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
+    return _build(_yaml_events(text, json_problem, _NOUN), TreeBuilder(depth, doubles), _NOUN)
+
+
+def _yaml_events(text: str, json_problem: str | None, noun: str) -> "Iterator[yaml.Event]":
     import yaml
 
     if bad := _UNPRINTABLE.search(text):
@@ -180,10 +213,10 @@ def _read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None
         column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1)
         _refuse(f"{_at(line, column)}: the control character U+{ord(bad[0]):04X} is not allowed")
     loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    return _build(_events(yaml.parse(text, Loader=loader), json_problem), depth, doubles)
+    return _events(yaml.parse(text, Loader=loader), json_problem, noun)
 
 
-def _events(events: "Iterable[yaml.Event]", json_problem: str | None) -> "Iterator[yaml.Event]":
+def _events(events: "Iterable[yaml.Event]", json_problem: str | None, noun: str) -> "Iterator[yaml.Event]":
     import yaml
 
     try:
@@ -192,11 +225,11 @@ def _events(events: "Iterable[yaml.Event]", json_problem: str | None) -> "Iterat
         mark = exc.problem_mark or exc.context_mark
         place = f"{_at(mark.line, mark.column)}: " if mark else ""
         problem = json_problem or f"{place}{exc.problem or exc.context or 'broken'}"
-        raise InvalidRequest(FieldError("request", f"the request is broken: {problem}")) from exc
+        raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
     # The Python parser lets the errors of chr() through.
     except (yaml.YAMLError, ValueError, OverflowError) as exc:
         problem = json_problem or " ".join(str(exc).split())
-        raise InvalidRequest(FieldError("request", f"the request is broken: {problem}")) from exc
+        raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
 
 
 @dataclass(slots=True)
@@ -216,18 +249,17 @@ class _Frame:
         self.step = len(self.container) if isinstance(self.container, list) else None
 
 
-def _build(events: "Iterable[yaml.Event]", depth: int, doubles: Doubles) -> Tree:
+def _build(events: "Iterable[yaml.Event]", builder: "TreeBuilder", noun: str) -> Tree:
     """One document's tree from its events: no recursion, so that depth is refused before it can hurt."""
     import yaml
 
-    builder = TreeBuilder(depth, doubles)
     documents = 0
     try:
         for event in events:
             if isinstance(event, yaml.DocumentStartEvent):
                 documents += 1
                 if documents > 1:
-                    _refuse(f"{_place(event)}: a request is one document, and a second one begins here")
+                    _refuse(f"{_place(event)}: a second document begins here; {noun} is one")
             else:
                 builder.feed(event)
     except InvalidRequest as error:
@@ -250,6 +282,8 @@ class TreeBuilder:
     doubles: Doubles
     frames: list[_Frame] = field(default_factory=list)
     root: Tree = None
+    places: dict[KeyPath, Place] | None = None
+    repeated: list[KeyPath] = field(default_factory=list)
 
     def feed(self, event: "yaml.Event") -> None:
         """Take the next event; those of streams and documents say nothing here."""
@@ -257,19 +291,39 @@ class TreeBuilder:
 
         match event:
             case yaml.ScalarEvent():
+                self._locate(event)
                 self.scalar(event, _place(event))
             case yaml.AliasEvent():
                 message = f"{_place(event)}: aliases (*{_show_key(event.anchor or '')}) are not allowed"
                 _refuse(message, self.path())
             case yaml.MappingStartEvent():
+                self._locate(event)
                 self.open({}, event.tag, _place(event))
             case yaml.SequenceStartEvent():
+                self._locate(event)
                 self.open([], event.tag, _place(event))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 self.close()
 
     def path(self) -> KeyPath:
         return tuple(frame.step for frame in self.frames if frame.step is not None)
+
+    def _locate(self, event: "yaml.Event") -> None:
+        """Remember where a key stands, or a member of a list; the value of a key stands with its key."""
+        import yaml
+
+        if self.places is None or event.start_mark is None:
+            return
+        scalar = event if isinstance(event, yaml.ScalarEvent) else None
+        is_key = bool(self.frames) and self.frames[-1].step is None
+        path = (*self.path(), scalar.value) if is_key and scalar else self.path()
+        if is_key and path in self.places:
+            self.repeated.append(path)
+        known = None if is_key else self.places.get(path)
+        mark = event.start_mark
+        line, column = known[:2] if known else (mark.line + 1, mark.column + 1)
+        is_plain = not is_key and scalar is not None and scalar.tag is None and bool(scalar.implicit[0])
+        self.places[path] = Place(line, column, is_plain)
 
     def scalar(self, event: "yaml.ScalarEvent", place: str) -> None:
         tag, text = event.tag, event.value
@@ -290,7 +344,7 @@ class TreeBuilder:
         if tag is not None and tag not in _COLLECTION_TAGS[kind]:
             _refuse(f"{place}: the tag {_show_key(tag)} is not allowed", self.path())
         if len(self.frames) >= self.depth:
-            _refuse(f"{place}: the request is nested deeper than {self.depth}")
+            _refuse(f"{place}: it is nested deeper than {self.depth}")
         if self.frames and self.frames[-1].step is None:
             _refuse(f"{place}: a key must be text, not a {kind}", self.path())
         self._put(container)

@@ -16,6 +16,7 @@
     ├── ExportFailed         a YAML file can't be written
     ├── IndexUnreadable      a file that is to be imported is no index at all
     ├── OutputFailed         standard output can't be written
+    ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
         ├── SourceNotAsked   it was never reached for: nothing is known of how it does
         └── SourceTimeout    it gave none in time
@@ -133,6 +134,12 @@ class OutputFailed(KrError):
     """Standard output can't be written: a full disk behind it, say."""
 
     code = "output_failed"
+
+
+class WorkflowError(KrError):
+    """A workflow can't go on: its template or state is wrong, or another process runs it. The message names the file."""
+
+    code = "workflow_error"
 
 
 class SourceFailure(KrError):

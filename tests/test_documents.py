@@ -7,7 +7,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kr.documents import Document, Tree, read_document, show_path
+from kr.documents import Document, Place, Tree, read_document, read_located, show_path
 from kr.errors import FieldError, InvalidRequest
 
 
@@ -167,7 +167,7 @@ def test_warnings_are_bounded() -> None:
         ("a: !!set {x}", "a", "tag"),
         ("a: !!str [x]", "a", "tag"),
         ("!mine {a: 1}", "request", "tag"),
-        ("a: 1\n---\nb: 2", "request", "line 2, column 1: a request is one document"),
+        ("a: 1\n---\nb: 2", "request", "line 2, column 1: a second document begins here"),
         ("? [a]\n: 1", "request", "a key must be text, not a list"),
         ("x: {? {a: b} : 1}", "x", "a key must be text, not a mapping"),
         ("a: b\n\x00", "request", "line 2, column 1: the control character U+0000"),
@@ -320,3 +320,39 @@ def test_yaml_comes_back_as_it_was(tree: dict[str, Tree]) -> None:
     dumped = yaml.safe_dump(tree, allow_unicode=False, default_style='"', sort_keys=False)
     # With every scalar quoted, None is written with its tag.
     assert read_document(dumped.encode()).data == tree
+
+
+class TestPlaces:
+    def test_keys_and_members_know_where_they_stand(self) -> None:
+        found = read_located("\n\na: 1\nb:\n  - x\n  - {c: '2'}\n", noun="the template")
+        assert found.tree == {"a": "1", "b": ["x", {"c": "2"}]}
+        assert found.places == {
+            (): Place(3, 1),
+            ("a",): Place(3, 1, is_plain=True),
+            ("b",): Place(4, 1),
+            ("b", 0): Place(5, 5, is_plain=True),
+            ("b", 1): Place(6, 5),
+            ("b", 1, "c"): Place(6, 6),
+        }
+
+    def test_json_is_located_too(self) -> None:
+        text = '{\n  "a": {\n    "b": [true, "1"]\n  }\n}'
+        places = read_located(text, noun="the state").places
+        assert places["a", "b"] == Place(3, 5)
+        assert (places["a", "b", 0], places["a", "b", 1]) == (Place(3, 11, is_plain=True), Place(3, 17))
+
+    def test_a_key_that_stands_twice_is_known(self) -> None:
+        assert read_located("a: {x: 1}\na: {x: 2}\n", noun="it").repeated == [("a",), ("a", "x")]
+
+    @pytest.mark.parametrize(
+        ("text", "told"),
+        [
+            ("a: [", "the template is broken: line 2"),
+            ("a: 1\n---\nb: 2", "line 2, column 1: a second document begins here; the template is one"),
+            ("a: &x 1\nb: *x", "line 2, column 4: aliases"),
+        ],
+    )
+    def test_what_is_refused_is_called_by_its_name(self, text: str, told: str) -> None:
+        with pytest.raises(InvalidRequest) as error:
+            read_located(text, noun="the template")
+        assert told in error.value.fields[0].message

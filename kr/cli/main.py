@@ -41,6 +41,7 @@ COMMANDS = (
     Listed("explain", "Ask", "Tell which entries a question was held against, and why one answers or none."),
     Listed("export-yaml", "Look after the knowledge", "Write index and archive as YAML files."),
     Listed("import-yaml", "Look after the knowledge", "Take an existing file-based knowledge base in."),
+    Listed("workflow", "Run workflows", "Start, run, approve and report workflows made from templates."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
     Listed("stats", "Set up and look after", "Count what the cache spares, costs and holds."),
     Listed("doctor", "Set up and look after", "Find what is wrong with the knowledge base, and repair it."),

@@ -9,6 +9,7 @@ import click
 
 if TYPE_CHECKING:
     from kr.app import App
+    from kr.research.chain import Progress
 
 
 class Typed(click.ParamType[str]):
@@ -96,8 +97,11 @@ def common(ctx: click.Context) -> Common:
     return ctx.ensure_object(Common)
 
 
-def open_app(ctx: click.Context) -> "App":
-    """Build the app that the common options ask for; logging goes to standard error from here on."""
+def open_app(ctx: click.Context, *, progress: "Progress | None" = None) -> "App":
+    """Build the app that the common options ask for; logging goes to standard error from here on.
+
+    ``progress`` (None: what fits standard error) is told while sources are asked.
+    """
     import logging
 
     from kr.app import open_app as build
@@ -107,4 +111,4 @@ def open_app(ctx: click.Context) -> "App":
     # Ours in full where it is wanted; other libraries speak up only when something is wrong.
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
     logging.getLogger("kr").setLevel(logging.INFO if said.verbose else logging.WARNING)
-    return build(config=said.config, knowledge_base=said.kb, progress=make_progress())
+    return build(config=said.config, knowledge_base=said.kb, progress=progress or make_progress())

@@ -63,6 +63,9 @@ def view(value: dict[str, Any]) -> str:
     lines += _section("Entries by last access", _shares(index["by_age"])) if index["entries"] else []
     lines += _section("Entries by framework", _shares(index["by_framework"]))
     lines += _section(f"Lessons: {lessons['total']}", _lessons(lessons["by_phase"]), always=True)
+    workflows = value["workflows"]
+    if workflows["total"]:
+        lines += _section(f"Workflows: {workflows['total']}", _shares(workflows["by_status"]))
     return "\n".join(lines)
 
 

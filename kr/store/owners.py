@@ -10,9 +10,16 @@ import uuid
 from pathlib import Path
 
 
-def make_owner() -> str:
-    """Name this process, and within it one piece of work: ``machine/pid/start/unique``."""
-    return f"{_machine()}/{os.getpid()}/{_start(os.getpid())}/{uuid.uuid4().hex}"
+def make_owner(pid: int | None = None) -> str:
+    """Name a process (None: this one), and within it one piece of work: ``machine/pid/start/unique``."""
+    number = os.getpid() if pid is None else pid
+    return f"{_machine()}/{number}/{_start(number)}/{uuid.uuid4().hex}"
+
+
+def living_pid(owner: str) -> int | None:
+    """Return the number of an owner's process that certainly lives: None also where its start is not known."""
+    parts = owner.split("/")
+    return int(parts[1]) if is_alive(owner) and parts[2] else None
 
 
 def is_alive(owner: str) -> bool | None:

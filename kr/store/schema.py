@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
@@ -244,6 +244,24 @@ libraries = Table(
     Column("repository", Text),
     Column("learned_at", Text),
 )
+
+workflows = Table(
+    "workflows",
+    metadata,
+    Column("workflow_id", Text, primary_key=True),
+    Column("template_id", Text, nullable=False),
+    Column("template_ref", Text),
+    Column("type", Text),
+    Column("status", Text, nullable=False),
+    Column("current_step", Text),
+    Column("state_file", Text),
+    Column("is_simulated", Boolean, nullable=False, server_default="0"),
+    Column("created_at", Text, nullable=False),
+    Column("updated_at", Text),
+    Column("completed_at", Text),
+    Index("workflows_created_at", "created_at"),
+)
+"""Instances of workflows as ``kr workflow list`` knows them; the state file is the authority."""
 
 meta = Table(
     "meta",

@@ -23,6 +23,7 @@ from kr.store.wordings import Wordings
 
 if TYPE_CHECKING:
     from kr.store.upkeep import Upkeep
+    from kr.store.workflows import Workflows
 
 
 class Unit:
@@ -107,6 +108,13 @@ class Unit:
         from kr.store.upkeep import Upkeep
 
         return Upkeep(self._connection)
+
+    @cached_property
+    def workflows(self) -> "Workflows":
+        """The instances of workflows."""
+        from kr.store.workflows import Workflows
+
+        return Workflows(self._connection)
 
     @cached_property
     def meta(self) -> Meta:

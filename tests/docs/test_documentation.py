@@ -27,18 +27,24 @@ from tests.support.stores import ROOT
 
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
-WRITTEN = [ROOT / "README.md", *(DOCS / name for name in ("README.md", "questions.md", "integration.md"))]
+WRITTEN = [
+    ROOT / "README.md",
+    *(DOCS / name for name in ("README.md", "questions.md", "integration.md", "workflows.md")),
+]
 NOT_RUN = {
     "scripts/quickstart": "makes an environment, which takes minutes",
     "scripts/test ": "these are the tests, and what takes as long",
 }
 """Blocks of the shell that are not run here: how they begin, and why."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+WHOLE_PAGE = re.compile(r"^````markdown\n(.*?)^````$", re.MULTILINE | re.DOTALL)
+"""A page that is shown as an example, with blocks of its own."""
 LINK = re.compile(r"(?<!!)\[[^\]\n]+\]\(([^()\s]+)\)")
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return [text for kind, text in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
+    text = WHOLE_PAGE.sub("", page.read_text(encoding="utf-8"))
+    return [block for kind, block in BLOCK.findall(text) if kind == language]
 
 
 def is_run(block: str) -> bool:
@@ -223,6 +229,15 @@ def test_every_configuration_block_loads(page: Path, project: Path) -> None:
         environ = {"CONTEXT7_API_KEY": "secret", "HOME": str(project)}
         settings = load_settings(config=None, knowledge_base=None, environ=environ, cwd=project)
         assert settings.warnings == (), block
+
+
+def test_the_workflow_template_of_the_page_runs(project: Path, reader: Path) -> None:
+    [template] = WHOLE_PAGE.findall((DOCS / "workflows.md").read_text(encoding="utf-8"))
+    (project / "release.md").write_text(template)
+    go = "kr workflow validate release; kr workflow start release --set version=1; kr workflow approve ask"
+    done = shell(go, project, reader)
+    assert done.returncode == 0, done.stderr
+    assert "release-1.tar to us as stable" in done.stdout
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())

@@ -25,6 +25,8 @@ PUBLIC = {
     "requests": "id, at, mode, story_key, session_id, framework, framework_version, topic, status, tier, entry_id, "
     "persona, duration_ms, budget_remaining, question",
     "wordings": "id, entry_id, at, topic, tags, question, session_id",
+    "workflows": "workflow_id, template_id, template_ref, type, status, current_step, state_file, is_simulated, created_at, "
+    "updated_at, completed_at",
     "source_calls": "id, request_id, at, source, outcome, charged, duration_ms, url, reason",
 }
 VIEWS = {

@@ -92,6 +92,7 @@ def test_the_wheel_carries_its_migrations_and_nothing_of_the_tests(wheel: Path) 
     names = zipfile.ZipFile(wheel).namelist()
     assert "kr/alembic.ini" in names
     assert "kr/py.typed" in names
+    assert "kr/workflows/templates/deployment.md" in names
     assert any(name.startswith("kr/migrations/versions/") for name in names)
     assert not [name for name in names if name.startswith(("tests/", "migrations/", "scripts/"))]
     assert not [name for name in names if "__pycache__" in name]

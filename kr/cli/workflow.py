@@ -1,0 +1,256 @@
+"""``kr workflow``: start a workflow from a template, run it, approve its steps, look at it (SPEC 9)."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from kr.cli.examples import examples
+from kr.cli.options import MOST, TEXT, common, common_options, open_app
+from kr.cli.render import emit, wants_text, write_out
+from kr.cli.table import table
+
+if TYPE_CHECKING:
+    from kr.cli.workflow_view import Watcher
+    from kr.workflows.service import Workflows
+    from kr.workflows.state import Instance
+
+F = TypeVar("F", bound=Callable[..., Any])
+Act = Callable[["Workflows"], "Instance"]
+
+_STATE = click.option(
+    "--state",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="The state file. Default: workflow_state.json in the working directory.",
+)
+_SIMULATE = click.option(
+    "--simulate",
+    is_flag=True,
+    help="Run no command: walk the way that the values take, and approve by itself.",
+)
+
+
+@click.group(
+    "workflow",
+    epilog=examples(
+        "kr workflow validate deployment",
+        """kr workflow start deployment --set environment=staging --set servers='["a","b"]'""",
+        "kr workflow approve approve_deployment --note 'change 4711'",
+        "kr workflow run",
+        "kr workflow report",
+    ),
+)
+@common_options
+def command() -> None:
+    """Workflows: templates of steps that run, stop, wait for an approval and go on.
+
+    A template is named (deployment, sprint-warmup and retrospective are shipped) or given as a file. An instance is
+    one state file; killed at any moment, `kr workflow run` goes on with it and repeats nothing that completed.
+    Exit status: 0 completed or waiting for an approval, 1 failed, 2 a wrong command line.
+    """
+
+
+@command.command("validate")
+@click.argument("template", type=TEXT)
+@common_options
+@click.pass_context
+def validate(ctx: click.Context, /, template: str) -> int:
+    """Tell everything that is wrong with a template, in one run. Exit status: 1 where there is something."""
+    with open_app(ctx) as app:
+        value = app.workflows().validate(template)
+    emit(value, common(ctx), _problems)
+    return 1 if value["problems"] else 0
+
+
+@command.command("start")
+@click.argument("template", type=TEXT)
+@click.option(
+    "--set",
+    "assignments",
+    type=TEXT,
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A parameter's value, read by its type: lists and objects as JSON, a list of texts with commas too. "
+    "Repeatable.",
+)
+@_STATE
+@click.option("--no-run", is_flag=True, help="Only write the state file.")
+@_SIMULATE
+@common_options
+@click.pass_context
+def start(
+    ctx: click.Context,
+    /,
+    template: str,
+    assignments: tuple[str, ...],
+    state: Path | None,
+    *,
+    no_run: bool,
+    simulate: bool,
+) -> int:
+    """Make an instance of a template, write its state file, and run it.
+
+    An instance that has not ended is never overwritten; an ended one is kept beside it under its workflow_id.
+    """
+    given = _given(assignments)
+    return _act(ctx, lambda it: it.start(template, given, state=state, simulate=simulate, run=not no_run))
+
+
+@command.command("run")
+@click.option(
+    "--retry", is_flag=True, help="Go on with a failed instance at what failed, sub-tasks one by one."
+)
+@_STATE
+@_SIMULATE
+@common_options
+@click.pass_context
+def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: bool) -> int:
+    """Go on with an instance from its first unfinished step, whatever stopped or killed it."""
+    return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
+
+
+def _deciding(function: F) -> F:
+    for option in (
+        _STATE,
+        click.option("--note", type=TEXT, default="", help="A note that is kept with the decision."),
+        click.option("--by", type=TEXT, metavar="NAME", help="Who decides. Default: the user's name."),
+        click.argument("step", type=TEXT),
+    ):
+        function = option(function)
+    return function
+
+
+@command.command("approve")
+@_deciding
+@common_options
+@click.pass_context
+def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
+    """Approve the step that waits, and go on."""
+    who = by or _user()
+    return _act(ctx, lambda it: it.decide(step, is_approved=True, by=who, note=note, state=state))
+
+
+@command.command("reject")
+@_deciding
+@common_options
+@click.pass_context
+def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
+    """Reject the step that waits: the instance has failed, and stays so."""
+    who = by or _user()
+    _act(ctx, lambda it: it.decide(step, is_approved=False, by=who, note=note, state=state))
+    return 0
+
+
+@command.command("status")
+@_STATE
+@common_options
+@click.pass_context
+def status(ctx: click.Context, /, state: Path | None) -> int:
+    """Show an instance as it stands. The exit status is 0 whatever its status is."""
+    with open_app(ctx) as app:
+        _emit(ctx, app.workflows().instance(state))
+    return 0
+
+
+@command.command("report")
+@click.option(
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where it is written. Default: <template_id>_report.md beside the state file.",
+)
+@_STATE
+@common_options
+@click.pass_context
+def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> int:
+    """Write the Markdown report: timeline, durations, approvals, results, and the way it took as a diagram."""
+    with open_app(ctx) as app:
+        path = app.workflows().report(state=state, output=output)
+    emit({"report": str(path)}, common(ctx), lambda value: str(value["report"]))
+    return 0
+
+
+@command.command("list")
+@click.option(
+    "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
+)
+@common_options
+@click.pass_context
+def list_(ctx: click.Context, /, limit: int) -> int:
+    """List the instances that the knowledge base knows, the newest first."""
+    with open_app(ctx) as app:
+        rows = app.workflows().rows(limit)
+    emit(rows, common(ctx), _table)
+    return 0
+
+
+@command.command("schema")
+@common_options
+def schema() -> int:
+    """Print the JSON Schema of a template, for editors that complete by it."""
+    from kr.cli.render import to_json
+    from kr.workflows.model import template_schema
+
+    write_out(to_json(template_schema()))
+    return 0
+
+
+def _act(ctx: click.Context, act: Act) -> int:
+    """Run something that changes an instance, watched on standard error."""
+    from kr.cli.progress import SilentProgress
+    from kr.cli.workflow_view import make_watcher
+
+    watcher: Watcher = make_watcher()
+    with open_app(ctx, progress=SilentProgress()) as app, watcher:
+        workflows = app.workflows()
+        workflows.on_change = watcher.changed
+        instance = act(workflows)
+    _emit(ctx, instance)
+    return 1 if instance.status == "failed" else 0
+
+
+def _emit(ctx: click.Context, instance: "Instance") -> None:
+    from kr.cli.workflow_view import view
+
+    said = common(ctx)
+    emit(instance.plain(definitions=False), said, lambda _: view(instance) if wants_text(said) else "")
+
+
+def _given(assignments: tuple[str, ...]) -> dict[str, str]:
+    given: dict[str, str] = {}
+    for assignment in assignments:
+        name, sign, value = assignment.partition("=")
+        if not sign or not name:
+            raise click.BadParameter(f"{assignment}: must be NAME=VALUE.", param_hint="--set")
+        if name in given:
+            raise click.BadParameter(f"{name} is given twice.", param_hint="--set")
+        given[name] = value
+    return given
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no name for this user id, as in some containers
+        return "unknown"
+
+
+def _problems(value: dict[str, Any]) -> str:
+    if not value["problems"]:
+        return f"{value['template']}: no mistakes"
+    lines = [
+        f"{value['template']}:{it['line']}: {it['field'] + ': ' if it['field'] else ''}{it['message']}"
+        for it in value["problems"]
+    ]
+    return "\n".join(lines)
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    if not rows:
+        return "No workflows."
+    columns = ["workflow_id", "status", "current_step", "updated_at", "state_file"]
+    return table(columns, [[row[name] for name in columns] for row in rows], wide="state_file")

@@ -1,0 +1,136 @@
+"""kr's own operations as steps: ``with`` becomes a request, the envelope becomes the ``result`` (SPEC 9)."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kr.errors import WorkflowError
+from kr.text.counting import counted
+from kr.workflows.events import Finished, Job
+from kr.workflows.state import Instance
+
+if TYPE_CHECKING:
+    from kr.contracts.envelopes import Envelope
+    from kr.contracts.lessons import RecordEnvelope
+
+_QUERY = ("framework", "framework_version", "topic", "tags", "question")
+_OVERRIDES = ("max_calls", "timeout_seconds")
+_INJECT = ("phase", "framework", "query", "files")
+_MOST_LESSONS = 100
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operations:
+    """The operations over one configuration, as ``kr.app`` has them; ``question_data`` is a terminal's request."""
+
+    research: "Callable[[bytes], Envelope]"
+    inject: "Callable[[bytes], Envelope]"
+    record: "Callable[[bytes], RecordEnvelope]"
+    question_data: Callable[[str, str], Result]
+    export_yaml: Callable[[Path | None], Result]
+    needs: Callable[[], list[Result]]
+    lessons: Callable[[str | None, int], list[Result]]
+    stats: Callable[[], Result]
+
+    def perform(self, job: Job, instance: Instance, *, folder: Path) -> Finished:
+        """Do the operation of a job. Raises ``KrError``."""
+        request = {"story_key": "0-0", "session_id": instance.workflow_id, **job.request}
+        match job.operation:
+            case "research":
+                envelope = self.research(_document(self._whole(request))).plain()
+                return _enveloped(job, envelope, _research_details(envelope))
+            case "lessons.inject":
+                request = _nested(request, "lessons_inject", _INJECT)
+                envelope = self.inject(_document(request)).plain()
+                given = (envelope.get("results") or {}).get("injected_count", 0)
+                return _enveloped(job, envelope, f"{envelope['status']}: {counted(given, 'lesson')}")
+            case "lessons.record":
+                envelope = self.record(_document(request)).plain()
+                # Recording never stops its caller (SPEC 4.2).
+                recorded = len(envelope["results"]["recorded_entries"])
+                details = f"{envelope['status']}: {counted(recorded, 'lesson')}"
+                return Finished(job.target, is_success=True, details=details, result=envelope)
+            case _:
+                return self._plain(job, folder)
+
+    def _plain(self, job: Job, folder: Path) -> Finished:
+        """Do an operation that answers without an envelope."""
+        request = job.request
+        limit = _number(request, "limit")
+        match job.operation:
+            case "export-yaml":
+                output = request.get("output")
+                result = self.export_yaml(None if output is None else folder / str(output))
+                details = f"exported {counted(result['entries'], 'entry', 'entries')}"
+            case "warm":
+                needs = self.needs()
+                lacking = [need for need in needs if need["state"] != "fresh"]
+                result = {
+                    "needs": needs,
+                    "lacking": lacking[:limit],
+                    "left_out": lacking[len(lacking[:limit]) :],
+                }
+                details = f"{len(lacking)} of {counted(len(needs), 'framework')} lack a fresh report"
+            case "lessons.list":
+                phase = request.get("phase")
+                listed = self.lessons(None if phase is None else str(phase), limit or _MOST_LESSONS)
+                came_back = sum(lesson["recurred"] for lesson in listed)
+                result = {"lessons": listed, "total": len(listed), "recurred": came_back}
+                details = f"{counted(len(listed), 'lesson')}, came back {counted(came_back, 'time')}"
+            case "stats":
+                result, details = self.stats(), "counted"
+            case _:
+                raise WorkflowError(f"{job.operation} is no operation of kr's")
+        return Finished(job.target, is_success=True, details=details, result=result)
+
+    def _whole(self, request: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Make a whole request of flat fields; what only a question says is derived, as at a terminal (SPEC 3.1)."""
+        if "research_query" in request:
+            return {"mode": "research", **request}
+        rest = {key: value for key, value in request.items() if key not in {*_QUERY, *_OVERRIDES}}
+        query = {key: request[key] for key in _QUERY if key in request}
+        overrides = {key: request[key] for key in _OVERRIDES if key in request}
+        if isinstance(query.get("framework"), str) and isinstance(query.get("question"), str):
+            derived = self.question_data(query["framework"], query["question"])["research_query"]
+            query = derived | query
+        return {
+            "mode": "research",
+            **rest,
+            "research_query": query,
+            "config_overrides": {**overrides, **(rest.get("config_overrides") or {})},
+        }
+
+
+def _nested(request: Mapping[str, Any], name: str, fields: tuple[str, ...]) -> dict[str, Any]:
+    if name in request:
+        return dict(request)
+    rest = {key: value for key, value in request.items() if key not in fields}
+    return {**rest, name: {key: request[key] for key in fields if key in request}}
+
+
+def _document(request: Mapping[str, Any]) -> bytes:
+    return json.dumps(request, ensure_ascii=False).encode("utf-8", "replace")
+
+
+def _enveloped(job: Job, envelope: Result, details: str) -> Finished:
+    is_success = envelope["status"] != "failure"
+    if not is_success:
+        details = "; ".join(problem["message"] for problem in envelope["errors"]) or "failure"
+    return Finished(job.target, is_success=is_success, details=details, result=envelope)
+
+
+def _research_details(envelope: Result) -> str:
+    results = envelope.get("results") or {}
+    return f"{envelope['status']}: {results.get('report_path') or 'no report'}"
+
+
+def _number(request: Mapping[str, Any], name: str) -> int | None:
+    value = request.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not str(value).isdecimal() or len(str(value)) > 9:
+        raise WorkflowError(f"with.{name}: must be a whole number, not {value}")
+    return int(str(value))

@@ -1,0 +1,249 @@
+"""Runs the commands of steps, each in a process group of its own, with bounded output (SPEC 9).
+
+A command waits at a gate until its process stands in the state file: ``spawn`` starts a shell that waits for a line,
+``Command.run`` gives it that line. A runner that is killed before leaves a gate that closes, and no command that
+nobody knows of. One that is killed later leaves a command that goes on: what it says and how it ends go to files in a
+folder of its own, its *record*, so that one that came to its end is not run again (``recover``).
+"""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from kr.store.owners import is_alive, living_pid, make_owner
+from kr.text.characters import one_line
+from kr.workflows.events import Finished, Job
+from kr.workflows.state import Target
+
+OUTPUT_VARIABLE = "KR_OUTPUT"
+KEPT = 16 * 1024
+"""Bytes that are kept of each stream: the last ones."""
+
+_RECORD = "kr-step-"
+_STREAMS = ("stdout", "stderr")
+# A trap that does something is not passed on to the command, as an ignored signal would be.
+_GATE = 'read -r _ || exit 125; trap : TERM; r=$1; shift; "$@" </dev/null; c=$?; echo $c >"$r"; exit $c'
+_GRACE_SECONDS = 5.0
+_LOOK_SECONDS = 0.1
+_OUTPUT_LIMIT = 1024 * 1024
+_LARGEST_FILE = 4 * 1024 * 1024
+
+
+def spawn(job: Job, *, folder: Path, environ: Mapping[str, str]) -> "Command":
+    """Start a command's process, which waits for ``Command.run``. Raises ``OSError``."""
+    if isinstance(job.command, str):
+        arguments: Sequence[str] = ("/bin/sh", "-e", "-c", job.command)
+    else:
+        arguments = job.command or ()
+    record = Path(tempfile.mkdtemp(prefix=_RECORD))
+    output = record / "output"
+    output.touch()
+    try:
+        with (record / "stdout").open("ab") as stdout, (record / "stderr").open("ab") as stderr:
+            process = subprocess.Popen(  # noqa: S603 - running what a template says is what this is for
+                ["/bin/sh", "-c", _GATE, "kr", str(record / "status"), *arguments],
+                stdin=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
+                cwd=folder if job.cwd is None else folder / job.cwd,
+                env={**environ, **job.env, OUTPUT_VARIABLE: str(output)},
+                start_new_session=True,
+            )
+    except BaseException:
+        shutil.rmtree(record, ignore_errors=True)
+        raise
+    return Command(job, process, record)
+
+
+class Command:
+    """A command's process and its record."""
+
+    def __init__(self, job: Job, process: "subprocess.Popen[bytes]", record: Path) -> None:
+        self.job = job
+        self.name = make_owner(process.pid)
+        self.record = record
+        self._process = process
+        self._mutex = threading.Lock()
+        self._is_reaped = False
+        self._cut = dict.fromkeys(_STREAMS, 0)
+
+    def run(self) -> Finished:
+        """Let it run, and wait for its end. Its record stays until ``forget``."""
+        if self._process.stdin is None:
+            raise ValueError("a command needs its gate")
+        with suppress(BrokenPipeError), self._process.stdin as gate:
+            gate.write(b"\n")
+            gate.flush()
+        is_late = self._follow()
+        code = None if is_late else self._process.returncode
+        finished = _finished(self.job.target, self.record, code, cut=self._cut)
+        if is_late:
+            details = f"It took longer than {self.job.timeout_seconds:g} s and was ended."
+            return Finished(self.job.target, is_success=False, details=details, result=finished.result)
+        return finished
+
+    def stop(self, number: int) -> None:
+        """Send a signal to its whole process group."""
+        with self._mutex:
+            if not self._is_reaped:  # a number that was freed may be somebody else's
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(self._process.pid, number)
+
+    def has_ended(self) -> bool:
+        """Tell whether its process has ended."""
+        with self._mutex:
+            self._is_reaped = self._process.poll() is not None
+            return self._is_reaped
+
+    def discard(self) -> None:
+        """Let go of a command that was ended, and of its record: it did not come to its end."""
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_GRACE_SECONDS)
+        if self._process.stdin is not None:
+            with suppress(BrokenPipeError):
+                self._process.stdin.close()
+        shutil.rmtree(self.record, ignore_errors=True)
+
+    def _follow(self) -> bool:
+        """Wait until it ends; True when it ran out of time."""
+        timeout = self.job.timeout_seconds
+        deadline = None if timeout is None else time.monotonic() + timeout
+        is_late = False
+        while not self._waited():
+            self._bound()
+            if deadline is not None and time.monotonic() > deadline:
+                self.stop(signal.SIGKILL if is_late else signal.SIGTERM)
+                is_late, deadline = True, time.monotonic() + _GRACE_SECONDS
+        return is_late
+
+    def _waited(self) -> bool:
+        """Wait a moment for the end; the shorter, the sooner it comes."""
+        deadline, pause = time.monotonic() + _LOOK_SECONDS, 0.001
+        while not self.has_ended():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(pause)
+            pause = min(2 * pause, 0.02)
+        return True
+
+    def _bound(self) -> None:
+        """Let no stream fill the disk: of one that grows too large, the end is kept."""
+        for name in _STREAMS:
+            path = self.record / name
+            size = path.stat().st_size
+            if size > _LARGEST_FILE:
+                tail = _tail(path)
+                os.truncate(path, 0)  # it is written to at its end, wherever that is
+                with path.open("ab") as file:
+                    file.write(tail)
+                self._cut[name] += size - len(tail)
+
+
+def _finished(target: Target, record: Path, code: int | None, *, cut: Mapping[str, int]) -> Finished:
+    """Make what came of a command out of its record."""
+    result: dict[str, Any] = {"exit_code": code}
+    for name in _STREAMS:
+        tail = _tail(record / name)
+        result[name] = tail.decode(errors="replace").rstrip("\r\n")
+        missing = (record / name).stat().st_size - len(tail) + cut[name]
+        if missing:
+            result[f"{name}_cut"] = missing
+    if code != 0:
+        said = one_line(_last_line(result["stderr"]) or _last_line(result["stdout"]))
+        return Finished(
+            target, is_success=False, details=f"Exit status {code}. {said}".rstrip(), result=result
+        )
+    try:
+        outputs = _handed_over(record / "output")
+    except ValueError as error:
+        return Finished(target, is_success=False, details=str(error), result=result)
+    details = one_line(_last_line(result["stdout"]) or _last_line(result["stderr"])) or "Exit status 0."
+    return Finished(target, is_success=True, details=details, result=result, outputs=outputs)
+
+
+def recover(target: Target, process: str, record: str | None) -> Finished | None:
+    """Settle a command that a killed runner left behind: give what came of it, if it did what it should.
+
+    One that still runs is ended with its process group; what it did is lost, as that of one that failed without
+    anybody to hear of it. Then, and where its record is gone, None. The record stays until ``forget``: a runner
+    that is killed in its turn must find it again.
+    """
+    try:
+        if record is not None and (Path(record) / "status").read_text(encoding="ascii").strip() == "0":
+            return _finished(target, Path(record), 0, cut=dict.fromkeys(_STREAMS, 0))
+    except (OSError, ValueError):
+        pass  # it has not ended, or its record is gone
+    finally:
+        _end(process)
+    return None
+
+
+def forget(record: str) -> None:
+    """Remove the record of a command whose end stands in the state file."""
+    if Path(record).name.startswith(_RECORD):  # a state file can be edited
+        shutil.rmtree(record, ignore_errors=True)
+
+
+def may_still_run(process: str) -> bool:
+    """Tell whether a command of a killed runner may run on: one that can't be looked for from here."""
+    return is_alive(process) is not False
+
+
+def _end(process: str) -> None:
+    pid = living_pid(process)
+    if pid is None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
+    deadline = time.monotonic() + _GRACE_SECONDS
+    while living_pid(process) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+
+
+def stop_all(commands: Sequence[Command]) -> None:
+    """End commands that still run: politely, and a moment later for good."""
+    for command in commands:
+        command.stop(signal.SIGTERM)
+    deadline = time.monotonic() + _GRACE_SECONDS / 2
+    while time.monotonic() < deadline and not all(command.has_ended() for command in commands):
+        time.sleep(0.02)
+    for command in commands:
+        command.stop(signal.SIGKILL)
+        command.discard()
+
+
+def _tail(path: Path) -> bytes:
+    with path.open("rb") as file:
+        file.seek(max(path.stat().st_size - KEPT, 0))
+        return file.read(KEPT)
+
+
+def _last_line(text: str) -> str:
+    return next((line for line in reversed(text.splitlines()) if line.strip()), "")
+
+
+def _handed_over(path: Path) -> dict[str, str]:
+    """Read ``name=value`` lines. Raises ``ValueError`` with what is allowed."""
+    with path.open("rb") as file:
+        data = file.read(_OUTPUT_LIMIT + 1)
+    if len(data) > _OUTPUT_LIMIT:
+        raise ValueError(f"${OUTPUT_VARIABLE} holds more than {_OUTPUT_LIMIT} bytes")
+    found = {}
+    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+        name, sign, value = line.partition("=")
+        if not line.strip():
+            continue
+        if not sign or not name.isidentifier() or not name.isascii():
+            raise ValueError(
+                f"${OUTPUT_VARIABLE}, line {number}: must be name=value, not {one_line(line, 80)}"
+            )
+        found[name] = value
+    return found

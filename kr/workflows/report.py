@@ -1,0 +1,209 @@
+"""The Markdown report of an instance, made from its state alone (seed 004, SPEC 9)."""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Any
+
+from kr.freshness import parse_time
+from kr.text.characters import one_line, strip_invisible
+from kr.workflows.state import Instance, StepState, SubTask
+
+_LONGEST_RESULT = 4_000
+_MARKS = {
+    "completed": "✓",
+    "failed": "✗",
+    "skipped": "–",
+    "running": "…",
+    "waiting": "?",
+    "pending": " ",
+}
+_STYLES = {
+    "completed": "fill:#d8f0d8,stroke:#2e7d32",
+    "failed": "fill:#f8d7da,stroke:#b71c1c",
+    "waiting": "fill:#fff3cd,stroke:#a66f00",
+    "skipped": "fill:#eeeeee,stroke:#999999,stroke-dasharray:4",
+}
+
+
+def render_report(instance: Instance) -> str:
+    """Write the report: header, timeline, approvals, sub-tasks, results, variables, and the way as a diagram."""
+    sections = [
+        _header(instance),
+        _section("Timeline", _timeline(instance)),
+        _section("Approvals", _approvals(instance)),
+        *(
+            _section(f"Sub-tasks of {_cell(step.name)}", _sub_tasks(step))
+            for step in instance.steps
+            if step.sub_tasks
+        ),
+        _section("The way it took", _diagram(instance)),
+        _section("Results", _results(instance)),
+        _section("Variables", _block(instance.variables) if instance.variables else []),
+    ]
+    return "\n".join(filter(None, sections)).rstrip("\n") + "\n"
+
+
+def duration(started: str | None, ended: str | None) -> str:
+    """Say how long something took; a dash where it has not ended."""
+    begin, end = parse_time(started or ""), parse_time(ended or "")
+    if begin is None or end is None:
+        return "–"
+    seconds = max((end - begin).total_seconds(), 0.0)
+    if seconds < 60:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s"
+
+
+def _header(instance: Instance) -> str:
+    counts = ", ".join(
+        f"{number} {status}"
+        for status in _MARKS
+        if (number := sum(step.status == status for step in instance.steps))
+    )
+    simulated = any(run.is_simulated for _, run in instance.runs())
+    lines = [
+        f"# Workflow report: {_cell(instance.template_id)}",
+        "",
+        *(["> **Simulated**: the steps marked as simulated ran no command.", ""] if simulated else []),
+        "| | |",
+        "|---|---|",
+        f"| Workflow | `{instance.workflow_id}` |",
+        f"| Template | {_code(instance.template_ref)}{_version(instance)} |",
+        f"| Type | {_cell(instance.type)} |",
+        f"| Status | **{instance.status}** |",
+        f"| Started | {_moment(instance.started_at)} |",
+        f"| Ended | {_moment(instance.completed_at)} |",
+        f"| Duration | {duration(instance.started_at, instance.completed_at)} |",
+        f"| Steps | {counts} |",
+        *(f"| Parameter `{name}` | {_cell(value)} |" for name, value in instance.params.items()),
+    ]
+    return "\n".join([*lines, ""])
+
+
+def _version(instance: Instance) -> str:
+    return f", version {_cell(instance.template_version)}" if instance.template_version else ""
+
+
+def _section(title: str, lines: Iterable[str]) -> str:
+    text = "\n".join(lines).rstrip("\n")
+    return f"## {title}\n\n{text}\n" if text else ""
+
+
+def _timeline(instance: Instance) -> Iterator[str]:
+    yield "| # | Step | Type | Status | Started | Duration | Details |"
+    yield "|---|---|---|---|---|---|---|"
+    for number, step in enumerate(instance.steps, 1):
+        yield (
+            f"| {number} | {_cell(step.name)} (`{step.id}`) | {step.type} | {_status(step)} | "
+            f"{_moment(step.started_at)} | {duration(step.started_at, step.completed_at)} | {_cell(step.details)} |"
+        )
+
+
+def _status(run: StepState | SubTask) -> str:
+    more = [f"{run.attempts} attempts"] if run.attempts > 1 else []
+    more += ["interrupted"] if run.interruptions else []
+    more += ["simulated"] if run.is_simulated and run.status != "pending" else []
+    return f"{_MARKS[run.status]} {run.status}".strip() + (f" ({', '.join(more)})" if more else "")
+
+
+def _approvals(instance: Instance) -> Iterator[str]:
+    rows = [step for step in instance.steps if step.type == "approval" and step.status != "skipped"]
+    if not rows:
+        return
+    yield "| Step | Decision | By | At | Note |"
+    yield "|---|---|---|---|---|"
+    for step in rows:
+        result = step.result or {}
+        decision = {True: "approved", False: "rejected"}.get(result.get("approved", ""), step.status)
+        yield (
+            f"| {_cell(step.name)} (`{step.id}`) | {decision} | {_cell(result.get('by'))} | "
+            f"{_moment(result.get('at'))} | {_cell(result.get('note') or None)} |"
+        )
+
+
+def _sub_tasks(step: StepState) -> Iterator[str]:
+    yield "| # | Element | Status | Duration | Details |"
+    yield "|---|---|---|---|---|"
+    for task in step.sub_tasks:
+        took = duration(task.started_at, task.completed_at)
+        yield f"| {task.id} | {_cell(task.name)} | {_status(task)} | {took} | {_cell(task.details)} |"
+
+
+def _diagram(instance: Instance) -> Iterator[str]:
+    """Draw the steps that were begun, in order, with a line for each passage; skipped ones stand beside."""
+    way = [step_id for step_id in instance.path if instance.step(step_id)]
+    if not way:
+        return
+    numbers = {step.id: f"s{number}" for number, step in enumerate(instance.steps, 1)}
+    yield "```mermaid"
+    yield "flowchart TD"
+    for step in instance.steps:
+        if step.id in way or step.status == "skipped":
+            opening, closing = {"condition": ("{", "}"), "approval": ("[/", "/]")}.get(step.type, ("[", "]"))
+            if step.type == "parallel":
+                opening, closing = "[[", "]]"
+            yield f'    {numbers[step.id]}{opening}"{_label(step)}"{closing}:::{step.status}'
+    passages: dict[tuple[str, str], int] = {}
+    for passage in pairwise(way):
+        passages[passage] = passages.get(passage, 0) + 1
+    for (one, other), times in passages.items():
+        yield f"    {numbers[one]} -->{f'|{times} times|' if times > 1 else ''} {numbers[other]}"
+    if instance.completed_at:
+        yield f'    {numbers[way[-1]]} --> ended(["{instance.status}"]):::{instance.status}'
+    for status, style in _STYLES.items():
+        yield f"    classDef {status} {style}"
+    yield "```"
+
+
+def _label(step: StepState) -> str:
+    # Mermaid reads HTML's entities, and ends a label at its quote.
+    name = one_line(step.name, 60).replace("&", "#amp;").replace('"', "#quot;").replace("<", "#lt;")
+    return f"{_MARKS[step.status]} {name}".strip()
+
+
+def _results(instance: Instance) -> Iterator[str]:
+    for step in instance.steps:
+        if step.result and step.type in {"action", "parallel"}:
+            yield f"### {_cell(step.name)} (`{step.id}`)"
+            yield ""
+            yield from _block(step.result)
+            yield ""
+        for task in step.sub_tasks:
+            if task.result:
+                yield f"#### {_cell(step.name)}: {_cell(task.name)}"
+                yield ""
+                yield from _block(task.result)
+                yield ""
+
+
+def _block(value: Any) -> list[str]:
+    """Show a value as JSON in a fence that nothing in it can close."""
+    text = strip_invisible(json.dumps(value, ensure_ascii=False, indent=2))
+    if len(text) > _LONGEST_RESULT:
+        text = f"{text[:_LONGEST_RESULT]}\n… cut: the state file has {len(text):,} characters of it"
+    longest = max((len(found) for found in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return [f"{fence}json", text, fence]
+
+
+def _cell(value: Any) -> str:
+    """Show a value in a cell of a table: one line, and nothing that Markdown would read."""
+    if value is None:
+        return "–"
+    text = one_line(value if isinstance(value, str) else json.dumps(value, ensure_ascii=False), 300)
+    return re.sub(r"([\\`*_|<>\[\]])", r"\\\1", text)
+
+
+def _code(text: str) -> str:
+    """Show a text in a cell as code, where only the code's own mark and the table's have a meaning."""
+    return "`" + one_line(text, 300).replace("`", "'").replace("|", "\\|") + "`"
+
+
+def _moment(text: str | None) -> str:
+    return (
+        "–" if not text else text.replace("T", " ").partition(".")[0] + (" UTC" if text.endswith("Z") else "")
+    )

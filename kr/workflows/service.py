@@ -1,0 +1,220 @@
+"""The operations of ``kr workflow``: over templates, state files, and the rows in the database (SPEC 9)."""
+
+import logging
+import re
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from kr.errors import StoreError, WorkflowError
+from kr.store.times import to_text
+from kr.workflows.events import Begin, Decided, Event
+from kr.workflows.expressions import require_cel
+from kr.workflows.find import find_template, read_bytes
+from kr.workflows.parameters import given_values
+from kr.workflows.report import render_report
+from kr.workflows.runner import OnChange, Runner
+from kr.workflows.state import Instance, new_instance
+from kr.workflows.state_file import DEFAULT_NAME, make_room, only_runner, read_state, write_state
+from kr.workflows.template import Reading, read_template
+
+if TYPE_CHECKING:
+    from kr.store.store import Store
+    from kr.workflows.operations import Operations
+
+logger = logging.getLogger(__name__)
+
+
+class BadParameters(WorkflowError):
+    """The command line gives a parameter that the template doesn't have, or a value that is none of its type."""
+
+    exit_status = 2
+
+
+def _nobody(_: Instance) -> None:
+    """Nobody watches."""
+
+
+@dataclass(slots=True)
+class Workflows:
+    """The operations over one project. Paths are relative to ``cwd``."""
+
+    store: "Store"
+    operations: "Operations"
+    cwd: Path
+    environ: Mapping[str, str]
+    clock: Callable[[], datetime]
+    on_change: OnChange = _nobody
+    _recorded: tuple[str, str, str | None] | None = field(default=None, init=False)
+    _is_store_away: bool = field(default=False, init=False)
+
+    def validate(self, name: str) -> dict[str, Any]:
+        """Tell every mistake of a template: ``{template, template_id, problems: [{line, field, message}]}``."""
+        require_cel()
+        path = find_template(name, self.cwd)
+        reading = read_template(read_bytes(path))
+        return {
+            "template": str(path),
+            "template_id": reading.template.template_id if reading.template else None,
+            "problems": [problem._asdict() for problem in reading.problems],
+        }
+
+    def start(
+        self,
+        name: str,
+        given: Mapping[str, str],
+        *,
+        state: Path | None,
+        simulate: bool = False,
+        run: bool = True,
+    ) -> Instance:
+        """Make an instance of a template, and run it. Raises ``WorkflowError``."""
+        require_cel()
+        path = find_template(name, self.cwd)
+        template = _sound(path, read_template(read_bytes(path)))
+        values, problems = given_values(template.parameters, given)
+        if problems:
+            raise BadParameters("\n".join(f"{path.name}: {problem}" for problem in problems))
+        now = self.clock()
+        instance = new_instance(
+            template,
+            workflow_id=_workflow_id(template.template_id, now),
+            template_ref=str(path),
+            params=values,
+            now=to_text(now),
+            is_simulated=simulate,
+        )
+        file = self._file(state)
+        if not file.parent.is_dir():
+            raise WorkflowError(f"{file.parent}: there is no such folder")
+        with only_runner(file):
+            kept = make_room(file)
+            if kept is not None:
+                logger.warning("%s: the ended instance was kept as %s", file, kept.name)
+            write_state(file, instance)
+            self._changed(file, instance)
+            return self._run(file, instance, Begin(simulate=simulate)) if run else instance
+
+    def run(self, *, state: Path | None, retry: bool = False, simulate: bool = False) -> Instance:
+        """Go on with an instance where it ended, was stopped or killed. Raises ``WorkflowError``."""
+        file = self._file(state)
+        with self._only_runner(file):
+            return self._run(file, read_state(file), Begin(retry=retry, simulate=simulate))
+
+    def decide(self, step_id: str, *, is_approved: bool, by: str, note: str, state: Path | None) -> Instance:
+        """Approve the step that waits, and go on; or reject it. Raises ``WorkflowError``."""
+        file = self._file(state)
+        with self._only_runner(file):
+            instance = read_state(file)
+            if instance.step(step_id) is None:
+                steps = ", ".join(step.id for step in instance.steps)
+                raise WorkflowError(f"{file}: there is no step {step_id}; steps: {steps}")
+            return self._run(file, instance, Decided(step_id, is_approved=is_approved, by=by, note=note))
+
+    def instance(self, state: Path | None) -> Instance:
+        """Read an instance as it stands. Raises ``WorkflowError``."""
+        return read_state(self._file(state))
+
+    def report(self, *, state: Path | None, output: Path | None) -> Path:
+        """Write the report; by default beside the state, named for the template. Raises ``WorkflowError``."""
+        file = self._file(state)
+        instance = read_state(file)
+        beside = file.with_name(f"{instance.template_id}_report.md")
+        target = beside if output is None else self.cwd / output
+        try:
+            target.write_text(render_report(instance), encoding="utf-8", errors="replace")
+        except OSError as exc:
+            raise WorkflowError(f"{target}: can't be written: {exc.strerror}") from exc
+        return target
+
+    def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
+        """List the instances that the database knows, the newest first; a state file knows better, if it is there."""
+        from dataclasses import asdict
+
+        if not self.store.exists():
+            return []
+        with self.store.read() as unit:
+            return [_as_it_stands(asdict(row)) for row in unit.workflows.newest(limit)]
+
+    def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
+        require_cel()
+        runner = Runner(
+            file,
+            environ=self.environ,
+            clock=self.clock,
+            perform=partial(self.operations.perform, folder=file.parent),
+            on_change=partial(self._changed, file),
+        )
+        return runner.run(instance, event)
+
+    def _only_runner(self, file: Path) -> Any:
+        if not file.exists():  # a lock file would be left where there is nothing to lock
+            read_state(file)
+        return only_runner(file)
+
+    def _changed(self, file: Path, instance: Instance) -> None:
+        self.on_change(instance)
+        seen = (instance.workflow_id, instance.status, instance.current_step)
+        if seen == self._recorded or self._is_store_away:
+            return
+        self._recorded = seen
+        try:
+            self._record(file, instance)
+        except StoreError as error:
+            self._is_store_away = True
+            logger.warning("the workflow is not listed: %s", error)
+
+    def _record(self, file: Path, instance: Instance) -> None:
+        from kr.store.workflows import WorkflowRow
+
+        row = WorkflowRow(
+            workflow_id=instance.workflow_id,
+            template_id=instance.template_id,
+            template_ref=instance.template_ref,
+            type=instance.type,
+            status=instance.status,
+            current_step=instance.current_step,
+            state_file=str(file),
+            is_simulated=instance.is_simulated,
+            created_at=instance.created_at,
+            updated_at=to_text(self.clock()),
+            completed_at=instance.completed_at,
+        )
+        with self.store.write() as unit:
+            unit.workflows.record(row)
+
+    def _file(self, state: Path | None) -> Path:
+        return (self.cwd / (state or DEFAULT_NAME)).resolve()
+
+
+def _sound(path: Path, reading: Reading) -> Any:
+    if reading.template is None:
+        lines = "\n".join(problem.sentence(path.name) for problem in reading.problems)
+        raise WorkflowError(f"{path}: the template has mistakes:\n{lines}")
+    return reading.template
+
+
+def _workflow_id(template_id: str, now: datetime) -> str:
+    return f"{re.sub(r'[^A-Za-z0-9._-]', '-', template_id)}-{now:%Y%m%d-%H%M%S}-{uuid.uuid4().hex[:6]}"
+
+
+def _as_it_stands(row: dict[str, Any]) -> dict[str, Any]:
+    """Correct a row by its state file: a killed runner may have left it behind."""
+    file = Path(row["state_file"] or "")
+    for path in (file, file.with_name(f"{row['workflow_id']}.json")):
+        try:
+            instance = read_state(path)
+        except WorkflowError:
+            continue
+        if instance.workflow_id == row["workflow_id"]:
+            return row | {
+                "status": instance.status,
+                "current_step": instance.current_step,
+                "state_file": str(path),
+                "completed_at": instance.completed_at,
+            }
+    return row

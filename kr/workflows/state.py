@@ -1,0 +1,187 @@
+"""An instance of a workflow: what ``workflow_state.json`` holds (seed 004, SPEC 9).
+
+The seed's fields come first, under the seed's names. Beyond them the file holds what an instance needs to go on by
+itself, whatever becomes of its template: the values it was started with and each step's definition.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, NamedTuple, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from kr.documents import KeyPath
+from kr.workflows.model import END, ConditionStep, Step, StepType, Template
+
+InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
+StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]
+_SEED_ORDER = ("id", "name", "type", "status", "started_at", "completed_at", "details", "result")
+ENDED = frozenset({"completed", "failed"})
+
+
+class Target(NamedTuple):
+    """What a command belongs to: a step, or the sub-task of a parallel step at ``task`` (from 0)."""
+
+    step_id: str
+    task: int | None = None
+
+
+class _State(BaseModel):
+    model_config = ConfigDict(extra="allow")  # what others noted in the file stays in it
+
+
+class _Run(_State):
+    """What a step and a sub-task have in common. Times are UTC texts, ``YYYY-MM-DDTHH:MM:SS.ffffffZ``."""
+
+    status: StepStatus = "pending"
+    started_at: str | None = None
+    completed_at: str | None = None
+    details: str | None = None
+    result: dict[str, Any] | None = None
+    attempts: int = 0
+    interruptions: int = 0
+    process: str | None = None
+    """The process that runs its command, as ``kr.store.owners`` names one; None while none does."""
+    record: str | None = None
+    """The folder where that process leaves what it says and how it ends."""
+    is_simulated: bool = False
+
+
+class SubTask(_Run):
+    """What a parallel step does for one element."""
+
+    id: str
+    name: str
+    item: Any = None
+    outputs: dict[str, Any] = {}
+
+
+class StepState(_Run):
+    """A step of an instance."""
+
+    id: str
+    name: str
+    type: StepType
+    status: StepStatus = "pending"
+    started_at: str | None = None
+    completed_at: str | None = None
+    details: str | None = None
+    result: dict[str, Any] | None = None
+    sub_tasks: list[SubTask] = []
+    definition: Step
+
+
+class Instance(_State):
+    """A workflow instance. ``path`` are the ids of the steps that were begun, in order."""
+
+    workflow_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
+    template_ref: str
+    template_id: str
+    type: str
+    status: InstanceStatus
+    current_step: str | None
+    variables: dict[str, Any]
+    steps: list[StepState] = Field(min_length=1)
+    template_version: str = ""
+    params: dict[str, Any] = {}
+    is_simulated: bool = False
+    created_at: str
+    started_at: str | None = None
+    completed_at: str | None = None
+    path: list[str] = []
+    steps_in_run: int = 0
+
+    def step(self, step_id: str | None) -> StepState | None:
+        """Find a step by its id."""
+        return next((step for step in self.steps if step.id == step_id), None)
+
+    def run_of(self, target: Target) -> StepState | SubTask | None:
+        """Find what a command belongs to."""
+        step = self.step(target.step_id)
+        if step is None or target.task is None:
+            return step
+        tasks = step.sub_tasks
+        return tasks[target.task] if 0 <= target.task < len(tasks) else None
+
+    def runs(self) -> Iterator[tuple[Target, StepState | SubTask]]:
+        """Yield every step and every sub-task, in order."""
+        for step in self.steps:
+            yield Target(step.id), step
+            for index, task in enumerate(step.sub_tasks):
+                yield Target(step.id, index), task
+
+    def copied(self) -> Self:
+        """Copy what changes; values are never changed in place, and are shared."""
+        steps = [
+            step.model_copy(update={"sub_tasks": [task.model_copy() for task in step.sub_tasks]})
+            for step in self.steps
+        ]
+        return self.model_copy(
+            update={"steps": steps, "variables": dict(self.variables), "path": list(self.path)}
+        )
+
+    def plain(self, *, definitions: bool = True) -> dict[str, Any]:
+        """Give it as nested plain data, in the order of the file. ``sub_tasks`` stand in parallel steps alone."""
+        data = self.model_dump(mode="json", by_alias=True)
+        data["steps"] = [_plain_step(step, definitions=definitions) for step in data["steps"]]
+        return data
+
+    def mistakes(self) -> Iterator[tuple[KeyPath, str]]:
+        """Yield what no single value tells: a path and what is wrong there."""
+        ids = [step.id for step in self.steps]
+        for at, step in enumerate(self.steps):
+            if step.id in ids[:at]:
+                yield ("steps", at, "id"), f"{step.id} stands twice"
+            if step.type != step.definition.type or step.id != step.definition.id:
+                yield ("steps", at, "definition"), "its id and type must be those of the step"
+            nexts = [step.definition.next]
+            if isinstance(step.definition, ConditionStep):
+                nexts += [case.next for case in step.definition.cases]
+            for name in nexts:
+                if name is not None and name not in {*ids, END}:
+                    yield ("steps", at, "definition"), f"next leads nowhere: there is no step {name}"
+        if self.current_step is not None and self.current_step not in ids:
+            yield ("current_step",), f"there is no step {self.current_step}; steps: {', '.join(ids)}"
+        if self.current_step is None and self.status not in ENDED:
+            yield ("current_step",), f"must name a step while the status is {self.status}"
+
+
+def _plain_step(step: dict[str, Any], *, definitions: bool) -> dict[str, Any]:
+    definition = {key: value for key, value in step.pop("definition").items() if value is not None}
+    tasks = step.pop("sub_tasks")
+    plain = _in_order(step)
+    if step["type"] == "parallel":
+        plain["sub_tasks"] = [_in_order(task) for task in tasks]
+    return {**plain, "definition": definition} if definitions else plain
+
+
+def _in_order(run: dict[str, Any]) -> dict[str, Any]:
+    """Put the seed's fields first, in its order."""
+    return {name: run[name] for name in _SEED_ORDER if name in run} | run
+
+
+def new_instance(
+    template: Template,
+    *,
+    workflow_id: str,
+    template_ref: str,
+    params: Mapping[str, Any],
+    now: str,
+    is_simulated: bool = False,
+) -> Instance:
+    """Make the instance of a template with these parameters; a parameter is a variable from the start."""
+    return Instance(
+        workflow_id=workflow_id,
+        template_ref=template_ref,
+        template_id=template.template_id,
+        type=template.type,
+        status="pending",
+        current_step=template.steps[0].id,
+        variables=dict(params),
+        steps=[
+            StepState(id=step.id, name=step.name, type=step.type, definition=step) for step in template.steps
+        ],
+        template_version=template.version,
+        params=dict(params),
+        is_simulated=is_simulated,
+        created_at=now,
+    )

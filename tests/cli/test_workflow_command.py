@@ -1,0 +1,283 @@
+"""``kr workflow`` as people and orchestrators meet it: files, exit statuses, what is printed where."""
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.program import Project
+from tests.support.workflows import template_text
+from tests.workflows.test_template import TEN_MISTAKES
+
+STEPS = """
+- {id: first, name: First, type: action, run: "echo one; echo ${{ params.word }} >> log"}
+- {id: ask, name: Ask, type: approval, message: Go on?}
+- {id: last, name: Last, type: action, run: test -e allowed}
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    project = Project(tmp_path / "project")
+    (project.root / "sample.md").write_text(template_text(STEPS, "word: {default: x}"))
+    return project
+
+
+def workflow(project: Project, *arguments: str, status: int = 0) -> Any:
+    done = project.run("workflow", *arguments, "--format", "json")
+    assert done.returncode == status, done.stderr.decode()
+    return json.loads(done.stdout)
+
+
+def complaint(project: Project, *arguments: str, status: int) -> str:
+    done = project.run("workflow", *arguments)
+    assert (done.returncode, done.stdout) == (status, b""), done.stdout
+    assert b"Traceback" not in done.stderr
+    return done.stderr.decode()
+
+
+def test_from_the_start_to_the_report(project: Project) -> None:
+    state = workflow(project, "start", "sample", "--set", "word=a b")
+    assert (state["status"], state["current_step"]) == ("waiting", "ask")
+    assert state["template_ref"] == str(project.root / "sample.md")
+    assert workflow(project, "status") == state
+    assert workflow(project, "run") == state, "a run changes nothing about what waits"
+    assert workflow(project, "approve", "ask", "--by", "Ada", status=1)["status"] == "failed"
+    assert workflow(project, "run", status=1)["status"] == "failed", "a plain run leaves it"
+    (project.root / "allowed").touch()
+    ended = workflow(project, "run", "--retry")
+    assert (ended["status"], ended["current_step"]) == ("completed", None)
+    assert (project.root / "log").read_text() == "a b\n"
+    assert workflow(project, "run") == ended
+    assert workflow(project, "report") == {"report": str(project.root / "sample_report.md")}
+    assert "| Ask (`ask`) | approved | Ada |" in (project.root / "sample_report.md").read_text()
+    assert workflow(project, "report", "--output", "r.md") == {"report": str(project.root / "r.md")}
+    [row] = workflow(project, "list")
+    assert (row["workflow_id"], row["status"]) == (state["workflow_id"], "completed")
+    assert project.sql("SELECT status, current_step FROM workflows") == [("completed", None)]
+    stats = json.loads(project.run("stats", "--format", "json").stdout)
+    assert stats["workflows"] == {"total": 1, "by_status": {"completed": 1}}
+
+
+def test_a_rejected_one_stays_failed(project: Project) -> None:
+    workflow(project, "start", "sample")
+    assert workflow(project, "reject", "ask", "--by", "Ada", "--note", "no")["status"] == "failed"
+    assert "was rejected by Ada" in complaint(project, "run", "--retry", status=1)
+
+
+def test_nothing_that_has_not_ended_is_overwritten(project: Project) -> None:
+    written = workflow(project, "start", "sample", "--no-run")
+    assert (written["status"], written["current_step"]) == ("pending", "first")
+    assert "has not ended" in complaint(project, "start", "sample", status=1)
+    other = workflow(project, "start", "sample", "--state", "other.json")
+    assert other["status"] == "waiting"
+    workflow(project, "run")
+    workflow(project, "reject", "ask")
+    again = workflow(project, "start", "sample")
+    assert again["workflow_id"] != written["workflow_id"]
+    kept = json.loads((project.root / f"{written['workflow_id']}.json").read_text())
+    assert kept["status"] == "failed"
+    rows = {row["workflow_id"]: row for row in workflow(project, "list")}
+    assert len(rows) == 3
+    assert rows[written["workflow_id"]]["state_file"].endswith(f"{written['workflow_id']}.json")
+
+
+def test_a_state_file_that_a_person_broke_is_left_alone(project: Project) -> None:
+    workflow(project, "start", "sample")
+    path = project.root / "workflow_state.json"
+    path.write_text(path.read_text().replace('"status": "waiting",', '"status": "waiting"', 1))
+    broken = path.read_text()
+    for command in (["run"], ["status"], ["approve", "ask"], ["report"], ["start", "sample"]):
+        assert re.search(
+            r"workflow_state\.json:7:3: the state is broken", complaint(project, *command, status=1)
+        )
+    assert path.read_text() == broken
+
+
+def test_ten_mistakes_are_ten_messages(project: Project) -> None:
+    (project.root / "broken.md").write_text(TEN_MISTAKES)
+    told = workflow(project, "validate", "broken", status=1)
+    assert len(told["problems"]) == 10
+    assert told["template_id"] is None
+    shown = project.run("workflow", "validate", "broken", "--format", "text").stdout.decode().splitlines()
+    assert len(shown) == 10
+    assert all(re.match(rf"{project.root}/broken\.md:\d+: \S", line) for line in shown)
+    assert complaint(project, "start", "broken", status=1).count("\nbroken.md:") == 10
+    assert not (project.root / "workflow_state.json").exists()
+
+
+def test_a_template_without_mistakes_is_told_so(project: Project) -> None:
+    assert workflow(project, "validate", "sample")["problems"] == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--set", "wort=x"], "wort: the template has no such parameter; it has: word"),
+        (["--set", "word"], "must be NAME=VALUE"),
+        (["--set", "word=a", "--set", "word=b"], "word is given twice"),
+    ],
+)
+def test_wrong_command_lines(project: Project, arguments: list[str], told: str) -> None:
+    assert told in complaint(project, "start", "sample", *arguments, status=2)
+    assert not (project.root / "workflow_state.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "told"),
+    [
+        ("integer", "3.5", "must be an integer such as 3"),
+        ("number", "many", "must be a number such as 0.5"),
+        ("boolean", "maybe", "must be true or false"),
+        ("list", "[1,", "must be a list such as"),
+        ("list", "[NaN]", "must be a list such as"),
+        ("list", "[" * 300 + "]" * 300, "must be a list such as"),
+        ("object", "[1]", "must be an object such as"),
+        ("string, enum: [a, b]", "c", "c is not allowed; allowed: a, b"),
+    ],
+)
+def test_values_are_read_by_their_type(project: Project, kind: str, value: str, told: str) -> None:
+    (project.root / "typed.md").write_text(template_text(STEPS, f"word: {{type: {kind}}}"))
+    assert told in complaint(project, "start", "typed", "--set", f"word={value}", status=2)
+
+
+def test_a_required_parameter_must_be_given(project: Project) -> None:
+    (project.root / "asks.md").write_text(
+        template_text(STEPS, "word: {required: true, description: The word}")
+    )
+    assert "word: is required (The word); say --set word=…" in complaint(project, "start", "asks", status=2)
+
+
+def test_on_a_pipe_changes_are_told_line_by_line_and_the_answer_is_yaml(project: Project) -> None:
+    done = project.run("workflow", "start", "sample")
+    lines = [line.partition(" ")[2] for line in done.stderr.decode().splitlines()]
+    state = yaml.safe_load(done.stdout)
+    assert lines == [
+        "first: running",
+        "first: completed: one",
+        "ask: waiting: Go on?",
+        f"{state['workflow_id']}: waiting",
+    ]
+    assert state["steps"][0]["result"]["stdout"] == "one"
+    assert "definition" not in state["steps"][0]
+
+
+def test_a_person_sees_the_steps_and_what_to_do_next(project: Project) -> None:
+    shown = project.run("workflow", "start", "sample", "--format", "text").stdout.decode()
+    assert re.search(r"^  ✓ First  completed  \d", shown, re.MULTILINE)
+    assert "kr workflow approve ask, or reject it." in shown
+    assert (
+        "kr workflow run --retry"
+        in project.run("workflow", "approve", "ask", "--format", "text").stdout.decode()
+    )
+
+
+def test_at_a_terminal_the_steps_are_shown_as_they_run(project: Project) -> None:
+    """The table is drawn and drawn again; what is left when it ends is the view."""
+    main, terminal = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "kr", "workflow", "start", "sample"],
+        cwd=project.root,
+        env=project.environ(TERM="xterm-256color", COLUMNS="100", LINES="30"),
+        stdin=subprocess.DEVNULL,
+        stdout=terminal,
+        stderr=terminal,
+    ) as process:
+        os.close(terminal)
+        seen = b""
+        while data := _read(main):
+            seen += data
+        process.wait(60)
+    os.close(main)
+    text = seen.decode()
+    assert process.returncode == 0, text
+    assert re.search(r"•.*First.*running", text), "the live table"
+    assert "\x1b[2K" in text, "it is drawn over"
+    assert "Go on: kr workflow approve ask" in text
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # the other end is closed
+        return b""
+
+
+def test_one_of_a_name_that_is_not_there_is_told(project: Project) -> None:
+    assert "there is no step nothing; steps: first, ask, last" in _after_start(project, "approve", "nothing")
+    assert "last is not what waits" in _after_start(project, "approve", "last")
+    assert "there is no such state file" in complaint(project, "run", "--state", "none.json", status=1)
+    assert not (project.root / ".none.json.lock").exists()
+    assert "there is no such folder" in complaint(
+        project, "start", "sample", "--state", "no/x.json", status=1
+    )
+
+
+def _after_start(project: Project, *arguments: str) -> str:
+    if not (project.root / "workflow_state.json").exists():
+        workflow(project, "start", "sample")
+    return complaint(project, *arguments, status=1)
+
+
+def test_the_schema_is_json(project: Project) -> None:
+    schema = json.loads(project.run("workflow", "schema").stdout)
+    assert schema["properties"]["steps"]["items"]["discriminator"]["propertyName"] == "type"
+
+
+def test_a_database_that_can_not_serve_stops_no_workflow(project: Project) -> None:
+    project.base.mkdir(parents=True)
+    project.database.write_bytes(b"no database at all" * 100)
+    done = project.run("workflow", "start", "sample", "--format", "json")
+    assert (done.returncode, json.loads(done.stdout)["status"]) == (0, "waiting")
+    assert done.stderr.decode().count("the workflow is not listed") == 1
+
+
+def in_a_fresh_process(project: Project, code: str) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        check=False,
+    )
+
+
+def test_without_the_extra_it_says_how_to_get_it(project: Project) -> None:
+    code = (
+        "import sys; sys.modules['cel_expr_python'] = None; from kr.cli.main import main; "
+        "sys.exit(main(['workflow', 'start', 'sample']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "pip install 'kr[workflows]'" in done.stderr.decode()
+    assert not (project.root / "workflow_state.json").exists()
+
+
+def test_who_runs_no_workflow_loads_none_of_it(project: Project) -> None:
+    code = (
+        "import sys; from kr.cli.main import main; "
+        "main(['--help']); main(['research', 'vue', 'How do I?']); main(['stats']); "
+        "heavy = [name for name in sys.modules if name.startswith(('kr.workflows', 'cel_expr_python', 'rich.live'))]; "
+        "sys.exit(str(heavy) if heavy else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")

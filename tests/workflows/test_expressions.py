@@ -1,0 +1,139 @@
+"""CEL alone and in texts: what it gives, and what is told where it fails."""
+
+from typing import Any
+
+import pytest
+
+from kr.workflows.expressions import (
+    ExpressionError,
+    compile_expression,
+    evaluate,
+    fill,
+    fill_tree,
+    holds,
+    members,
+    part,
+)
+
+VALUES: dict[str, Any] = {
+    "params": {
+        "environment": "production",
+        "servers": ["a", "b"],
+        "skip": False,
+        "n": 3,
+        "x": 1.5,
+        "none": None,
+    },
+    "variables": {"tags": [], "中文": "值", "text": "a\nb"},
+    "steps": {
+        "build": {"status": "completed", "result": {"exit_code": 0}},
+        "a-b": {"status": "failed", "result": None},
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("expression", "value"),
+    [
+        ("params.environment == 'production' && !params.skip", True),
+        ("params.n == 3.0", True),
+        ("params.n + 1", 4),
+        ("params.x * 2.0", 3.0),
+        ("params.servers.map(s, s + '-1')", ["a-1", "b-1"]),
+        ("params.servers.join(', ')", "a, b"),
+        ("size(variables.tags) == 0", True),
+        ("variables['中文']", "值"),
+        ("has(params.nothing)", False),
+        ("params.none == null", True),
+        ("steps.build.result.exit_code == 0", True),
+        ("steps['a-b'].status", "failed"),
+        ("string(true)", "true"),
+        ("{'a': [1, null]}", {"a": [1, None]}),
+        ("params.nothing == 1 || true", True),
+    ],
+)
+def test_values(expression: str, value: Any) -> None:
+    found = evaluate(expression, VALUES)
+    assert (found, type(found)) == (value, type(value))
+
+
+@pytest.mark.parametrize(
+    ("expression", "told"),
+    [
+        ("params.nothing", "nothing"),
+        ("params.n + 'a'", "overload"),
+        ("params.n / 0", "divide by zero"),
+        ("9223372036854775807 + 1", "overflow"),
+        ("params.servers[9]", "index"),
+        ("duration('1s')", "state file can't hold"),
+        ("1.0 / 0.0", "no finite number"),
+        ("{1: 2}", "keys are no texts"),
+        ("params.environment === 1", "character 22"),
+        ("nobody", "undeclared reference to 'nobody'"),
+        ("1 +", "too early"),
+        ("", "empty"),
+        ("(" * 100 + "1" + ")" * 100, "recursion"),
+    ],
+)
+def test_what_fails_is_told_with_the_expression(expression: str, told: str) -> None:
+    with pytest.raises(ExpressionError, match=r".") as error:
+        evaluate(expression, VALUES)
+    assert told in str(error.value)
+    assert expression[:20] in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_number_that_cel_can_not_hold_is_told() -> None:
+    with pytest.raises(ExpressionError, match="out of range"):
+        evaluate("params.big", {**VALUES, "params": {"big": 2**70}})
+
+
+def test_a_value_that_is_nested_without_end_is_told() -> None:
+    nested: list[Any] = []
+    for _ in range(70):
+        nested = [nested]
+    with pytest.raises(ExpressionError, match="nested deeper than 64"):
+        evaluate("params.nested", {**VALUES, "params": {"nested": nested}})
+
+
+def test_a_condition_must_be_true_or_false() -> None:
+    assert holds("params.n > 2", VALUES)
+    with pytest.raises(ExpressionError, match="must be true or false, not 3"):
+        holds("params.n", VALUES)
+
+
+def test_further_names_are_known_only_where_they_are_given() -> None:
+    assert evaluate("server + '!'", {**VALUES, "server": "a"}) == "a!"
+    with pytest.raises(ExpressionError):
+        compile_expression("server", ())
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("plain $HOME {} }}", "plain $HOME {} }}"),
+        ("${{ params.environment }}!", "production!"),
+        ("${{params.n}}${{ params.x }}", "31.5"),
+        ("${{ params.servers }}", '["a", "b"]'),
+        ("${{ params.skip }} ${{ params.none }}.", "false ."),
+        ("${{ {'a': {'b': 1}}['a'].b }}", "1"),
+        ("${{ '}}' + \"}}\" }}", "}}}}"),
+    ],
+)
+def test_texts_are_filled(text: str, filled: str) -> None:
+    assert fill(text, VALUES) == filled
+
+
+def test_an_expression_that_never_ends_is_told() -> None:
+    with pytest.raises(ExpressionError, match=r"\$\{\{ has no \}\} after it"):
+        part("a ${{ params.n }")
+
+
+def test_in_data_an_expression_alone_keeps_its_type() -> None:
+    tree = {"tags": "${{ params.servers }}", "more": ["${{ params.n }}", "n is ${{ params.n }}"], "limit": 3}
+    assert fill_tree(tree, VALUES) == {"tags": ["a", "b"], "more": [3, "n is 3"], "limit": 3}
+
+
+def test_members_are_found_outside_of_texts_and_comments() -> None:
+    text = "params.a + params['b'] + \"params.c\" + x.params.d + steps.s.result.variables // params.e\n + variables . v"
+    assert list(members(text)) == [("params", "a"), ("params", "b"), ("steps", "s"), ("variables", "v")]

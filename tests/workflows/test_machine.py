@@ -1,0 +1,458 @@
+"""The state machine by itself: its rules one by one, and what holds for any template and any course of events."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kr.errors import WorkflowError
+from kr.workflows.events import Begin, Decided, Event, Finished, Job, Spawned
+from kr.workflows.machine import MAX_STEPS, handle
+from kr.workflows.state import Instance, Target
+from tests.support.workflows import NOW, action, approval, condition, make, parallel, statuses
+
+
+def drive(instance: Instance, *events: Event) -> tuple[Instance, tuple[Job, ...]]:
+    """Take events in turn; gives the instance and the jobs of the last one."""
+    jobs: tuple[Job, ...] = ()
+    for event in events:
+        instance, jobs = (taken := handle(instance, event, now=NOW)).instance, taken.jobs
+    return instance, jobs
+
+
+def ended(job: Job | str, *, ok: bool = True, stdout: str = "", **more: Any) -> Finished:
+    target = Target(job) if isinstance(job, str) else job.target
+    result = {"exit_code": 0 if ok else 1, "stdout": stdout, "stderr": ""}
+    return Finished(target, is_success=ok, details="said", result=result, **more)
+
+
+def reread(instance: Instance) -> Instance:
+    """Write it, as a state file holds it, and read it."""
+    return Instance.model_validate(json.loads(json.dumps(instance.plain())))
+
+
+class TestActions:
+    def test_one_after_another_to_the_end(self) -> None:
+        instance, [job] = drive(make([action("a", "echo ${{ params.x }}"), action("b")], x="1 2"), Begin())
+        assert (instance.status, instance.current_step) == ("running", "a")
+        assert job.command == "echo '1 2'"
+        instance, [job] = drive(instance, ended("a"))
+        assert (statuses(instance), instance.current_step) == ({"a": "completed", "b": "running"}, "b")
+        instance, jobs = drive(instance, ended("b"))
+        assert (instance.status, instance.current_step, jobs) == ("completed", None, ())
+        assert instance.completed_at == NOW
+
+    def test_arguments_environment_and_folder_are_filled_unquoted(self) -> None:
+        step = action("a", ["x", "${{ params.x }}"], env={"A": "<${{ params.x }}>"}, cwd="d/${{ params.x }}")
+        _, [job] = drive(make([step], x="1 2"), Begin())
+        assert (job.command, job.env, job.cwd) == (("x", "1 2"), {"A": "<1 2>"}, "d/1 2")
+
+    def test_outputs_become_variables(self) -> None:
+        steps = [
+            action("a", outputs={"first": "stdout + outputs.tag", "code": "exit_code", "tag": "'own'"}),
+            action("b"),
+        ]
+        instance, _ = drive(make(steps), Begin(), ended("a", stdout="x", outputs={"tag": "y", "other": "z"}))
+        assert instance.variables == {"first": "xy", "code": 0, "tag": "own", "other": "z"}
+        assert (instance.step("a") or instance.steps[0]).result == {
+            "exit_code": 0,
+            "stdout": "x",
+            "stderr": "",
+            "outputs": {"tag": "y", "other": "z"},
+        }
+
+    def test_a_failure_ends_the_instance_and_leaves_the_rest_pending(self) -> None:
+        instance, jobs = drive(make([action("a"), action("b")]), Begin(), ended("a", ok=False))
+        assert (instance.status, instance.current_step, jobs) == ("failed", None, ())
+        assert statuses(instance) == {"a": "failed", "b": "pending"}
+
+    def test_retries(self) -> None:
+        instance, [job] = drive(make([action("a", retries=2)]), Begin())
+        instance, [job] = drive(instance, ended(job, ok=False))
+        instance, [job] = drive(instance, ended(job, ok=False))
+        assert (instance.status, instance.steps[0].attempts) == ("running", 3)
+        assert drive(instance, ended(job))[0].status == "completed"
+        assert drive(instance, ended(job, ok=False))[0].status == "failed"
+
+    @pytest.mark.parametrize(
+        "step",
+        [
+            action("a", "echo ${{ params.nothing }}"),
+            action("a", **{"if": "params.nothing"}),
+            condition("a", {"when": "params.nothing"}),
+            condition("a", {"set": {"b": "params.nothing"}}),
+            approval("a", message="${{ params.nothing }}"),
+            parallel("a", "params.nothing"),
+        ],
+    )
+    def test_an_expression_that_fails_fails_its_step_with_the_expression(self, step: dict[str, Any]) -> None:
+        instance, jobs = drive(make([step, action("b")]), Begin())
+        assert (statuses(instance), jobs) == ({"a": "failed", "b": "pending"}, ())
+        assert "`params.nothing`" in (instance.steps[0].details or "")
+
+    def test_an_output_that_fails_fails_its_step_and_keeps_the_result(self) -> None:
+        instance, _ = drive(
+            make([action("a", outputs={"b": "stdout.nothing"})]), Begin(), ended("a", stdout="x")
+        )
+        assert instance.status == "failed"
+        assert "`stdout.nothing`" in (instance.steps[0].details or "")
+        assert (instance.steps[0].result or {})["stdout"] == "x"
+
+    def test_if_skips(self) -> None:
+        instance, [job] = drive(
+            make([action("a", **{"if": "params.on"}, next="c"), action("b"), action("c")], on=False), Begin()
+        )
+        assert (statuses(instance), job.target.step_id) == (
+            {"a": "skipped", "b": "skipped", "c": "running"},
+            "c",
+        )
+
+
+class TestConditions:
+    def test_the_first_case_that_holds_sets_and_chooses(self) -> None:
+        first = {"when": "params.n > 5", "next": "end"}
+        second = {"when": "params.n > 1", "set": {"a": "variables.b", "b": "variables.a"}, "next": "y"}
+        steps = [condition("c", first, second, {"next": "end"}), action("x"), action("y")]
+        instance, [job] = drive(make(steps, n=3, a=1, b=2), Begin())
+        assert (instance.variables["a"], instance.variables["b"]) == (2, 1), "all see the values before"
+        assert (statuses(instance), job.target.step_id) == (
+            {"c": "completed", "x": "skipped", "y": "running"},
+            "y",
+        )
+
+    def test_without_a_case_it_goes_on(self) -> None:
+        instance, [job] = drive(
+            make([condition("c", {"when": "false", "next": "end"}), action("x")]), Begin()
+        )
+        assert (job.target.step_id, instance.steps[0].details) == ("x", "No case holds.")
+
+    def test_end_skips_what_is_left(self) -> None:
+        instance, _ = drive(make([condition("c", {"next": "end"}), action("x")]), Begin())
+        assert (instance.status, statuses(instance)) == ("completed", {"c": "completed", "x": "skipped"})
+
+    def test_a_loop_runs_until_its_condition_leaves_it(self) -> None:
+        again = {"when": "variables.n < 3", "set": {"n": "variables.n + 1"}, "next": "a"}
+        instance, jobs = drive(make([action("a"), condition("c", again), action("b")], n=0), Begin())
+        ran = Counter[str]()
+        while jobs:
+            [job] = jobs
+            ran[job.target.step_id] += 1
+            instance, jobs = drive(reread(instance), ended(job))
+        assert (instance.status, ran) == ("completed", Counter({"a": 4, "b": 1}))
+        assert instance.path == [*["a", "c"] * 4, "b"]
+
+    def test_a_loop_that_never_ends_is_ended(self) -> None:
+        steps = [condition("c", {"when": "true", "next": "d"}), condition("d", {"when": "true", "next": "c"})]
+        instance, _ = drive(make(steps), Begin())
+        assert (instance.status, instance.current_step, len(instance.path)) == ("failed", None, MAX_STEPS + 1)
+        assert any("more than 1,000 steps" in (step.details or "") for step in instance.steps)
+
+
+class TestApprovals:
+    def test_it_waits_and_goes_on(self) -> None:
+        instance, jobs = drive(
+            make([approval("a", message="Go to ${{ params.x }}?"), action("b")], x="X"), Begin()
+        )
+        assert (instance.status, instance.current_step, jobs) == ("waiting", "a", ())
+        assert (instance.steps[0].status, instance.steps[0].details) == ("waiting", "Go to X?")
+        assert drive(instance, Begin()) == (instance, ()), "a run changes nothing about it"
+        instance, [job] = drive(instance, Decided("a", is_approved=True, by="Ada", note="fine"))
+        assert job.target == Target("b")
+        assert instance.steps[0].result == {
+            "approved": True,
+            "by": "Ada",
+            "at": NOW,
+            "note": "fine",
+            "message": "Go to X?",
+        }
+
+    def test_a_rejected_one_has_failed_and_stays_so(self) -> None:
+        instance, _ = drive(
+            make([approval("a"), action("b")]), Begin(), Decided("a", is_approved=False, by="Ada")
+        )
+        assert (instance.status, instance.current_step, statuses(instance)["a"]) == ("failed", None, "failed")
+        assert drive(instance, Begin()) == (instance, ())
+        with pytest.raises(WorkflowError, match="was rejected by Ada"):
+            drive(instance, Begin(retry=True))
+
+    def test_only_what_waits_can_be_decided(self) -> None:
+        instance, _ = drive(make([approval("a"), approval("b")]), Begin())
+        with pytest.raises(WorkflowError, match="waits at a"):
+            drive(instance, Decided("b", is_approved=True, by="Ada"))
+        running, _ = drive(make([action("a")]), Begin())
+        with pytest.raises(WorkflowError, match="it is running"):
+            drive(running, Decided("a", is_approved=True, by="Ada"))
+
+    def test_a_person_may_mark_it_completed_in_the_file(self) -> None:
+        instance, _ = drive(make([approval("a"), action("b")]), Begin())
+        instance.steps[0].status = "completed"
+        instance, [job] = drive(instance, Begin())
+        assert (job.target, instance.status) == (Target("b"), "running")
+        assert instance.steps[0].details == "Approved in the state file."
+
+
+class TestParallel:
+    def test_as_many_at_once_as_are_allowed(self) -> None:
+        step = parallel("p", "params.items", "echo ${{ item }}", max_parallel=2, outputs={"said": "stdout"})
+        instance, jobs = drive(make([step], items=["a", "b", "c"]), Begin())
+        assert [job.command for job in jobs] == ["echo 'a'", "echo 'b'"]
+        instance, jobs = drive(instance, ended(jobs[1], stdout="B"))
+        assert [job.target for job in jobs] == [Target("p", 2)]
+        instance, _ = drive(instance, ended(jobs[0], stdout="C", outputs={"more": "1"}))
+        instance, _ = drive(instance, Finished(Target("p", 0), is_success=True, result={"stdout": "A"}))
+        assert instance.status == "completed"
+        assert instance.variables["said"] == ["A", "B", "C"]
+        assert instance.variables["more"] == [None, None, "1"]
+        assert instance.steps[0].result == {"total": 3, "completed": 3, "failed": 0}
+
+    def test_one_that_fails_is_retried_alone_and_the_others_go_on(self) -> None:
+        step = parallel("p", "params.items", "echo ${{ item }}", retries=1)
+        instance, jobs = drive(make([step, action("b")], items=["a", "b"]), Begin())
+        instance, [again] = drive(instance, ended(jobs[0], ok=False))
+        assert again.target == Target("p", 0)
+        instance, none = drive(instance, ended(again, ok=False))
+        assert (none, instance.status) == ((), "running")
+        instance, _ = drive(instance, ended(jobs[1]))
+        assert (instance.status, instance.steps[0].details) == ("failed", "1 of 2 failed: a")
+        instance, [job] = drive(instance, Begin(retry=True))
+        assert (job.target, instance.current_step) == (Target("p", 0), "p")
+        instance, [job] = drive(instance, ended(job))
+        assert (job.target, statuses(instance)["p"]) == (Target("b"), "completed")
+
+    def test_an_empty_list_is_done_at_once(self) -> None:
+        instance, _ = drive(make([parallel("p", "params.items")], items=[]), Begin())
+        assert (instance.status, instance.steps[0].details) == ("completed", "0 of 0 completed.")
+
+    @pytest.mark.parametrize("items", ["abc", 3, None, list(range(1001))])
+    def test_what_is_no_list_or_too_long_is_told(self, items: Any) -> None:
+        instance, _ = drive(make([parallel("p", "params.items")], items=items), Begin())
+        assert instance.status == "failed"
+        assert "`params.items`" in (instance.steps[0].details or "")
+
+
+class TestInterruptions:
+    def test_what_was_running_is_run_again_and_says_so(self) -> None:
+        instance, _ = drive(
+            make([action("a"), action("b")]), Begin(), ended("a"), Spawned(Target("b"), "m/1/2/x")
+        )
+        instance, [job] = drive(reread(instance), Begin())
+        assert job.target == Target("b"), "what was completed is not run again"
+        assert (instance.steps[1].process, instance.steps[1].attempts) == (None, 1)
+        instance, _ = drive(instance, ended(job))
+        assert instance.steps[1].details == "Interrupted once and run again. said"
+
+    def test_or_fails_where_the_step_says_so(self) -> None:
+        instance, jobs = drive(make([action("a", on_interrupt="fail")]), Begin(), Begin())
+        assert (instance.status, jobs) == ("failed", ())
+        assert "Interrupted" in (instance.steps[0].details or "")
+        instance, [job] = drive(instance, Begin(retry=True))
+        assert job.target == Target("a")
+
+    def test_an_interruption_costs_no_retry(self) -> None:
+        instance, _ = drive(make([action("a", retries=1)]), Begin(), Begin(), Begin())
+        instance, [job] = drive(instance, ended("a", ok=False))
+        assert job.target == Target("a")
+
+    def test_sub_tasks_one_by_one(self) -> None:
+        step = parallel("p", "params.items", max_parallel=2)
+        instance, jobs = drive(make([step], items=[1, 2, 3, 4]), Begin())
+        instance, _ = drive(instance, ended(jobs[0]))
+        instance, jobs = drive(reread(instance), Begin())
+        assert [job.target.task for job in jobs] == [1, 2]
+        assert [task.status for task in instance.steps[0].sub_tasks] == [
+            "completed",
+            "running",
+            "running",
+            "pending",
+        ]
+
+    def test_a_plain_run_leaves_what_has_ended(self) -> None:
+        failed, _ = drive(make([action("a")]), Begin(), ended("a", ok=False))
+        completed, _ = drive(make([action("a")]), Begin(), ended("a"))
+        assert drive(failed, Begin()) == (failed, ())
+        assert drive(completed, Begin(retry=True)) == (completed, ())
+
+
+class TestSimulation:
+    def test_nothing_is_run_and_every_approval_given(self) -> None:
+        steps = [
+            action("a", outputs={"image": "outputs.image", "said": "stdout"}),
+            condition("c", {"when": "size(variables.image) > 3", "next": "end"}, {"next": "p"}),
+            action("x"),
+            parallel("p", "params.items"),
+            approval("q"),
+        ]
+        instance, jobs = drive(make(steps, items=[1, 2]), Begin(simulate=True))
+        assert (instance.status, jobs, instance.is_simulated) == ("completed", (), True)
+        assert statuses(instance) == dict(
+            zip("acxpq", ("completed", "completed", "skipped", "completed", "completed"), strict=True)
+        )
+        assert (instance.steps[4].result or {})["by"] == "simulation"
+        assert "Simulated" in (instance.steps[0].details or "")
+
+    def test_it_goes_on_from_where_an_instance_waits(self) -> None:
+        instance, _ = drive(make([approval("a"), action("b")]), Begin())
+        instance, jobs = drive(instance, Begin(simulate=True))
+        assert (instance.status, jobs, instance.path) == ("completed", (), ["a", "b"])
+
+
+# --- any template, any course of events
+
+IDS = [f"s{number}" for number in range(7)]
+OUTPUTS = st.dictionaries(
+    st.sampled_from(["x", "y"]),
+    st.sampled_from(["exit_code", "stdout", "variables.n", "nobody.x"]),
+    max_size=2,
+)
+
+
+@st.composite
+def templates(draw: st.DrawFn, *, cycles: bool) -> list[dict[str, Any]]:
+    number = draw(st.integers(1, len(IDS)))
+    return [draw(one_step(at, number, cycles=cycles)) for at in range(number)]
+
+
+@st.composite
+def one_step(draw: st.DrawFn, at: int, number: int, *, cycles: bool) -> dict[str, Any]:
+    forward = [*IDS[at + 1 : number], "end"]
+    ahead = st.none() | st.sampled_from(forward)
+    kind = draw(st.sampled_from(["action", "condition", "approval", "parallel"]))
+    step: dict[str, Any] = {"id": IDS[at], "name": IDS[at], "type": kind, "next": draw(ahead)}
+    if kind == "condition":
+        anywhere = st.none() | st.sampled_from([*IDS[:number], "end"])
+        case = st.fixed_dictionaries(
+            {},
+            optional={
+                "when": st.sampled_from(
+                    ["variables.n < 3", "variables.n > 1", "params.on", "variables.x == 0"]
+                ),
+                "set": st.just({"n": "variables.n + 1"}),
+                "next": anywhere if cycles else ahead,
+            },
+        )
+        return step | {"cases": draw(st.lists(case, min_size=1, max_size=3))}
+    if kind == "approval":
+        return step
+    work = {
+        "run": draw(st.sampled_from(["true", "echo ${{ variables.n }}"])),
+        "retries": draw(st.integers(0, 2)),
+        "on_interrupt": draw(st.sampled_from(["retry", "fail"])),
+        "outputs": draw(OUTPUTS),
+    }
+    if kind == "parallel":
+        work |= {
+            "foreach": draw(st.sampled_from(["[1, 2, 3]", "[]", "params.items"])),
+            "max_parallel": draw(st.integers(1, 3)),
+        }
+    elif draw(st.booleans()):
+        work["if"] = draw(st.sampled_from(["params.on", "variables.n < 2", "params.nothing"]))
+    return step | work
+
+
+def runs_of(instance: Instance) -> Iterator[tuple[tuple[str, int | None], str]]:
+    for target, run in instance.runs():
+        yield target, run.status
+
+
+class Course:
+    """Drives an instance with random outcomes and kills, and watches what must hold on the way."""
+
+    def __init__(self, instance: Instance, data: st.DataObject) -> None:
+        self.instance = instance
+        self.data = data
+        self.jobs: list[Job] = []
+        self.successes: Counter[tuple[str, int | None]] = Counter()
+
+    def take(self, event: Event) -> None:
+        before = self.instance.model_dump_json()
+        taken = handle(self.instance, event, now=NOW)
+        assert self.instance.model_dump_json() == before, "the machine changed what it was given"
+        done = {target for target, status in runs_of(self.instance) if status == "completed"}
+        again = [job for job in taken.jobs if job.target in done and not self.has_cycles]
+        assert again == [], "what is completed runs again"
+        self.instance = taken.instance
+        self.jobs += taken.jobs
+        for step in self.instance.steps:
+            limit = getattr(step.definition, "max_parallel", 1)
+            assert sum(task.status == "running" for task in step.sub_tasks) <= limit
+
+    has_cycles = False
+    kills = 0
+
+    def kill(self) -> None:
+        """Lose what was under way, but for commands that go on to their end; the state is what was saved."""
+        recovered = tuple(ended(job) for job in self.jobs if self.data.draw(st.booleans()))
+        self.successes.update(job.target for job in recovered)
+        self.jobs.clear()
+        read = reread(self.instance)
+        assert read == self.instance, "a state file holds all of it"
+        self.instance = read
+        self.take(Begin(recovered=recovered))
+
+    def go(self) -> None:
+        self.take(Begin())
+        for _ in range(60):
+            if self.jobs:
+                self.step()
+            elif self.instance.status == "waiting":
+                approved = self.data.draw(st.integers(0, 4)) > 0
+                self.take(Decided(self.instance.current_step or "", is_approved=approved, by="Ada"))
+            else:
+                return
+
+    def step(self) -> None:
+        choice = self.data.draw(st.integers(0, 11))
+        if choice == 0 and self.kills < 5:
+            self.kills += 1
+            self.kill()
+            return
+        job = self.jobs.pop(choice % len(self.jobs))
+        ok = choice < 10
+        self.successes[job.target] += ok
+        self.take(ended(job, ok=ok))
+
+
+def has_ended_well(instance: Instance) -> bool:
+    return instance.status in {"completed", "failed"} and instance.current_step is None
+
+
+@settings(max_examples=150, deadline=None)
+@given(templates(cycles=False), st.booleans(), st.data())
+def test_any_template_ends_and_repeats_nothing(
+    steps: list[dict[str, Any]], on: bool, data: st.DataObject
+) -> None:
+    course = Course(make(steps, n=0, on=on, items=[1]), data)
+    course.go()
+    assert has_ended_well(course.instance)
+    assert all(number == 1 for target, number in course.successes.items() if number), "a success ran twice"
+    if course.instance.status == "completed":
+        assert set(statuses(course.instance).values()) <= {"completed", "skipped"}
+    else:
+        assert Counter(statuses(course.instance).values())["failed"] == 1
+        assert "running" not in dict(runs_of(course.instance)).values()
+
+
+@settings(max_examples=60, deadline=None)
+@given(templates(cycles=True), st.booleans(), st.data())
+def test_any_template_with_cycles_ends_or_waits(
+    steps: list[dict[str, Any]], on: bool, data: st.DataObject
+) -> None:
+    course = Course(make(steps, n=0, on=on, items=[1]), data)
+    course.has_cycles = True
+    course.go()
+    assert has_ended_well(course.instance) or course.instance.status in {"waiting", "running"}
+    if course.instance.status == "running":  # a loop through actions that only many more rounds would end
+        assert len(course.instance.path) > 10
+    assert course.instance.steps_in_run <= MAX_STEPS + 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(templates(cycles=True), st.booleans())
+def test_any_template_can_be_simulated_to_its_end(steps: list[dict[str, Any]], on: bool) -> None:
+    instance, jobs = drive(make(steps, n=0, on=on, items=[1, 2]), Begin(simulate=True))
+    assert has_ended_well(instance)
+    assert jobs == ()

@@ -1,0 +1,110 @@
+"""The report of an instance, from its state alone; and texts in it that would be Markdown of their own."""
+
+import re
+
+import pytest
+
+from kr.workflows.events import Begin, Decided, Finished
+from kr.workflows.machine import handle
+from kr.workflows.report import duration, render_report
+from kr.workflows.state import Instance, Target
+from tests.support.workflows import NOW, action, approval, condition, make, parallel
+
+LATER = "2026-11-22T13:02:03.000000Z"
+
+
+def took(instance: Instance, *events: Begin | Decided | Finished) -> Instance:
+    for event in events:
+        instance = handle(instance, event, now=NOW if isinstance(event, Begin) else LATER).instance
+    return instance
+
+
+def done(step: str, details: str = "fine", *, ok: bool = True, task: int | None = None) -> Finished:
+    return Finished(
+        Target(step, task), is_success=ok, details=details, result={"exit_code": 0, "stdout": details}
+    )
+
+
+def test_everything_that_happened_stands_in_it() -> None:
+    steps = [
+        action("test", retries=1),
+        condition("check", {"when": "params.environment == 'production'", "next": "ask"}, {"next": "deploy"}),
+        action("extra"),
+        approval("ask"),
+        parallel("deploy", "params.servers"),
+    ]
+    instance = took(
+        make(steps, environment="production", servers=["a", "b"]),
+        Begin(),
+        done("test", ok=False),
+        done("test"),
+        Decided("ask", is_approved=True, by="Ada", note="go | now"),
+        done("deploy", task=0),
+        done("deploy", "no room", ok=False, task=1),
+    )
+    text = render_report(instance)
+    for line in (
+        "# Workflow report: sample",
+        "| Workflow | `sample-1` |",
+        "| Template | `/sample.md`, version 1 |",
+        "| Status | **failed** |",
+        "| Duration | 1 h 2 min |",
+        "| Steps | 3 completed, 1 failed, 1 skipped |",
+        "| Parameter `environment` | production |",
+        "| 1 | test (`test`) | action | ✓ completed (2 attempts) | 2026-11-22 12:00:00 UTC | 1 h 2 min | fine |",
+        "| 3 | extra (`extra`) | action | – skipped | – | – | – |",
+        "| 5 | deploy (`deploy`) | parallel | ✗ failed | 2026-11-22 13:02:03 UTC | 0.0 s | 1 of 2 failed: b |",
+        "| ask (`ask`) | approved | Ada | 2026-11-22 13:02:03 UTC | go \\| now |",
+        "## Sub-tasks of deploy",
+        "| 2 | b | ✗ failed | 0.0 s | no room |",
+        "    s1 --> s2",
+        "    s2 --> s4",
+        '    s5 --> ended(["failed"]):::failed',
+        '    s3["– extra"]:::skipped',
+    ):
+        assert line in text.split("\n"), line
+    assert '"stdout": "no room"' in text
+
+
+def test_a_loop_is_drawn_once_with_how_often_it_was_gone() -> None:
+    again = {"when": "variables.n < 3", "set": {"n": "variables.n + 1"}, "next": "c"}
+    text = render_report(took(make([condition("c", again)], n=0), Begin()))
+    assert "    s1 -->|3 times| s1" in text
+
+
+def test_one_that_has_not_ended_or_not_begun_has_a_report_too() -> None:
+    steps = [approval("ask", message="Go?"), action("b")]
+    waiting = render_report(took(make(steps), Begin()))
+    assert "| ask (`ask`) | waiting | – | – | – |" in waiting
+    assert "| Ended | – |" in waiting
+    assert "mermaid" not in render_report(make(steps))
+
+
+@pytest.mark.parametrize(
+    "text", ["```\n# forged", "| a | b |\n|---|", "\x1b[2Jx\u202e", "</td><script>", "[a](b) **c**"]
+)
+def test_no_text_can_forge_a_part_of_it(text: str) -> None:
+    step = action("a", name=text.split("\n", maxsplit=1)[0] or "a")
+    report = render_report(took(make([step], value=text), Begin(), done("a", text)))
+    outside = re.sub(r"^(`{3,})\w*\n.*?^\1$", "", report, flags=re.MULTILINE | re.DOTALL)
+    assert "\n# forged" not in outside
+    assert "<script" not in outside.replace("\\<script", "")
+    assert not set(report) & {"\x1b", "\u202e"}
+    titles = [line for line in outside.split("\n") if line.startswith("## ")]
+    assert titles == ["## Timeline", "## The way it took", "## Results", "## Variables"]
+    rows = [line for line in outside.split("\n") if line.startswith("| 1 |")]
+    assert [len(re.findall(r"(?<!\\)\|", row)) for row in rows] == [8]
+
+
+@pytest.mark.parametrize(
+    ("ended", "told"),
+    [
+        ("2026-11-22T12:00:01.250000Z", "1.2 s"),
+        ("2026-11-22T12:01:05.000000Z", "1 min 5 s"),
+        ("2026-11-22T15:30:00.000000Z", "3 h 30 min"),
+        ("2026-11-22T11:00:00.000000Z", "0.0 s"),
+        (None, "–"),
+    ],
+)
+def test_durations(ended: str | None, told: str) -> None:
+    assert duration(NOW, ended) == told

@@ -1,0 +1,315 @@
+"""The runner with real processes: what they say, hand over and leave behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kr.errors import WorkflowError
+from kr.store.owners import living_pid
+from kr.workflows.events import Begin, Event, Finished, Job
+from kr.workflows.processes import KEPT
+from kr.workflows.runner import Runner
+from kr.workflows.state import Instance, StepState
+from kr.workflows.state_file import read_state, write_state
+from tests.support.stores import ROOT
+from tests.support.workflows import action, make, parallel, statuses
+
+
+def perform(job: Job, instance: Instance) -> Finished:
+    """Stand where kr's own operations stand."""
+    if job.operation == "stats":
+        raise WorkflowError("no statistics today")
+    result = {"asked": dict(job.request), "workflow": instance.workflow_id}
+    return Finished(job.target, is_success=True, details="done", result=result)
+
+
+def run(folder: Path, instance: Instance, event: Event | None = None, **environ: str) -> Instance:
+    path = folder / "workflow_state.json"
+    seen: list[str] = []
+
+    def changed(instance: Instance) -> None:
+        assert read_state(path) == instance, "it is on the disk before anybody hears of it"
+        seen.append(instance.status)
+
+    runner = Runner(
+        path,
+        environ={"PATH": os.environ["PATH"], **environ},
+        clock=lambda: datetime.now(UTC),
+        perform=perform,
+        on_change=changed,
+    )
+    ended = runner.run(instance, event or Begin())
+    assert seen
+    assert read_state(path) == ended
+    return ended
+
+
+def one(folder: Path, command: str | list[str], **more: Any) -> StepState:
+    """Run a single action."""
+    return run(folder, make([action("a", command, **more)])).steps[0]
+
+
+def result(step: StepState) -> dict[str, Any]:
+    assert step.result is not None
+    return step.result
+
+
+def test_a_command_runs_in_the_folder_of_the_state_with_what_it_is_given(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    step = one(tmp_path, 'pwd; echo "$A"; cat', env={"A": "b c"})
+    assert result(step)["stdout"].split("\n") == [str(tmp_path), "b c"]
+    assert step.details == "b c"
+    assert result(one(tmp_path, ["pwd"], cwd="sub"))["stdout"] == str(tmp_path / "sub")
+    assert result(one(tmp_path, ["printf", "%s|", "a b", "$A"]))["stdout"] == "a b|$A|"
+
+
+def test_a_shell_command_stops_at_its_first_failure(tmp_path: Path) -> None:
+    step = one(tmp_path, "echo one\nfalse\necho two")
+    assert (step.status, result(step)["stdout"], result(step)["exit_code"]) == ("failed", "one", 1)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        ("echo no good >&2; exit 3", "Exit status 3. no good"),
+        ("kill -9 $$", "Exit status 137."),
+        (["no-such-program"], "Exit status 127."),
+        (["echo", "a\0b"], "The command can't be started: embedded null byte."),
+        ("echo nonsense >> $KR_OUTPUT", "$KR_OUTPUT, line 1: must be name=value, not nonsense"),
+    ],
+)
+def test_failures_are_told(tmp_path: Path, command: str | list[str], told: str) -> None:
+    step = one(tmp_path, command)
+    assert step.status == "failed"
+    assert told in (step.details or "")
+
+
+def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    assert "can't be started in nowhere: No such file" in (one(tmp_path, "true", cwd="nowhere").details or "")
+
+
+def test_names_and_values_are_handed_over(tmp_path: Path) -> None:
+    instance = run(
+        tmp_path, make([action("a", 'echo tag=v=1 >> "$KR_OUTPUT"; printf "b=2" >> "$KR_OUTPUT"')])
+    )
+    assert (instance.variables["tag"], instance.variables["b"]) == ("v=1", "2")
+
+
+def test_output_is_bounded_to_its_end(tmp_path: Path) -> None:
+    step = one(tmp_path, "yes 0123456789 | head -c 3000000; echo; echo end")
+    assert result(step)["stdout"].endswith("\nend")
+    assert len(result(step)["stdout"]) <= KEPT
+    assert result(step)["stdout_cut"] == 3_000_005 - KEPT
+    assert (tmp_path / "workflow_state.json").stat().st_size < 3 * KEPT
+
+
+def test_what_is_no_text_is_no_trouble(tmp_path: Path) -> None:
+    step = one(tmp_path, r"printf '\377\000\033[2J\n'; exit 1")
+    assert (step.status, result(step)["stdout"]) == ("failed", "\ufffd\0\x1b[2J")
+    assert "\x1b" not in (step.details or "")
+
+
+def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Path) -> None:
+    began = time.monotonic()
+    step = one(tmp_path, "sleep 1000 & echo $! > pid; wait", timeout_seconds=0.3)
+    assert time.monotonic() - began < 60
+    assert (step.status, step.details) == ("failed", "It took longer than 0.3 s and was ended.")
+    assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
+    began = time.monotonic()
+    step = one(tmp_path, "sleep 1000 & echo $! > pid; echo started")
+    assert time.monotonic() - began < 60
+    assert (step.status, step.details) == ("completed", "started")
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)
+
+
+def test_retries_until_it_works(tmp_path: Path) -> None:
+    step = one(tmp_path, "echo x >> tries; test $(wc -l < tries) -eq 3", retries=5)
+    assert (step.status, step.attempts) == ("completed", 3)
+
+
+def test_sub_tasks_run_side_by_side(tmp_path: Path) -> None:
+    # Each waits for the other: one after another they would never end.
+    command = "touch ${{ item }}; until [ -e a ] && [ -e b ]; do sleep 0.02; done; echo ${{ item }}"
+    step = parallel("p", "params.items", command, outputs={"said": "stdout"}, timeout_seconds=60)
+    instance = run(tmp_path, make([step], items=["a", "b"]))
+    assert (instance.status, instance.variables["said"]) == ("completed", ["a", "b"])
+
+
+def test_one_sub_task_that_can_not_start_leaves_the_others_alone(tmp_path: Path) -> None:
+    (tmp_path / "a").mkdir()
+    instance = run(
+        tmp_path, make([parallel("p", "params.items", "pwd", cwd="${{ item }}")], items=["a", "b"])
+    )
+    assert [task.status for task in instance.steps[0].sub_tasks] == ["completed", "failed"]
+
+
+def test_operations_get_their_request_and_their_errors_are_told(tmp_path: Path) -> None:
+    asked = {"id": "a", "name": "a", "type": "action", "uses": "warm", "with": {"limit": "${{ params.n }}"}}
+    refused = {"id": "b", "name": "b", "type": "action", "uses": "stats"}
+    instance = run(tmp_path, make([asked, refused], n=3))
+    assert result(instance.steps[0]) == {"asked": {"limit": 3}, "workflow": "sample-1"}
+    assert (instance.steps[1].status, instance.steps[1].details) == ("failed", "no statistics today")
+
+
+def test_an_error_of_ours_in_a_sub_task_comes_out(tmp_path: Path) -> None:
+    step = {**parallel("p", "[1, 2]"), "uses": "warm"}
+    del step["run"]
+    instance = make([step])
+
+    def broken(job: Job, instance: Instance) -> Finished:
+        raise ZeroDivisionError(job, instance)
+
+    path = tmp_path / "workflow_state.json"
+    runner = Runner(
+        path, environ={}, clock=lambda: datetime.now(UTC), perform=broken, on_change=lambda _: None
+    )
+    with pytest.raises(ZeroDivisionError):
+        runner.run(instance, Begin())
+
+
+RUNNER = """
+import sys
+from pathlib import Path
+from tests.workflows.test_runner import run
+from kr.workflows.state_file import read_state
+run(Path(sys.argv[1]), read_state(Path(sys.argv[1]) / "workflow_state.json"))
+"""
+
+
+def killed_while(folder: Path, instance: Instance, *, number: int, until: Sequence[str]) -> None:
+    """Run an instance in a process of its own, and kill that when its commands have written these files."""
+    write_state(folder / "workflow_state.json", instance)
+    with subprocess.Popen([sys.executable, "-c", RUNNER, str(folder)], cwd=ROOT) as process:
+        deadline = time.monotonic() + 60
+        while not all((folder / name).exists() and (folder / name).read_text() for name in until):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        process.wait()
+
+
+def is_gone(pid: int) -> bool:
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        if state == "Z":
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def test_what_a_killed_runner_left_running_is_ended_before_it_is_run_again(tmp_path: Path) -> None:
+    command = "echo $PPID $$ >> ${{ item }}; [ $(wc -l < ${{ item }}) -gt 1 ] || sleep 1000"
+    instance = make([parallel("p", "params.items", command)], items=["a", "b"])
+    killed_while(tmp_path, instance, number=signal.SIGKILL, until=["a", "b"])
+    first = [[int(pid) for pid in (tmp_path / name).read_text().split()] for name in "ab"]
+    left = read_state(tmp_path / "workflow_state.json")
+    assert [living_pid(task.process or "") for task in left.steps[0].sub_tasks] == [pids[0] for pids in first]
+    instance = run(tmp_path, left)
+    assert all(is_gone(pid) for pids in first for pid in pids)
+    assert instance.status == "completed"
+    assert all((task.details or "").startswith("Interrupted once") for task in instance.steps[0].sub_tasks)
+    assert len((tmp_path / "a").read_text().splitlines()) == 2
+
+
+WAITS = (
+    'echo begin >> log; echo $PPID > pid; until [ -e go ]; do sleep 0.02; done; echo said; echo tag=1 >> "$KR_OUTPUT"; '
+    "echo end >> log; [ $(wc -l < log) -gt 2 ] || exit {status}"
+)
+
+
+def left_to_end(folder: Path, instance: Instance) -> Instance:
+    """Kill a runner, and let its command go on to its end."""
+    killed_while(folder, instance, number=signal.SIGKILL, until=["pid"])
+    (folder / "go").touch()
+    assert is_gone(int((folder / "pid").read_text()))
+    return read_state(folder / "workflow_state.json")
+
+
+@pytest.mark.parametrize("kind", ["action", "parallel"])
+def test_what_came_to_its_end_without_its_runner_is_not_run_again(tmp_path: Path, kind: str) -> None:
+    command = WAITS.format(status=0)
+    step = action("a", command) if kind == "action" else parallel("a", "[1]", command)
+    left = left_to_end(tmp_path, make([step]))
+    assert left.status == "running"
+    unwritable = (
+        tmp_path / "gone" / "workflow_state.json"
+    )  # a run that is stopped before it has saved anything
+    with pytest.raises(WorkflowError, match="can't be written"):
+        Runner(
+            unwritable, environ={}, clock=lambda: datetime.now(UTC), perform=perform, on_change=lambda _: None
+        ).run(left, Begin())
+    instance = run(tmp_path, left)
+    assert (tmp_path / "log").read_text() == "begin\nend\n"
+    ended = instance.steps[0].sub_tasks[0] if kind == "parallel" else instance.steps[0]
+    assert (instance.status, ended.status, ended.attempts) == ("completed", "completed", 1)
+    assert ended.details == "Interrupted: kr was stopped, and the command went on to its end. said"
+    assert (ended.result or {})["stdout"] == "said"
+    assert instance.variables["tag"] == ("1" if kind == "action" else ["1"])
+    assert not [run for _, run in instance.runs() if run.process or run.record]
+
+
+def test_what_failed_without_its_runner_is_run_again(tmp_path: Path) -> None:
+    instance = run(tmp_path, left_to_end(tmp_path, make([action("a", WAITS.format(status=3))])))
+    assert (tmp_path / "log").read_text() == "begin\nend\n" * 2
+    assert instance.steps[0].details == "Interrupted once and run again. said"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_runner_that_is_asked_to_end_takes_its_commands_with_it(tmp_path: Path, number: int) -> None:
+    # SIGTERM's default would end a bare interpreter at once; the program turns it into an exception, as SIGINT is.
+    program = RUNNER.replace(
+        "import sys", "import signal, sys\nsignal.signal(signal.SIGTERM, signal.default_int_handler)", 1
+    )
+    write_state(tmp_path / "workflow_state.json", make([action("a", "echo $$ > pid; sleep 1000")]))
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL
+    ) as process:
+        deadline = time.monotonic() + 60
+        while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        process.send_signal(number)
+        process.wait(60)
+    assert is_gone(int((tmp_path / "pid").read_text()))
+    assert statuses(read_state(tmp_path / "workflow_state.json")) == {"a": "running"}
+
+
+def test_a_command_does_not_begin_before_its_process_stands_in_the_state(tmp_path: Path) -> None:
+    """The command looks itself up in the state file: its process group stands there when it begins."""
+    look = "import json, os; step = json.load(open('workflow_state.json'))['steps'][0]; print(step['process'].split('/')[1] == str(os.getsid(0)))"
+    assert result(one(tmp_path, [sys.executable, "-c", look]))["stdout"] == "True"
+
+
+def test_no_record_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    steps = [action("a"), parallel("p", "[1, 2]"), action("b", "sleep 100", timeout_seconds=0.1, retries=1)]
+    assert run(tmp_path, make(steps)).status == "failed"
+    assert [path.name for path in tmp_path.iterdir()] == ["workflow_state.json"]
+
+
+def test_threads_do_not_stay(tmp_path: Path) -> None:
+    before = threading.active_count()
+    run(tmp_path, make([parallel("p", "params.items", "true")], items=list(range(8))))
+    deadline = time.monotonic() + 20
+    while threading.active_count() > before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert threading.active_count() <= before
+    assert json.loads((tmp_path / "workflow_state.json").read_text())["status"] == "completed"

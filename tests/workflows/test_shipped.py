@@ -1,0 +1,189 @@
+"""The shipped templates, each in full: real commands, a real knowledge base, a source on loopback."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kr.workflows.find import shipped_folder, shipped_names
+from kr.workflows.template import read_template
+from tests.support.mcp_servers import context7_server
+from tests.support.program import Project
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def start(project: Project, template: str, *arguments: str, status: int = 0) -> dict[str, Any]:
+    done = project.run("workflow", "start", template, "--format", "json", *arguments)
+    assert done.returncode == status, done.stderr.decode()
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer
+
+
+def steps(state: dict[str, Any]) -> dict[str, str]:
+    return {step["id"]: step["status"] for step in state["steps"]}
+
+
+def report(project: Project, template: str) -> str:
+    assert project.run("workflow", "report").returncode == 0
+    return (project.root / f"{template}_report.md").read_text()
+
+
+def test_the_three_are_shipped_without_mistakes() -> None:
+    assert shipped_names() == ["deployment", "retrospective", "sprint-warmup"]
+    for name in shipped_names():
+        template = read_template((shipped_folder() / f"{name}.md").read_bytes())
+        assert template.problems == ()
+
+
+class TestDeployment:
+    SETS = ("--set", 'servers=["a","b"]', "--set", "deploy_command=echo $IMAGE > $SERVER")
+
+    def test_production_waits_for_its_approval(self, project: Project) -> None:
+        state = start(project, "deployment", "--set", "environment=production", *self.SETS)
+        assert (state["status"], state["current_step"]) == ("waiting", "approve_deployment")
+        assert state["variables"]["require_approval"] is True
+        assert not (project.root / "a").exists()
+        done = project.run(
+            "workflow", "approve", "approve_deployment", "--by", "Ada", "--note", "go", "--format", "json"
+        )
+        assert done.returncode == 0, done.stderr
+        assert json.loads(done.stdout)["status"] == "completed"
+        assert (
+            (project.root / "a").read_text()
+            == (project.root / "b").read_text()
+            == "my-app:v1.0.0-production\n"
+        )
+        text = report(project, "deployment")
+        assert "| Approve the deployment (`approve_deployment`) | approved | Ada | " in text
+        assert "| go |" in text
+        assert "```mermaid" in text
+
+    def test_staging_needs_none_and_tests_can_be_skipped(self, project: Project) -> None:
+        sets = ("--set", "environment=staging", "--set", "skip_tests=true")
+        state = start(project, "deployment", *sets, *self.SETS)
+        assert state["status"] == "completed"
+        assert (steps(state)["run_tests"], steps(state)["approve_deployment"]) == ("skipped", "skipped")
+        assert (project.root / "b").exists()
+
+    def test_a_test_that_fails_ends_it(self, project: Project) -> None:
+        sets = ("--set", "environment=staging", "--set", "test_command=echo 1 failed; false")
+        state = start(project, "deployment", *sets, *self.SETS, status=1)
+        assert (state["status"], state["current_step"]) == ("failed", None)
+        assert set(list(steps(state).values())[1:]) == {"pending"}
+
+    def test_a_hostile_server_name_is_a_name(self, project: Project) -> None:
+        hostile = json.dumps(["$(touch pwned)", "a; touch pwned", "'b'"])
+        sets = (
+            "--set",
+            "environment=staging",
+            "--set",
+            f"servers={hostile}",
+            "--set",
+            'deploy_command=echo "$SERVER" >> to',
+        )
+        assert start(project, "deployment", *sets)["status"] == "completed"
+        assert sorted((project.root / "to").read_text().splitlines()) == [
+            "$(touch pwned)",
+            "'b'",
+            "a; touch pwned",
+        ]
+        assert not (project.root / "pwned").exists()
+
+    def test_simulated_it_runs_nothing_and_says_so(self, project: Project) -> None:
+        sets = ("--set", "environment=production", "--set", "test_command=touch ran")
+        state = start(project, "deployment", *sets, *self.SETS, "--simulate")
+        assert (state["status"], state["is_simulated"]) == ("completed", True)
+        assert set(steps(state).values()) == {"completed"}
+        assert not [name for name in ("ran", "a", "b") if (project.root / name).exists()]
+        text = report(project, "deployment")
+        assert "> **Simulated**" in text
+        assert "| approved | simulation |" in text
+        assert text.count("(simulated)") >= len(state["steps"])
+
+
+class TestSprintWarmup:
+    @pytest.fixture
+    def depending(self, project: Project) -> Project:
+        needs = {"vue": "^3.5", "next": "15.1.8", "vue-easytable": "2"}
+        (project.root / "package.json").write_text(json.dumps({"dependencies": needs}))
+        return project
+
+    def test_what_is_lacking_is_researched_in_parallel(self, depending: Project) -> None:
+        with context7_server() as server:
+            depending.use_context7(server.url)
+            state = start(depending, "sprint-warmup")
+            assert state["status"] == "completed"
+            tasks = next(step for step in state["steps"] if step["id"] == "research")["sub_tasks"]
+            assert {task["item"]["framework"] for task in tasks} == {"vue", "next", "vue-easytable"}
+            assert state["variables"]["researched"] == ["success"] * 3
+            assert all(task["result"]["results"]["report_path"] for task in tasks)
+            assert "success: frameworks/vue/" in report(depending, "sprint-warmup")
+            asked = len(server.calls())
+            again = start(depending, "sprint-warmup")
+            assert (steps(again)["research"], len(server.calls())) == ("skipped", asked), "the cache is warm"
+        assert depending.sql(
+            "SELECT count(DISTINCT session_id), count(*) FROM requests WHERE mode = 'research'"
+        ) == [(1, 3)]
+        assert depending.sql("SELECT framework_version FROM entries WHERE framework = 'vue'") == [("^3.5",)]
+
+    @pytest.mark.parametrize("budget", [0, 2])
+    def test_no_more_than_the_budget_is_spent(self, depending: Project, budget: int) -> None:
+        with context7_server() as server:
+            depending.use_context7(server.url)
+            state = start(depending, "sprint-warmup", "--set", f"max_calls={budget}")
+            assert len([call for call in server.calls() if call.tool == "query-docs"]) == budget
+        assert state["status"] == "completed"
+        assert len(state["variables"]["left_out"]) == 3 - budget
+        if budget:
+            assert depending.sql("SELECT count(*) FROM source_calls WHERE charged") == [(budget,)]
+
+    def test_simulated_it_asks_nobody(self, depending: Project) -> None:
+        with context7_server() as server:
+            depending.use_context7(server.url)
+            assert start(depending, "sprint-warmup", "--simulate")["status"] == "completed"
+            assert server.calls() == []
+
+    def test_where_no_source_answers_the_steps_say_so(self, depending: Project) -> None:
+        state = start(depending, "sprint-warmup")
+        assert state["status"] == "completed"
+        assert state["variables"]["researched"] == ["degraded"] * 3
+
+
+class TestRetrospective:
+    FAILURE = """\
+session_id: s-1
+story_key: 3-1
+phase: dev-execution
+event_type: general_agent_failure
+agent_return:
+  status: failure
+  errors: [{message: "v-for without a key reuses the wrong row; give every v-for a key", file: src/List.vue}]
+"""
+
+    def test_lessons_and_what_came_back_are_written(self, project: Project) -> None:
+        assert project.run("lessons", "record", "--request", "-", stdin=self.FAILURE).returncode == 0
+        assert (
+            project.run("lessons", "inject", "--phase", "dev-execution", "--session-id", "s-2").returncode
+            == 0
+        )
+        again = self.FAILURE.replace("s-1", "s-2")
+        assert project.run("lessons", "record", "--request", "-", stdin=again).returncode == 0
+        state = start(project, "retrospective")
+        assert state["status"] == "completed", state
+        page = (project.root / "retrospective.md").read_text()
+        assert page.startswith("# Retrospective\n\n## story-creation\n\nLessons: 0, came back: 0\n")
+        assert "## dev-execution\n\nLessons: 1, came back: 1\n" in page
+        assert "v-for" in page
+        assert state["variables"]["found"] == [0, 0, 1, 0, 0]
+        assert (project.base / "index.yaml").exists()
+        assert "Gather the lessons of each phase" in report(project, "retrospective")
+
+    def test_other_phases_and_another_page(self, project: Project) -> None:
+        sets = ("--set", "phases=code-review", "--set", "output=it's here.md")
+        assert start(project, "retrospective", *sets)["status"] == "completed"
+        assert "## code-review" in (project.root / "it's here.md").read_text()

@@ -1,0 +1,159 @@
+"""The state file: the seed's fields, whole at any moment, and told by line and column where a person broke it."""
+
+import json
+import multiprocessing
+from pathlib import Path
+
+import pytest
+
+from kr.errors import WorkflowError
+from kr.workflows.events import Begin
+from kr.workflows.machine import handle
+from kr.workflows.state_file import make_room, only_runner, read_state, write_state
+from tests.support.workflows import NOW, action, approval, condition, make, parallel
+
+SEED_FIELDS = [
+    "workflow_id",
+    "template_ref",
+    "template_id",
+    "type",
+    "status",
+    "current_step",
+    "variables",
+    "steps",
+]
+SEED_STEP_FIELDS = ["id", "name", "type", "status", "started_at", "completed_at", "details", "result"]
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "workflow_state.json"
+
+
+def test_the_fields_of_the_seed_come_first_under_its_names(path: Path) -> None:
+    steps = [action("a"), condition("c", {"next": "end"}), approval("p"), parallel("d", "params.servers")]
+    write_state(path, make(steps, servers=["x"]))
+    state = json.loads(path.read_text())
+    assert list(state)[: len(SEED_FIELDS)] == SEED_FIELDS
+    assert state["variables"] == {"servers": ["x"]}, "a parameter is a variable from the start"
+    assert (state["status"], state["current_step"]) == ("pending", "a")
+    for step in state["steps"]:
+        assert list(step)[: len(SEED_STEP_FIELDS)] == SEED_STEP_FIELDS
+        assert ("sub_tasks" in step) == (step["type"] == "parallel")
+
+
+def test_what_is_written_is_read(path: Path) -> None:
+    instance = handle(
+        make([parallel("d", "params.s", "echo ${{ item }}")], s=["é", 1]), Begin(), now=NOW
+    ).instance
+    write_state(path, instance)
+    assert read_state(path) == instance
+    assert [name.name for name in path.parent.iterdir()] == [path.name]
+
+
+def test_what_others_noted_in_it_stays(path: Path) -> None:
+    write_state(path, make([action("a")]))
+    state = json.loads(path.read_text())
+    state["ticket"] = "OPS-1"
+    state["steps"][0]["owner"] = {"name": "Ada"}
+    path.write_text(json.dumps(state))
+    write_state(path, handle(read_state(path), Begin(), now=NOW).instance)
+    state = json.loads(path.read_text())
+    assert (state["ticket"], state["steps"][0]["owner"]) == ("OPS-1", {"name": "Ada"})
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (
+            '"status": "pending",\n  "current_step"',
+            '"status": "pending"\n  "current_step"',
+            ":7:3: the state is broken: Expecting ','",
+        ),
+        (
+            '"status": "pending",\n  "cur',
+            '"status": "done",\n  "cur',
+            ":6:3: status: Input should be 'pending', ",
+        ),
+        ('"current_step": "a"', '"current_step": "b"', ":7:3: current_step: there is no step b; steps: a"),
+        (
+            '"current_step": "a"',
+            '"current_step": null',
+            ":7:3: current_step: must name a step while the status is pending",
+        ),
+        (
+            '"type": "action",\n      "status": "pending"',
+            '"type": "action",\n      "status": 3',
+            "steps[0].status: Input",
+        ),
+        ('"template_id": "sample",\n', "", ":1:1: template_id: Field required"),
+        ('"run": "true"', '"run": "true", "foo": 1', "steps[0].definition.action.foo: Extra inputs"),
+        ('"variables": {}', '"variables": NaN', "NaN is no JSON"),
+        ('"variables": {}', '"variables": ' + "[" * 100_000, "the state is broken"),
+        ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ":2:3: workflow_id: String should match"),
+    ],
+)
+def test_what_a_person_broke_is_told_with_line_and_column(path: Path, old: str, new: str, told: str) -> None:
+    write_state(path, make([action("a")]))
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(WorkflowError, match=r".") as error:
+        read_state(path)
+    assert told in str(error.value)
+    assert str(error.value).startswith(f"{path}:")
+    assert path.read_text() == text.replace(old, new, 1)
+
+
+def test_bytes_that_are_no_text_are_told(path: Path) -> None:
+    path.write_bytes(b'{\n  "a": "\xff"}')
+    with pytest.raises(WorkflowError, match=":2:9: no UTF-8 text"):
+        read_state(path)
+
+
+def test_a_missing_file_is_told(path: Path) -> None:
+    with pytest.raises(WorkflowError, match="there is no such state file; kr workflow start makes one"):
+        read_state(path)
+
+
+def test_an_ended_instance_makes_room_and_no_other_does(path: Path) -> None:
+    assert make_room(path) is None
+    write_state(path, make([action("a")]))
+    with pytest.raises(WorkflowError, match="sample-1 is pending and has not ended"):
+        make_room(path)
+    ended = make([action("a")]).model_copy(update={"status": "failed", "current_step": None})
+    write_state(path, ended)
+    kept = make_room(path)
+    assert kept == path.with_name("sample-1.json")
+    assert not path.exists()
+    assert read_state(kept) == ended
+    write_state(path, ended)
+    with pytest.raises(WorkflowError, match="is in the way"):
+        make_room(path)
+    path.write_text("{")
+    with pytest.raises(WorkflowError, match="broken"):
+        make_room(path)
+
+
+def _hold(
+    path: Path, held: "multiprocessing.synchronize.Event", release: "multiprocessing.synchronize.Event"
+) -> None:
+    with only_runner(path):
+        held.set()
+        release.wait(60)
+
+
+def test_one_runner_at_a_time(path: Path) -> None:
+    forking = multiprocessing.get_context("fork")
+    held, release = forking.Event(), forking.Event()
+    other = forking.Process(target=_hold, args=(path, held, release))
+    other.start()
+    try:
+        assert held.wait(60)
+        with pytest.raises(WorkflowError, match="another process runs this workflow"), only_runner(path):
+            pass
+    finally:
+        other.kill()
+        other.join()
+    with only_runner(path):  # a killed one's lock is free at once
+        pass
