@@ -154,7 +154,7 @@ class Cache:
         decision = decide(query, mine, self._rules)
         match = decision.match
         if match is None:
-            logger.info("no entry answers; %d of %s were looked at", len(candidates), query.framework)
+            logger.info("no entry answers; %d of %s were looked at", gathered.looked_at, query.framework)
             return Found(related=decision.related)
         verdict = judged[match.entry.id][1]
         logger.info(

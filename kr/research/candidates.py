@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.evidence import Asked, Candidate
 from kr.matching.frameworks import lookup_keys
-from kr.matching.keys import NEED, keys_of, whole
+from kr.matching.keys import NEED, VERSION, keys_of, whole
 from kr.matching.rarity import rarity
 from kr.values import Entry, Query
 
@@ -26,18 +26,19 @@ Keys = dict[str, int]
 
 
 class Gathered(NamedTuple):
-    """``entries`` are all of the framework, ``best`` the ids of those that share most with the request, and their keys.
+    """``entries`` are those of the framework that share most with the request, ``best`` their keys by id.
 
-    ``made`` are keys that were still to be made, with their entries: they are to be kept.
+    ``looked_at`` is how many the framework has. ``made`` are keys that were still to be made, with their entries: they are to be kept.
     """
 
     entries: list[Entry]
     best: Mapping[str, Mapping[str, int]]
     made: list[tuple[Entry, Keys]]
+    looked_at: int
 
     def candidates(self, live: Sequence[Entry]) -> list[Candidate]:
-        """Return the best of these entries, as the caller has judged them."""
-        return [Candidate(entry, self.best[entry.id]) for entry in live if entry.id in self.best]
+        """Return some of the entries, as the caller has judged them, with their keys."""
+        return [Candidate(entry, self.best[entry.id]) for entry in live]
 
 
 def gather(
@@ -54,27 +55,25 @@ def gather(
     """
     asked = Asked(query)
     wanted = [*asked.all, whole(query.topic)]
-    entries = unit.entries.candidates(query.framework, aliases)
+    versions = unit.entries.ids(query.framework, aliases)
     keys = unit.terms.holding(lookup_keys(query.framework, aliases), wanted)
-    made = _make(unit, entries, read)
+    made = _make(unit, [entry_id for entry_id, version in versions.items() if version != VERSION], read)
     keys.update({entry.id: found for entry, found in made})
-    ids = sorted(
-        (entry.id for entry in entries), key=lambda entry_id: -_closeness(keys.get(entry_id, {}), wanted)
-    )
+    ids = sorted(versions, key=lambda entry_id: -_closeness(keys.get(entry_id, {}), wanted))
     best = {entry_id: keys.get(entry_id, {}) for entry_id in ids[:most]}
     for entry_id, need in unit.terms.needs(best).items():
         best[entry_id] = need | best[entry_id]
-    return Gathered(entries, best, made)
+    return Gathered(unit.entries.some(best), best, made, len(versions))
 
 
-def _make(unit: "Unit", entries: Sequence[Entry], read: Callable[[Entry], str]) -> list[tuple[Entry, Keys]]:
-    due = unit.terms.without([entry.id for entry in entries])
+def _make(unit: "Unit", due: Sequence[str], read: Callable[[Entry], str]) -> list[tuple[Entry, Keys]]:
+    if not due:
+        return []
     wordings = unit.wordings.of(due)
     made = []
-    for entry in entries:
-        if entry.id in due:
-            said = ((it.topic, it.tags, it.question) for it in wordings.get(entry.id, ()))
-            made.append((entry, keys_of((entry.topic, entry.tags, entry.question), said, read(entry))))
+    for entry in unit.entries.some(due):
+        said = ((it.topic, it.tags, it.question) for it in wordings.get(entry.id, ()))
+        made.append((entry, keys_of((entry.topic, entry.tags, entry.question), said, read(entry))))
     return made
 
 

@@ -34,6 +34,13 @@ _OF_FRAMEWORK = (
     )
     .order_by(entries.c.id)
 )
+_ID_OF_FRAMEWORK = _OF_FRAMEWORK.with_only_columns(
+    entries.c.id,
+    entries.c.framework,
+    entries.c.framework_key,
+    entries.c.status,
+    entries.c.keys_version,
+)
 _NEWEST = sa.select(entries.c.last_accessed).order_by(entries.c.last_accessed.desc()).limit(5)
 _TOUCH = (
     sa.update(entries)
@@ -56,8 +63,23 @@ class Entries:
         """
         return [to_entry(row) for row in self._rows(framework, aliases) if row.status != "archived"]
 
-    def _rows(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> Iterator[sa.Row[Any]]:
-        for row in self._connection.execute(_OF_FRAMEWORK, {"keys": lookup_keys(framework, aliases)}):
+    def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
+        """Return the ids of ``candidates``, sorted, with the version of the keys that each has, if any."""
+        rows = self._rows(framework, aliases, _ID_OF_FRAMEWORK)
+        return {row.id: row.keys_version for row in rows if row.status != "archived"}
+
+    def some(self, entry_ids: Iterable[str]) -> list[Entry]:
+        """Return the entries with these ids, sorted by id."""
+        wanted = sa.select(entries).where(entries.c.id.in_(list(entry_ids))).order_by(entries.c.id)
+        return [to_entry(row) for row in self._connection.execute(wanted)]
+
+    def _rows(
+        self,
+        framework: str,
+        aliases: Mapping[str, str] = _NO_ALIASES,
+        statement: sa.Select[Any] = _OF_FRAMEWORK,
+    ) -> Iterator[sa.Row[Any]]:
+        for row in self._connection.execute(statement, {"keys": lookup_keys(framework, aliases)}):
             if (row.framework_key is not None and not aliases) or same_framework(
                 row.framework, framework, aliases
             ):

@@ -1,6 +1,6 @@
 """What live entries are looked up by: table ``entry_terms`` (SPEC 3.2; ``kr.matching.keys`` makes them)."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import sqlalchemy as sa
@@ -37,12 +37,6 @@ class Terms:
         """Make the keys of a live entry and keep them."""
         own = (entry.topic, entry.tags, entry.question)
         self.put(entry, keys_of(own, wordings, report))
-
-    def without(self, entry_ids: Collection[str]) -> set[str]:
-        """Return those of the entries whose keys are still to be made, or were made by other rules."""
-        due = sa.or_(entries.c.keys_version.is_(None), entries.c.keys_version != VERSION)
-        wanted = sa.select(entries.c.id).where(due, entries.c.id.in_(list(entry_ids)))
-        return set(self._connection.execute(wanted).scalars())
 
     def holding(self, framework_keys: Iterable[str], terms: Iterable[str]) -> dict[str, Keys]:
         """Return the entries of the frameworks that have some of the terms, by id, with where these stand."""

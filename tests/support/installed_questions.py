@@ -84,6 +84,7 @@ def measure(asked: Asked, folder: Path) -> Graded:
         answer = None
     seconds = time.perf_counter() - start
     given = "\n".join(f"{p.title}\n{p.text}" for p in answer.passages) if answer else ""
+    report = build_report(query, answer=answer, today=date(2026, 1, 1))
     graded, missing = grade(asked, report.text.partition("\n## ")[2])
     return Graded(
         asked=asked,
