@@ -28,6 +28,16 @@ _RETRIED = re.compile(r"\b(?:retry|retrying|attempt)\b", re.IGNORECASE)
 _HERE = re.compile(r"\b(?:localhost|127\.0\.0\.\d+|0\.0\.0\.0|host\.docker\.internal)\b|\[?::1\]?")
 _OFTEN = 3
 _LOOKED_AT = 20_000
+# What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
+_SLIP = re.compile(
+    r"^(?:E\s+)?(?:SyntaxError: (?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
+    r"|\berror TS1\d{3}:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
+    r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
+    r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"
+    r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b|^[Uu]sage: ",
+    re.MULTILINE,
+)
+_OUT_OF_MEMORY = re.compile(r"\b(?:OOM|out of memory|memory)\b", re.IGNORECASE)
 
 
 def teaches_nothing(text: str) -> bool:
@@ -42,3 +52,9 @@ def _is_moment(text: str) -> bool:
     if not away or _HERE.search(text) or _STAYS.search(text):
         return False
     return len(away) < _OFTEN and len(_RETRIED.findall(text)) < _OFTEN
+
+
+def is_slip(text: str) -> bool:
+    """Tell what a tool's failure shows to be but a slip of whoever called it."""
+    text = text[:_LOOKED_AT]
+    return _SLIP.search(text) is not None and not _OUT_OF_MEMORY.search(text)

@@ -28,11 +28,11 @@ class Remedy:
     tag: str = ""
     tool: str = ""
 
-    def says(self, problem: Problem) -> str | None:
-        """Return what to do about a problem; None when the row is not about it."""
+    def says(self, problem: Problem, text: str) -> str | None:
+        """Return what to do about a problem by a text of it; None when the row is not about it."""
         if self.tool and self.tool != problem.tool:
             return None
-        found = self.match.search(problem.text) or self.match.search(problem.context)
+        found = self.match.search(text)
         if found is None:
             return None
         named = {name: (value or "").strip() for name, value in found.groupdict().items()}
@@ -88,7 +88,9 @@ def remedy_for(problems: Iterable[Problem], own: Sequence[Remedy] = ()) -> tuple
     """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first."""
     table = (*own, *shipped())
     for problem in problems:
-        for row in table:
-            if (told := row.says(problem)) is not None:
-                return problem, told, row.tag
+        # The error's own line says more than what stands around it.
+        for text in (problem.text, problem.context):
+            for row in table:
+                if (told := row.says(problem, text)) is not None:
+                    return problem, told, row.tag
     return None

@@ -24,7 +24,7 @@ _NAME = (
     rf"|(?:[A-Za-z0-9]{{1,20}}[_-]){{0,6}}(?:pass|auth|_auth|pw|pin|dsn|sas|sig|otp)|密码|口令|密钥|令牌)"
 )
 _OPEN = r"[\"'`“‘(\[{]*"
-_QUOTED = r"\"(?:[^\"\\]|\\.){1,4000}\"?|'(?:[^'\\]|\\.){1,4000}'?|`[^`]{1,4000}`?"
+_QUOTED = r"\"(?:[^\"\\\n]|\\.){1,4000}\"?|'(?:[^'\\\n]|\\.){1,4000}'?|`[^`\n]{1,4000}`?"
 # What stands where a secret would, and is none: a variable, a type, a word of the complaint.
 _HARMLESS = re.compile(
     r"[\"'`]?(?:\$\{?\w|<|\{\{|\*{3}|%\(|(?:None|null|nil|undefined|true|false|required|missing|invalid|expected|unexpected|must|should|is|was|not|no|"
@@ -56,7 +56,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\b((?:proxy-)?authorization|x-[\w-]*(?:key|token|auth|secret|signature)[\w-]*|(?:set-)?cookie)(\"?'?\s*[:=]\s*).*", re.IGNORECASE), rf"\1\2{SECRET}"),
     (re.compile(r"\b(Bearer|Basic|Digest|Negotiate|ApiKey|AWS4-HMAC-SHA256)(\s+)(?!auth|token|scheme|header|is\b|authentication)[\w.~+/=:-]{6,}.*", re.IGNORECASE), rf"\1\2{SECRET}"),
     (re.compile(r"([?&;](?:[\w-]*(?:token|key|sig|signature|secret|password|pass|pwd|auth|code|credential|session|sid)[\w-]*)=)[^&\s\"'<>#]+", re.IGNORECASE), rf"\1{SECRET}"),
-    (re.compile(rf"(<([\w:.-]*(?:{_WORD})[\w.-]*)(?:\s[^<>]*)?>)[^<]+", re.IGNORECASE), rf"\1{SECRET}"),
+    (re.compile(rf"(<(?!secret>)([\w:.-]*(?:{_WORD})[\w.-]*)(?:\s[^<>]*)?>)[^<]+", re.IGNORECASE), rf"\1{SECRET}"),
     (re.compile(r"(\bmachine\s+\S+\s+login\s+\S+\s+password\s+)\S+", re.IGNORECASE), rf"\1{SECRET}"),
     (re.compile(r"(\b(?:mysql|mysqldump|mariadb|mysqladmin)\b.{0,200}?\s-p)(?=\S)[^\s]+"), rf"\1{SECRET}"),
     (re.compile(r"(\b(?:sshpass|docker login|az login|redis-cli|htpasswd|smbclient)\b.{0,200}?\s-[pab]\s+)\S+"), rf"\1{SECRET}"),

@@ -24,10 +24,12 @@ _COMMAND = re.compile(
     r"|(?:^|\s)[A-Z_]{3,}=\S+\s+(?:\./)?[a-z]|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/",
     re.IGNORECASE,
 )
-_DOMAIN = r"(?:com|net|org|io|dev|sh|ly|gg|me|xyz|example|test|co|app|ru|cn|info|site|online|top|cloud|ai|tk|click|link|to|cc|pw|zip|invalid)"
 _URL = re.compile(
     r"\b[a-z][a-z0-9+.-]{1,20}://(?!(?:localhost|127\.|\[::1\]|0\.0\.0\.0)(?![\w.@-]))[^\s\"'`<>)\]]+"
-    rf"|\bwww\.[^\s\"'`<>]+|\b(?:[a-z0-9-]+\.){{1,4}}{_DOMAIN}/[^\s\"'`<>)\]]+|\bhxxps?\b\S*|\bdata:\w+/|\bjavascript:",
+    # Without a scheme it may be a module's path (example.com/shop): then only what is fetched is an address.
+    r"|\bwww\.[^\s\"'`<>]+|\b(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}/[^\s\"'`<>)\]]*\.(?:sh|bash|py|ps1|exe|bat|js|zip|t?gz|whl|deb|rpm|pkg|msi)\b"
+    r"|\b(?:bit\.ly|t\.co|tinyurl\.com|goo\.gl|is\.gd|git\.io|pastebin\.com|transfer\.sh|gist\.github\w*\.com|raw\.githubusercontent\.com|[\w-]+\.ngrok[\w.-]*)/\S+"
+    r"|\bhxxps?\b\S*|\bdata:\w+/|\bjavascript:",
     re.IGNORECASE,
 )
 _INDEX = re.compile(
