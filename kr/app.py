@@ -145,12 +145,12 @@ class App:
 
     @contextmanager
     def lessons(
-        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
+        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None, model_timeout: float = 20.0
     ) -> "Iterator[LessonBook]":
         """Open the project's lessons.
 
         They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 20)
-        for others who write to the file, which is the authority.
+        for others who write to the file, which is the authority; a language model has ``model_timeout`` seconds.
         """
         from kr.lessons.book import LessonBook
         from kr.lessons.events import Limits
@@ -162,6 +162,11 @@ class App:
             max_story_review_rounds=defaults.max_story_review_rounds,
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
         )
+        writer = None
+        if self.settings.knowledge_research.lessons_distiller == "llm":
+            from kr.lessons.writer import lesson_writer
+
+            writer = lesson_writer(self.settings, self._environ, timeout=model_timeout)
         with self._brief_store(patience) as store:
             yield LessonBook(
                 self.lessons_file,
@@ -170,6 +175,8 @@ class App:
                 store=store,
                 clock=self._clock,
                 lock_timeout=LOCK_TIMEOUT if queue is None else queue,
+                phases=self.settings.knowledge_research.phases,
+                writer=writer,
             )
 
     @property

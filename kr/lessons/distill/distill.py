@@ -36,12 +36,83 @@ _ERROR_WORD = re.compile(
     re.IGNORECASE,
 )
 _EMPTY = frozenset(
-    "agent build check code command complete completed detail details done error errors exception exit exited fail failed failing fails failure failures fix internal issue job log logs"
-    " message more na nonzero non null none occurred phase pipeline please problem process report result retry return returned run running script see server something started"
-    " status step stopped story successfully task test tests tbd timeout timed todo tool try unexpected unknown went wrong zero".split()
+    [
+        "agent",
+        "build",
+        "check",
+        "code",
+        "command",
+        "complete",
+        "completed",
+        "detail",
+        "details",
+        "done",
+        "error",
+        "errors",
+        "exception",
+        "exit",
+        "exited",
+        "fail",
+        "failed",
+        "failing",
+        "fails",
+        "failure",
+        "failures",
+        "fix",
+        "internal",
+        "issue",
+        "job",
+        "log",
+        "logs",
+        "message",
+        "more",
+        "na",
+        "nonzero",
+        "non",
+        "null",
+        "none",
+        "occurred",
+        "phase",
+        "pipeline",
+        "please",
+        "problem",
+        "process",
+        "report",
+        "result",
+        "retry",
+        "return",
+        "returned",
+        "run",
+        "running",
+        "script",
+        "see",
+        "server",
+        "something",
+        "started",
+        "status",
+        "step",
+        "stopped",
+        "story",
+        "successfully",
+        "task",
+        "test",
+        "tests",
+        "tbd",
+        "timeout",
+        "timed",
+        "todo",
+        "tool",
+        "try",
+        "unexpected",
+        "unknown",
+        "went",
+        "wrong",
+        "zero",
+    ]
 )
 _LABEL = re.compile(
-    r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+", re.IGNORECASE
+    r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
+    re.IGNORECASE,
 )
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
@@ -61,7 +132,9 @@ class Told:
     dangers: tuple[str, ...] = ()
 
 
-def distill(complaint: str, remedy: str = "", *, limit: int = COLUMNS, own: Sequence[Remedy] = ()) -> Told | None:
+def distill(
+    complaint: str, remedy: str = "", *, limit: int = COLUMNS, own: Sequence[Remedy] = ()
+) -> Told | None:
     """Return what a failure teaches in one line of at most ``limit`` columns; ``None`` when it tells nothing.
 
     ``complaint`` is what went wrong, in words or as a tool printed it; ``remedy`` what the issue itself says to do;
@@ -99,12 +172,18 @@ def is_vague(text: str) -> bool:
 
 def _cleaned(problem: Problem) -> Problem:
     file = relative_path(clean(problem.file)) if problem.place and problem.file else None
-    return replace(problem, text=" ".join(clean(problem.text).split()), file=file, context=clean(problem.context))
+    return replace(
+        problem, text=" ".join(clean(problem.text).split()), file=file, context=clean(problem.context)
+    )
 
 
 def _lines(text: str) -> list[Problem]:
     """Make problems of the lines of a text that no matcher knows, as far as they speak of an error."""
-    return [Problem(text=line.strip()) for line in text.split("\n") if _ERROR_WORD.search(line) and not _ASIDE.match(line)]
+    return [
+        Problem(text=line.strip())
+        for line in text.split("\n")
+        if _ERROR_WORD.search(line) and not _ASIDE.match(line)
+    ]
 
 
 def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int) -> Told | None:
@@ -145,7 +224,9 @@ def _prose(text: str) -> str:
     """Return what words say: a short text whole, of a long one from the first line on that speaks of an error."""
     lines = [line.strip() for line in _FENCE.sub("", text).split("\n") if any(map(str.isalnum, line))]
     if len(lines) > _PROSE_LINES:
-        start = next((at for at, line in enumerate(lines) if _ERROR_WORD.search(line) and not _ASIDE.match(line)), None)
+        start = next(
+            (at for at, line in enumerate(lines) if _ERROR_WORD.search(line) and not _ASIDE.match(line)), None
+        )
         lines = [] if start is None else lines[start : start + 2]
     return "\n".join(_POSITION.sub("", line) for line in lines)
 

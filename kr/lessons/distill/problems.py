@@ -128,15 +128,17 @@ def _exceptions(text: str) -> Iterator[Problem]:
         body = line[indent:] if line[:indent].isspace() or not indent else line
         if not body or body[0].isspace() or not (match := _EXCEPTION.match(body)):
             continue
-        frames = [frame for frame in _FRAME.finditer("\n".join(lines[:number]))]
+        frames = _FRAME.finditer("\n".join(lines[:number]))
         own = [frame for frame in frames if not _FOREIGN.search(frame["file"])]
-        place = (own or [None])[-1]
+        place = own[-1] if own else None
         package = match["name"].partition(".")[0] if "." in match["name"] else ""
         yield Problem(
             text=body.strip(),
             file=place["file"] if place else None,
             line=int(place["line"]) if place else None,
-            tool="" if package in sys.stdlib_module_names else package.removeprefix("_").removesuffix("_core"),
+            tool=""
+            if package in sys.stdlib_module_names
+            else package.removeprefix("_").removesuffix("_core"),
             context="\n".join([*lines[max(0, number - 6) : number], *lines[number : number + _WITHIN]]),
         )
         return
@@ -146,11 +148,12 @@ def _exceptions(text: str) -> Iterator[Problem]:
 def matchers() -> tuple[Matcher, ...]:
     """Return the shipped problem matchers, in their order."""
     rows: list[dict[str, Any]] = read_table("matchers.yaml")
-    patterns = ("pattern", "then", "back", "more", "unless")
-    return tuple(
-        Matcher(**{key: re.compile(value, re.MULTILINE) if key in patterns else value for key, value in row.items()})
-        for row in rows
-    )
+    return tuple(Matcher(**{key: _read(key, value) for key, value in row.items()}) for row in rows)
+
+
+def _read(key: str, value: Any) -> Any:
+    is_pattern = key in {"pattern", "then", "back", "more", "unless"}
+    return re.compile(value, re.MULTILINE) if is_pattern else value
 
 
 def read_table(name: str) -> Any:

@@ -53,7 +53,9 @@ def shipped() -> tuple[Remedy, ...]:
 def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
     """Read rows from plain data; what is no row is told in a sentence, and left out."""
     items: Sequence[object] = data if isinstance(data, list) else ()
-    problems = [] if isinstance(data, list) or data is None else ["it must be a list of rows with match and say"]
+    problems = (
+        [] if isinstance(data, list) or data is None else ["it must be a list of rows with match and say"]
+    )
     rows: list[Remedy] = []
     for number, item in enumerate(items, start=1):
         problem = _wrong(item)
@@ -62,14 +64,19 @@ def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
         elif isinstance(item, Mapping):
             rows.append(
                 Remedy(
-                    re.compile(item["match"], re.MULTILINE), item["say"].strip(), item.get("tag", ""), item.get("tool", "")
+                    re.compile(item["match"], re.MULTILINE),
+                    item["say"].strip(),
+                    item.get("tag", ""),
+                    item.get("tool", ""),
                 )
             )
     return tuple(rows), problems
 
 
 def _wrong(item: object) -> str:
-    if not isinstance(item, Mapping) or not all(isinstance(item.get(key), str) and item[key] for key in ("match", "say")):
+    if not isinstance(item, Mapping) or not all(
+        isinstance(item.get(key), str) and item[key] for key in ("match", "say")
+    ):
         return "match and say must be texts"
     if unknown := [str(key) for key in item if key not in _KEYS or not isinstance(item[key], str)]:
         return f"unknown or no text: {', '.join(unknown)}; allowed: {', '.join(sorted(_KEYS))}"

@@ -7,12 +7,13 @@ services, which are imported late: recording needs them, nothing else does.
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector
 
-SECRET = "<secret>"
+SECRET = "<secret>"  # noqa: S105 - what stands in place of one
 
 _WORD = (
     r"pass(?:word|wort|wd|phrase|code)s?|pwd|secrets?|token|api[_.-]?keys?|credentials?|"
@@ -37,7 +38,8 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _OPTION = re.compile(
-    rf"(--?(?:[a-z0-9-]+-)?(?:{_WORD}|pass|auth|user:pass)(?:[=\s]+))({_QUOTED}|[^\s\"'-][^\s\"']*)", re.IGNORECASE
+    rf"(--?(?:[a-z0-9-]+-)?(?:{_WORD}|pass|auth|user:pass)(?:[=\s]+))({_QUOTED}|[^\s\"'-][^\s\"']*)",
+    re.IGNORECASE,
 )
 _SAID = re.compile(
     r"(\b(?:(?:password|passphrase|passcode|api[ _-]?key|pin)\b[\w ]{0,24}?"
@@ -104,7 +106,7 @@ def _taken_out(found: re.Match[str]) -> str:
 def _is_random(text: str) -> bool:
     """Tell a key from a name: it changes between capitals, small letters and digits all the time."""
     kinds = [next((at for at, kind in enumerate(_CLASSES) if kind(letter)), 3) for letter in text]
-    changes = sum(one != other for one, other in zip(kinds, kinds[1:], strict=False))
+    changes = sum(one != other for one, other in pairwise(kinds))
     return {0, 1, 2} <= set(kinds) and changes >= len(text) / 3
 
 

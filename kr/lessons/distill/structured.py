@@ -60,34 +60,44 @@ def _of_json(data: Any) -> Iterator[Problem]:
         elif isinstance(data.get("testResults"), list):
             yield from _jest(data)
         elif isinstance(data.get("diagnostics"), list) and "format_version" in data:
-            yield from (_terraform(item) for item in _mappings(data["diagnostics"]) if item.get("severity") == "error")
+            yield from (
+                _terraform(item) for item in _mappings(data["diagnostics"]) if item.get("severity") == "error"
+            )
         else:
             yield from _of_item(data)
 
 
 def _of_item(item: Mapping[str, Any]) -> Iterator[Problem]:
     if isinstance(item.get("messages"), list) and "filePath" in item:
-        for told in _mappings(item["messages"]):
-            if told.get("severity") == 2 or told.get("fatal"):  # noqa: PLR2004 - eslint's number of an error
-                rule = f" ({told['ruleId']})" if told.get("ruleId") else ""
-                yield _problem(f"{_text(told, 'message')}{rule}", item.get("filePath"), told.get("line"), "eslint")
+        yield from _eslint(item)
     elif isinstance(item.get("location"), Mapping) and "filename" in item and "code" in item:
         text = f"{item.get('code') or 'syntax-error'} {_text(item, 'message')}"
         yield _problem(text, item["filename"], item["location"].get("row"), "ruff")
-    elif item.get("reason") == "compiler-message" and isinstance(item.get("message"), Mapping):
-        told = item["message"]
-        spans = [span for span in _mappings(told.get("spans")) if span.get("is_primary")]
-        if told.get("level") == "error" and (spans or told.get("code")):
-            span = spans[0] if spans else {}
-            yield _problem(_text(told, "message"), span.get("file_name"), span.get("line_start"), "rust")
+    elif item.get("reason") == "compiler-message":
+        yield from _cargo(_at(item, "message"))
     elif isinstance(item.get("diagnostic"), Mapping):
         if item["diagnostic"].get("severity") == "error":
             yield _terraform(item["diagnostic"])
-    elif "Action" in item or "reason" in item:
-        return  # a step of `go test -json` or of cargo that tells no error
-    elif told_by := _message(item):
+    elif "Action" not in item and "reason" not in item and (told := _message(item)):
+        # What has an action or a reason is a step of `go test -json` or of cargo, and tells no error.
         path = item.get("file") or item.get("path") or item.get("filename")
-        yield _problem(told_by, path if isinstance(path, str) else None, item.get("line"), "")
+        yield _problem(told, path if isinstance(path, str) else None, item.get("line"), "")
+
+
+def _eslint(item: Mapping[str, Any]) -> Iterator[Problem]:
+    for told in _mappings(item["messages"]):
+        if told.get("severity") == 2 or told.get("fatal"):
+            rule = f" ({told['ruleId']})" if told.get("ruleId") else ""
+            yield _problem(
+                f"{_text(told, 'message')}{rule}", item.get("filePath"), told.get("line"), "eslint"
+            )
+
+
+def _cargo(told: Mapping[str, Any]) -> Iterator[Problem]:
+    spans = [span for span in _mappings(told.get("spans")) if span.get("is_primary")]
+    if told.get("level") == "error" and (spans or told.get("code")):
+        span: Mapping[str, Any] = spans[0] if spans else {}
+        yield _problem(_text(told, "message"), span.get("file_name"), span.get("line_start"), "rust")
 
 
 def _sarif(data: Mapping[str, Any]) -> Iterator[Problem]:
@@ -142,7 +152,9 @@ def _junit(text: str) -> Iterator[Problem]:
         for failure in (*case.findall("error"), *case.findall("failure")):
             told = failure.get("message") or (failure.text or "").strip()
             kind = failure.get("type") or ""
-            text = told if not kind or kind.rpartition(".")[2] in told else f"{kind.rpartition('.')[2]}: {told}"
+            text = (
+                told if not kind or kind.rpartition(".")[2] in told else f"{kind.rpartition('.')[2]}: {told}"
+            )
             yield _problem(text, case.get("file"), case.get("line"), "")
 
 
@@ -155,7 +167,9 @@ def _message(data: Any, depth: int = 0) -> str:
     if not isinstance(data, Mapping) or depth > _DEPTH:
         return ""
     inner = (_message(data[key], depth + 1) for key in _NESTED if isinstance(data.get(key), Mapping | list))
-    told = next(filter(None, inner), "") or next((text for key in _MESSAGES if (text := _text(data, key))), "")
+    told = next(filter(None, inner), "") or next(
+        (text for key in _MESSAGES if (text := _text(data, key))), ""
+    )
     where = next((data[key] for key in _FIELDS if data.get(key)), "")
     field = ".".join(map(str, where)) if isinstance(where, list) else str(where)
     return f"{field}: {told}" if told and field and field not in told else told
@@ -163,7 +177,7 @@ def _message(data: Any, depth: int = 0) -> str:
 
 def _problem(text: str, file: object, line: object, tool: str) -> Problem:
     number = int(line) if isinstance(line, int | str) and str(line).isdigit() else None
-    first = " ".join(text.split("\n\n")[0].split())
+    first = " ".join(text.split("\n\n", maxsplit=1)[0].split())
     return Problem(text=first, file=str(file) if file else None, line=number, tool=tool, context=text[:2000])
 
 

@@ -61,6 +61,10 @@ _TOOLS_ORDER = re.compile(
     r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b",
     re.IGNORECASE,
 )
+_PIPED = re.compile(
+    r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
 _ADDRESS = "<url>"
 
@@ -84,3 +88,19 @@ def defused(text: str) -> str:
 def is_order(sentence: str) -> bool:
     """Tell whether a tool's sentence is a command, names an index, or tells its reader what to do outside the code."""
     return any(pattern.search(sentence) for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER))
+
+
+def is_hostile(text: str) -> bool:
+    """Tell a line that no person should have written: an order to its reader, an index, or a command that fetches."""
+    found = dangers(text)
+    return (
+        "order" in found
+        or "index" in found
+        or ("command" in found and "address" in found)
+        or _PIPED.search(text) is not None
+    )
+
+
+def addresses(text: str) -> list[str]:
+    """Return the addresses that a text names."""
+    return [found[0] for found in _URL.finditer(text)]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kr.errors import StoreError
-from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.lessons.file import LessonsFile, LessonsUnreadable, decoded
 from kr.lessons.line import Lesson, parse_file
-from kr.store.rows import LessonRow, RequestRow
+from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import EventType
@@ -34,7 +34,6 @@ class Injection:
     story_key: str
     session_id: str
     framework: str | None
-    topic: str | None
     lessons: tuple[Lesson, ...]
     duration_ms: int
 
@@ -45,12 +44,13 @@ class Recording:
 
     story_key: str
     session_id: str
-    recorded: tuple[tuple[EventType, Lesson], ...]
-    recurred: tuple[tuple[str, tuple[str, ...]], ...]
-    """For each phase the ids of lessons that its failures matched."""
+    recorded: tuple[tuple[EventType, Lesson, str], ...]
+    """For each new lesson what it came from: its event, and who worded it."""
+    recurred: tuple[Lesson, ...]
+    """The lessons of the file whose failures came back."""
 
 
-class Catalog:
+class LessonCounts:
     """The database's side of one lessons file. Never raises for the database's sake."""
 
     def __init__(self, store: Store, file: LessonsFile) -> None:
@@ -68,7 +68,6 @@ class Catalog:
             story_key=injection.story_key,
             session_id=injection.session_id,
             framework=injection.framework,
-            topic=injection.topic,
             duration_ms=injection.duration_ms,
         )
         try:
@@ -95,19 +94,35 @@ class Catalog:
                 story_key=recording.story_key,
                 session_id=recording.session_id,
                 recorded_at=at,
+                source=source,
             )
-            for event, lesson in recording.recorded
+            for event, lesson, source in recording.recorded
         ]
         try:
             with self._store.write() as unit:
                 unit.lessons.add(rows)
-                for phase, ids in recording.recurred:
-                    unit.lessons.recurred(ids, phase)
+                if recording.recurred:
+                    # Lines of others may have come back before anybody picked them up.
+                    unit.lessons.add([_row(lesson) for lesson in recording.recurred])
+                    unit.lessons.recurred(
+                        [lesson.id for lesson in recording.recurred], session_id=recording.session_id, at=at
+                    )
             if self._is_edited():
                 self.reconcile(now)
             self.pick_up()
         except StoreError as error:
             _tell(error)
+
+    def states(self, phase: str) -> dict[str, LessonState]:
+        """Return what is known of the phase's lessons that bears on which of them go first; empty without a database."""
+        try:
+            if not self._store.exists():
+                return {}
+            with self._store.read() as unit:
+                return unit.lessons.remarkable(phase)
+        except StoreError as error:
+            _tell(error)
+            return {}
 
     def reconcile(self, now: datetime) -> None:
         """Bring the table to what the file holds: lessons that it lacks are marked as gone, others taken in.
@@ -119,13 +134,13 @@ class Catalog:
             if not self._store.exists() or self._store.why_foreign() is not None:
                 return
             with self._store.read() as unit:
-                known = unit.lessons.standing()
+                known = unit.lessons.in_file()
             held = {lesson.id: lesson for lesson in self._file.read().lessons}
             if {id_ for id_, stands in known.items() if stands} == held.keys():
                 return
             # What others record meanwhile is in the file before it is in the table.
             with self._store.write() as unit:
-                known = unit.lessons.standing()
+                known = unit.lessons.in_file()
                 held = {lesson.id: lesson for lesson in self._file.read().lessons}
                 unit.lessons.mark_gone(known.keys() - held.keys(), to_text(now))
                 unit.lessons.mark_gone(known.keys() & held.keys(), None)
@@ -164,7 +179,7 @@ class Catalog:
             seen = _seen(unit.meta.get(_PICKED_UP), content)
         whole = content.rfind(b"\n") + 1
         end = _end_of_portion(content, seen, whole)
-        lessons = parse_file(content[seen:end].decode(errors="replace")).lessons
+        lessons = parse_file(decoded(content[seen:end])).lessons
         if not lessons and seen == whole:
             return 0
         if len(lessons) > _AT_ONCE:
@@ -183,6 +198,7 @@ def _row(
     story_key: str | None = None,
     session_id: str | None = None,
     recorded_at: str | None = None,
+    source: str | None = None,
 ) -> LessonRow:
     return LessonRow(
         id=lesson.id,
@@ -195,6 +211,7 @@ def _row(
         story_key=story_key,
         session_id=session_id,
         recorded_at=recorded_at,
+        source=source,
     )
 
 

@@ -1,0 +1,167 @@
+"""Which of an agent's findings becomes the lesson of which event, with its tags and its one reference (seed 003, step 2)."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kr.lessons.columns import columns, cut
+from kr.lessons.distill.clean import clean, relative_path
+from kr.lessons.distill.distill import COLUMNS, Told, distill
+from kr.lessons.distill.noise import teaches_nothing
+from kr.lessons.distill.remedies import Remedy
+from kr.lessons.events import phase_tag
+from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_tag, cleaned
+from kr.lessons.returned import AgentReturn, Finding
+from kr.values import EventType
+
+Writer = Callable[[Finding, Told | None, int], Told | None]
+"""A model that words a finding within so many columns, given what the rules made of it; None: nothing to learn."""
+
+_LEAST_COLUMNS = 96
+_FRAME_COLUMNS = 12
+_MOST_TAGS = 3
+_TAG_COLUMNS = 40
+_FIXED: EventType = "dev_failure_auto_fixed"
+_TIMEOUT: EventType = "knowledge_researcher_timeout"
+_RESEARCH_TIMEOUT = (
+    "The research of knowledge-researcher timed out; narrow the question or raise timeout_seconds"
+)
+_VERSION = re.compile(r"[\s@=<>~^]*v?\d+(?:\.\w+)*\+?$")
+_TAG_BREAK = re.compile(r"[,;，、/&]|\band\b")
+# What is made, kept or installed, not written in the project.
+_PRODUCT = re.compile(
+    r"(?:^|/)(?:dist|build|target|out|node_modules|site-packages|vendor|coverage|logs?|tmp|\.next|__pycache__|test-results|playwright-report|\w*-reports?|screenshots?)/"
+    r"|\.(?:log|out|lock|map|pyc|class|snap|png|jpe?g|zip|gz|jar|min\.js)(?::\d+)?$|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|go\.sum)$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What the request says beside the return, and what the knowledge base has for it; all of it optional."""
+
+    code_paths: tuple[str, ...] = ()
+    framework: str = ""
+    additional: str = ""
+    project_root: str | None = None
+    remedies: tuple[Remedy, ...] = ()
+    writer: Writer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A lesson, and who worded it."""
+
+    lesson: Lesson
+    source: str
+
+
+def lesson_of(
+    event: EventType,
+    phase: str,
+    returned: AgentReturn,
+    context: Context,
+    *,
+    date: str,
+    used: Sequence[str] = (),
+) -> Worded | None:
+    """Return the lesson of one event; ``None`` when nothing in the return tells anything.
+
+    ``used`` are the summaries that earlier events of the phase took: another finding is preferred to the same
+    one again, which is returned where there is no other, and is then a duplicate.
+    """
+    again: Worded | None = None
+    is_meant = event != _TIMEOUT and teaches_nothing(returned.summary)
+    for finding in _findings(event, phase, returned, context):
+        if not finding.remedy and (is_meant or (event != _TIMEOUT and teaches_nothing(finding.complaint))):
+            continue
+        worded = _worded(finding, phase, returned, context, date)
+        if worded and worded.lesson.summary not in used:
+            return worded
+        again = again or worded
+    return again
+
+
+def _worded(
+    finding: Finding, phase: str, returned: AgentReturn, context: Context, date: str
+) -> Worded | None:
+    told = _told(finding, COLUMNS, context)
+    if told is None and (context.writer is None or not finding.complaint.strip()):
+        return None
+    ref = _ref(finding, told, returned, context)
+    room = max(COLUMNS - _FRAME_COLUMNS - columns(ref), _LEAST_COLUMNS) if ref else COLUMNS
+    if told and columns(told.summary) > room:
+        # What fits beside the reference is injected whole later.
+        told = _told(finding, room, context)
+    if context.writer:
+        told = context.writer(finding, told, room)
+    if told is None:
+        return None
+    tags = (phase, *_tags(context.framework, told.tags), *((QUARANTINED,) if told.dangers else ()))
+    lesson = cleaned(Lesson(date=date, tags=tags, summary=told.summary, ref=ref))
+    return Worded(lesson, told.source) if lesson else None
+
+
+def _told(finding: Finding, limit: int, context: Context) -> Told | None:
+    return distill(finding.complaint, finding.remedy, limit=limit, own=context.remedies)
+
+
+def _findings(event: EventType, phase: str, returned: AgentReturn, context: Context) -> Iterator[Finding]:
+    """Yield what may tell about the event, the most telling first."""
+    milder = tuple(issue for issue in returned.issues if issue.severity != "high")
+    severe = _with_remedies_first(returned.severe)
+    if event == "high_severity_issues":
+        yield from severe
+    if event == _FIXED and returned.remedy:
+        complaint = next((error.complaint for error in returned.errors), returned.summary)
+        yield Finding(complaint=complaint, remedy=returned.remedy)
+    yield from _with_remedies_first((*returned.errors, *milder))
+    # Severe issues have an event of their own: another one takes them when nothing else is left.
+    if phase == phase_tag("high_severity_issues", phase) or not returned.errors:
+        yield from severe
+    yield Finding(complaint=returned.summary, remedy=returned.remedy)
+    yield Finding(complaint=context.additional)
+    if event == _TIMEOUT:
+        yield Finding(complaint=_RESEARCH_TIMEOUT)
+
+
+def _with_remedies_first(findings: Sequence[Finding]) -> list[Finding]:
+    return sorted(findings, key=lambda finding: not finding.remedy)
+
+
+def _tags(framework: str, shown: Sequence[str]) -> list[str]:
+    """Return the frameworks that the request names, or else those that the output shows."""
+    given = (_VERSION.sub("", part.strip()) for part in _TAG_BREAK.split(clean(framework)))
+    tags = [clean_tag(cut(name.casefold(), _TAG_COLUMNS)) for name in (*given, *shown)]
+    return list(dict.fromkeys(tag for tag in tags if tag and tag != QUARANTINED))[:_MOST_TAGS]
+
+
+def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Context) -> str | None:
+    """Choose the most relevant path: the finding's own, then the output's, then a source before a product."""
+    given, place = finding.path, told.place if told else None
+    if given and place and ":" not in given and _base(given) == _base(place):
+        given = f"{given}{place[place.rfind(':') :]}" if ":" in place else given
+    if not given and place and not _PRODUCT.search(place.replace("\\", "/")):
+        given = next(
+            (path for path in returned.artifacts if path.endswith(f"/{place.partition(':')[0]}")), ""
+        )
+        given = f"{given}{place[place.rfind(':') :]}" if given and ":" in place else place
+    if not given:
+        text = f"{finding.complaint} {finding.remedy}"
+        known = (*context.code_paths, *returned.artifacts)
+        given = min(known, key=lambda path: _distance(path, text), default=None)
+    return clean_ref(clean(relative_path(clean_ref(given) or "", context.project_root))) if given else None
+
+
+def _distance(path: str, text: str) -> tuple[bool, bool, bool]:
+    plain = path.replace("\\", "/")
+    return _PRODUCT.search(plain) is not None, plain.partition(":")[0] not in text, _base(path) not in text
+
+
+def _base(path: str) -> str:
+    return path.replace("\\", "/").rpartition("/")[2].partition(":")[0] or path
+
+
+def scrubbed(finding: Finding) -> Finding:
+    """Return a finding as a model may see it: without secrets, machine names and absolute paths."""
+    return replace(finding, complaint=clean(finding.complaint), remedy=clean(finding.remedy))
