@@ -125,10 +125,13 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
                 with open_app(ctx) as app:
                     return _lessons(app, task, story_key)
         case ToolFailure():
-            from kr.lessons.distill.distill import distill
+            from kr.lessons.distill.distill import is_worth_keeping
 
-            error = f"{task.about}: {task.error}" if task.about else task.error
-            if distill(error) is not None:
+            # What failed is named by its program alone: a whole command is nothing to hand on.
+            program = task.about.partition(" ")[0]
+            bare = re.sub(r"^Exit code -?\d+\n", "", task.error)
+            error = f"{program}: {bare}" if program else bare
+            if is_worth_keeping(error):
                 with open_app(ctx) as app:
                     _record_tool(app, task, error, story_key)
         case AgentStop():

@@ -18,6 +18,7 @@ from kr.errors import KrError
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
+    from kr.app import App
     from kr.contracts.lessons import RecordEnvelope
     from kr.store.lessons import Mark
 
@@ -153,6 +154,13 @@ def _listing(function: F) -> F:
     return function
 
 
+def _legal(app: "App", phase: str | None) -> str | None:
+    phases = app.settings.knowledge_research.phases
+    if phase is not None and phase not in phases:
+        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
+    return phase
+
+
 @command.command("list")
 @_listing
 @common_options
@@ -160,7 +168,7 @@ def _listing(function: F) -> F:
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx) as app, app.lessons() as book:
-        found = book.lessons(phase=phase, limit=limit)
+        found = book.lessons(phase=_legal(app, phase), limit=limit)
     emit(found, common(ctx), _table)
     return 0
 
@@ -173,7 +181,8 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
 def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> int:
     """Find lessons by words, the most relevant first."""
     with open_app(ctx) as app, app.lessons() as book:
-        found = book.lessons(phase=phase, query=query, limit=limit) if query.strip() else []
+        legal = _legal(app, phase)
+        found = book.lessons(phase=legal, query=query, limit=limit) if query.strip() else []
     emit(found, common(ctx), _table)
     return 0
 

@@ -4,7 +4,7 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -118,18 +118,23 @@ def _ordered(lessons: Sequence[Lesson], need: Need, states: Mapping[str, LessonS
 def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
     """Weigh what lessons share with a task: the framework, words (rare ones more than those that all have), files."""
     framework = fold(need.framework)
-    named = _stems(need.framework)
+    # "vue" is not vue-easytable.
+    named = (
+        re.compile(rf"(?<![\w.-]){re.escape(need.framework.strip())}(?![\w-])", re.IGNORECASE)
+        if framework
+        else None
+    )
     wanted = _stems(need.query)
     bases = {_base(path) for path in need.files}
     folders = {_folder(path) for path in need.files} - {""}
-    near = _near(lessons, wanted | named, bases | folders)
+    near = _near(lessons, {*wanted, *_stems(need.framework), *map(str.casefold, bases | folders)})
     words = {at: _stems(_told(lessons[at])) for at in near}
     frequency = Counter(word for told in words.values() for word in told & wanted)
     fits = {}
     for at, told in words.items():
         lesson = lessons[at]
-        is_framework = bool(framework) and (
-            framework in map(fold, lesson.tags) or (bool(named) and named <= told)
+        is_framework = named is not None and (
+            framework in map(fold, lesson.tags) or named.search(lesson.summary) is not None
         )
         score = sum(math.log(1 + len(lessons) / frequency[word]) for word in told & wanted)
         if lesson.ref:
@@ -140,14 +145,16 @@ def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
     return fits
 
 
-def _near(lessons: Sequence[Lesson], words: frozenset[str], names: set[str]) -> list[int]:
-    """Return which lessons may share anything, by a cheap look at their text: stems begin the words they stand for."""
-    parts = [*words, *(name.casefold() for name in names)]
-    return [
-        at
-        for at, lesson in enumerate(lessons)
-        if any(part in text for text in (_told(lesson).casefold(),) for part in parts)
-    ]
+def _near(lessons: Sequence[Lesson], parts: Iterable[str]) -> list[int]:
+    """Return the lessons that may share the most, by a cheap look at their text: a stem begins the words it stands for."""
+    texts = [_told(lesson).casefold() for lesson in lessons]
+    hits = {at: found for at, text in enumerate(texts) if (found := [part for part in parts if part in text])}
+    frequency = Counter(part for found in hits.values() for part in found)
+
+    def score(at: int) -> tuple[float, tuple[str, bool, int]]:
+        return sum(math.log(1 + len(lessons) / frequency[part]) for part in hits[at]), recency(lessons[at])
+
+    return heapq.nlargest(_LOOKED_AT, hits, key=score)
 
 
 def matching(lessons: Sequence[Lesson], count: int, *, query: str) -> list[Lesson]:

@@ -203,7 +203,7 @@ def last_words(transcript: str) -> str:
     for line in reversed(transcript.splitlines()):
         message = _message(line)
         if message.get("role") == "assistant":
-            told = "\n".join(_text(part, "text") for part in _parts(message))
+            told = "\n".join(filter(None, (_text(part, "text") for part in _parts(message))))
             if told.strip():
                 return told
     return ""

@@ -14,14 +14,14 @@ THRESHOLD = 0.70
 """An overlap of keywords above this is a duplicate."""
 
 _FEWEST = 4
-"""With fewer keywords all of them must be shared by both."""
+"""With fewer keywords a lesson that goes on may be about something else."""
 
 _LONGEST = 320
 """Characters of a summary that are compared: twice as many as a lesson has columns."""
 
 _DENIED = re.compile(
-    r"不要(?:再)?|避免(?:使用)?|禁止|严禁|切勿|请勿|不得|不应该?|杜绝|(?<!切|请)勿"
-    r"|\b(?:do not|don't|never|avoid|must not|mustn't|should not|shouldn't|no need to|not|without)\b",
+    r"不要(?:再)?|避免(?:使用)?|禁止|严禁|切勿|请勿|不得|不应该?|杜绝|(?<!切|请)勿|禁用|关闭|停用"
+    r"|\b(?:do not|don't|never|avoid|must not|mustn't|should not|shouldn't|no need to|not|without|disabl\w+|turn off|switch off)\b",
     re.IGNORECASE,
 )
 # How a lesson commands says nothing of what it is about.
@@ -42,14 +42,14 @@ _COMMAND = frozenset(
         "don",
     ]
 )
-_CHINESE_COMMAND = re.compile(r"一定要|必须要?|务必|需要?|应该|应当|必|须|请|确保|要")
+_CHINESE_COMMAND = re.compile(r"一定要|必须要?|务必|需要?|应该|应当|必|须|请|确保|要|在")
 _NAME = re.compile(
     r"[\"'`]([^\"'`]{2,60})[\"'`]|(?<![\w.])([.#@$]?[A-Za-z_$][\w$]*(?:[._/-][\w$]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Za-z_$]\w*(?=\()|--[a-z][\w-]+|\d+(?:\.\w+)*)"
 )
 # What the error was follows what to do about it, in brackets: another column's name is the same lesson.
-_ERROR_PART = re.compile(r"(?<=.{40}) \((?!e\.g\.).*$")
+_ERROR_PART = re.compile(r"(?<=.{40}) \((?!e\.g\.).*\)$")
 _ORDERED = re.compile(
-    r"^(?P<one>.+?)(?:\bbefore\b|\binstead of\b|\bover\b|\brather than\b|\bafter\b|\binto\b|\bto\b|\bwith\b|代替|替换[为成]?|改[为成用]|之前|之后|而不是|再)(?P<other>.+)$",
+    r"^(?P<one>.+?)(?:\bbefore\b|\binstead of\b|\bover\b|\brather than\b|\bafter\b|\binto\b|\bto\b|\bwith\b|代替|替换[为成]?|换[成为]|改[为成用]|之前|之后|而不是|再)(?P<other>.+)$",
     re.IGNORECASE,
 )
 
@@ -123,16 +123,22 @@ def tells_the_same(one: str, other: str) -> bool:
     if one == other:
         return True
     mine, yours = _read(one[:_LONGEST]), _read(other[:_LONGEST])
-    if mine.denies != yours.denies or (mine.names - yours.names and yours.names - mine.names):
+    if mine.denies != yours.denies or _names_another(mine, yours) or _names_another(yours, mine):
         return False
     return _overlap(mine, yours) > THRESHOLD and not _is_turned_round(mine, yours)
 
 
+def _names_another(one: _Read, other: _Read) -> bool:
+    """Tell whether one names what the other does not, where the other has words of its own."""
+    return bool(one.names - other.names - other.words) and bool(other.words - one.words)
+
+
 def _overlap(one: _Read, other: _Read) -> float:
-    """Return how much of the shorter one's keywords the longer has; of few keywords, how much they share in all."""
+    """Return how much of all keywords both share; one that merely goes on where the other ends tells the same."""
     fewer, more = sorted((one.words, other.words), key=len)
-    whole = len(fewer) if len(fewer) >= _FEWEST else len(more)
-    return len(fewer & more) / whole if whole else 0.0
+    if len(fewer) >= _FEWEST and fewer <= more:
+        return 1.0
+    return len(fewer & more) / len(fewer | more) if more else 0.0
 
 
 def _is_turned_round(one: _Read, other: _Read) -> bool:
@@ -147,14 +153,15 @@ def _is_turned_round(one: _Read, other: _Read) -> bool:
 def _read(text: str) -> _Read:
     plain = _ERROR_PART.sub("", text)
     sides = _ORDERED.match(plain)
+    names = (next(filter(None, found)).strip('.#@$^~"').casefold() for found in _NAME.findall(plain))
     return _Read(
         words=_words(plain),
-        names=frozenset(next(filter(None, found)).strip(".#@$").casefold() for found in _NAME.findall(plain)),
+        names=frozenset(names),
         denies=_DENIED.search(plain) is not None,
         sides=(_words(sides["one"]), _words(sides["other"])) if sides else None,
     )
 
 
 def _words(text: str) -> frozenset[str]:
-    stems = map(stem, keywords(_CHINESE_COMMAND.sub(" ", text)))
+    stems = map(stem, keywords(_CHINESE_COMMAND.sub(" ", _DENIED.sub(" ", text))))
     return frozenset(word for word in stems if word not in _COMMAND)

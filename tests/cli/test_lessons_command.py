@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kr.lessons.choose import NOTICE
 from kr.store.lock import exclusive
 from tests.support.lessons import record_data
 from tests.support.program import Project
@@ -214,7 +215,7 @@ def test_wrong_command_lines(project: Project, arguments: tuple[str, ...]) -> No
 def test_unreadable_lines_are_told_on_standard_error(project: Project) -> None:
     write(project, "- [2026-01-01] [code-review] a", "prose")
     done = project.run("lessons", "inject", "--phase", "code-review", "--format", "text")
-    assert done.stdout.decode() == "[LESSONS] code-review phase warnings:\n1. a\n"
+    assert done.stdout.decode() == f"[LESSONS] code-review phase warnings:\n{NOTICE}\n1. a\n"
     assert b"1 line is no lesson" in done.stderr
 
 

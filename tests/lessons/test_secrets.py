@@ -100,7 +100,7 @@ def test_a_secret_does_not_come_through(shape: str) -> None:
         "Field required [type=missing, input_value={'name': 'x'}, input_type=dict]",
         "author = kim",
         "DB_PASSWORD=${DB_PASSWORD} is empty",
-        "sqlalchemy.exc.IntegrityError: (psycopg.errors.NotNullViolation) column \"status\" contains null values",
+        'sqlalchemy.exc.IntegrityError: (psycopg.errors.NotNullViolation) column "status" contains null values',
         "Key (email)=(kim@example.com) already exists.",
         "error[E0432]: unresolved import `serde`",
         "token is expired",

@@ -11,6 +11,7 @@ from typing import Literal
 
 from kr.lessons.columns import columns, cut
 from kr.lessons.distill.clean import clean, relative_path, visible
+from kr.lessons.distill.noise import ERROR_WORD
 from kr.lessons.distill.problems import Problem, find_problems, shortened
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured
@@ -29,12 +30,6 @@ _LEAST_ERROR = 24
 _PROSE_LINES = 6
 _TRIED = 6
 _ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help)\b", re.IGNORECASE)
-_ERROR_WORD = re.compile(
-    r"(?<![A-Za-z])(?:error|fail(?:ed|ure|s)?|cannot|can't|couldn't|could not|unable|not (?:found|allowed|supported|permitted|defined|installed|exist\w*|configured|recogni[sz]ed)|denied|invalid|missing|undefined|refused"
-    r"|exceeded|mismatch\w*|unexpected|unsupported|conflict\w*|rejected|no such|already (?:exists|in use|used)|must|required|deprecated|removed|timed? ?out|unavailable|killed|unknown|unresolved|illegal|overflow)\b"
-    r"|错误|失败|无法|不能|不支持|必须|需要|缺少|未找到|不存在|拒绝",
-    re.IGNORECASE,
-)
 _EMPTY = frozenset(
     [
         "agent",
@@ -165,6 +160,12 @@ def is_telling(text: str) -> bool:
     return len(keywords(text)) > 1 and not is_vague(text)
 
 
+def is_worth_keeping(complaint: str) -> bool:
+    """Tell whether an error that nobody reported by hand teaches: a known one, or words that speak of an error."""
+    told = distill(complaint)
+    return told is not None and (told.source == "table" or ERROR_WORD.search(told.summary) is not None)
+
+
 def is_vague(text: str) -> bool:
     """Tell a text that only says that something failed, or nothing: ``N/A``, ``failed``."""
     return all(word in _EMPTY or word.isdigit() for word in keywords(text))
@@ -182,7 +183,7 @@ def _lines(text: str) -> list[Problem]:
     return [
         Problem(text=line.strip())
         for line in text.split("\n")
-        if _ERROR_WORD.search(line) and not _ASIDE.match(line)
+        if ERROR_WORD.search(line) and not _ASIDE.match(line)
     ]
 
 
@@ -225,7 +226,7 @@ def _prose(text: str) -> str:
     lines = [line.strip() for line in _FENCE.sub("", text).split("\n") if any(map(str.isalnum, line))]
     if len(lines) > _PROSE_LINES:
         start = next(
-            (at for at, line in enumerate(lines) if _ERROR_WORD.search(line) and not _ASIDE.match(line)), None
+            (at for at, line in enumerate(lines) if ERROR_WORD.search(line) and not _ASIDE.match(line)), None
         )
         lines = [] if start is None else lines[start : start + 2]
     return "\n".join(_POSITION.sub("", line) for line in lines)
