@@ -51,7 +51,9 @@ def inject_from(
     path: Path, phase: str = "dev-execution", store: Store | None = None, **options: Any
 ) -> Envelope:
     """Answer one inject request; ``framework``, ``query``, ``files`` and ``session_id`` are the request's."""
-    asked: dict[str, Any] = {name: options.pop(name) for name in ("framework", "query", "files") if name in options}
+    asked: dict[str, Any] = {
+        name: options.pop(name) for name in ("framework", "query", "files") if name in options
+    }
     session_id = options.pop("session_id", "sprint-1")
     data = {"story_key": "3-1", "session_id": session_id, "lessons_inject": {"phase": phase, **asked}}
     request = parse_request(data, default_mode="lessons-inject").request

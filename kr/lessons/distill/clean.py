@@ -27,70 +27,23 @@ _ROUTE_BEFORE = re.compile(
     r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|route|endpoint|path|url)\b[ :`'\"]*)$", re.IGNORECASE
 )
 _MACHINE = frozenset(
-    [
-        "home",
-        "Users",
-        "root",
-        "tmp",
-        "var",
-        "usr",
-        "opt",
-        "etc",
-        "mnt",
-        "srv",
-        "private",
-        "build",
-        "builds",
-        "workspace",
-        "workspaces",
-        "runner",
-        "github",
-        "__w",
-        "Volumes",
-        "nix",
-        "snap",
-        "app",
-        "code",
-        "repo",
-        "repos",
-        "project",
-        "projects",
-        "work",
-        "data",
-        "media",
-        "Library",
-        "Applications",
-        "go",
-    ]
+    re.findall(
+        r"\S+",
+        """
+    home Users root tmp var usr opt etc mnt srv private build builds workspace workspaces runner github
+    __w Volumes nix snap app code repo repos project projects work data media Library Applications go
+    """,
+    )
 )
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
 _PROJECT = frozenset(
-    [
-        "src",
-        "app",
-        "apps",
-        "lib",
-        "packages",
-        "modules",
-        "tests",
-        "test",
-        "e2e",
-        "cypress",
-        "components",
-        "pages",
-        "server",
-        "client",
-        "backend",
-        "frontend",
-        "services",
-        "cmd",
-        "internal",
-        "pkg",
-        "scripts",
-        "config",
-        "docs",
-        "migrations",
-    ]
+    re.findall(
+        r"\S+",
+        """
+    src app apps lib packages modules tests test e2e cypress components pages server client backend
+    frontend services cmd internal pkg scripts config docs migrations
+    """,
+    )
 )
 
 

@@ -31,79 +31,16 @@ _PROSE_LINES = 6
 _TRIED = 6
 _ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help)\b", re.IGNORECASE)
 _EMPTY = frozenset(
-    [
-        "agent",
-        "build",
-        "check",
-        "code",
-        "command",
-        "complete",
-        "completed",
-        "detail",
-        "details",
-        "done",
-        "error",
-        "errors",
-        "exception",
-        "exit",
-        "exited",
-        "fail",
-        "failed",
-        "failing",
-        "fails",
-        "failure",
-        "failures",
-        "fix",
-        "internal",
-        "issue",
-        "job",
-        "log",
-        "logs",
-        "message",
-        "more",
-        "na",
-        "nonzero",
-        "non",
-        "null",
-        "none",
-        "occurred",
-        "phase",
-        "pipeline",
-        "please",
-        "problem",
-        "process",
-        "report",
-        "result",
-        "retry",
-        "return",
-        "returned",
-        "run",
-        "running",
-        "script",
-        "see",
-        "server",
-        "something",
-        "started",
-        "status",
-        "step",
-        "stopped",
-        "story",
-        "successfully",
-        "task",
-        "test",
-        "tests",
-        "tbd",
-        "timeout",
-        "timed",
-        "todo",
-        "tool",
-        "try",
-        "unexpected",
-        "unknown",
-        "went",
-        "wrong",
-        "zero",
-    ]
+    re.findall(
+        r"\w+",
+        """
+    a agent build check code command complete completed detail details done error errors exception exit
+    exited fail failed failing fails failure failures fix internal issue job log logs message more n na
+    non none nonzero null occurred phase pipeline please problem process report result retry return
+    returned run running script see server something started status step stopped story successfully task
+    tbd test tests timed timeout todo tool try unexpected unknown went wrong zero
+    """,
+    )
 )
 _LABEL = re.compile(
     r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
@@ -179,12 +116,11 @@ def _cleaned(problem: Problem) -> Problem:
 
 
 def _lines(text: str) -> list[Problem]:
-    """Make problems of the lines of a text that no matcher knows, as far as they speak of an error."""
-    return [
-        Problem(text=line.strip())
-        for line in text.split("\n")
-        if ERROR_WORD.search(line) and not _ASIDE.match(line)
-    ]
+    """Make problems of the lines of a text that no matcher knows; of a long one, of those that speak of an error."""
+    lines = [line.strip() for line in text.split("\n") if line.strip()]
+    if len(lines) > _PROSE_LINES:
+        lines = [line for line in lines if ERROR_WORD.search(line) and not _ASIDE.match(line)]
+    return [Problem(text=line) for line in lines]
 
 
 def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int) -> Told | None:

@@ -45,7 +45,7 @@ _ORDER = re.compile(
     rf"|\b(?:dear|hey|attention|note to|message (?:to|for)|instructions? (?:to|for)|for)\s+(?:all\s+|any\s+|the\s+)?{_READER}\b"
     rf"|\b{_READER}\b[^.]{{0,60}}\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|will|are (?:required|asked|instructed|to)|is (?:required|asked|instructed|to))\b"
     r"|\b(?:do not|don't|never|must not|without)\b.{0,40}\b(?:tell|telling|mention\w*|inform\w*|notify\w*|reveal\w*|warn\w*|asking|the user|the human|ask(?:ing)? for (?:confirmation|permission))\b"
-    r"|\b(?:send|post|upload|e-?mail|exfiltrate|transmit|forward|leak|paste|copy|print|echo|cat|output|reveal|include|share|attach|dump|submit|report)\b.{0,80}"
+    r"|\b(?:send|post|upload|e-?mail (?:me|us|it|them|the|your|all|any|its)|exfiltrate|transmit|forward|leak|paste|copy|print|echo|cat|output|reveal|include|share|attach|dump|submit|report)\b.{0,80}"
     r"(?:\.env\b|\bsecrets?\b|\bcredentials?\b|\bapi[ _-]?keys?\b|\btokens?\b|\bpasswords?\b|\bssh\b|\bprivate key|\bid_(?:rsa|ed25519)|\benvironment(?: variables?)?\b|\benv vars?\b|\.aws\b|\.npmrc\b|\.netrc\b|kubeconfig|\bchat history|\bconversation)"
     r"|\b(?:disable|turn off|switch off|skip|remove|comment out|drop|weaken|relax)\b.{0,50}\b(?:auth\w*|tls|ssl|certificate\w*|verification|security|tests?|checks?|csp|csrf|cors|firewall|sandbox\w*|signature\w*|audit\w*|reviews?|approval\w*|permissions?|hooks?)\b"
     r"|--no-verify\b|--insecure\b|--disable-\w*(?:security|sandbox)|NODE_TLS_REJECT_UNAUTHORIZED|verify\s*=\s*False|StrictHostKeyChecking|\b777\b|dangerously"
