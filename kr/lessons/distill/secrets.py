@@ -64,7 +64,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"(\b(?:sshpass|docker login|az login|redis-cli|htpasswd|smbclient)\b.{0,200}?\s-[pab]\s+)\S+"), rf"\1{SECRET}"),
     (re.compile(r"(\bcurl\b.{0,400}?\s(?:-u|--user)[=\s]*)[^\s:]+:\S+"), rf"\1{SECRET}"),
     (re.compile(r"(\b(?:sqlplus|jdbc:oracle:thin:)\s*)\w+/[^\s@]+(?=@)"), rf"\1{SECRET}"),
-    (re.compile(r"(?:^|(?<=\s))([\w.*-]+:[0-9]{3,5}:[\w*-]+:[\w*.-]+:)\S+", re.MULTILINE), rf"\1{SECRET}"),
+    (re.compile(r"(?<![\w.*-])([\w.*-]{1,100}:[0-9]{3,5}:[\w*-]+:[\w*.-]+:)\S+"), rf"\1{SECRET}"),
     (re.compile(r"(hooks\.slack\.com/(?:services|workflows)|discord(?:app)?\.com/api/webhooks|api\.telegram\.org/bot)[/:]?[^\s\"'<>]+"), rf"\1/{SECRET}"),
     # Keys of services that detect-secrets has no rule for, or an older form.
     (re.compile(r"\b(?:sk|pk|rk)[-_](?:live|test|proj|ant|or|svcacct|admin)?[-_]?[\w-]{16,}"), SECRET),
