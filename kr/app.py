@@ -149,7 +149,7 @@ class App:
     ) -> "Iterator[LessonBook]":
         """Open the project's lessons.
 
-        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 20)
+        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 60)
         for others who write to the file, which is the authority; a language model has ``model_timeout`` seconds.
         """
         from kr.lessons.book import LessonBook

@@ -20,9 +20,9 @@ from kr.text.counting import counted
 if TYPE_CHECKING:
     from kr.app import App
     from kr.contracts.lessons import RecordEnvelope
-    from kr.store.lessons import Mark
+    from kr.store.rows import LessonMark
 
-_RECORD_PATIENCE = 15.0
+_RECORD_PATIENCE = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -190,7 +190,7 @@ def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> 
 _ID = click.argument("lesson_id", metavar="ID")
 
 
-def _marking(name: str, mark: "Mark", told: str, undone: str, summary: str) -> None:
+def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
     @command.command(name, help=summary)

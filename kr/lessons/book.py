@@ -24,8 +24,7 @@ from kr.lessons.own_remedies import own_remedies
 from kr.lessons.record import record
 from kr.lessons.returned import read_return
 from kr.lessons.review import state_of, to_review, view
-from kr.store.lessons import Mark
-from kr.store.rows import LessonRow, LessonState
+from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted
@@ -142,7 +141,7 @@ class LessonBook:
         self.reconcile()
         return to_review(found, self._states(found))
 
-    def mark(self, lesson_id: str, mark: Mark, *, is_set: bool = True) -> dict[str, Any]:
+    def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
         """Retire, pin or approve a lesson, or take that back. Raises ``UnknownLessonError`` and store errors."""
         lesson = self._one(lesson_id)
         at = to_text(self._clock()) if is_set else None

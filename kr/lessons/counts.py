@@ -7,6 +7,7 @@ import hashlib
 import logging
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from kr.errors import StoreError
 from kr.lessons.file import LessonsFile, LessonsUnreadable, decoded
@@ -15,6 +16,9 @@ from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import EventType
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
 
 logger = logging.getLogger(__name__)
 
@@ -99,17 +103,19 @@ class LessonCounts:
             for event, lesson, source in recording.recorded
         ]
         try:
+            content = self._content()
+            # One transaction: many recorders at once queue for it.
             with self._store.write() as unit:
                 unit.lessons.add(rows)
                 if recording.recurred:
                     # Lines of others may have come back before anybody picked them up.
                     unit.lessons.add([_row(lesson) for lesson in recording.recurred])
-                    unit.lessons.recurred(
-                        [lesson.id for lesson in recording.recurred], session_id=recording.session_id, at=at
-                    )
-            if self._is_edited():
+                    ids = [lesson.id for lesson in recording.recurred]
+                    unit.lessons.recurred(ids, session_id=recording.session_id, at=at)
+                mark = unit.meta.get(_PICKED_UP)
+                _pick_up(unit, mark, content)
+            if _is_edited(mark, content):
                 self.reconcile(now)
-            self.pick_up()
         except StoreError as error:
             _tell(error)
 
@@ -153,42 +159,43 @@ class LessonCounts:
         except LessonsUnreadable as error:
             logger.warning("%s: %s; its lessons are counted as they were known", self._file.path, error)
 
-    def _is_edited(self) -> bool:
-        """Tell whether what was picked up is no longer as it was; not of a long file, which is left to reconcile."""
-        try:
-            content = self._file.content()
-        except LessonsUnreadable:
-            return False
-        if len(content) > _PORTION:
-            return False
-        with self._store.read() as unit:
-            mark = unit.meta.get(_PICKED_UP)
-        return mark is not None and not mark.startswith("0 ") and not _seen(mark, content)
-
     def pick_up(self) -> int:
-        """Take lines that people or other tools added into the table; return how many lines were looked at.
-
-        Remembers how far it came, and looks from the start again when what it saw was edited. At most 2,000
-        lessons at once, so that a long file delays nobody. Raises ``StoreError``.
-        """
-        try:
-            content = self._file.content()
-        except LessonsUnreadable:
-            return 0
-        with self._store.read() as unit:
-            seen = _seen(unit.meta.get(_PICKED_UP), content)
-        whole = content.rfind(b"\n") + 1
-        end = _end_of_portion(content, seen, whole)
-        lessons = parse_file(decoded(content[seen:end])).lessons
-        if not lessons and seen == whole:
-            return 0
-        if len(lessons) > _AT_ONCE:
-            lessons = lessons[:_AT_ONCE]
-            end = _end_of_line(content, seen, lessons[-1].position)
+        """Take lines that people or other tools added into the table; return how many. Raises ``StoreError``."""
+        content = self._content()
         with self._store.write() as unit:
-            unit.lessons.add([_row(lesson) for lesson in lessons])
-            unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
-        return len(lessons)
+            return _pick_up(unit, unit.meta.get(_PICKED_UP), content)
+
+    def _content(self) -> bytes:
+        try:
+            return self._file.content()
+        except LessonsUnreadable:
+            return b""
+
+
+def _pick_up(unit: "Unit", mark: str | None, content: bytes) -> int:
+    """Take what the file holds beyond ``mark``, which remembers how far it came; return how many lessons that is.
+
+    Looks from the start again when what it saw was edited. At most 2,000 lessons at once, so that a long file delays
+    nobody.
+    """
+    seen = _seen(mark, content)
+    whole = content.rfind(b"\n") + 1
+    end = _end_of_portion(content, seen, whole)
+    lessons = parse_file(decoded(content[seen:end])).lessons
+    if not lessons and seen == whole:
+        return 0
+    if len(lessons) > _AT_ONCE:
+        lessons = lessons[:_AT_ONCE]
+        end = _end_of_line(content, seen, lessons[-1].position)
+    unit.lessons.add([_row(lesson) for lesson in lessons])
+    unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
+    return len(lessons)
+
+
+def _is_edited(mark: str | None, content: bytes) -> bool:
+    """Tell whether what was picked up is no longer as it was; not of a long file, which is left to reconcile."""
+    is_short = bool(content) and len(content) <= _PORTION
+    return is_short and mark is not None and not mark.startswith("0 ") and not _seen(mark, content)
 
 
 def _row(

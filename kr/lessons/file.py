@@ -14,8 +14,8 @@ from pathlib import Path
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
 
-LOCK_TIMEOUT = 20.0
-"""Seconds to queue behind other writers, each of which needs a few milliseconds."""
+LOCK_TIMEOUT = 60.0
+"""Seconds to queue behind other writers, each of which needs a few milliseconds, or more on a machine that is overloaded."""
 
 _ATTEMPTS = 2
 _BOM = b"\xef\xbb\xbf"

@@ -21,7 +21,7 @@ from kr.contracts.lessons import (
 from kr.lessons.counts import LessonCounts, Recording
 from kr.lessons.distill.material import Context, Writer, lesson_of
 from kr.lessons.distill.remedies import Remedy
-from kr.lessons.duplicates import duplicates
+from kr.lessons.duplicates import duplicates, tells_the_same
 from kr.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.line import QUARANTINED, Lesson
@@ -96,6 +96,9 @@ def record(
     candidates = _distilled(request, detected[:MOST_EVENTS], returned, context, now)
     file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
     choice = _Choice(candidates)
+    for candidate in candidates:
+        # What a comparison needs is loaded before anybody has to wait for it.
+        tells_the_same(candidate.lesson.summary, "")
     shown = _shown(lessons_file, project_root)
     try:
         appended = (

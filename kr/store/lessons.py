@@ -3,16 +3,13 @@
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from typing import Literal
 
 import sqlalchemy as sa
 
-from kr.store.rows import LessonRow, LessonState
+from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.schema import lesson_injections, lessons
 
 _SUNK_AFTER = 10
-
-Mark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
 
 _AT_ONCE = 400
 _ORIGIN = ("event_type", "story_key", "session_id", "recorded_at", "source")
@@ -128,7 +125,7 @@ class Lessons:
         rows = self._connection.execute(sa.select(*columns).where(*told)).mappings()
         return {row["id"]: LessonState(**row) for row in rows}
 
-    def mark(self, lesson_id: str, mark: Mark, value: str | None) -> None:
+    def mark(self, lesson_id: str, mark: LessonMark, value: str | None) -> None:
         """Set or take off what a person said of a lesson."""
         self._connection.execute(sa.update(lessons).where(lessons.c.id == lesson_id).values({mark: value}))
 

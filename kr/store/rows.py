@@ -5,6 +5,9 @@ from typing import Literal, NamedTuple
 
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
+LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
+"""What people decide of a lesson, by its column."""
+
 ArchiveReason = Literal["lru", "age", "manual"]
 
 
