@@ -34,7 +34,7 @@ _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
 _MANY_FILES = 50
 _NO_STORY = "0-0"
-_QUEUE = 6.0
+_QUEUE = 7.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 _MODEL = 4.0
 """Seconds that a language model has to word a lesson."""
@@ -199,7 +199,7 @@ def _changed(folder: str | None) -> tuple[str, ...]:
 
 
 def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str) -> None:
-    with app.lessons(patience=_QUEUE, queue=_QUEUE, model_timeout=_MODEL) as book:
+    with app.lessons(queue=_QUEUE, model_timeout=_MODEL) as book:
         envelope = book.record(
             {
                 "session_id": task.session_id,
@@ -235,7 +235,7 @@ def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_key: str) -> None:
-    with app.lessons(patience=_QUEUE, queue=_QUEUE, model_timeout=_MODEL) as book:
+    with app.lessons(queue=_QUEUE, model_timeout=_MODEL) as book:
         _tell_failures(
             book.record_shown(task.phase, returned, session_id=task.session_id, story_key=story_key)
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kr.errors import StoreError
 from kr.lessons.file import LessonsFile, LessonsUnreadable, decoded
 from kr.lessons.line import Lesson, parse_file
+from kr.lessons.origins import WaitingOrigins
 from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
@@ -60,6 +61,7 @@ class LessonCounts:
     def __init__(self, store: Store, file: LessonsFile) -> None:
         self._store = store
         self._file = file
+        self._origins = WaitingOrigins(file.path.parent)
 
     def note_injection(self, injection: Injection, now: datetime) -> None:
         """Keep the request, and count what was injected."""
@@ -105,8 +107,8 @@ class LessonCounts:
         try:
             content = self._content()
             # One transaction: many recorders at once queue for it.
-            with self._store.write() as unit:
-                unit.lessons.add(rows)
+            with self._origins.taken() as waiting, self._store.write() as unit:
+                unit.lessons.add([*rows, *waiting])
                 if recording.recurred:
                     # Lines of others may have come back before anybody picked them up.
                     unit.lessons.add([_row(lesson) for lesson in recording.recurred])
@@ -118,6 +120,7 @@ class LessonCounts:
                 self.reconcile(now)
         except StoreError as error:
             _tell(error)
+            self._origins.keep(rows)
 
     def states(self, phase: str) -> dict[str, LessonState]:
         """Return what is known of the phase's lessons that bears on which of them go first; empty without a database."""
@@ -139,6 +142,10 @@ class LessonCounts:
         try:
             if not self._store.exists() or self._store.why_foreign() is not None:
                 return
+            with self._origins.taken() as waiting:
+                if waiting:
+                    with self._store.write() as unit:
+                        unit.lessons.add(waiting)
             with self._store.read() as unit:
                 known = unit.lessons.in_file()
             held = {lesson.id: lesson for lesson in self._file.read().lessons}

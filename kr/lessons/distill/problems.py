@@ -139,7 +139,7 @@ def _exceptions(text: str) -> Iterator[Problem]:
             tool=""
             if package in sys.stdlib_module_names
             else package.removeprefix("_").removesuffix("_core"),
-            context="\n".join([*lines[max(0, number - 6) : number], *lines[number : number + _WITHIN]]),
+            context="\n".join(lines[number : number + _WITHIN]),
         )
         return
 
