@@ -121,10 +121,13 @@ class App:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
 
-        if self.store.exists():
-            with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
-                book.reconcile()
-        return collect_stats(self.store, self.settings, now=self._clock())
+        if not self.store.exists():
+            return collect_stats(self.store, self.settings, now=self._clock())
+        with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
+            book.reconcile()
+            earned = book.earning()
+        counted = collect_stats(self.store, self.settings, now=self._clock())
+        return {**counted, "lessons": {**counted["lessons"], **earned}}
 
     def patient(self) -> "Patient":
         """Give what ``kr.maintenance.doctor`` examines and repairs."""

@@ -23,7 +23,7 @@ from kr.lessons.line import QUARANTINED, Lesson, cleaned, parse_file
 from kr.lessons.own_remedies import own_remedies
 from kr.lessons.record import record
 from kr.lessons.returned import read_return
-from kr.lessons.review import state_of, to_review, view
+from kr.lessons.review import earning, state_of, to_review, view
 from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
@@ -140,6 +140,16 @@ class LessonBook:
         found = self._read(None)
         self.reconcile()
         return to_review(found, self._states(found))
+
+    def earning(self) -> dict[str, Any]:
+        """Tell which lessons earn their place: how many there are of each worth, and the five of most recurrences."""
+        try:
+            found = self._read(None)
+        except LessonsUnreadable as error:
+            logger.warning("%s", error)
+            found = []
+        states = self._states(found)
+        return earning([view(lesson, state_of(lesson, states)) for lesson in found])
 
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
         """Retire, pin or approve a lesson, or take that back. Raises ``UnknownLessonError`` and store errors."""

@@ -1,13 +1,15 @@
 """What people look through and decide: which lessons are in quarantine, contradict each other, or never help (SPEC 4.2)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, get_args
 
 from kr.lessons.choose import is_quarantined
 from kr.lessons.duplicates import contradicting
 from kr.lessons.line import Lesson
-from kr.lessons.worth import worth
+from kr.lessons.worth import Worth, worth
 from kr.store.rows import LessonState
+
+_MOST = 5
 
 
 def state_of(lesson: Lesson, states: Mapping[str, LessonState]) -> LessonState:
@@ -64,4 +66,20 @@ def to_review(lessons: Sequence[Lesson], states: Mapping[str, LessonState]) -> d
         "never_useful": [
             views[lesson.id] for lesson in live if worth(state_of(lesson, states)) in {"idle", "unheeded"}
         ],
+    }
+
+
+def earning(views: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Count lessons by their worth, and name the five of each kind whose failures came back most."""
+    live = [lesson for lesson in views if lesson["status"] in {"live", "pinned"}]
+    kinds: tuple[Worth, ...] = get_args(Worth)
+    most = sorted(live, key=lambda lesson: (-lesson["recurred"], lesson["line"]))
+    shown = ("id", "summary", "injected", "recurred", "recurred_after_injection")
+    return {
+        "by_worth": {kind: sum(lesson["worth"] == kind for lesson in live) for kind in kinds},
+        "quarantined": sum(lesson["status"] == "quarantined" for lesson in views),
+        **{
+            kind: [{key: lesson[key] for key in shown} for lesson in most if lesson["worth"] == kind][:_MOST]
+            for kind in ("helps", "unheeded")
+        },
     }

@@ -17,7 +17,7 @@ from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation
 from kr.store.lock import exclusive
 from kr.store.store import Store
-from tests.support.lessons import NOW, inject_from, record_data, record_to
+from tests.support.lessons import NOW, inject_from, record_data, record_to, start
 
 FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
 ISSUE = {
@@ -480,3 +480,44 @@ def test_a_database_that_cannot_serve_hinders_nothing(
 def test_a_naive_reader_sees_times_in_utc(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store, now=datetime(2026, 2, 7, 23, 59, 59, 5, tzinfo=UTC))
     assert rows(store, "SELECT recorded_at FROM lessons") == [("2026-02-07T23:59:59.000005Z",)]
+
+
+def test_an_origin_waits_for_a_database_that_is_busy(
+    path: Path, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Store(None, path.parents[1]) as holder, Store(None, path.parents[1], timeout=0.2) as store:
+        with holder.write():
+            assert record_to(path, project, store, session_id="busy").status == "recorded"
+        assert "not counted" in caplog.text
+        assert len(list(path.parent.glob(".origin-*"))) == 1
+        record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"], session_id="later")
+        origins = "SELECT session_id, event_type, source FROM lessons ORDER BY session_id"
+        assert rows(store, origins) == [
+            ("busy", "general_agent_failure", "tool"),
+            ("later", "general_agent_failure", "tool"),
+        ]
+    assert list(path.parent.glob(".origin-*")) == []
+
+
+@pytest.mark.processes
+def test_recorders_at_once_lose_no_line_and_no_origin(path: Path, project: Path, store: Store) -> None:
+    record_to(path, project, store)
+    code = """
+import sys
+from pathlib import Path
+from kr.store.store import Store
+from tests.support.lessons import record_to
+path, project, number = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+with Store(None, path.parents[1], timeout=60.0) as store:
+    sys.stdin.readline()
+    error = f"error: unknown field colour{number} in Shop{number}"
+    print(record_to(path, project, store, errors=[error], session_id=f"s-{number}").status)
+"""
+    started = [start(code, path, project, number) for number in range(8)]
+    answers = [process.communicate("go\n", timeout=110) for process in started]
+    assert [(out.strip(), err) for out, err in answers] == [("recorded", "")] * len(started)
+    found = rows(
+        store, "SELECT session_id FROM lessons WHERE session_id LIKE 's-%' AND event_type IS NOT NULL"
+    )
+    assert {session for (session,) in found} == {f"s-{number}" for number in range(8)}
+    assert sum("colour" in line for line in lines(path)) == len(started)
