@@ -120,9 +120,11 @@ class App:
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
+        from kr.lessons.review import earning
 
         if not self.store.exists():
-            return collect_stats(self.store, self.settings, now=self._clock())
+            counted = collect_stats(self.store, self.settings, now=self._clock())
+            return {**counted, "lessons": {**counted["lessons"], **earning([])}}
         with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
             book.reconcile()
             earned = book.earning()

@@ -72,8 +72,8 @@ class _FailsOpen(click.Command):
 def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
     """Answer a hook whose JSON comes on standard input.
 
-    SessionStart and SubagentStart get the lessons of the agent's phase; PostToolUseFailure and SubagentStop
-    are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
+    SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task and the
+    changed files; PostToolUseFailure and SubagentStop are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
     KR_PHASE, else it is dev-execution. Whatever happens, the exit status is 0.
     """
     try:
