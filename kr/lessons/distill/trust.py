@@ -21,7 +21,7 @@ _COMMAND = re.compile(
     rf"(?:^|[\s`'\"“(\[:;>$#|&])(?:{_PROGRAMS})\s+(?:-{{1,2}}[A-Za-z]|[~.]?/[\w.]|https?:|(?:{_VERBS})\b(?!\s+(?:is|was|failed|errors?|returned|exited|did|could|can)\b))"
     r"|\bgo\s+(?:run|install|get|mod|build|generate|env|work)\b"
     r"|\|\s*(?:sudo\s+)?(?:ba|z|da|fi)?sh\b|\|\s*(?:python|perl|ruby|node|iex)\b|&&\s*\w|\$\([^)]|`\s*(?:sudo|npx|uvx|sh|bash|source)\s|(?:^|\s)(?:source|\.)\s+\S+\.(?:sh|bash|env)\b"
-    r"|(?:^|\s)[A-Z_]{3,}=\S+\s+(?:\./)?[a-z]|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/",
+    r"|(?-i:(?:^|\s)[A-Z_]{3,}=\S+\s+\./\w)|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/",
     re.IGNORECASE,
 )
 _URL = re.compile(
