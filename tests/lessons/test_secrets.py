@@ -50,7 +50,7 @@ SHAPES = {
     "PyPI token": ("403 {}", "pypi" + "-AgEIcHlwaS5vcmcCJDEyMzQ1Njc4LTEyMzQtMTIzNC0xMjM0"),
     "private key": (
         "-----BEGIN RSA PRIVATE KEY-----\n{}\n-----END RSA PRIVATE KEY-----",
-        "MIIEowIBAAKCAQEA" + "1234\nabcd",
+        "MIIEowIBAAKCAQEA" + "1234\nQwErTzUiOpLkJh12",
     ),
     "connection string": ("Server=db;User Id=sa;Password={};Encrypt=true", _WORDY),
     "Azure": (

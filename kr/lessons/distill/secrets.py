@@ -22,7 +22,7 @@ _WORD = (
 )
 _NAME = (
     rf"(?<![A-Za-z0-9])(?:[A-Za-z0-9_.$-]{{0,64}}?(?:{_WORD})(?:[_.-][A-Za-z0-9_.-]{{0,64}}|[A-Z0-9][A-Za-z0-9]{{0,64}})?"
-    rf"|(?:[A-Za-z0-9]{{1,20}}[_-]){{0,6}}(?:pass|auth|_auth|pw|pin|dsn|sas|sig|otp)|密码|口令|密钥|令牌)"
+    rf"|(?:[A-Za-z0-9]{{1,20}}[_-]){{0,6}}(?:pass|auth|_auth|pw|pin|dsn|sas|sig|otp)|contraseña|mot de passe|密码|口令|密钥|令牌)"
 )
 _OPEN = r"[\"'`“‘(\[{]*"
 _QUOTED = r"\"(?:[^\"\\\n]|\\.){1,4000}\"?|'(?:[^'\\\n]|\\.){1,4000}'?|`[^`\n]{1,4000}`?"
@@ -53,6 +53,9 @@ _CAPITALS = re.compile(
 )
 _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"-----BEGIN [A-Z0-9 ]*(?:PRIVATE KEY|CERTIFICATE|PGP)[A-Z ]*-----.*?(?:-----END [A-Z0-9 ]*-----|\Z)", re.DOTALL), SECRET),
+    (re.compile(rf"(\b(?:{_WORD})[\"']?\s*[:=]\s*[|>][+-]?\s*\n\s+)\S.*", re.IGNORECASE), rf"\1{SECRET}"),
+    (re.compile(rf"(\b(?:\w*(?:{_WORD})|identified by)[(\s]+)([\"'])[^\"']{{6,}}\2", re.IGNORECASE), rf"\1{SECRET}"),
+    (re.compile(r"(\b(?:secret|token|otp|pin|key|passwd|pwd)[ \t=:]+(?:[0-9]+ )?)(?=[\w!@#$%^&*.-]*[0-9])(?=[\w!@#$%^&*.-]*[a-z])(?=[\w!@#$%^&*.-]*[A-Z])[\w!@#$%^&*.-]{8,}"), rf"\1{SECRET}"),
     (re.compile(r"PuTTY-User-Key-File.*", re.DOTALL), SECRET),
     (re.compile(r"(?<=://)[^\s/@\"'<>]{1,400}@"), f"{SECRET}@"),
     (re.compile(r"\b((?:proxy-)?authorization|x-[\w-]*(?:key|token|auth|secret|signature)[\w-]*|(?:set-)?cookie)(\"?'?\s*[:=]\s*).*", re.IGNORECASE), rf"\1\2{SECRET}"),
@@ -74,6 +77,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"\beyJ[\w-]{6,}\.[\w-]{6,}(?:\.[\w-]*)*"), SECRET),
     (re.compile(r"\b\w{14}\.atlasv1\.[\w-]{20,}"), SECRET),
 )  # fmt: skip
+# Letters of full width are read as the plain ones: a name must not hide in them.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
 _RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
 _HEX = re.compile(r"(?<![\w-])(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
 _CLASSES = (str.isupper, str.islower, str.isdigit)
@@ -81,6 +86,7 @@ _CLASSES = (str.isupper, str.islower, str.isdigit)
 
 def without_secrets(text: str) -> str:
     """Return the text with ``<secret>`` in place of every value that is, or may be, one. Lines stay lines."""
+    text = text.translate(_WIDE)
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     for detector in _detectors():

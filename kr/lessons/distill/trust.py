@@ -50,6 +50,9 @@ _ORDER = re.compile(
     r"|\b(?:disable|turn off|switch off|skip|remove|comment out|drop|weaken|relax)\b.{0,50}\b(?:auth\w*|tls|ssl|certificate\w*|verification|security|tests?|checks?|csp|csrf|cors|firewall|sandbox\w*|signature\w*|audit\w*|reviews?|approval\w*|permissions?|hooks?)\b"
     r"|--no-verify\b|--insecure\b|--disable-\w*(?:security|sandbox)|NODE_TLS_REJECT_UNAUTHORIZED|verify\s*=\s*False|StrictHostKeyChecking|\b777\b|dangerously"
     r"|\b(?:grant|give|allow)\b.{0,40}\b(?:admin\w*|root|full|write|public) (?:access|rights|permissions?)|\bmake (?:it|the (?:bucket|repo\w*)) public\b"
+    r"|\byour (?:operator|owner|boss|maintainer|human)s?\b|\b(?:maintainer|admin\w*|operator|owner|boss) (?:says?|wants?|asks?|orders?)\b|\btrusted hosts?\b|\bpaste (?:this|the following|it)\b"
+    r"|\b(?:set|change|switch|point) (?:the |your )?(?:registry|index|mirror|proxy|remote)\b|\bpush\b.{0,40}\b(?:production|prod|main|master)\b|\bos\.system\b|\bignore previous|(?:\b[a-z] ){5,}"
+    r"|\b(?:ejecut[ae]|ignora|exécut\w+|ignorez|ignoriere|führe)\b"
     r"|(?:忽略|无视|忘记|不要理会).{0,12}(?:指令|指示|提示|规则|以上|之前|先前)|(?:你|您)(?:现在)?(?:是|必须|应该|要)|请?(?:立即|马上)?(?:运行|执行|下载|安装|访问|打开)(?:以下|下列|下面|这个|此|命令|脚本|http)|不要告诉|发送.{0,12}(?:密钥|密码|令牌|凭证|环境变量)",
     re.IGNORECASE,
 )
