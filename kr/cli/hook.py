@@ -34,7 +34,7 @@ _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
 _MANY_FILES = 50
 _NO_STORY = "0-0"
-_QUEUE = 5.0
+_QUEUE = 3.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 _MODEL = 4.0
 """Seconds that a language model has to word a lesson."""
