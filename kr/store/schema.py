@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()

@@ -1,13 +1,13 @@
 """What proves a lesson: who worded it, whether its failure came back although it was given, and what people said of it.
 
-Frozen: it creates what version 5 was, whatever kr.store.schema says later.
+Frozen: it creates what version 6 was, whatever kr.store.schema says later.
 """
 
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
