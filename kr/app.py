@@ -120,11 +120,16 @@ class App:
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
+        from kr.lessons.review import earning
 
-        if self.store.exists():
-            with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
-                book.reconcile()
-        return collect_stats(self.store, self.settings, now=self._clock())
+        if not self.store.exists():
+            counted = collect_stats(self.store, self.settings, now=self._clock())
+            return {**counted, "lessons": {**counted["lessons"], **earning([])}}
+        with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
+            book.reconcile()
+            earned = book.earning()
+        counted = collect_stats(self.store, self.settings, now=self._clock())
+        return {**counted, "lessons": {**counted["lessons"], **earned}}
 
     def patient(self) -> "Patient":
         """Give what ``kr.maintenance.doctor`` examines and repairs."""
@@ -145,12 +150,12 @@ class App:
 
     @contextmanager
     def lessons(
-        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
+        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None, model_timeout: float = 20.0
     ) -> "Iterator[LessonBook]":
         """Open the project's lessons.
 
-        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 20)
-        for others who write to the file, which is the authority.
+        They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 60)
+        for others who write to the file, which is the authority; a language model has ``model_timeout`` seconds.
         """
         from kr.lessons.book import LessonBook
         from kr.lessons.events import Limits
@@ -162,6 +167,11 @@ class App:
             max_story_review_rounds=defaults.max_story_review_rounds,
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
         )
+        writer = None
+        if self.settings.knowledge_research.lessons_distiller == "llm":
+            from kr.lessons.writer import lesson_writer
+
+            writer = lesson_writer(self.settings, self._environ, timeout=model_timeout)
         with self._brief_store(patience) as store:
             yield LessonBook(
                 self.lessons_file,
@@ -170,6 +180,8 @@ class App:
                 store=store,
                 clock=self._clock,
                 lock_timeout=LOCK_TIMEOUT if queue is None else queue,
+                phases=self.settings.knowledge_research.phases,
+                writer=writer,
             )
 
     @property

@@ -143,24 +143,28 @@ class RequestHandler:
             },
         }
 
-    def inject_document(self, data: bytes, *, query: str = "", framework: str = "") -> Envelope:
-        """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1)."""
+    def inject_document(self, data: bytes, more: Mapping[str, Any] | None = None) -> Envelope:
+        """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1).
+
+        ``more`` is put into its ``lessons_inject``, over what stands there.
+        """
         try:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, *validation_problems(error.fields), mode="lessons-inject")
         for warning in document.warnings:
             logger.warning("%s", warning)
-        return self.inject_lessons(document.data, query=query, framework=framework)
+        asked = document.data.get("lessons_inject")
+        if more and isinstance(asked, Mapping):
+            return self.inject_lessons({**document.data, "lessons_inject": {**asked, **more}})
+        return self.inject_lessons(document.data)
 
-    def inject_lessons(self, data: Mapping[str, Any], *, query: str = "", framework: str = "") -> Envelope:
-        """Answer plain data of mode lessons-inject; ``query`` and ``framework`` rank by relevance."""
+    def inject_lessons(self, data: Mapping[str, Any]) -> Envelope:
+        """Answer plain data of mode lessons-inject."""
         if data.get("mode") == "research":
             wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
             return self._refuse(data, Problem(type="validation_error", field="mode", message=wrong))
-        return self._handle(
-            data, include_report=False, default_mode="lessons-inject", query=query, framework=framework
-        )
+        return self._handle(data, include_report=False, default_mode="lessons-inject")
 
     def _handle(
         self,
@@ -168,11 +172,11 @@ class RequestHandler:
         *,
         include_report: bool,
         default_mode: Mode | None = None,
-        query: str = "",
-        framework: str = "",
     ) -> Envelope:
         try:
-            parsed: Parsed = parse_request(data, default_mode=default_mode)
+            parsed: Parsed = parse_request(
+                data, default_mode=default_mode, phases=self._settings.knowledge_research.phases
+            )
         except InvalidRequest as error:
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
         for warning in parsed.warnings:
@@ -187,7 +191,7 @@ class RequestHandler:
                 return researcher.research(parsed.request, include_report=include_report)
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
-        return self._inject(parsed.request, query, framework)
+        return self._inject(parsed.request)
 
     @contextmanager
     def _accounted(self, data: Mapping[str, Any]) -> Iterator[None]:
@@ -229,7 +233,7 @@ class RequestHandler:
         except StoreError as problem:
             logger.warning("%s", problem)
 
-    def _inject(self, request: LessonsInjectRequest, query: str, framework: str) -> Envelope:
+    def _inject(self, request: LessonsInjectRequest) -> Envelope:
         from kr.lessons.inject import inject
 
         with self._lessons_store() as store:
@@ -239,8 +243,6 @@ class RequestHandler:
                 budget=self._settings.knowledge_research.lessons_injection_budget,
                 store=store,
                 now=self._clock(),
-                query=query,
-                framework=framework,
             )
 
     def _detect_version(self, framework: str) -> str:

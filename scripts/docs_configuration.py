@@ -17,6 +17,7 @@ _MAIN = "knowledge_research"
 
 _ALLOWED = {
     "sources": "a list of context7, deepwiki, web_search, each at most once",
+    "lessons_phases": "a list of tags in small letters, digits and dashes",
     "aliases": "a mapping of other names to frameworks",
     "repositories": "a mapping of frameworks to owner/repo as on GitHub",
     "servers": "a mapping of names to servers; context7 and deepwiki are asked",

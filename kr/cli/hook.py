@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +21,7 @@ from kr.lessons.claude_code import (
     answer,
     last_words,
     read_hook,
+    task_of,
 )
 from kr.lessons.embedded import returned_documents
 from kr.values import PHASES
@@ -30,9 +32,14 @@ if TYPE_CHECKING:
 
 _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
+_MANY_FILES = 50
 _NO_STORY = "0-0"
 _QUEUE = 3.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
+_MODEL = 4.0
+"""Seconds that a language model has to word a lesson."""
+_GIT = 1.0
+"""Seconds to ask git which files are changed."""
 
 _EPILOG = """\b
 Example, in .claude/settings.json (SessionStart, SubagentStart, PostToolUseFailure, SubagentStop):
@@ -65,12 +72,12 @@ class _FailsOpen(click.Command):
 def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
     """Answer a hook whose JSON comes on standard input.
 
-    SessionStart and SubagentStart get the lessons of the agent's phase; PostToolUseFailure and SubagentStop
-    are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
+    SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task and the
+    changed files; PostToolUseFailure and SubagentStop are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
     KR_PHASE, else it is dev-execution. Whatever happens, the exit status is 0.
     """
     try:
-        task = read_hook(json.loads(_input()), _known_phase(phase))
+        task = read_hook(json.loads(_input()), _known_phase(ctx, phase))
         told = None if task is None else _do(ctx, task, _known_story(story_key))
         if told is not None:
             # ASCII, so that no locale stands between us and the reader.
@@ -87,10 +94,14 @@ def _input() -> bytes:
     return data
 
 
-def _known_phase(phase: str | None) -> str | None:
+def _known_phase(ctx: click.Context, phase: str | None) -> str | None:
     if not phase or phase in PHASES:
         return phase or None
-    _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(PHASES)}")
+    with open_app(ctx) as app:
+        phases = app.settings.knowledge_research.phases
+    if phase in phases:
+        return phase
+    _tell(f"unknown phase {phase!r} passed over; allowed: {', '.join(phases)}")
     return None
 
 
@@ -116,9 +127,13 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
         case ToolFailure():
             from kr.lessons.distill.distill import is_worth_keeping
 
-            if is_worth_keeping(task.error):
+            # What failed is named by its program alone: a whole command is nothing to hand on.
+            program = task.about.partition(" ")[0]
+            bare = re.sub(r"^Exit code -?\d+\n", "", task.error)
+            error = f"{program}: {bare}" if program else bare
+            if is_worth_keeping(error):
                 with open_app(ctx) as app:
-                    _record_tool(app, task, story_key)
+                    _record_tool(app, task, error, story_key)
         case AgentStop():
             message = task.message or last_words(_tail(Path(task.transcript or "")))
             returned = _returned(returned_documents(message))
@@ -142,24 +157,56 @@ def _has_lessons(ctx: click.Context, phase: str) -> bool:
 
 
 def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
+    query, files = _task(task)
     identity = {"story_key": story_key, "session_id": task.session_id}
-    envelope = app.requests.inject_lessons({**identity, "lessons_inject": {"phase": task.phase}})
+    need = {"phase": task.phase, "query": query, "files": list(files)}
+    envelope = app.requests.inject_lessons({**identity, "lessons_inject": need})
     for problem in envelope.errors:
         _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""
     return answer(task.event, block) if block else None
 
 
-def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
-    with app.lessons(queue=_QUEUE) as book:
+def _task(task: Start) -> tuple[str, tuple[str, ...]]:
+    """Tell what the agent is to do, and which files are in work: by its transcript, and by git."""
+    query = task.prompt
+    files: tuple[str, ...] = ()
+    if task.transcript:
+        try:
+            said, files = task_of(_tail(Path(task.transcript)))
+        except OSError:
+            said = ""
+        query = query or said
+    return query, files or _changed(task.cwd)
+
+
+def _changed(folder: str | None) -> tuple[str, ...]:
+    """List the files that git sees as changed; none where there is no repository, or no git."""
+    try:
+        done = subprocess.run(
+            ["git", "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--untracked-files=normal"],  # noqa: S607
+            cwd=folder,
+            capture_output=True,
+            timeout=_GIT,
+            check=True,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ()
+    lines = done.stdout.decode(errors="replace").split("\0")
+    return tuple(line[3:] for line in lines[:_MANY_FILES] if len(line) > 3)
+
+
+def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str) -> None:
+    with app.lessons(queue=_QUEUE, model_timeout=_MODEL) as book:
         envelope = book.record(
             {
                 "session_id": task.session_id,
                 "story_key": story_key,
                 "phase": task.phase,
                 "event_type": "general_agent_failure",
-                "agent_return": {"status": "failure", "errors": [task.error]},
-                "framework_context": task.about,
+                "agent_return": {"status": "failure", "errors": [error]},
             }
         )
     _tell_failures(envelope)
@@ -188,7 +235,7 @@ def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_key: str) -> None:
-    with app.lessons(queue=_QUEUE) as book:
+    with app.lessons(queue=_QUEUE, model_timeout=_MODEL) as book:
         _tell_failures(
             book.record_shown(task.phase, returned, session_id=task.session_id, story_key=story_key)
         )

@@ -15,12 +15,14 @@ from kr.cli.options import common, common_options, open_app, request_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
 from kr.errors import KrError
-from kr.values import PHASES
+from kr.text.counting import counted
 
 if TYPE_CHECKING:
+    from kr.app import App
     from kr.contracts.lessons import RecordEnvelope
+    from kr.store.rows import LessonMark
 
-_RECORD_PATIENCE = 15.0
+_RECORD_PATIENCE = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,11 +32,12 @@ Examples:
   kr lessons inject --phase code-review --framework mybatis-plus --query "paging"
   kr lessons record --request return.yaml
   kr lessons search "row height"
+  kr lessons review
 """
 _PHASE = click.option(
     "--phase",
     shell_complete=complete_phase,
-    help="story-creation, story-review, dev-execution, code-review, e2e-inspection.",
+    help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of lessons_phases.",
 )
 
 
@@ -49,13 +52,13 @@ def command() -> None:
 @_PHASE
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
-@click.option("--query", default="", help="Rank by relevance to these words instead of by date.")
+@click.option("--query", help="What the agent is about to do: lessons that fit go first.")
 @click.option(
     "--framework",
-    default="",
     shell_complete=complete_framework,
     help="Put lessons about this framework first.",
 )
+@click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @common_options
 @click.pass_context
 def inject(
@@ -66,8 +69,9 @@ def inject(
     phase: str | None,
     story_key: str | None,
     session_id: str | None,
-    query: str,
-    framework: str,
+    query: str | None,
+    framework: str | None,
+    files: tuple[str, ...],
 ) -> int:
     """Give the lessons of a phase, for an agent that is about to start."""
     identity = {"phase": phase, "story-key": story_key, "session-id": session_id}
@@ -76,18 +80,18 @@ def inject(
         raise click.UsageError("Say --phase PHASE, or --request FILE.")
     if document is not None and given:
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
+    said = {"framework": framework, "query": query, "files": list(files) or None}
+    need = {name: value for name, value in said.items() if value is not None}
     with open_app(ctx) as app:
         if document is not None:
-            envelope = app.requests.inject_document(
-                document.read(LIMIT + 1), query=query, framework=framework
-            )
+            envelope = app.requests.inject_document(document.read(LIMIT + 1), need)
         else:
             data = {
                 "story_key": story_key or "0-0",
                 "session_id": session_id or f"terminal-{uuid.uuid4().hex}",
-                "lessons_inject": {"phase": phase},
+                "lessons_inject": {"phase": phase, **need},
             }
-            envelope = app.requests.inject_lessons(data, query=query, framework=framework)
+            envelope = app.requests.inject_lessons(data)
     value = envelope.plain()
     emit(value, common(ctx), _injection)
     return 1 if value["status"] == "failure" else 0
@@ -144,10 +148,17 @@ def _listing(function: F) -> F:
         click.option(
             "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
         ),
-        click.option("--phase", type=click.Choice(PHASES), help="Only lessons of this phase."),
+        click.option("--phase", shell_complete=complete_phase, help="Only lessons of this phase."),
     ):
         function = option(function)
     return function
+
+
+def _legal(app: "App", phase: str | None) -> str | None:
+    phases = app.settings.knowledge_research.phases
+    if phase is not None and phase not in phases:
+        raise click.BadParameter(f"{phase!r} is not one of {', '.join(phases)}.", param_hint="--phase")
+    return phase
 
 
 @command.command("list")
@@ -155,9 +166,9 @@ def _listing(function: F) -> F:
 @common_options
 @click.pass_context
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
-    """List lessons, the newest first, with how often they were injected and recurred."""
+    """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx) as app, app.lessons() as book:
-        found = book.lessons(phase=phase, limit=limit)
+        found = book.lessons(phase=_legal(app, phase), limit=limit)
     emit(found, common(ctx), _table)
     return 0
 
@@ -170,8 +181,65 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
 def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> int:
     """Find lessons by words, the most relevant first."""
     with open_app(ctx) as app, app.lessons() as book:
-        found = book.lessons(phase=phase, query=query, limit=limit) if query.strip() else []
+        legal = _legal(app, phase)
+        found = book.lessons(phase=legal, query=query, limit=limit) if query.strip() else []
     emit(found, common(ctx), _table)
+    return 0
+
+
+_ID = click.argument("lesson_id", metavar="ID")
+
+
+def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str) -> None:
+    """Make the command that sets a mark, and takes it off with --undo."""
+
+    @command.command(name, help=summary)
+    @_ID
+    @click.option("--undo", is_flag=True, help="Take it back.")
+    @common_options
+    @click.pass_context
+    def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> int:
+        with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
+            changed = book.mark(lesson_id, mark, is_set=not undo)
+        click.echo(f"{undone if undo else told}: {changed['summary']}", err=True)
+        emit(changed, common(ctx), lambda it: _table([it]))
+        return 0
+
+
+_marking(
+    "retire", "retired_at", "retired", "back", "Give a lesson to nobody any more. Its line stays in the file."
+)
+_marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before all others of its phase.")
+_marking(
+    "approve",
+    "approved_at",
+    "approved",
+    "no longer approved",
+    "Let a quarantined lesson out: you read it, and agents may.",
+)
+
+
+@command.command("edit")
+@_ID
+@click.argument("text")
+@common_options
+@click.pass_context
+def edit(ctx: click.Context, /, lesson_id: str, text: str) -> int:
+    """Word a lesson anew. The new line goes to the end of the file and takes the old one's place."""
+    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
+        changed = book.edit(lesson_id, text)
+    emit(changed, common(ctx), lambda it: _table([it]))
+    return 0
+
+
+@command.command("review")
+@common_options
+@click.pass_context
+def review(ctx: click.Context, /) -> int:
+    """List what a person should look at: quarantined, contradicting and never useful lessons."""
+    with open_app(ctx) as app, app.lessons() as book:
+        found = book.review()
+    emit(found, common(ctx), _reviewed)
     return 0
 
 
@@ -218,8 +286,30 @@ def _table(lessons: list[dict[str, Any]]) -> str:
     lines = []
     for lesson in lessons:
         ref = f"  {click.style(lesson['ref'], fg='cyan')}" if lesson["ref"] else ""
-        counts = (
-            f"  (injected {lesson['injected']}, recurred {lesson['recurred']})" if lesson["injected"] else ""
+        lines.append(
+            f"{lesson['id']}  {lesson['date']} [{', '.join(lesson['tags'])}] {lesson['summary']}{ref}"
         )
-        lines.append(f"{lesson['date']} [{', '.join(lesson['tags'])}] {lesson['summary']}{ref}{counts}")
+        lines.append(f"    {_proof(lesson)}")
     return "\n".join(lines) or "No lessons."
+
+
+def _proof(lesson: dict[str, Any]) -> str:
+    """Say in words what became of a lesson."""
+    parts = [] if lesson["status"] == "live" else [lesson["status"]]
+    parts += [
+        f"given {counted(lesson['injected'], 'time')}",
+        f"came back {counted(lesson['recurred'], 'time')}",
+        f"although given {counted(lesson['recurred_after_injection'], 'time')}",
+        lesson["worth"],
+    ]
+    return ", ".join(parts)
+
+
+def _reviewed(value: dict[str, Any]) -> str:
+    lines: list[str] = []
+    for title, name in (("Quarantined", "quarantined"), ("Never useful", "never_useful")):
+        if value[name]:
+            lines += [f"{title}:", _table(value[name])]
+    for one, other in value["contradicting"]:
+        lines += ["Contradicting:", _table([one, other])]
+    return "\n".join(lines) or "Nothing to review."

@@ -32,7 +32,11 @@ class Listed(NamedTuple):
 
 COMMANDS = (
     Listed("research", "Ask", "Answer a question from the cache, or research it once."),
-    Listed("lessons", "Learn", "Inject lessons, record failures, list, search and import lessons."),
+    Listed(
+        "lessons",
+        "Learn",
+        "Inject lessons, record failures; list, search, review, import, pin, edit and retire them.",
+    ),
     Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
     Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
     Listed("archive", "Look after the knowledge", "List what left the index, and bring it back."),

@@ -62,7 +62,7 @@ def view(value: dict[str, Any]) -> str:
     )
     lines += _section("Entries by last access", _shares(index["by_age"])) if index["entries"] else []
     lines += _section("Entries by framework", _shares(index["by_framework"]))
-    lines += _section(f"Lessons: {lessons['total']}", _lessons(lessons["by_phase"]), always=True)
+    lines += _section(f"Lessons: {lessons['total']}", _lessons(lessons), always=True)
     workflows = value["workflows"]
     if workflows["total"]:
         lines += _section(f"Workflows: {workflows['total']}", _shares(workflows["by_status"]))
@@ -130,12 +130,18 @@ def _shares(numbers: dict[str, int]) -> list[str]:
     return [_bar_line(name, number / most, str(number)) for name, number in numbers.items()]
 
 
-def _lessons(rows: list[dict[str, Any]]) -> list[str]:
-    return [
+def _lessons(lessons: dict[str, Any]) -> list[str]:
+    lines = [
         f"  {row['phase']:<16} {counted(row['lessons'], 'lesson'):>12}, given {counted(row['injected'], 'time')}, "
         f"recurred {row['recurred']}"
-        for row in rows
+        for row in lessons["by_phase"]
     ]
+    for title, name in (("helps", "helps"), ("comes back although given", "unheeded")):
+        for lesson in lessons.get(name, ()):
+            lines += wrapped("  ", f"{title}: {lesson['id']} {lesson['summary']}", indent=4)
+    if waiting := lessons.get("quarantined"):
+        lines.append(f"  {counted(waiting, 'lesson')} in quarantine: kr lessons review")
+    return lines
 
 
 def _percent(rate: float | None) -> str:

@@ -5,10 +5,10 @@ Every validator's message is a detail after the seed's words ``Validation failed
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any, TypeVar
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ValidationError, ValidationInfo
 from pydantic_core import PydanticCustomError
 
 from kr.errors import FieldError
@@ -76,11 +76,12 @@ def _one_line(text: str) -> str:
     return text.strip()
 
 
-def _phase(value: object) -> str:
-    if isinstance(value, str) and value in PHASES:
+def _phase(value: object, info: ValidationInfo) -> str:
+    phases = (info.context or {}).get("phases", PHASES)
+    if isinstance(value, str) and value in phases:
         return value
     detail = shown(value) if value else "required, but missing"
-    raise worded(f"Invalid phase tag: {detail}; allowed: {', '.join(PHASES)}")
+    raise worded(f"Invalid phase tag: {detail}; allowed: {', '.join(phases)}")
 
 
 def shown(value: object, limit: int = 60) -> str:
@@ -123,6 +124,28 @@ StoryKey = Annotated[Text, AfterValidator(_story_key)]
 Phase = Annotated[str, BeforeValidator(_phase)]
 
 
+def _paths(value: object) -> object:
+    """Take a single path, and pass over what is none: optional fields never stop a recording."""
+    given = value if isinstance(value, list | tuple) else (value,)
+    texts = (as_text(item) for item in given if item is not None and not isinstance(item, Mapping | list))
+    return tuple(text for text in texts if text.strip())
+
+
+def _optional_text(value: object) -> object:
+    if value is None or isinstance(value, Mapping):
+        return ""
+    if isinstance(value, list | tuple):
+        return ", ".join(
+            as_text(item) for item in value if item is not None and not isinstance(item, Mapping | list)
+        )
+    return as_text(value)
+
+
+OptionalText = Annotated[str, BeforeValidator(_optional_text), AfterValidator(str.strip)]
+OptionalPaths = Annotated[tuple[str, ...], BeforeValidator(_paths)]
+"""Texts of an optional field, which never stops a request."""
+
+
 def read_count(value: object, *, zero_is_meant: bool) -> int | None:
     """Read an override that must be a positive integer below 10**18; ``None`` when it is none (seed 000, step 1).
 
@@ -135,11 +158,15 @@ def read_count(value: object, *, zero_is_meant: bool) -> int | None:
 
 
 def validate(
-    model: type[Model], data: Mapping[str, Any], rename: Callable[[str], str] = str
+    model: type[Model],
+    data: Mapping[str, Any],
+    rename: Callable[[str], str] = str,
+    *,
+    phases: Sequence[str] = PHASES,
 ) -> Model | list[FieldError]:
-    """Build the model, or tell every bad field by its dotted name in the request."""
+    """Build the model, or tell every bad field by its dotted name in the request; ``phases`` are the legal tags."""
     try:
-        return model.model_validate(data)
+        return model.model_validate(data, context={"phases": phases})
     except ValidationError as error:
         return list(_field_errors(error, rename))
 

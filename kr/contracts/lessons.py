@@ -1,14 +1,26 @@
 """The request and the return value of U5, lessons recording (seed 003, "Input Schema", "Return Value")."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from kr.contracts.fields import Phase, StoryKey, Text, as_text, bad, shown, unknown_keys, validate, worded
+from kr.contracts.fields import (
+    OptionalPaths,
+    OptionalText,
+    Phase,
+    StoryKey,
+    Text,
+    as_text,
+    bad,
+    shown,
+    unknown_keys,
+    validate,
+    worded,
+)
 from kr.errors import InvalidRequest
-from kr.values import EVENT_TYPES, EventType
+from kr.values import EVENT_TYPES, PHASES, EventType
 
 RecordStatus = Literal["recorded", "skipped", "failure"]
 
@@ -36,26 +48,6 @@ def _agent_return(value: object) -> object:
     return value
 
 
-def _paths(value: object) -> object:
-    """Take a single path, and pass over what is none: optional fields never stop a recording."""
-    given = value if isinstance(value, list | tuple) else (value,)
-    texts = (as_text(item) for item in given if item is not None and not isinstance(item, Mapping | list))
-    return tuple(text for text in texts if text.strip())
-
-
-def _optional_text(value: object) -> object:
-    if value is None or isinstance(value, Mapping):
-        return ""
-    if isinstance(value, list | tuple):
-        return ", ".join(
-            as_text(item) for item in value if item is not None and not isinstance(item, Mapping | list)
-        )
-    return as_text(value)
-
-
-OptionalText = Annotated[str, BeforeValidator(_optional_text), AfterValidator(str.strip)]
-
-
 class RecordRequest(BaseModel):
     """A request to record what an agent's return teaches."""
 
@@ -69,7 +61,7 @@ class RecordRequest(BaseModel):
         "general_agent_failure"
     )
     agent_return: Annotated[dict[str, Any], BeforeValidator(_agent_return), Field(validate_default=True)] = {}
-    code_paths: Annotated[tuple[str, ...], BeforeValidator(_paths)] = ()
+    code_paths: OptionalPaths = ()
     framework_context: OptionalText = ""
     additional_context: OptionalText = ""
 
@@ -82,12 +74,12 @@ class ParsedRecord:
     warnings: tuple[str, ...]
 
 
-def parse_record(data: Mapping[str, Any]) -> ParsedRecord:
-    """Validate a request (seed 003, "Input Validation Rules").
+def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> ParsedRecord:
+    """Validate a request (seed 003, "Input Validation Rules"); ``phases`` are the legal tags.
 
     Raises ``InvalidRequest`` with one ``FieldError`` per bad field; the caller answers ``skip``.
     """
-    result = validate(RecordRequest, {**data, "event_type": data.get("event_type")})
+    result = validate(RecordRequest, {**data, "event_type": data.get("event_type")}, phases=phases)
     if isinstance(result, list):
         raise InvalidRequest(*result)
     return ParsedRecord(
@@ -107,6 +99,8 @@ class RecordedEntry(_Part):
     event_type: str
     summary: str
     ref: str | None
+    quarantined: bool = False
+    """Whether it is kept, and not injected until a person approves it (SPEC 4.1)."""
 
 
 class RecordResults(_Part):
@@ -139,10 +133,13 @@ class RecordEnvelope(_Part):
     errors: list[RecordProblem] = []
 
     def plain(self) -> dict[str, Any]:
-        """Nested dicts and lists, in the order of the seed; ``message`` only where the seed has one."""
+        """Nested dicts and lists, in the order of the seed; ``message`` and ``quarantined`` only where there is one."""
         plain = self.model_dump()
         if plain["results"]["message"] is None:
             del plain["results"]["message"]
+        for entry in plain["results"]["recorded_entries"]:
+            if not entry["quarantined"]:
+                del entry["quarantined"]
         return plain
 
 
@@ -156,6 +153,19 @@ def skip(data: Mapping[str, Any], message: str = NO_EVENTS) -> RecordEnvelope:
     )
 
 
+class InjectedLesson(_Part):
+    """One lesson of the block with where it comes from (SPEC 4.1): ``source`` says who worded it."""
+
+    id: str
+    summary: str
+    ref: str | None
+    tags: list[str]
+    date: str
+    source: str
+    story_key: str | None
+    session_id: str | None
+
+
 class InjectResults(_Part):
     """The ``results`` of mode ``lessons-inject`` (seed 000, "Return Value")."""
 
@@ -164,3 +174,4 @@ class InjectResults(_Part):
     phase_filtered_count: int
     injected_count: int
     injection_block: str
+    lessons: list[InjectedLesson] = []

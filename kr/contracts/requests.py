@@ -5,7 +5,7 @@ answers with a typed request or with every bad field at once. What is odd but ha
 override that is no number) is a warning.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
@@ -13,6 +13,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 
 from kr.contracts.fields import (
     Line,
+    OptionalPaths,
+    OptionalText,
     Phase,
     StoryKey,
     Text,
@@ -27,7 +29,7 @@ from kr.contracts.fields import (
     validate,
 )
 from kr.errors import FieldError, InvalidRequest
-from kr.values import IfUnsure, Query
+from kr.values import PHASES, IfUnsure, Query
 
 MODES = ("research", "lessons-inject")
 Mode = Literal["research", "lessons-inject"]
@@ -111,6 +113,9 @@ class LessonsInject(_Request):
 
     # Validated although absent, so that the answer begins with the seed's words there too.
     phase: Annotated[Phase, Field(validate_default=True)] = ""
+    framework: OptionalText = ""
+    query: OptionalText = ""
+    files: OptionalPaths = ()
 
 
 class LessonsInjectRequest(_Request):
@@ -158,7 +163,9 @@ class Parsed:
     warnings: tuple[str, ...]
 
 
-def parse_request(data: Mapping[str, Any], *, default_mode: Mode | None = None) -> Parsed:
+def parse_request(
+    data: Mapping[str, Any], *, default_mode: Mode | None = None, phases: Sequence[str] = PHASES
+) -> Parsed:
     """Validate a request of either mode (seed 000, "Input Validation Rules").
 
     ``default_mode`` stands in for a missing ``mode`` where a command takes one mode alone.
@@ -171,7 +178,7 @@ def parse_request(data: Mapping[str, Any], *, default_mode: Mode | None = None) 
     if mode not in MODES:
         detail = "required, but missing" if mode is None else shown(mode)
         wrong = FieldError("mode", f"Invalid mode: {detail}; allowed: {', '.join(MODES)}")
-        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data))
+        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data, phases))
     overrides = _overrides(data.get("config_overrides"), warnings)
     model, block = _MODELS[mode]
     inner = data.get(block)
@@ -182,18 +189,18 @@ def parse_request(data: Mapping[str, Any], *, default_mode: Mode | None = None) 
         block: inner if isinstance(inner, Mapping) else {},
         "config_overrides": overrides,
     }
-    result = validate(model, prepared)
+    result = validate(model, prepared, phases=phases)
     if isinstance(result, list):
         raise InvalidRequest(*result)
     return Parsed(result, tuple(warnings))
 
 
-def _errors_whatever_the_mode(data: Mapping[str, Any]) -> Iterator[FieldError]:
+def _errors_whatever_the_mode(data: Mapping[str, Any], phases: Sequence[str]) -> Iterator[FieldError]:
     """Check what can be checked without a mode: the identity, and the blocks that were sent."""
     models: list[type[BaseModel]] = [_Identity]
     models += [model for model, block in _BLOCKS.items() if isinstance(data.get(block), Mapping)]
     for model in models:
-        result = validate(model, data)
+        result = validate(model, data, phases=phases)
         if isinstance(result, list):
             yield from result
 

@@ -3,23 +3,32 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
-from kr.errors import InvalidRequest, StoreError
-from kr.lessons.catalog import Catalog
-from kr.lessons.choose import matching, of_phase
+from kr.errors import InvalidRequest, KrError, StoreError
+from kr.lessons.choose import matching, of_phase, recency
+from kr.lessons.columns import columns
+from kr.lessons.counts import LessonCounts
+from kr.lessons.distill.distill import COLUMNS
+from kr.lessons.distill.material import Writer
+from kr.lessons.distill.secrets import without_secrets
 from kr.lessons.duplicates import Told
 from kr.lessons.events import Limits, shown
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
-from kr.lessons.line import Lesson, cleaned, parse_file
+from kr.lessons.line import QUARANTINED, Lesson, cleaned, parse_file
+from kr.lessons.own_remedies import own_remedies
 from kr.lessons.record import record
 from kr.lessons.returned import read_return
+from kr.lessons.review import earning, state_of, to_review, view
+from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.store import Store
+from kr.store.times import to_text
 from kr.text.counting import counted
+from kr.values import PHASES
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +46,12 @@ class Imported:
     unread: tuple[str, ...]
 
 
+class UnknownLessonError(KrError):
+    """No lesson has this id, or several begin with it."""
+
+    code = "unknown_lesson"
+
+
 class LessonBook:
     """The lessons of a project. ``store`` should not wait long: a busy database must not hinder anybody."""
 
@@ -49,6 +64,8 @@ class LessonBook:
         store: Store,
         clock: Callable[[], datetime],
         lock_timeout: float = LOCK_TIMEOUT,
+        phases: Sequence[str] = PHASES,
+        writer: Writer | None = None,
     ) -> None:
         self.path = lessons_file
         self._file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
@@ -57,6 +74,8 @@ class LessonBook:
         self._store = store
         self._clock = clock
         self._lock_timeout = lock_timeout
+        self._phases = phases
+        self._writer = writer
 
     def record_document(self, data: bytes) -> RecordEnvelope:
         """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
@@ -71,7 +90,7 @@ class LessonBook:
     def record(self, data: Mapping[str, Any]) -> RecordEnvelope:
         """Record from plain data (seed 003). Invalid data is ``skipped``, with a warning."""
         try:
-            parsed = parse_record(data)
+            parsed = parse_record(data, phases=self._phases)
         except InvalidRequest as error:
             return _refused(data, error)
         for warning in parsed.warnings:
@@ -84,6 +103,8 @@ class LessonBook:
             store=self._store,
             now=self._clock(),
             lock_timeout=self._lock_timeout,
+            remedies=own_remedies(self.path.parent),
+            writer=self._writer,
         )
 
     def record_shown(
@@ -105,19 +126,90 @@ class LessonBook:
 
         Raises ``LessonsUnreadable``.
         """
-        try:
-            found: Sequence[Lesson] = self._file.read(None if phase is None else {phase}).lessons
-        except LessonsUnreadable as error:
-            raise LessonsUnreadable(f"{self.path}: {error}") from error
+        found = self._read(phase)
         self.reconcile()
-        if phase is not None:
-            found = of_phase(found, phase)
         if query.strip():
             chosen = matching(found, limit, query=query)
         else:
-            chosen = sorted(found, key=lambda lesson: (lesson.date, lesson.position), reverse=True)[:limit]
-        counts = self._counts(chosen)
-        return [_view(lesson, *counts.get(lesson.id, (0, 0))) for lesson in chosen]
+            chosen = sorted(found, key=recency, reverse=True)[:limit]
+        states = self._states(chosen)
+        return [view(lesson, state_of(lesson, states)) for lesson in chosen]
+
+    def review(self) -> dict[str, list[Any]]:
+        """List what a person should look at: the quarantined, the contradicting, the never useful (SPEC 4.2)."""
+        found = self._read(None)
+        self.reconcile()
+        return to_review(found, self._states(found))
+
+    def earning(self) -> dict[str, Any]:
+        """Tell which lessons earn their place: how many there are of each worth, and the five of most recurrences."""
+        try:
+            found = self._read(None)
+        except LessonsUnreadable as error:
+            logger.warning("%s", error)
+            found = []
+        states = self._states(found)
+        return earning([view(lesson, state_of(lesson, states)) for lesson in found])
+
+    def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
+        """Retire, pin or approve a lesson, or take that back. Raises ``UnknownLessonError`` and store errors."""
+        lesson = self._one(lesson_id)
+        at = to_text(self._clock()) if is_set else None
+        with self._store.write() as unit:
+            unit.lessons.add([_known(lesson)])
+            unit.lessons.mark(lesson.id, mark, at)
+            state = unit.lessons.states([lesson.id])[lesson.id]
+        return view(lesson, state)
+
+    def edit(self, lesson_id: str, summary: str) -> dict[str, Any]:
+        """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one.
+
+        Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
+        """
+        old = self._one(lesson_id)
+        tags = tuple(tag for tag in old.tags if tag != QUARANTINED)
+        today = self._clock().astimezone(UTC).date().isoformat()
+        new = cleaned(Lesson(today, tags, without_secrets(summary), old.ref))
+        if new is None or columns(new.summary) > COLUMNS:
+            raise KrError(f"a lesson is one line of 1 to {COLUMNS} columns")
+        self._file.append(lambda present: [] if any(new.id == lesson.id for lesson in present) else [new])
+        row = LessonRow(
+            id=new.id,
+            date=new.date,
+            phase=new.phase,
+            tags=tags,
+            summary=new.summary,
+            ref=new.ref,
+            source="person",
+        )
+        with self._store.write() as unit:
+            unit.lessons.add([row, _known(old)])
+            if new.id != old.id:
+                unit.lessons.mark(old.id, "superseded_by", new.id)
+            unit.lessons.mark(new.id, "approved_at", to_text(self._clock()))
+            state = unit.lessons.states([new.id])[new.id]
+        return view(self._one(new.id), state)
+
+    def _read(self, phase: str | None) -> list[Lesson]:
+        try:
+            parsed = self._file.read(None if phase is None else {phase})
+        except LessonsUnreadable as error:
+            raise LessonsUnreadable(f"{self.path}: {error}") from error
+        found = list({lesson.id: lesson for lesson in parsed.lessons}.values())
+        return found if phase is None else of_phase(found, phase)
+
+    def _one(self, lesson_id: str) -> Lesson:
+        found = (
+            [lesson for lesson in self._read(None) if lesson.id.startswith(lesson_id)] if lesson_id else []
+        )
+        if len(found) != 1:
+            reason = (
+                "several lessons begin with it"
+                if found
+                else "no lesson has it; kr lessons list shows the ids"
+            )
+            raise UnknownLessonError(f"{lesson_id}: {reason}")
+        return found[0]
 
     def take_in(self, files: Sequence[Path]) -> Imported:
         """Append the lessons of other files that are not told yet. Raises ``AppendFailed``."""
@@ -148,17 +240,28 @@ class LessonBook:
 
     def reconcile(self) -> None:
         """Bring the database's table to what the file holds (SPEC 4.2). Never raises for the database's sake."""
-        Catalog(self._store, self._file).reconcile(self._clock())
+        LessonCounts(self._store, self._file).reconcile(self._clock())
 
-    def _counts(self, lessons: Sequence[Lesson]) -> dict[str, tuple[int, int]]:
+    def _states(self, lessons: Sequence[Lesson]) -> dict[str, LessonState]:
         try:
-            if not lessons or not self._store.path.exists():
+            if not lessons or not self._store.exists():
                 return {}
             with self._store.read() as unit:
-                return unit.lessons.counts([lesson.id for lesson in lessons])
+                return unit.lessons.states([lesson.id for lesson in lessons])
         except StoreError as error:
             logger.warning("%s", error)
             return {}
+
+
+def _known(lesson: Lesson) -> LessonRow:
+    return LessonRow(
+        id=lesson.id,
+        date=lesson.date,
+        phase=lesson.phase,
+        tags=lesson.tags,
+        summary=lesson.summary,
+        ref=lesson.ref,
+    )
 
 
 def _new_ones(lessons: Sequence[Lesson], present: Sequence[Lesson]) -> list[Lesson]:
@@ -188,17 +291,3 @@ def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
         logger.warning("nothing is recorded: %s: %s", field.field, field.message)
     told = "; ".join(f"{field.field}: {field.message}" for field in error.fields)
     return skip(data, f"Recording skipped: {told}")
-
-
-def _view(lesson: Lesson, injected: int, recurred: int) -> dict[str, Any]:
-    return {
-        "id": lesson.id,
-        "date": lesson.date,
-        "phase": lesson.phase,
-        "tags": list(lesson.tags),
-        "summary": lesson.summary,
-        "ref": lesson.ref,
-        "line": lesson.position + 1,
-        "injected": injected,
-        "recurred": recurred,
-    }

@@ -76,17 +76,26 @@ _PHASE_WORDS = (
         ),
     ),
 )
+_CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_LONG_PROMPT = 4000
+_MANY_FILES = 50
 _STARTS = frozenset({"SessionStart", "SubagentStart"})
 _WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """Somebody starts: give them the lessons of their phase."""
+    """Somebody starts: give them the lessons of their phase that fit what they are to do.
+
+    ``prompt`` is what the hook says of that; the transcript says more.
+    """
 
     event: str
     phase: str
     session_id: str
+    prompt: str = ""
+    transcript: str | None = None
+    cwd: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,10 +132,17 @@ def read_hook(data: object, default_phase: str | None = None) -> Task | None:
     session = _text(data, "session_id") or "hook"
     event = _text(data, "hook_event_name")
     if event in _STARTS:
-        return Start(event=event, phase=phase, session_id=session)
+        return Start(
+            event=event,
+            phase=phase,
+            session_id=session,
+            prompt=_text(data, "prompt"),
+            transcript=_text(data, "transcript_path") or None,
+            cwd=_text(data, "cwd") or None,
+        )
     if event == "PostToolUseFailure":
         told = taught(_text(data, "tool_name"), data.get("tool_input"), _text(data, "error"))
-        if told is None or data.get("is_interrupt") is True:
+        if told is None or str(data.get("is_interrupt")).lower() == "true":
             return None
         return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1])
     if event == "SubagentStop" and data.get("stop_hook_active") is not True:
@@ -161,22 +177,51 @@ def answer(event: str, context: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
 
 
+def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
+    """Return what a transcript of JSON lines says of the task: the last prompt, and the files that were changed.
+
+    The prompt is what an agent is called with, or else what the user said last.
+    """
+    prompt = ""
+    files: dict[str, None] = {}
+    for line in reversed(transcript.splitlines()):
+        message = _message(line)
+        for part in _parts(message):
+            given = part.get("input")
+            if isinstance(given, Mapping):
+                prompt = prompt or _text(given, "prompt")
+                path = _text(given, "file_path") or _text(given, "notebook_path")
+                if path and part.get("name") in _CHANGING:
+                    files[path] = None
+            elif message.get("role") == "user" and not part.get("tool_use_id"):
+                prompt = prompt or _text(part, "text")
+    return prompt[:_LONG_PROMPT], tuple(files)[:_MANY_FILES]
+
+
 def last_words(transcript: str) -> str:
     """Return the last text of an assistant in a transcript of JSON lines; empty when there is none."""
     for line in reversed(transcript.splitlines()):
-        try:
-            entry = json.loads(line)
-        except ValueError:
-            continue
-        message = entry.get("message") if isinstance(entry, Mapping) else None
-        if isinstance(message, Mapping) and message.get("role") == "assistant":
-            content = message.get("content")
-            parts = content if isinstance(content, list) else [{"text": content}]
-            texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
-            told = "\n".join(text for text in texts if isinstance(text, str))
+        message = _message(line)
+        if message.get("role") == "assistant":
+            told = "\n".join(filter(None, (_text(part, "text") for part in _parts(message))))
             if told.strip():
                 return told
     return ""
+
+
+def _message(line: str) -> Mapping[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    message = entry.get("message") if isinstance(entry, Mapping) else None
+    return message if isinstance(message, Mapping) else {}
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return [part for part in parts if isinstance(part, Mapping)]
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:

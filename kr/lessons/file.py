@@ -14,15 +14,15 @@ from pathlib import Path
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
 
-LOCK_TIMEOUT = 20.0
-"""Seconds to queue behind other writers, each of which needs a few milliseconds."""
+LOCK_TIMEOUT = 60.0
+"""Seconds to queue behind other writers, each of which needs a few milliseconds, or more on a machine that is overloaded."""
 
 _ATTEMPTS = 2
 _BOM = b"\xef\xbb\xbf"
 
 
 class LessonsUnreadable(KrError):
-    """The lessons file can't be read, or is not UTF-8. The message is the detail after the seed's words."""
+    """The lessons file can't be read. The message is the detail after the seed's words."""
 
     code = "file_read_error"
 
@@ -68,8 +68,8 @@ class LessonsFile:
         return content if content.endswith(b"\n") else content + self._journal.missing(content)
 
     def text(self) -> str:
-        """Return the file's text. Raises ``LessonsUnreadable``, also for what is not UTF-8 or holds a NUL."""
-        return _text(self.content())
+        """Return the file's text, with a lone surrogate for a byte that is no UTF-8. Raises ``LessonsUnreadable``."""
+        return decoded(self.content())
 
     def read(self, tags: Container[str] | None = None) -> Parsed:
         """Parse the file; with ``tags``, lessons without any of them are but counted. Raises ``LessonsUnreadable``."""
@@ -106,7 +106,7 @@ class LessonsFile:
         self._finish()
         for _ in range(_ATTEMPTS):
             before = self.content()
-            present = parse_file(_text(before), tags)
+            present = parse_file(decoded(before), tags)
             chosen = tuple(choose(present.lessons))
             if not chosen:
                 return Appended((), present.total)
@@ -117,7 +117,7 @@ class LessonsFile:
                 return Appended(chosen, present.total + len(chosen))
             lines = {line.rstrip(b"\r") for line in after.split(b"\n")}
             if all(format_line(lesson).encode() in lines for lesson in chosen):
-                return Appended(chosen, parse_file(_text(after)).total)
+                return Appended(chosen, parse_file(decoded(after)).total)
         raise AppendFailed("the appended lines were not found when the file was read again")
 
     def _write(self, size: int, addition: bytes) -> None:
@@ -212,14 +212,9 @@ def _flush_folder(folder: Path) -> None:
         os.fsync(file)
 
 
-def _text(content: bytes) -> str:
-    nul = content.find(b"\0")
-    if nul >= 0:
-        raise LessonsUnreadable(f"not UTF-8 text (a NUL at byte {nul})")
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as exc:
-        raise LessonsUnreadable(f"not UTF-8 text (byte {exc.start})") from exc
+def decoded(content: bytes) -> str:
+    """Return the text of a lessons file; a byte that is no UTF-8 becomes a lone surrogate, and its line is no lesson."""
+    return content.decode("utf-8", errors="surrogateescape")
 
 
 def _addition(before: bytes, lines: Sequence[str]) -> bytes:

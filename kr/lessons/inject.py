@@ -3,16 +3,18 @@
 import logging
 import time
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 from kr.contracts.envelopes import Envelope, Problem
-from kr.contracts.lessons import InjectResults
+from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
-from kr.lessons.catalog import Catalog, Injection
-from kr.lessons.choose import block, distinct, most_relevant, newest, of_phase
+from kr.lessons.choose import Need, block, choose, of_phase
+from kr.lessons.counts import Injection, LessonCounts
 from kr.lessons.file import LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
+from kr.store.rows import LessonState
 from kr.store.store import Store
 from kr.text.counting import counted
 
@@ -20,6 +22,8 @@ logger = logging.getLogger(__name__)
 
 READ_ERROR = "Failed to read _lessons-learned.md: {detail}"
 NONE_FOUND = "No lessons found for phase '{phase}'"
+UNKNOWN_SOURCE = "file"
+"""The source of a line that people or other tools wrote."""
 
 
 def inject(
@@ -29,20 +33,19 @@ def inject(
     budget: int,
     store: Store | None,
     now: datetime,
-    query: str = "",
-    framework: str = "",
 ) -> Envelope:
     """Answer a valid request: ``success``, ``empty`` or ``failure`` (``file_read_error``).
 
-    At most ``budget`` lessons, newest first, or the most relevant first when a query or a framework is given.
-    ``store`` keeps what was injected and the request; ``None``, or a database that can't serve, changes
-    nothing of the answer.
+    At most ``budget`` lessons: those that fit the request's framework, query and files first, then by worth and date.
+    ``store`` knows what became of them, and keeps what was injected and the request; ``None``, or a database that can't
+    serve, changes nothing else of the answer.
     """
     began = time.monotonic()
-    phase = request.lessons_inject.phase
+    asked = request.lessons_inject
     file = LessonsFile(lessons_file)
+    counts = None if store is None else LessonCounts(store, file)
     try:
-        parsed = file.read({phase})
+        parsed = file.read({asked.phase})
     except LessonsUnreadable as error:
         answer = _failed(request, error)
         chosen: list[Lesson] = []
@@ -50,21 +53,22 @@ def inject(
         if parsed.unread:
             passed = counted(parsed.unread, "line is no lesson", "lines are no lessons")
             logger.warning("%s: %s; passed over", lessons_file, passed)
-        found = of_phase(parsed.lessons, phase)
-        chosen = _choose(found, budget, query, framework)
+        found = of_phase(parsed.lessons, asked.phase)
+        states = counts.states(asked.phase) if counts and found else {}
+        need = Need(framework=asked.framework, query=asked.query, files=asked.files)
+        chosen = choose(found, budget, need, states)
         if not found:
-            logger.info(NONE_FOUND.format(phase=phase))
-        answer = _answered(request, parsed.total, len(found), chosen)
-    if store is not None:
-        Catalog(store, file).note_injection(
+            logger.info(NONE_FOUND.format(phase=asked.phase))
+        answer = _answered(request, parsed.total, len(found), chosen, states)
+    if counts is not None:
+        counts.note_injection(
             Injection(
                 request_id=uuid.uuid4().hex,
-                phase=phase,
+                phase=asked.phase,
                 status=answer.status,
                 story_key=request.story_key,
                 session_id=request.session_id,
-                framework=framework or None,
-                topic=query or None,
+                framework=asked.framework or None,
                 lessons=tuple(chosen),
                 duration_ms=round((time.monotonic() - began) * 1000),
             ),
@@ -73,17 +77,13 @@ def inject(
     return answer
 
 
-def _choose(lessons: list[Lesson], budget: int, query: str, framework: str) -> list[Lesson]:
-    if query.strip() or framework.strip():
-        return distinct(
-            lambda count: most_relevant(lessons, count, query=query, framework=framework),
-            budget,
-            len(lessons),
-        )
-    return distinct(lambda count: newest(lessons, count), budget, len(lessons))
-
-
-def _answered(request: LessonsInjectRequest, total: int, found: int, chosen: list[Lesson]) -> Envelope:
+def _answered(
+    request: LessonsInjectRequest,
+    total: int,
+    found: int,
+    chosen: list[Lesson],
+    states: Mapping[str, LessonState],
+) -> Envelope:
     phase = request.lessons_inject.phase
     return Envelope(
         status="success" if chosen else "empty",
@@ -96,8 +96,22 @@ def _answered(request: LessonsInjectRequest, total: int, found: int, chosen: lis
             phase_filtered_count=found,
             injected_count=len(chosen),
             injection_block=block(phase, chosen) if chosen else "",
+            lessons=[_attributed(lesson, states.get(lesson.id)) for lesson in chosen],
         ).model_dump(),
         errors=[],
+    )
+
+
+def _attributed(lesson: Lesson, state: LessonState | None) -> InjectedLesson:
+    return InjectedLesson(
+        id=lesson.id,
+        summary=lesson.summary,
+        ref=lesson.ref,
+        tags=list(lesson.tags),
+        date=lesson.date,
+        source=(state.source if state else None) or UNKNOWN_SOURCE,
+        story_key=state.story_key if state else None,
+        session_id=state.session_id if state else None,
     )
 
 

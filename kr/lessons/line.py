@@ -23,6 +23,9 @@ HEADER = """\
 """
 """What a new file begins with (seed 003, step 5.2)."""
 
+QUARANTINED = "quarantined"
+"""The tag of a lesson that is kept, and not injected until a person approves it (SPEC 4.1)."""
+
 _HEAD = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)")
 _REF = ("Ref:", "Ref：")
 # The sentence mark belongs to the format: `summary. Ref: path`. A question or an exclamation is the author's own.
@@ -35,6 +38,8 @@ _NO_REF = frozenset({"", "N/A", "n/a", "-"})
 _BLANKS = re.compile(r"\s+")
 _REF_WORD = re.compile(r"\bRef([:：])")
 _OWN_BRACKETS = re.compile(r"(?:^|\s)\[|\](?:\s|$)")
+# A byte that is no UTF-8 (a lone surrogate since it was read), or a NUL: the line doesn't read so, and costs itself alone.
+_BAD = re.compile("[\0\ud800-\udfff]")
 _LAST_MARK = re.compile(r"[\s.。;；,，]+$")
 
 
@@ -73,7 +78,7 @@ class Parsed:
 
 def parse_line(line: str, position: int = -1) -> Lesson | None:
     """Read one line, given without its line feed; ``None`` when it is no lesson."""
-    head = _HEAD.match(line)
+    head = None if _BAD.search(line) else _HEAD.match(line)
     return None if head is None else _lesson(head, line, position)
 
 
@@ -92,9 +97,10 @@ def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
     """
     lessons: list[Lesson] = []
     unread = total = 0
+    is_clean = _BAD.search(text) is None
     # Only a line feed ends a line: another kind of line break inside a lesson must not make two of it.
     for position, line in enumerate(text.removeprefix("\ufeff").split("\n")):
-        head = _HEAD.match(line)
+        head = _HEAD.match(line) if is_clean or not _BAD.search(line) else None
         if head is not None and tags is not None and _is_date(head[1]):
             found = _tags(head[2])
             is_other = found and all(tag not in tags for tag in found)

@@ -18,14 +18,16 @@ from kr.contracts.lessons import (
     RecordResults,
     skip,
 )
-from kr.lessons.catalog import Catalog, Recording
-from kr.lessons.distill.material import Context, lesson_of
-from kr.lessons.duplicates import duplicates
+from kr.lessons.counts import LessonCounts, Recording
+from kr.lessons.distill.material import Context, Writer, lesson_of
+from kr.lessons.distill.remedies import Remedy
+from kr.lessons.duplicates import duplicates, tells_the_same
 from kr.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
-from kr.lessons.line import Lesson
+from kr.lessons.line import QUARANTINED, Lesson
 from kr.lessons.returned import AgentReturn, read_return
 from kr.store.store import Store
+from kr.text.counting import counted
 from kr.values import EventType
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,7 @@ CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} 
 class _Candidate:
     event: EventType
     lesson: Lesson
+    source: str
 
 
 @dataclass(slots=True)
@@ -45,16 +48,14 @@ class _Choice:
 
     candidates: Sequence[_Candidate]
     fresh: list[_Candidate] = field(default_factory=list)
-    recurred: dict[str, dict[str, None]] = field(default_factory=dict)
-    """For each phase the ids of the lessons that its failures matched, each once however often."""
+    recurred: dict[str, Lesson] = field(default_factory=dict)
+    """The lessons of the file whose failures came back, each once however often."""
 
     def choose(self, present: Sequence[Lesson]) -> list[Lesson]:
         self.fresh, self.recurred = [], {}
         for candidate in self.candidates:
             known = list(duplicates(candidate.lesson, present))
-            if known:
-                matched = self.recurred.setdefault(candidate.lesson.tags[0], {})
-                matched.update(dict.fromkeys(lesson.id for lesson in known))
+            self.recurred.update((lesson.id, lesson) for lesson in known)
             if not known and not any(duplicates(candidate.lesson, [other.lesson for other in self.fresh])):
                 self.fresh.append(candidate)
         return [candidate.lesson for candidate in self.fresh]
@@ -69,11 +70,14 @@ def record(
     store: Store | None,
     now: datetime,
     lock_timeout: float = LOCK_TIMEOUT,
+    remedies: tuple[Remedy, ...] = (),
+    writer: Writer | None = None,
 ) -> RecordEnvelope:
     """Answer a valid request: ``recorded``, ``skipped`` or ``failure`` (``append_write_failed``).
 
     The file is the authority: ``store``, when there is one that can serve, keeps the lessons' origin and
-    which of them recurred. ``lock_timeout`` is how many seconds to queue behind other writers.
+    which of them recurred. ``lock_timeout`` is how many seconds to queue behind other writers, ``remedies`` the
+    users' own rows, ``writer`` a model that words lessons.
     """
     returned = read_return(request.agent_return)
     detected = detect(request.event_type, request.phase, returned, limits)
@@ -81,9 +85,20 @@ def record(
         return skip(_identity(request), NO_EVENTS)
     if len(detected) > MOST_EVENTS:
         logger.warning("%d events detected; the first %d are recorded", len(detected), MOST_EVENTS)
-    candidates = _distilled(request, detected[:MOST_EVENTS], returned, project_root, now)
+    context = Context(
+        code_paths=request.code_paths,
+        framework=request.framework_context,
+        additional=request.additional_context,
+        project_root=str(project_root),
+        remedies=remedies,
+        writer=writer,
+    )
+    candidates = _distilled(request, detected[:MOST_EVENTS], returned, context, now)
     file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
     choice = _Choice(candidates)
+    for candidate in candidates:
+        # What a comparison needs is loaded before anybody has to wait for it.
+        tells_the_same(candidate.lesson.summary, "")
     shown = _shown(lessons_file, project_root)
     try:
         appended = (
@@ -96,8 +111,13 @@ def record(
         logger.warning("%s: %s", lessons_file, error)
         return _failed(request, len(detected), shown, error)
     if store is not None and candidates:
-        Catalog(store, file).note_recording(_recording(request, choice), now)
+        LessonCounts(store, file).note_recording(_recording(request, choice), now)
     entries = [_entry(candidate) for candidate in choice.fresh]
+    if held := sum(entry.quarantined for entry in entries):
+        logger.warning(
+            "%s: a command, an address or an order; kr lessons review",
+            counted(held, "lesson is quarantined", "lessons are quarantined"),
+        )
     return RecordEnvelope(
         status="recorded" if entries else "skipped",
         session_id=request.session_id,
@@ -134,26 +154,20 @@ def _distilled(
     request: RecordRequest,
     events: Sequence[EventType],
     returned: AgentReturn,
-    project_root: Path,
+    context: Context,
     now: datetime,
 ) -> list[_Candidate]:
-    context = Context(
-        code_paths=request.code_paths,
-        framework=request.framework_context,
-        additional=request.additional_context,
-        project_root=str(project_root),
-    )
     date = now.astimezone(UTC).date().isoformat()
     found: list[_Candidate] = []
     for event in events:
         phase = phase_tag(event, request.phase)
         # Each phase's next agent gets the best text there is; only within one phase must lessons differ.
         used = [other.lesson.summary for other in found if phase in other.lesson.tags]
-        lesson = lesson_of(event, phase, returned, context, date=date, used=used)
-        if lesson is None:
+        worded = lesson_of(event, phase, returned, context, date=date, used=used)
+        if worded is None:
             logger.warning("%s: the agent's return tells nothing that a lesson could be made of", event)
         else:
-            found.append(_Candidate(event, lesson))
+            found.append(_Candidate(event, worded.lesson, worded.source))
     return found
 
 
@@ -161,8 +175,8 @@ def _recording(request: RecordRequest, choice: _Choice) -> Recording:
     return Recording(
         story_key=request.story_key,
         session_id=request.session_id,
-        recorded=tuple((candidate.event, candidate.lesson) for candidate in choice.fresh),
-        recurred=tuple((phase, tuple(ids)) for phase, ids in choice.recurred.items()),
+        recorded=tuple((candidate.event, candidate.lesson, candidate.source) for candidate in choice.fresh),
+        recurred=tuple(choice.recurred.values()),
     )
 
 
@@ -174,6 +188,7 @@ def _entry(candidate: _Candidate) -> RecordedEntry:
         event_type=candidate.event,
         summary=lesson.summary,
         ref=lesson.ref,
+        quarantined=QUARANTINED in lesson.tags,
     )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kr.lessons.distill.empty import is_placeholder
+from kr.lessons.distill.distill import is_vague
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 COMPLAINT_KEYS = ("message", "description", "summary", "detail")
@@ -106,7 +106,7 @@ def _list(value: object) -> Sequence[object]:
 
 def _first(data: Mapping[str, Any], keys: Sequence[str]) -> str:
     texts = (_text(data.get(key)) for key in keys)
-    return next((text for text in texts if text and not is_placeholder(text)), "")
+    return next((text for text in texts if text and not is_vague(text)), "")
 
 
 def _text(value: object) -> str:

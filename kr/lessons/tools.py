@@ -4,6 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from kr.lessons.distill.noise import ERROR_WORD, is_slip, teaches_nothing
+
 _OWN_SLIPS = frozenset(
     {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
 )
@@ -52,13 +54,27 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
     ``None`` for what interests nobody but the agent that did it, and for what names nothing even so.
     """
     told = "\n".join(line for line in error[:_LONG].splitlines() if not _is_looked_for_in_vain(line))
+    given = tool_input if isinstance(tool_input, Mapping) else {}
+    if (
+        not ERROR_WORD.search(told)
+        or is_slip(told)
+        or teaches_nothing(told)
+        or teaches_nothing(_said_of(given))
+    ):
+        return None
     words = _WORDS.findall(_EXIT.sub("", told).lower())
     if tool in _OWN_SLIPS or len(words) < 2 or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):
         return None
     if any(word not in _SAID_BY_ANY and not _AMOUNT.fullmatch(word) for word in words):
         return told, ""
-    about = _about(tool, tool_input if isinstance(tool_input, Mapping) else {})
+    about = _about(tool, given)
     return (told, about) if about else None
+
+
+def _said_of(tool_input: Mapping[str, Any]) -> str:
+    """Return what the agent says of its call: that the test is meant to fail, for one."""
+    description = tool_input.get("description")
+    return description[:_LONG_COMMAND] if isinstance(description, str) else ""
 
 
 def _is_looked_for_in_vain(line: str) -> bool:

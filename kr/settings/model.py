@@ -4,6 +4,7 @@ The keys are those of SPEC 7 and of the seeds' "Configuration Dependencies". The
 template of ``kr init`` and the reference.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Annotated, Literal, get_args
 
@@ -13,12 +14,14 @@ from kr.settings.kinds import one_of, shown, text, variable_name, web_address, w
 from kr.settings.raw import DEFAULT_KNOWLEDGE_BASE
 from kr.settings.section import Section, described, mapping_of
 from kr.settings.servers import DEFAULT_SERVERS, Server, Servers
-from kr.values import TIERS, CacheMatch, Tier
+from kr.values import PHASES, TIERS, CacheMatch, Tier
 
 SourceName = Literal["context7", "deepwiki", "web_search"]
 SOURCES: tuple[SourceName, ...] = ("context7", "deepwiki", "web_search")
 _DAYS = 100_000  # 273 years: date arithmetic stays within the calendar
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
+
+_PHASE = re.compile(r"(?!quarantined$)[a-z][a-z0-9-]{0,39}")
 
 YesNo = Annotated[bool, BeforeValidator(yes_no())]
 
@@ -41,6 +44,14 @@ Repositories = Annotated[
     Mapping[str, str],
     BeforeValidator(mapping_of(text("owner/repo as on GitHub", pattern=_REPOSITORY))),
 ]
+
+
+def _phases(value: object) -> object:
+    if not isinstance(value, list | tuple) or not all(
+        isinstance(item, str) and _PHASE.fullmatch(item) for item in value
+    ):
+        raise wrong(f"must be a list of tags in small letters, digits and dashes, not {shown(value)}")
+    return tuple(value)
 
 
 class CircuitBreaker(Section):
@@ -157,6 +168,14 @@ class KnowledgeResearch(Section):
     lessons_injection_budget: Annotated[int, BeforeValidator(whole(0, 1000))] = described(
         10, "Lessons that one agent is given at most."
     )
+    lessons_phases: Annotated[tuple[str, ...], BeforeValidator(_phases)] = described(
+        (), "Phases beside the seed's five, for lessons of stages of your own: [release, security-review]."
+    )
+    lessons_distiller: Annotated[Literal["rules", "llm"], BeforeValidator(one_of("rules", "llm"))] = (
+        described(
+            "rules", "Who words a lesson: rules, or the language model of llm, whose answer is checked (llm)."
+        )
+    )
     auto_export: YesNo = described(
         True, "Whether index.yaml and _archived-index.yaml are written after each change."
     )
@@ -182,6 +201,11 @@ class KnowledgeResearch(Section):
         )
     )
     llm: LanguageModel = described(LanguageModel(), "The OpenAI-compatible endpoint for llm.")
+
+    @property
+    def phases(self) -> tuple[str, ...]:
+        """The legal phase tags: the seed's five, and those that the configuration adds."""
+        return tuple(dict.fromkeys((*PHASES, *self.lessons_phases)))
 
 
 class RoleMapping(Section):

@@ -6,11 +6,27 @@ from dataclasses import asdict
 
 import sqlalchemy as sa
 
-from kr.store.rows import LessonRow
+from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.schema import lesson_injections, lessons
 
+_SUNK_AFTER = 10
+
 _AT_ONCE = 400
-_ORIGIN = ("event_type", "story_key", "session_id", "recorded_at")
+_ORIGIN = ("event_type", "story_key", "session_id", "recorded_at", "source")
+_SESSIONS = (
+    sa.select(sa.func.count(lesson_injections.c.session_id.distinct()))
+    .where(lesson_injections.c.lesson_id == lessons.c.id)
+    .scalar_subquery()
+    .label("sessions")
+)
+_STATE = (
+    *(
+        lessons.c[name]
+        for name in LessonState.__dataclass_fields__
+        if name != "sessions"
+    ),
+    _SESSIONS,
+)  # fmt: skip
 
 
 class Lessons:
@@ -49,20 +65,23 @@ class Lessons:
                 sa.update(lessons).where(lessons.c.id.in_(ids)).values(injected=lessons.c.injected + 1)
             )
 
-    def recurred(self, ids: Sequence[str], phase: str) -> int:
-        """Count those of the lessons that were injected in ``phase`` as recurred; return how many those are."""
-        was_injected = (
+    def recurred(self, ids: Sequence[str], *, session_id: str, at: str) -> None:
+        """Count that the lessons' failures came back, and apart whether this session had been given them."""
+        was_given = (
             sa.select(lesson_injections.c.id)
-            .where(lesson_injections.c.lesson_id == lessons.c.id, lesson_injections.c.phase == phase)
+            .where(
+                lesson_injections.c.lesson_id == lessons.c.id, lesson_injections.c.session_id == session_id
+            )
             .exists()
         )
-        return self._connection.execute(
+        after = lessons.c.recurred_after_injection + sa.case((was_given, 1), else_=0)
+        self._connection.execute(
             sa.update(lessons)
-            .where(lessons.c.id.in_(ids), was_injected)
-            .values(recurred=lessons.c.recurred + 1)
-        ).rowcount
+            .where(lessons.c.id.in_(ids))
+            .values(recurred=lessons.c.recurred + 1, recurred_after_injection=after, last_recurred_at=at)
+        )
 
-    def standing(self) -> dict[str, bool]:
+    def in_file(self) -> dict[str, bool]:
         """Return the id of every row, and whether it is in the file as far as is known."""
         rows = self._connection.execute(sa.select(lessons.c.id, lessons.c.gone_at))
         return {row.id: row.gone_at is None for row in rows}
@@ -75,15 +94,40 @@ class Lessons:
                 sa.update(lessons).where(lessons.c.id.in_(some), has_changed).values(gone_at=at)
             )
 
-    def counts(self, ids: Iterable[str]) -> dict[str, tuple[int, int]]:
-        """Return how often each known lesson was injected, and recurred."""
-        found: dict[str, tuple[int, int]] = {}
+    def states(self, ids: Iterable[str]) -> dict[str, LessonState]:
+        """Return what is known of each of the lessons that have a row."""
+        found: dict[str, LessonState] = {}
         for some in _portions(list(ids)):
-            rows = self._connection.execute(
-                sa.select(lessons.c.id, lessons.c.injected, lessons.c.recurred).where(lessons.c.id.in_(some))
-            )
-            found.update({row.id: (row.injected, row.recurred) for row in rows})
+            rows = self._connection.execute(sa.select(*_STATE).where(lessons.c.id.in_(some))).mappings()
+            found.update({row["id"]: LessonState(**row) for row in rows})
         return found
+
+    def remarkable(self, phase: str) -> dict[str, LessonState]:
+        """Return what is known of the lessons that don't stand where their date puts them, or have an origin.
+
+        Of any phase: a line may carry several.
+        """
+        # The number of sessions costs a look at each injection, and no rank needs it.
+        columns = [column for column in _STATE if column is not _SESSIONS]
+        told = (
+            lessons.c.tags.contains(json.dumps(phase, ensure_ascii=False)),
+            lessons.c.gone_at.is_(None),
+            sa.or_(
+                lessons.c.recurred > 0,
+                lessons.c.injected >= _SUNK_AFTER,
+                lessons.c.source.is_not(None),
+                *(
+                    lessons.c[mark].is_not(None)
+                    for mark in ("retired_at", "pinned_at", "approved_at", "superseded_by")
+                ),
+            ),
+        )
+        rows = self._connection.execute(sa.select(*columns).where(*told)).mappings()
+        return {row["id"]: LessonState(**row) for row in rows}
+
+    def mark(self, lesson_id: str, mark: LessonMark, value: str | None) -> None:
+        """Set or take off what a person said of a lesson."""
+        self._connection.execute(sa.update(lessons).where(lessons.c.id == lesson_id).values({mark: value}))
 
     def _known(self, ids: Sequence[str]) -> set[str]:
         found: set[str] = set()

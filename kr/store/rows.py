@@ -5,6 +5,9 @@ from typing import Literal, NamedTuple
 
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
+LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
+"""What people decide of a lesson, by its column."""
+
 ArchiveReason = Literal["lru", "age", "manual"]
 
 
@@ -146,6 +149,31 @@ class LessonRow:
     story_key: str | None = None
     session_id: str | None = None
     recorded_at: str | None = None
+    source: str | None = None
+    """Who worded it: ``table``, ``agent``, ``tool``, ``model`` or ``person``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonState:
+    """What the database knows of one lesson beside its text: where it came from, what became of it, what people said.
+
+    ``sessions`` is how many sessions it was given to, ``injected`` how often; times are stored text.
+    """
+
+    id: str
+    event_type: str | None = None
+    story_key: str | None = None
+    session_id: str | None = None
+    source: str | None = None
+    injected: int = 0
+    sessions: int = 0
+    recurred: int = 0
+    recurred_after_injection: int = 0
+    last_recurred_at: str | None = None
+    retired_at: str | None = None
+    pinned_at: str | None = None
+    approved_at: str | None = None
+    superseded_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

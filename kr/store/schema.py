@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
@@ -146,6 +146,13 @@ lessons = Table(
     Column("injected", Integer, nullable=False, server_default="0"),
     Column("recurred", Integer, nullable=False, server_default="0"),
     Column("gone_at", Text),
+    Column("source", Text),
+    Column("recurred_after_injection", Integer, nullable=False, server_default="0"),
+    Column("last_recurred_at", Text),
+    Column("retired_at", Text),
+    Column("pinned_at", Text),
+    Column("approved_at", Text),
+    Column("superseded_by", Text),
     Index("lessons_phase", "phase", "date"),
 )
 
@@ -159,6 +166,7 @@ lesson_injections = Table(
     Column("story_key", Text),
     Column("session_id", Text),
     Index("lesson_injections_lesson", "lesson_id", "phase"),
+    Index("lesson_injections_session", "session_id", "lesson_id"),
     sqlite_autoincrement=True,
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from kr.lessons.choose import NOTICE
 from tests.support.program import Project
 
 LESSONS = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
@@ -55,7 +56,7 @@ def test_who_starts_gets_the_lessons_of_the_phase(project: Project) -> None:
     assert json.loads(started.stdout) == {
         "hookSpecificOutput": {
             "hookEventName": "SubagentStart",
-            "additionalContext": "[LESSONS] code-review phase warnings:\n1. 需要校验 userId -- a.java:1",
+            "additionalContext": f"[LESSONS] code-review phase warnings:\n{NOTICE}\n1. 需要校验 userId -- a.java:1",
         }
     }
     session = json.loads(hook(project, "SessionStart", phase="dev-execution").stdout)
@@ -77,7 +78,9 @@ def test_a_session_without_a_phase_develops(project: Project) -> None:
         assert (b"no-such-phase" in done.stderr) == ("phase" in more)
     error = "Exit code 1\nModuleNotFoundError: No module named 'orjson'"
     hook(project, "PostToolUseFailure", error=error, tool_name="Bash", session_id="a\ud800")
-    assert "[dev-execution] Install orjson" in lessons(project)[-1]
+    assert (
+        "[dev-execution, python] Declare and install the package that provides orjson" in lessons(project)[-1]
+    )
 
 
 @pytest.mark.parametrize(
@@ -95,7 +98,8 @@ def test_what_goes_wrong_is_said(project: Project) -> None:
     path = project.root / LESSONS
     path.write_bytes(path.read_bytes() + b"caf\xe9\n")
     done = hook(project, "SubagentStart", agent_type="code-reviewer")
-    assert (done.stdout, b"not UTF-8" in done.stderr) == (b"", True)
+    assert b"a.java:1" in done.stdout
+    assert b"1 line is no lesson" in done.stderr
     pipe = project.root / "pipe"
     os.mkfifo(pipe)
     done = hook(project, "SubagentStop", agent_type="dev", agent_transcript_path=str(pipe))
@@ -114,7 +118,10 @@ def test_a_tools_failure_is_recorded_when_it_teaches(project: Project) -> None:
     )
     hook(project, "PostToolUseFailure", error="Exit code 1\ngrep found nothing", **common)
     assert [line.partition("] ")[2] for line in lessons(project)] == [
-        "[dev-execution] Install orjson and declare it as a dependency (no such module)"
+        (
+            "[dev-execution, python] Declare and install the package that provides orjson in this environment,"
+            " or mend the import path (ModuleNotFoundError: No module named 'orjson')"
+        )
     ]
     assert project.sql("SELECT event_type, session_id, story_key FROM lessons") == [
         ("general_agent_failure", "s-9", "0-0")
@@ -130,10 +137,13 @@ def test_a_tools_command_names_what_its_error_does_not(project: Project) -> None
     for error in ("cat: /home/u/x.txt: No such file or directory", "Command timed out after 2m 0.0s"):
         hook(project, "PostToolUseFailure", error=error, tool_name="Bash", tool_input=[])
     hook(project, "PostToolUseFailure", error="zsh: command not found: ripgrep", tool_name="Bash")
-    told = [line.partition("] [dev-execution] ")[2] for line in lessons(project)]
-    assert [line.partition(":")[0] for line in told] == [
-        "npm run build", "npm run build", "cat", "cat", "Install ripgrep or add it to PATH before it is called",
-    ]  # fmt: skip
+    told = "\n".join(lessons(project))
+    assert "Start servers and watchers in the background" in told
+    assert "npm: Command timed out" in told
+    assert "npm: Permission denied" in told
+    assert "command not found: ripgrep" in told
+    assert "echo" not in told
+    assert "x.txt" not in told
 
 
 @pytest.mark.parametrize(

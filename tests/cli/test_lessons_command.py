@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kr.lessons.choose import NOTICE
 from kr.store.lock import exclusive
 from tests.support.lessons import record_data
 from tests.support.program import Project
@@ -214,7 +215,7 @@ def test_wrong_command_lines(project: Project, arguments: tuple[str, ...]) -> No
 def test_unreadable_lines_are_told_on_standard_error(project: Project) -> None:
     write(project, "- [2026-01-01] [code-review] a", "prose")
     done = project.run("lessons", "inject", "--phase", "code-review", "--format", "text")
-    assert done.stdout.decode() == "[LESSONS] code-review phase warnings:\n1. a\n"
+    assert done.stdout.decode() == f"[LESSONS] code-review phase warnings:\n{NOTICE}\n1. a\n"
     assert b"1 line is no lesson" in done.stderr
 
 
@@ -289,3 +290,57 @@ def test_import(project: Project) -> None:
 def test_what_is_no_file_is_not_imported(project: Project, file: str) -> None:
     done = project.run("lessons", "import", file)
     assert (done.returncode, b"can't be read" in done.stderr, b"bug" in done.stderr) == (1, True, False)
+
+
+def test_people_review_approve_pin_retire_and_edit(project: Project) -> None:
+    advice = {
+        "message": "stale client",
+        "fix": "Run `npx prisma generate` after each change of schema.prisma",
+    }
+    project.run("lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data(errors=[advice])))
+    project.run("lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data()))
+    (waiting,) = yaml.safe_load(project.run("lessons", "review").stdout)["quarantined"]
+    assert "prisma" not in project.run("lessons", "inject", "--phase", "dev-execution").stdout.decode()
+    approved = project.run("lessons", "approve", waiting["id"])
+    assert (approved.returncode, b"approved: Run" in approved.stderr) == (0, True)
+    block = project.run("lessons", "inject", "--phase", "dev-execution", "--format", "text").stdout.decode()
+    assert "prisma" in block
+    other = next(
+        it for it in yaml.safe_load(project.run("lessons", "list").stdout) if it["id"] != waiting["id"]
+    )
+    assert yaml.safe_load(project.run("lessons", "pin", other["id"]).stdout)["status"] == "pinned"
+    edited = yaml.safe_load(
+        project.run("lessons", "edit", other["id"], "Set row-height in vue-easytable").stdout
+    )
+    assert (edited["source"], edited["summary"]) == ("person", "Set row-height in vue-easytable")
+    assert yaml.safe_load(project.run("lessons", "retire", waiting["id"]).stdout)["status"] == "retired"
+    shown = project.run("lessons", "list", "--format", "text").stdout.decode()
+    assert "superseded" in shown
+    assert "retired" in shown
+    unknown = project.run("lessons", "pin", "nope")
+    assert (unknown.returncode, b"no lesson has it" in unknown.stderr) == (1, True)
+
+
+def test_a_phase_of_ones_own(project: Project) -> None:
+    (project.root / "kr.yaml").write_text("knowledge_research: {lessons_phases: [release]}\n")
+    done = project.run(
+        "lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data(phase="release"))
+    )
+    assert yaml.safe_load(done.stdout)["status"] == "recorded"
+    assert b"row-height" in project.run("lessons", "inject", "--phase", "release").stdout
+    assert project.run("lessons", "list", "--phase", "releases").returncode == 2
+
+
+def test_own_remedies_beside_the_lessons(project: Project) -> None:
+    path = project.root / FILE
+    path.parent.mkdir(parents=True)
+    (path.parent / "remedies.yaml").write_text(
+        "- {match: 'queue is full', say: Drain the queue first}\n- {say: x}\n"
+    )
+    done = project.run(
+        "lessons", "record", "--request", "-", stdin=yaml.safe_dump(record_data(errors=["queue is full"]))
+    )
+    assert yaml.safe_load(done.stdout)["results"]["recorded_entries"][0]["summary"].startswith(
+        "Drain the queue first"
+    )
+    assert b"remedies.yaml: row 2: match and say must be texts" in done.stderr

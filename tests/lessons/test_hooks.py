@@ -13,6 +13,7 @@ from kr.lessons.claude_code import (
     last_words,
     phase_of,
     read_hook,
+    task_of,
 )
 
 
@@ -136,3 +137,22 @@ def test_the_last_words_of_a_transcript() -> None:
     ]
     assert last_words("\n".join(lines)) == "last"
     assert last_words("") == ""
+
+
+def test_the_task_is_read_from_the_transcript() -> None:
+    lines = [
+        {"message": {"role": "user", "content": "an earlier wish"}},
+        {"message": {"role": "assistant", "content": [
+            {"type": "tool_use", "name": "Edit", "input": {"file_path": "/home/dev/shop/src/cart.py", "new_string": "x"}},
+            {"type": "tool_use", "name": "Read", "input": {"file_path": "/home/dev/shop/README.md"}},
+        ]}},
+        {"message": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", "text": "done"}]}},
+        {"message": {"role": "assistant", "content": [
+            {"type": "tool_use", "name": "Task", "input": {"subagent_type": "dev", "prompt": "Page the orders with SQLAlchemy"}}
+        ]}},
+        "no object",
+    ]  # fmt: skip
+    transcript = "\n".join([*(json.dumps(line) for line in lines), "{torn"])
+    assert task_of(transcript) == ("Page the orders with SQLAlchemy", ("/home/dev/shop/src/cart.py",))
+    assert task_of(json.dumps(lines[0])) == ("an earlier wish", ())
+    assert task_of("") == ("", ())

@@ -8,6 +8,7 @@ import pytest
 
 from kr.contracts.requests import parse_request
 from kr.errors import InvalidRequest
+from kr.lessons.choose import NOTICE
 from kr.store.store import Store
 from tests.support.lessons import inject_from
 
@@ -27,7 +28,9 @@ def test_every_field_of_the_answer(path: Path) -> None:
         "- [2026-02-06] [dev-execution] newer",
         "not a lesson",
     )
-    assert inject_from(path).plain() == {
+    answer = inject_from(path).plain()
+    newer, vue = answer["results"].pop("lessons")
+    assert answer == {
         "status": "success",
         "story_key": "3-1",
         "mode": "lessons-inject",
@@ -38,10 +41,22 @@ def test_every_field_of_the_answer(path: Path) -> None:
             "phase_filtered_count": 2,
             "injected_count": 2,
             "injection_block": "[LESSONS] dev-execution phase warnings:\n"
+            f"{NOTICE}\n"
             "1. newer\n"
             "2. vue-easytable 需要 row-height -- src/DataGrid.vue:142\n",
         },
         "errors": [],
+    }
+    assert newer["summary"] == "newer"
+    assert {**vue, "id": ""} == {
+        "id": "",
+        "summary": "vue-easytable 需要 row-height",
+        "ref": "src/DataGrid.vue:142",
+        "tags": ["dev-execution", "vue"],
+        "date": "2026-02-05",
+        "source": "file",
+        "story_key": None,
+        "session_id": None,
     }
 
 
@@ -64,7 +79,7 @@ def test_copies_take_one_place(path: Path) -> None:
     for options in ranked:
         results = inject_from(path, **options).results or {}
         assert (results["phase_filtered_count"], results["injected_count"]) == (21, 2)
-        assert results["injection_block"].splitlines()[1:] == ["1. Set row-height", "2. Set row-width"]
+        assert results["injection_block"].splitlines()[2:] == ["1. Set row-height", "2. Set row-width"]
 
 
 @pytest.mark.parametrize("content", [None, b"", b"# Lessons Learned\n", b"\xef\xbb\xbf"])
@@ -80,6 +95,7 @@ def test_nothing_there_is_empty(path: Path, content: bytes | None) -> None:
         "phase_filtered_count": 0,
         "injected_count": 0,
         "injection_block": "",
+        "lessons": [],
     }
 
 
@@ -92,17 +108,25 @@ def test_no_lesson_of_the_phase_is_empty(path: Path, caplog: pytest.LogCaptureFi
     assert "No lessons found for phase 'story-creation'" in caplog.text
 
 
-def test_unreadable_is_a_failure(path: Path) -> None:
+@pytest.mark.parametrize("bad", [b"\xe9", b"\0", b"\xff\xfe", b"\xed\xa0\x80"])
+def test_a_bad_byte_costs_its_own_line_alone(
+    path: Path, bad: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
     path.parent.mkdir(parents=True)
-    path.write_bytes(b"- [2026-02-06] [dev-execution] caf\xe9\n")
+    line = b"- [2026-02-06] [dev-execution] "
+    path.write_bytes(line + b"before\n" + line + b"caf" + bad + b"\n" + line + b"after\n")
+    answer = inject_from(path)
+    assert answer.results["injection_block"].splitlines()[2:] == ["1. after", "2. before"]
+    assert answer.results["total_lessons_found"] == 2
+    assert "1 line is no lesson" in caplog.text
+
+
+def test_unreadable_is_a_failure(path: Path) -> None:
+    path.mkdir(parents=True)
     answer = inject_from(path).plain()
     assert (answer["status"], answer["results"]) == ("failure", None)
-    assert answer["errors"] == [
-        {"type": "file_read_error", "message": "Failed to read _lessons-learned.md: not UTF-8 text (byte 34)"}
-    ]
-    path.unlink()
-    path.mkdir()
-    assert inject_from(path).plain()["errors"][0]["type"] == "file_read_error"
+    assert answer["errors"][0]["type"] == "file_read_error"
+    assert answer["errors"][0]["message"].startswith("Failed to read _lessons-learned.md: ")
 
 
 @pytest.mark.parametrize(
@@ -125,7 +149,7 @@ def test_the_budget_is_kept(path: Path) -> None:
     write(path, *(f"- [2026-01-{day:02}] [dev-execution] day {day}" for day in range(1, 32)))
     answer = inject_from(path)
     assert (answer.results["phase_filtered_count"], answer.results["injected_count"]) == (31, 10)
-    assert [line.split()[-1] for line in answer.results["injection_block"].splitlines()[1:]] == [
+    assert [line.split()[-1] for line in answer.results["injection_block"].splitlines()[2:]] == [
         str(day) for day in range(31, 21, -1)
     ]
     assert inject_from(path, budget=3).results["injected_count"] == 3

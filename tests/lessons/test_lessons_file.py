@@ -121,25 +121,16 @@ def test_no_file_no_lessons(path: Path) -> None:
     assert not path.parent.exists()
 
 
-@pytest.mark.parametrize("content", [b"caf\xe9 \xff", "- [2026-01-01] [x] y".encode("utf-16")])
-def test_not_utf8_is_unreadable(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    with pytest.raises(LessonsUnreadable, match="not UTF-8"):
-        LessonsFile(path).read()
-
-
 @pytest.mark.parametrize(
     "before", ["- [2026-01-01] [x] y".encode("utf-16"), b"caf\xe9\n", b"- [2026-01-01] [x] \0\n"]
 )
-def test_what_nobody_can_read_is_not_added_to(path: Path, before: bytes) -> None:
+def test_bytes_that_nobody_can_read_cost_their_line_and_stay(path: Path, before: bytes) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(before)
-    with pytest.raises(LessonsUnreadable, match="not UTF-8"):
-        LessonsFile(path).read()
-    with pytest.raises(AppendFailed, match="not UTF-8"):
-        append(path, "new")
-    assert path.read_bytes() == before
+    assert LessonsFile(path).read().unread == 1
+    append(path, "new")
+    assert path.read_bytes().startswith(before)
+    assert [lesson.summary for lesson in LessonsFile(path).read().lessons] == ["new"]
 
 
 def test_a_read_only_file_stays_as_it_is(path: Path) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from kr.contracts.lessons import parse_record, skip
 from kr.errors import InvalidRequest
-from kr.lessons.catalog import Catalog, Recording
+from kr.lessons.counts import LessonCounts, Recording
 from kr.lessons.file import LessonsFile
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation
 from kr.store.lock import exclusive
 from kr.store.store import Store
-from tests.support.lessons import NOW, inject_from, record_data, record_to
+from tests.support.lessons import NOW, inject_from, record_data, record_to, start
 
 FILE = "_bmad-output/knowledge-base/lessons/_lessons-learned.md"
 ISSUE = {
@@ -213,11 +213,11 @@ def test_one_finding_is_a_lesson_in_each_phase_that_it_happened_in(path: Path, p
 
 
 def test_another_phase_gets_the_best_text_too(path: Path, project: Path) -> None:
-    unhealthy = "Warning  Unhealthy  12s (x9 over 92s)  kubelet  the pod was seen to be in a strange state"
     told = record_to(
         path,
         project,
-        errors=[unhealthy],
+        errors=[],
+        summary="failed",
         results={"issues": [{"severity": "high", "fix": "Set readinessProbe.httpGet.path to /health"}]},
         phase="e2e-inspection",
         event_type="e2e_verification_failure",
@@ -259,7 +259,10 @@ def test_a_research_timeout_without_words_is_a_lesson(path: Path, project: Path)
         path, project, status="timeout", errors=[], agent="knowledge-researcher", event_type="knowledge_researcher_timeout",
         framework_context="vue-easytable",
     )  # fmt: skip
-    assert envelope.results.recorded_entries[0].summary.startswith("vue-easytable: Narrow the question")
+    assert envelope.results.recorded_entries[0].summary.startswith(
+        "The research of knowledge-researcher timed out; narrow"
+    )
+    assert "[dev-execution, vue-easytable]" in lines(path)[0]
 
 
 def test_the_most_relevant_path_is_the_reference(path: Path, project: Path) -> None:
@@ -324,21 +327,23 @@ def test_the_database_knows_where_a_lesson_came_from(path: Path, project: Path, 
     ]  # fmt: skip
 
 
-def test_a_lesson_that_was_injected_and_did_not_help_has_recurred(
+def test_a_failure_that_came_back_is_counted_and_apart_where_the_lesson_was_given(
     path: Path, project: Path, store: Store
 ) -> None:
     record_to(path, project, store)
     record_to(path, project, store)
-    counts = "SELECT injected, recurred FROM lessons ORDER BY summary"
-    assert rows(store, counts) == [(0, 0)]
+    counts = "SELECT injected, recurred, recurred_after_injection FROM lessons ORDER BY summary"
+    assert rows(store, counts) == [(0, 1, 0)]
     inject_from(path, "code-review", store=store)
     record_to(path, project, store)
-    assert rows(store, counts) == [(0, 0)]
+    assert rows(store, counts) == [(0, 2, 0)]
     inject_from(path, store=store)
     record_to(path, project, store, errors=["Use Page for MyBatis-Plus"])
-    assert rows(store, counts) == [(0, 0), (1, 0)]
+    assert rows(store, counts) == [(0, 0, 0), (1, 2, 0)]
+    record_to(path, project, store, session_id="another")
+    assert rows(store, counts) == [(0, 0, 0), (1, 3, 0)]
     record_to(path, project, store)
-    assert rows(store, counts) == [(0, 0), (1, 1)]
+    assert rows(store, counts) == [(0, 0, 0), (1, 4, 1)]
     assert len(lines(path)) == 2
 
 
@@ -368,7 +373,7 @@ def test_lessons_that_the_file_lacks_are_not_counted_and_not_forgotten(
     record_to(path, project, store)
     inject_from(path, store=store)
     record_to(path, project, store)
-    catalog = Catalog(store, LessonsFile(path))
+    catalog = LessonCounts(store, LessonsFile(path))
     text = path.read_text(encoding="utf-8")
     assert rows(store, COUNTED) == [("dev-execution", 1, 1, 1)]
     path.unlink()
@@ -386,7 +391,7 @@ def test_lessons_that_the_file_lacks_are_not_counted_and_not_forgotten(
     assert rows(store, COUNTED) == [("dev-execution", 1, 0, 0)]
     path.write_bytes(b"caf\xe9\n")
     catalog.reconcile(NOW)
-    assert rows(store, COUNTED) == [("dev-execution", 1, 0, 0)]
+    assert rows(store, COUNTED) == []
 
 
 def test_a_recording_sees_that_the_file_was_edited(path: Path, project: Path, store: Store) -> None:
@@ -403,7 +408,7 @@ def test_an_injected_lesson_that_is_back_is_counted(path: Path, project: Path, s
     record_to(path, project, store)
     text = path.read_text(encoding="utf-8")
     path.unlink()
-    Catalog(store, LessonsFile(path)).reconcile(NOW)
+    LessonCounts(store, LessonsFile(path)).reconcile(NOW)
     path.write_text(text, encoding="utf-8")
     inject_from(path, store=store)
     assert rows(store, COUNTED) == [("dev-execution", 1, 1, 0)]
@@ -414,7 +419,7 @@ def test_the_table_is_left_alone_while_others_hold_it(path: Path, project: Path)
         record_to(path, project, brief)
         path.unlink()
         with exclusive(path.parents[1] / "kr.db.lock", timeout=5):
-            Catalog(brief, LessonsFile(path)).reconcile(NOW)
+            LessonCounts(brief, LessonsFile(path)).reconcile(NOW)
         assert rows(brief, COUNTED) == [("dev-execution", 1, 0, 0)]
 
 
@@ -422,14 +427,17 @@ def test_an_origin_is_told_although_another_process_picked_the_line_up(
     path: Path, project: Path, store: Store
 ) -> None:
     record_to(path, project)
-    Catalog(store, LessonsFile(path)).pick_up()
+    LessonCounts(store, LessonsFile(path)).pick_up()
     assert rows(store, "SELECT event_type, session_id FROM lessons") == [(None, None)]
     lesson = LessonsFile(path).read().lessons[0]
     for session in ("s-7", "s-8"):
         told = Recording(
-            story_key="1-2", session_id=session, recorded=(("review_max_rounds", lesson),), recurred=()
+            story_key="1-2",
+            session_id=session,
+            recorded=(("review_max_rounds", lesson, "agent"),),
+            recurred=(),
         )
-        Catalog(store, LessonsFile(path)).note_recording(told, NOW)
+        LessonCounts(store, LessonsFile(path)).note_recording(told, NOW)
     origin = "SELECT event_type, story_key, session_id, recorded_at FROM lessons"
     assert rows(store, origin) == [("review_max_rounds", "1-2", "s-7", "2026-02-07T12:00:00.000000Z")]
 
@@ -472,3 +480,44 @@ def test_a_database_that_cannot_serve_hinders_nothing(
 def test_a_naive_reader_sees_times_in_utc(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store, now=datetime(2026, 2, 7, 23, 59, 59, 5, tzinfo=UTC))
     assert rows(store, "SELECT recorded_at FROM lessons") == [("2026-02-07T23:59:59.000005Z",)]
+
+
+def test_an_origin_waits_for_a_database_that_is_busy(
+    path: Path, project: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Store(None, path.parents[1]) as holder, Store(None, path.parents[1], timeout=0.2) as store:
+        with holder.write():
+            assert record_to(path, project, store, session_id="busy").status == "recorded"
+        assert "not counted" in caplog.text
+        assert len(list(path.parent.glob(".origin-*"))) == 1
+        record_to(path, project, store, errors=["Use Page for MyBatis-Plus paging"], session_id="later")
+        origins = "SELECT session_id, event_type, source FROM lessons ORDER BY session_id"
+        assert rows(store, origins) == [
+            ("busy", "general_agent_failure", "tool"),
+            ("later", "general_agent_failure", "tool"),
+        ]
+    assert list(path.parent.glob(".origin-*")) == []
+
+
+@pytest.mark.processes
+def test_recorders_at_once_lose_no_line_and_no_origin(path: Path, project: Path, store: Store) -> None:
+    record_to(path, project, store)
+    code = """
+import sys
+from pathlib import Path
+from kr.store.store import Store
+from tests.support.lessons import record_to
+path, project, number = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
+with Store(None, path.parents[1], timeout=60.0) as store:
+    sys.stdin.readline()
+    error = f"error: unknown field colour{number} in Shop{number}"
+    print(record_to(path, project, store, errors=[error], session_id=f"s-{number}").status)
+"""
+    started = [start(code, path, project, number) for number in range(8)]
+    answers = [process.communicate("go\n", timeout=110) for process in started]
+    assert [(out.strip(), err) for out, err in answers] == [("recorded", "")] * len(started)
+    found = rows(
+        store, "SELECT session_id FROM lessons WHERE session_id LIKE 's-%' AND event_type IS NOT NULL"
+    )
+    assert {session for (session,) in found} == {f"s-{number}" for number in range(8)}
+    assert sum("colour" in line for line in lines(path)) == len(started)

@@ -76,7 +76,6 @@ def test_an_agents_slip_is_no_lesson(error: str) -> None:
 @pytest.mark.parametrize(
     "error",
     [
-        "grep: invalid option -- P",
         "ModuleNotFoundError: No module named 'orjson'",
         "zsh: command not found: ripgrep",
         "File \"<string>\", line 1, in <module>\nAttributeError: module 'click' has no attribute 'Opt'",

@@ -50,8 +50,12 @@ def record_to(
 def inject_from(
     path: Path, phase: str = "dev-execution", store: Store | None = None, **options: Any
 ) -> Envelope:
-    """Answer one inject request."""
-    data = {"story_key": "3-1", "session_id": "sprint-1", "lessons_inject": {"phase": phase}}
+    """Answer one inject request; ``framework``, ``query``, ``files`` and ``session_id`` are the request's."""
+    asked: dict[str, Any] = {
+        name: options.pop(name) for name in ("framework", "query", "files") if name in options
+    }
+    session_id = options.pop("session_id", "sprint-1")
+    data = {"story_key": "3-1", "session_id": session_id, "lessons_inject": {"phase": phase, **asked}}
     request = parse_request(data, default_mode="lessons-inject").request
     assert isinstance(request, LessonsInjectRequest)
     return inject(request, **{"lessons_file": path, "budget": 10, "store": store, "now": NOW, **options})

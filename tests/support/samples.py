@@ -67,6 +67,14 @@ def add_call(
 
 
 def add_lesson(store: Store, lesson: str, recurred: int) -> None:
-    values = (lesson, "2026-09-01", "code-review", json.dumps(["code-review"]), f"Lesson {lesson}.", recurred)
-    columns = "id, date, phase, tags, summary, recurred, injected"
-    sql(store.path, f"INSERT INTO lessons ({columns}) VALUES (?,?,?,?,?,?,3)", *values)
+    values = (
+        lesson,
+        "2026-09-01",
+        "code-review",
+        json.dumps(["code-review"]),
+        f"Lesson {lesson}.",
+        recurred,
+        recurred,
+    )
+    columns = "id, date, phase, tags, summary, recurred, recurred_after_injection, injected"
+    sql(store.path, f"INSERT INTO lessons ({columns}) VALUES (?,?,?,?,?,?,?,3)", *values)

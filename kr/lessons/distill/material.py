@@ -1,45 +1,59 @@
-"""Which of an agent's findings becomes the lesson of which event, with its one reference (seed 003, step 2)."""
+"""Which of an agent's findings becomes the lesson of which event, with its tags and its one reference (seed 003, step 2)."""
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from kr.lessons.columns import columns
-from kr.lessons.distill.distill import COLUMNS, distill, is_worth_keeping, says_what_to_do
-from kr.lessons.distill.scrub import relative_path
+from kr.lessons.columns import columns, cut
+from kr.lessons.distill.clean import clean, relative_path
+from kr.lessons.distill.distill import COLUMNS, Told, distill
+from kr.lessons.distill.noise import teaches_nothing
+from kr.lessons.distill.remedies import Remedy
 from kr.lessons.events import phase_tag
-from kr.lessons.line import Lesson, clean_ref, cleaned
+from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_tag, cleaned
 from kr.lessons.returned import AgentReturn, Finding
 from kr.values import EventType
 
+Writer = Callable[[Finding, Told | None, int], Told | None]
+"""A model that words a finding within so many columns, given what the rules made of it; None: nothing to learn."""
+
 _LEAST_COLUMNS = 96
 _FRAME_COLUMNS = 12
+_MOST_TAGS = 3
+_TAG_COLUMNS = 40
 _FIXED: EventType = "dev_failure_auto_fixed"
+_TIMEOUT: EventType = "knowledge_researcher_timeout"
 _RESEARCH_TIMEOUT = (
-    "Narrow the question to knowledge-researcher or raise timeout_seconds: the research timed out"
+    "The research of knowledge-researcher timed out; narrow the question or raise timeout_seconds"
 )
-_LOOKED_AT = 8000
+_VERSION = re.compile(r"[\s@=<>~^]*v?\d+(?:\.\w+)*\+?$")
+_TAG_BREAK = re.compile(r"[,;，、/&]|\band\b")
 # What is made, kept or installed, not written in the project.
 _PRODUCT = re.compile(
-    r"(?:^|/)(?:dist|build|target|out|node_modules|site-packages|dist-packages|python3[.\d]*|gems|vendor|coverage|htmlcov|logs?|tmp|_next|\.next|__pycache__"
-    r"|test-results|playwright-report|\w*-reports?|screenshots?|\.cargo|\.m2|\.rustup|rustc|pkg/mod|usr/(?:local/)?(?:lib|go))/"
-    r"|\.(?:log|out|lock|map|pyc|class|snap|png|jpe?g|gif|webp|webm|zip|gz|jar|war|min\.js)(?::\d+)?$|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|go\.sum)$",
+    r"(?:^|/)(?:dist|build|target|out|node_modules|site-packages|vendor|coverage|logs?|tmp|\.next|__pycache__|test-results|playwright-report|\w*-reports?|screenshots?)/"
+    r"|\.(?:log|out|lock|map|pyc|class|snap|png|jpe?g|zip|gz|jar|min\.js)(?::\d+)?$|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|go\.sum)$",
     re.IGNORECASE,
-)
-_PLACE = re.compile(
-    r"(?<![\w.:@/\\-])((?:\.?/)?(?:[\w.@-]{1,60}/){1,12}[\w.@-]{1,80}\.(?:py|pyi|tsx?|jsx?|mjs|cjs|vue|svelte|java|kt|scala|go|rs|rb|php|cs|swift|dart|c|cc|cpp|h|hpp|sh|sql|tf|ya?ml|toml))"
-    r"(?::|\(|\"?,? line )([1-9][0-9]{0,5})\b"
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What the request says beside the return; all of it optional."""
+    """What the request says beside the return, and what the knowledge base has for it; all of it optional."""
 
     code_paths: tuple[str, ...] = ()
     framework: str = ""
     additional: str = ""
     project_root: str | None = None
+    remedies: tuple[Remedy, ...] = ()
+    writer: Writer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """A lesson, and who worded it."""
+
+    lesson: Lesson
+    source: str
 
 
 def lesson_of(
@@ -50,32 +64,46 @@ def lesson_of(
     *,
     date: str,
     used: Sequence[str] = (),
-) -> Lesson | None:
+) -> Worded | None:
     """Return the lesson of one event; ``None`` when nothing in the return tells anything.
 
     ``used`` are the summaries that earlier events of the phase took: another finding is preferred to the same
     one again, which is returned where there is no other, and is then a duplicate.
     """
-    again: Lesson | None = None
+    again: Worded | None = None
+    is_meant = event != _TIMEOUT and teaches_nothing(returned.summary)
     for finding in _findings(event, phase, returned, context):
-        ref = _ref(finding, returned, context)
-        # What fits beside the reference is injected whole later.
-        room = COLUMNS - _FRAME_COLUMNS - columns(ref) if ref else COLUMNS
-        summary = distill(
-            finding.complaint,
-            finding.remedy,
-            context.framework,
-            max(room, _LEAST_COLUMNS),
-            is_report=event == _FIXED and finding.complaint == returned.summary,
-        )
-        place = _named_path(finding, context.project_root) if summary and not ref else None
-        if summary and place and columns(summary) + columns(place) + _FRAME_COLUMNS <= COLUMNS:
-            ref = place
-        lesson = summary and cleaned(Lesson(date=date, tags=(phase,), summary=summary, ref=ref))
-        if lesson and lesson.summary not in used:
-            return lesson
-        again = again or lesson or None
+        if not finding.remedy and (is_meant or (event != _TIMEOUT and teaches_nothing(finding.complaint))):
+            continue
+        worded = _worded(finding, phase, returned, context, date)
+        if worded and worded.lesson.summary not in used:
+            return worded
+        again = again or worded
     return again
+
+
+def _worded(
+    finding: Finding, phase: str, returned: AgentReturn, context: Context, date: str
+) -> Worded | None:
+    told = _told(finding, COLUMNS, context)
+    if told is None and (context.writer is None or not finding.complaint.strip()):
+        return None
+    ref = _ref(finding, told, returned, context)
+    room = max(COLUMNS - _FRAME_COLUMNS - columns(ref), _LEAST_COLUMNS) if ref else COLUMNS
+    if told and columns(told.summary) > room:
+        # What fits beside the reference is injected whole later.
+        told = _told(finding, room, context)
+    if context.writer:
+        told = context.writer(finding, told, room)
+    if told is None:
+        return None
+    tags = (phase, *_tags(context.framework, told.tags), *((QUARANTINED,) if told.dangers else ()))
+    lesson = cleaned(Lesson(date=date, tags=tags, summary=told.summary, ref=ref))
+    return Worded(lesson, told.source) if lesson else None
+
+
+def _told(finding: Finding, limit: int, context: Context) -> Told | None:
+    return distill(finding.complaint, finding.remedy, limit=limit, own=context.remedies)
 
 
 def _findings(event: EventType, phase: str, returned: AgentReturn, context: Context) -> Iterator[Finding]:
@@ -87,20 +115,13 @@ def _findings(event: EventType, phase: str, returned: AgentReturn, context: Cont
     if event == _FIXED and returned.remedy:
         complaint = next((error.complaint for error in returned.errors), returned.summary)
         yield Finding(complaint=complaint, remedy=returned.remedy)
-    others = _with_remedies_first((*returned.errors, *milder))
-    given = [finding for finding in others if finding.remedy]
-    # A person's own words about what to do tell more than a trace.
-    is_told = event == _FIXED or says_what_to_do(returned.summary)
-    told = [Finding(complaint=returned.summary)] if is_told else []
-    others = [*given, *told, *others[len(given) :]]
-    # Severe issues have an event of their own: another one of its phase takes them when nothing else is left,
-    # and one of another phase when they say what to do and the rest does not.
-    is_theirs = phase == phase_tag("high_severity_issues", phase)
-    yield from others if is_theirs else sorted([*others, *severe], key=_says_nothing_to_do)
-    yield from severe
+    yield from _with_remedies_first((*returned.errors, *milder))
+    # Severe issues have an event of their own: another one takes them when nothing else is left.
+    if phase == phase_tag("high_severity_issues", phase) or not returned.errors:
+        yield from severe
     yield Finding(complaint=returned.summary, remedy=returned.remedy)
     yield Finding(complaint=context.additional)
-    if event == "knowledge_researcher_timeout":
+    if event == _TIMEOUT:
         yield Finding(complaint=_RESEARCH_TIMEOUT)
 
 
@@ -108,18 +129,28 @@ def _with_remedies_first(findings: Sequence[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda finding: not finding.remedy)
 
 
-def _says_nothing_to_do(finding: Finding) -> bool:
-    return not finding.remedy and not is_worth_keeping(finding.complaint)
+def _tags(framework: str, shown: Sequence[str]) -> list[str]:
+    """Return the frameworks that the request names, or else those that the output shows."""
+    given = (_VERSION.sub("", part.strip()) for part in _TAG_BREAK.split(clean(framework)))
+    tags = [clean_tag(cut(name.casefold(), _TAG_COLUMNS)) for name in (*given, *shown)]
+    return list(dict.fromkeys(tag for tag in tags if tag and tag != QUARANTINED))[:_MOST_TAGS]
 
 
-def _ref(finding: Finding, returned: AgentReturn, context: Context) -> str | None:
-    """Choose the most relevant path: the finding's own, then a source before a product, one that the text names first."""
-    text = f"{finding.complaint} {finding.remedy}"
-    known = (*context.code_paths, *returned.artifacts)
-    chosen = finding.path or min(known, key=lambda path: _distance(path, text), default=None)
-    if chosen is None:
-        return None
-    return clean_ref(relative_path(clean_ref(chosen) or "", context.project_root))
+def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Context) -> str | None:
+    """Choose the most relevant path: the finding's own, then the output's, then a source before a product."""
+    given, place = finding.path, told.place if told else None
+    if given and place and ":" not in given and _base(given) == _base(place):
+        given = f"{given}{place[place.rfind(':') :]}" if ":" in place else given
+    if not given and place and not _PRODUCT.search(place.replace("\\", "/")):
+        given = next(
+            (path for path in returned.artifacts if path.endswith(f"/{place.partition(':')[0]}")), ""
+        )
+        given = f"{given}{place[place.rfind(':') :]}" if given and ":" in place else place
+    if not given:
+        text = f"{finding.complaint} {finding.remedy}"
+        known = (*context.code_paths, *returned.artifacts)
+        given = min(known, key=lambda path: _distance(path, text), default=None)
+    return clean_ref(clean(relative_path(clean_ref(given) or "", context.project_root))) if given else None
 
 
 def _distance(path: str, text: str) -> tuple[bool, bool, bool]:
@@ -127,17 +158,10 @@ def _distance(path: str, text: str) -> tuple[bool, bool, bool]:
     return _PRODUCT.search(plain) is not None, plain.partition(":")[0] not in text, _base(path) not in text
 
 
-def _named_path(finding: Finding, root: str | None) -> str | None:
-    """Return the source of the project that the complaint names with its line: a traceback's last, else the first."""
-    text = finding.complaint
-    is_reversed = "Traceback (most recent call last)" in text
-    looked_at = text[-_LOOKED_AT:] if is_reversed else text[:_LOOKED_AT]
-    places = [found for found in _PLACE.finditer(looked_at) if not _PRODUCT.search(found[1])]
-    if not places:
-        return None
-    path, line = places[-1 if is_reversed else 0].groups()
-    return clean_ref(f"{relative_path(path, root)}:{line}")
-
-
 def _base(path: str) -> str:
     return path.replace("\\", "/").rpartition("/")[2].partition(":")[0] or path
+
+
+def scrubbed(finding: Finding) -> Finding:
+    """Return a finding as a model may see it: without secrets, machine names and absolute paths."""
+    return replace(finding, complaint=clean(finding.complaint), remedy=clean(finding.remedy))

@@ -7,14 +7,19 @@ import hashlib
 import logging
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from kr.errors import StoreError
-from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.lessons.file import LessonsFile, LessonsUnreadable, decoded
 from kr.lessons.line import Lesson, parse_file
-from kr.store.rows import LessonRow, RequestRow
+from kr.lessons.origins import WaitingOrigins
+from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import EventType
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +39,6 @@ class Injection:
     story_key: str
     session_id: str
     framework: str | None
-    topic: str | None
     lessons: tuple[Lesson, ...]
     duration_ms: int
 
@@ -45,17 +49,19 @@ class Recording:
 
     story_key: str
     session_id: str
-    recorded: tuple[tuple[EventType, Lesson], ...]
-    recurred: tuple[tuple[str, tuple[str, ...]], ...]
-    """For each phase the ids of lessons that its failures matched."""
+    recorded: tuple[tuple[EventType, Lesson, str], ...]
+    """For each new lesson what it came from: its event, and who worded it."""
+    recurred: tuple[Lesson, ...]
+    """The lessons of the file whose failures came back."""
 
 
-class Catalog:
+class LessonCounts:
     """The database's side of one lessons file. Never raises for the database's sake."""
 
     def __init__(self, store: Store, file: LessonsFile) -> None:
         self._store = store
         self._file = file
+        self._origins = WaitingOrigins(file.path.parent)
 
     def note_injection(self, injection: Injection, now: datetime) -> None:
         """Keep the request, and count what was injected."""
@@ -68,7 +74,6 @@ class Catalog:
             story_key=injection.story_key,
             session_id=injection.session_id,
             framework=injection.framework,
-            topic=injection.topic,
             duration_ms=injection.duration_ms,
         )
         try:
@@ -95,19 +100,38 @@ class Catalog:
                 story_key=recording.story_key,
                 session_id=recording.session_id,
                 recorded_at=at,
+                source=source,
             )
-            for event, lesson in recording.recorded
+            for event, lesson, source in recording.recorded
         ]
         try:
-            with self._store.write() as unit:
-                unit.lessons.add(rows)
-                for phase, ids in recording.recurred:
-                    unit.lessons.recurred(ids, phase)
-            if self._is_edited():
+            content = self._content()
+            # One transaction: many recorders at once queue for it.
+            with self._origins.taken() as waiting, self._store.write() as unit:
+                unit.lessons.add([*rows, *waiting])
+                if recording.recurred:
+                    # Lines of others may have come back before anybody picked them up.
+                    unit.lessons.add([_row(lesson) for lesson in recording.recurred])
+                    ids = [lesson.id for lesson in recording.recurred]
+                    unit.lessons.recurred(ids, session_id=recording.session_id, at=at)
+                mark = unit.meta.get(_PICKED_UP)
+                _pick_up(unit, mark, content)
+            if _is_edited(mark, content):
                 self.reconcile(now)
-            self.pick_up()
         except StoreError as error:
             _tell(error)
+            self._origins.keep(rows)
+
+    def states(self, phase: str) -> dict[str, LessonState]:
+        """Return what is known of the phase's lessons that bears on which of them go first; empty without a database."""
+        try:
+            if not self._store.exists():
+                return {}
+            with self._store.read() as unit:
+                return unit.lessons.remarkable(phase)
+        except StoreError as error:
+            _tell(error)
+            return {}
 
     def reconcile(self, now: datetime) -> None:
         """Bring the table to what the file holds: lessons that it lacks are marked as gone, others taken in.
@@ -118,14 +142,18 @@ class Catalog:
         try:
             if not self._store.exists() or self._store.why_foreign() is not None:
                 return
+            with self._origins.taken() as waiting:
+                if waiting:
+                    with self._store.write() as unit:
+                        unit.lessons.add(waiting)
             with self._store.read() as unit:
-                known = unit.lessons.standing()
+                known = unit.lessons.in_file()
             held = {lesson.id: lesson for lesson in self._file.read().lessons}
             if {id_ for id_, stands in known.items() if stands} == held.keys():
                 return
             # What others record meanwhile is in the file before it is in the table.
             with self._store.write() as unit:
-                known = unit.lessons.standing()
+                known = unit.lessons.in_file()
                 held = {lesson.id: lesson for lesson in self._file.read().lessons}
                 unit.lessons.mark_gone(known.keys() - held.keys(), to_text(now))
                 unit.lessons.mark_gone(known.keys() & held.keys(), None)
@@ -138,42 +166,43 @@ class Catalog:
         except LessonsUnreadable as error:
             logger.warning("%s: %s; its lessons are counted as they were known", self._file.path, error)
 
-    def _is_edited(self) -> bool:
-        """Tell whether what was picked up is no longer as it was; not of a long file, which is left to reconcile."""
-        try:
-            content = self._file.content()
-        except LessonsUnreadable:
-            return False
-        if len(content) > _PORTION:
-            return False
-        with self._store.read() as unit:
-            mark = unit.meta.get(_PICKED_UP)
-        return mark is not None and not mark.startswith("0 ") and not _seen(mark, content)
-
     def pick_up(self) -> int:
-        """Take lines that people or other tools added into the table; return how many lines were looked at.
-
-        Remembers how far it came, and looks from the start again when what it saw was edited. At most 2,000
-        lessons at once, so that a long file delays nobody. Raises ``StoreError``.
-        """
-        try:
-            content = self._file.content()
-        except LessonsUnreadable:
-            return 0
-        with self._store.read() as unit:
-            seen = _seen(unit.meta.get(_PICKED_UP), content)
-        whole = content.rfind(b"\n") + 1
-        end = _end_of_portion(content, seen, whole)
-        lessons = parse_file(content[seen:end].decode(errors="replace")).lessons
-        if not lessons and seen == whole:
-            return 0
-        if len(lessons) > _AT_ONCE:
-            lessons = lessons[:_AT_ONCE]
-            end = _end_of_line(content, seen, lessons[-1].position)
+        """Take lines that people or other tools added into the table; return how many. Raises ``StoreError``."""
+        content = self._content()
         with self._store.write() as unit:
-            unit.lessons.add([_row(lesson) for lesson in lessons])
-            unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
-        return len(lessons)
+            return _pick_up(unit, unit.meta.get(_PICKED_UP), content)
+
+    def _content(self) -> bytes:
+        try:
+            return self._file.content()
+        except LessonsUnreadable:
+            return b""
+
+
+def _pick_up(unit: "Unit", mark: str | None, content: bytes) -> int:
+    """Take what the file holds beyond ``mark``, which remembers how far it came; return how many lessons that is.
+
+    Looks from the start again when what it saw was edited. At most 2,000 lessons at once, so that a long file delays
+    nobody.
+    """
+    seen = _seen(mark, content)
+    whole = content.rfind(b"\n") + 1
+    end = _end_of_portion(content, seen, whole)
+    lessons = parse_file(decoded(content[seen:end])).lessons
+    if not lessons and seen == whole:
+        return 0
+    if len(lessons) > _AT_ONCE:
+        lessons = lessons[:_AT_ONCE]
+        end = _end_of_line(content, seen, lessons[-1].position)
+    unit.lessons.add([_row(lesson) for lesson in lessons])
+    unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
+    return len(lessons)
+
+
+def _is_edited(mark: str | None, content: bytes) -> bool:
+    """Tell whether what was picked up is no longer as it was; not of a long file, which is left to reconcile."""
+    is_short = bool(content) and len(content) <= _PORTION
+    return is_short and mark is not None and not mark.startswith("0 ") and not _seen(mark, content)
 
 
 def _row(
@@ -183,6 +212,7 @@ def _row(
     story_key: str | None = None,
     session_id: str | None = None,
     recorded_at: str | None = None,
+    source: str | None = None,
 ) -> LessonRow:
     return LessonRow(
         id=lesson.id,
@@ -195,6 +225,7 @@ def _row(
         story_key=story_key,
         session_id=session_id,
         recorded_at=recorded_at,
+        source=source,
     )
 
 

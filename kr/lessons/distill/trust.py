@@ -1,0 +1,109 @@
+"""What in a text is a command, an address or an order to its reader, and so not for another agent's prompt (SPEC 4.1).
+
+A lesson is data. What a tool printed can be written by anybody who can make it print: a package's install script, a page,
+a test's name. Whatever of it says what to run or whom to obey is left out; what an agent said stays, in quarantine.
+"""
+
+import re
+
+_PROGRAMS = (
+    r"curl|wget|iwr|iex|invoke-\w+|bash|zsh|dash|fish|pwsh|powershell|cmd|eval|nc|ncat|netcat|ssh|scp|rsync|rm|rmdir|chmod|chown|dd|mkfs|kill|killall|pkill|crontab|base64|"
+    r"python[0-9.]*|pip[0-9.]*|pipx|uvx?|poetry|pdm|conda|mamba|npm|npx|pnpm|yarn|bunx?|deno|node|cargo|rustup|gem|bundle|composer|apt|apt-get|dpkg|yum|dnf|brew|apk|snap|choco|"
+    r"docker|docker-compose|podman|kubectl|helm|terraform|git|gh|mvn|gradle|\./\w[\w./-]*|systemctl|alembic|flask|rails|dotnet|aws|gcloud|az|psql|mysql|redis-cli|sqlite3|perl|ruby|php|"
+    r"sudo|doas|su|env|nohup|xargs|tee|sed|awk|cat|cp|mv|ln|export|openssl|gpg|mise|asdf|nvm|make|cmake|ninja|tox|nox|pytest|vitest|jest|playwright|prisma|rake|mix|sbt"
+)
+# A program's name with what only a command line has behind it: an option, a path, one of its verbs.
+_VERBS = (
+    r"install|uninstall|remove|add|update|upgrade|exec|run|start|restart|stop|build|push|pull|clone|fetch|checkout|switch|commit|merge|rebase|reset|stash|init|apply|delete|create|"
+    r"config|login|publish|test|ci|get|set|enable|disable|migrate|makemigrations|stamp|revision|heads|generate|dlx|link|audit|rollback|import|export|unlock|force-unlock|worktree|restore|revert|clean|prune|tap|download|compose|sync|lock|x"
+)
+_COMMAND = re.compile(
+    rf"(?:^|[\s`'\"“(\[:;>$#|&])(?:{_PROGRAMS})\s+(?:-{{1,2}}[A-Za-z]|[~.]?/[\w.]|https?:|(?:{_VERBS})\b(?!\s+(?:is|was|failed|errors?|returned|exited|did|could|can)\b))"
+    r"|\bgo\s+(?:run|install|get|mod|build|generate|env|work)\b"
+    r"|\|\s*(?:sudo\s+)?(?:ba|z|da|fi)?sh\b|\|\s*(?:python|perl|ruby|node|iex)\b|&&\s*\w|\$\([^)]|`\s*(?:sudo|npx|uvx|sh|bash|source)\s|(?:^|\s)(?:source|\.)\s+\S+\.(?:sh|bash|env)\b"
+    r"|(?-i:(?:^|\s)[A-Z_]{3,}=\S+\s+\./\w)|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/",
+    re.IGNORECASE,
+)
+_URL = re.compile(
+    r"\b[a-z][a-z0-9+.-]{1,20}://(?!(?:localhost|127\.|\[::1\]|0\.0\.0\.0)(?![\w.@-]))[^\s\"'`<>)\]]+"
+    # Without a scheme it may be a module's path (example.com/shop): then only what is fetched is an address.
+    r"|\bwww\.[^\s\"'`<>]+|\b(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}/[^\s\"'`<>)\]]*\.(?:sh|bash|py|ps1|exe|bat|js|zip|t?gz|whl|deb|rpm|pkg|msi)\b"
+    r"|\b(?:bit\.ly|t\.co|tinyurl\.com|goo\.gl|is\.gd|git\.io|pastebin\.com|transfer\.sh|gist\.github\w*\.com|raw\.githubusercontent\.com|[\w-]+\.ngrok[\w.-]*)/\S+"
+    r"|\bhxxps?\b\S*|\bdata:\w+/|\bjavascript:",
+    re.IGNORECASE,
+)
+_INDEX = re.compile(
+    r"--(?:extra-)?index(?:-url)?\b|--registry\b|--find-links\b|--trusted-host\b|\b(?:extra-)?index-url\s*=|\bregistry\s*=|\b(?:GOPROXY|PIP_\w*INDEX\w*|UV_\w*INDEX\w*|NPM_CONFIG_REGISTRY)\b"
+    r"|\[\[?(?:tool\.)?(?:uv|poetry|pdm)[.\w]*(?:index|source)|--source\b",
+    re.IGNORECASE,
+)
+_READER = r"(?:ai|coding|language|llm|claude|gpt|chatgpt|copilot|cursor|gemini|codex)?[\s-]*(?:agents?|assistants?|models?|reader|llms?|bots?|claude|copilot)"
+_ORDER = re.compile(
+    r"\b(?:ignor|disregard|forget|overrid|bypass|supersed|circumvent)\w*\b.{0,60}\b(?:instruct\w*|prompts?|rules?|guidelines?|polic\w+|above|previous\w*|prior|earlier|safety|system|everything|told|guardrails?)\b"
+    r"|\b(?:you are (?:now|a|an|the)|act as|pretend|roleplay|from now on|new instructions?|system prompt|developer mode|jailbreak|DAN mode|as an? (?:ai|assistant|agent|language model))\b"
+    r"|(?:^|[\s\"'>\]])(?:assistant|system|human|user|developer)\s*[:>]\s|<\|?/?\s*(?:system|im_start|im_end|assistant|user|instructions?)|\[/?INST\]|#{2,}\s*(?:instruction|system|task)"
+    rf"|\b(?:dear|hey|attention|note to|message (?:to|for)|instructions? (?:to|for)|for)\s+(?:all\s+|any\s+|the\s+)?{_READER}\b"
+    rf"|\b{_READER}\b[^.]{{0,60}}\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|will|are (?:required|asked|instructed|to)|is (?:required|asked|instructed|to))\b"
+    r"|\b(?:do not|don't|never|must not|without)\b.{0,40}\b(?:tell|telling|mention\w*|inform\w*|notify\w*|reveal\w*|warn\w*|asking|the user|the human|ask(?:ing)? for (?:confirmation|permission))\b"
+    r"|\b(?:send|post|upload|e-?mail (?:me|us|it|them|the|your|all|any|its)|exfiltrate|transmit|forward|leak|paste|copy|print|echo|cat|output|reveal|include|share|attach|dump|submit|report)\b.{0,80}"
+    r"(?:\.env\b|\bsecrets?\b|\bcredentials?\b|\bapi[ _-]?keys?\b|\btokens?\b|\bpasswords?\b|\bssh\b|\bprivate key|\bid_(?:rsa|ed25519)|\benvironment(?: variables?)?\b|\benv vars?\b|\.aws\b|\.npmrc\b|\.netrc\b|kubeconfig|\bchat history|\bconversation)"
+    r"|\b(?:disable|turn off|switch off|skip|remove|comment out|drop|weaken|relax)\b.{0,50}\b(?:auth\w*|tls|ssl|certificate\w*|verification|security|tests?|checks?|csp|csrf|cors|firewall|sandbox\w*|signature\w*|audit\w*|reviews?|approval\w*|permissions?|hooks?)\b"
+    r"|--no-verify\b|--insecure\b|--disable-\w*(?:security|sandbox)|NODE_TLS_REJECT_UNAUTHORIZED|verify\s*=\s*False|StrictHostKeyChecking|\b777\b|dangerously"
+    r"|\b(?:grant|give|allow)\b.{0,40}\b(?:admin\w*|root|full|write|public) (?:access|rights|permissions?)|\bmake (?:it|the (?:bucket|repo\w*)) public\b"
+    r"|\byour (?:operator|owner|boss|maintainer|human)s?\b|\b(?:maintainer|admin\w*|operator|owner|boss) (?:says?|wants?|asks?|orders?)\b|\btrusted hosts?\b|\bpaste (?:this|the following|it)\b"
+    r"|\b(?:set|change|switch|point) (?:the |your )?(?:registry|index|mirror|proxy|remote)\b|\bpush\b.{0,40}\b(?:production|prod|main|master)\b|\bos\.system\b|\bignore previous|(?:\b[a-z] ){5,}"
+    r"|\b(?:ejecut[ae]|ignora|exécut\w+|ignorez|ignoriere|führe)\b"
+    r"|(?:忽略|无视|忘记|不要理会).{0,12}(?:指令|指示|提示|规则|以上|之前|先前)|(?:你|您)(?:现在)?(?:是|必须|应该|要)|请?(?:立即|马上)?(?:运行|执行|下载|安装|访问|打开)(?:以下|下列|下面|这个|此|命令|脚本|http)|不要告诉|发送.{0,12}(?:密钥|密码|令牌|凭证|环境变量)",
+    re.IGNORECASE,
+)
+# An order to do something outside the code begins a sentence; `add`, `use` and `set` speak of the code itself.
+_TOOLS_ORDER = re.compile(
+    r"^\W*(?:(?:hint|help|note|tip|fix|solution|advice|resolution|todo|important|warning|attention|critical)\b\s*[:!-]*\s*)*"
+    r"(?:(?:please|now|then|first|instead|just|simply|so|and|or|to (?:fix|resolve|solve|continue|proceed)[^,]*,?|you(?:'ll| will)? (?:can|could|should|must|may|might|need to|have to|want to)|try(?: to| and)?|consider|be sure to|make sure (?:to|you))[,:]?\s+)*"
+    r"(?:re-?)?(?:run|execut|invok|launch|install|download|fetch|visit|open|go to|browse|navigate|send|post|upload|submit|push|publish|deploy|delete|drop|wipe|erase|truncate|destroy|purge|eval|pipe|paste|source|curl|wget|call home|contact|e-?mail|login|log in|sign in|grant|approv|merge)(?:e|ing|s)?\b(?!\s+(?:is|was|of|failed|error))"
+    r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b",
+    re.IGNORECASE,
+)
+_PIPED = re.compile(
+    r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
+_ADDRESS = "<url>"
+
+
+def dangers(text: str) -> tuple[str, ...]:
+    """Tell what of ``command``, ``address``, ``index`` and ``order`` a text holds."""
+    rules = (("command", _COMMAND), ("address", _URL), ("index", _INDEX), ("order", _ORDER))
+    return tuple(name for name, pattern in rules if pattern.search(text))
+
+
+def defused(text: str) -> str:
+    """Return what of a tool's words may go on: its sentences without those that say what to run or whom to obey.
+
+    An address that merely stands in a complaint becomes ``<url>``. Empty when nothing is left.
+    """
+    kept = [part for part in _SENTENCE.split(text) if part.strip() and not is_order(part)]
+    without = [part for part in kept if not _URL.search(part)]
+    return " ".join(_URL.sub(_ADDRESS, part).strip() for part in without or kept)
+
+
+def is_order(sentence: str) -> bool:
+    """Tell whether a tool's sentence is a command, names an index, or tells its reader what to do outside the code."""
+    return any(pattern.search(sentence) for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER))
+
+
+def is_hostile(text: str) -> bool:
+    """Tell a line that no person should have written: an order to its reader, an index, or a command that fetches."""
+    found = dangers(text)
+    return (
+        "order" in found
+        or "index" in found
+        or ("command" in found and "address" in found)
+        or _PIPED.search(text) is not None
+    )
+
+
+def addresses(text: str) -> list[str]:
+    """Return the addresses that a text names."""
+    return [found[0] for found in _URL.finditer(text)]

@@ -1,0 +1,158 @@
+"""Real outputs and what kr makes of them; no row of the remedies without one (SPEC 4.2)."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.lessons.columns import columns
+from kr.lessons.distill.distill import distill
+from kr.lessons.distill.problems import find_problems, matchers
+from kr.lessons.distill.remedies import Remedy, read_rows, shipped
+from kr.lessons.distill.trust import is_hostile
+from kr.lessons.line import clean_summary
+
+ERRORS: list[dict[str, Any]] = yaml.load(
+    Path(__file__).parents[1].joinpath("data/errors.yaml").read_text(encoding="utf-8"),
+    Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
+)
+SQL_ECHO = """Traceback (most recent call last):
+  File "a.py", line 1, in <module>
+sqlalchemy.exc.DataError: value too long
+[SQL: INSERT INTO t VALUES ('error: must not')]
+"""
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: error["id"])
+def test_a_real_output_becomes_a_lesson(error: dict[str, Any]) -> None:
+    told = distill(error["output"])
+    assert told is not None
+    assert told.summary.startswith(clean_summary(error["says"]))
+    assert told.place == error.get("place")
+    assert columns(told.summary) <= 160
+    assert "/home/" not in f"{told.summary} {told.place}"
+    assert not told.dangers
+    narrow = distill(error["output"], limit=96)
+    assert narrow is not None
+    assert columns(narrow.summary) <= 160
+
+
+def test_every_remedy_has_a_real_output() -> None:
+    said = [clean_summary(error["says"]) for error in ERRORS]
+    for row in shipped():
+        pattern = re.escape(clean_summary(row.say).split(" (")[0])
+        worded = re.compile(re.sub(r"\\\{\w+\\\}", ".+", pattern))
+        assert any(worded.match(text) or text.startswith(row.say[:40]) for text in said), row.say
+
+
+def test_the_table_gives_no_orders_to_the_reader() -> None:
+    assert [row.say for row in shipped() if is_hostile(row.say)] == []
+    assert all(len(row.say) <= 140 for row in shipped())
+
+
+def test_every_matcher_is_well_made() -> None:
+    names = [matcher.name for matcher in matchers()]
+    assert len(names) == len(set(names)) >= 40
+    for matcher in matchers():
+        groups = matcher.pattern.groupindex
+        assert set(re.findall(r"\{(\w+)\}", matcher.message)) <= set(groups), matcher.name
+        for other, needed in (
+            (matcher.then, {"file", "line"}),
+            (matcher.back, {"file"}),
+            (matcher.more, {"more"}),
+        ):
+            assert other is None or needed <= set(other.groupindex), matcher.name
+
+
+@pytest.mark.parametrize(
+    ("row", "problem"),
+    [
+        ("text", "match and say must be texts"),
+        ({"match": "a"}, "match and say must be texts"),
+        ({"match": "(", "say": "b"}, "no regular expression"),
+        ({"match": "a", "say": "{b}"}, "no group of match"),
+        ({"match": "(?P<b>.)", "say": "Run `pip install {b}`"}, "into a command"),
+        ({"match": "a", "say": "b" * 141}, "longer than 140"),
+        ({"match": "a", "say": "b", "more": "c"}, "unknown or no text: more"),
+    ],
+)
+def test_a_wrong_row_is_named_and_left_out(row: object, problem: str) -> None:
+    rows, problems = read_rows([row, {"match": "x", "say": "y"}])
+    assert [good.say for good in rows] == ["y"]
+    assert problems[0].startswith("row 1: ")
+    assert problem in problems[0]
+
+
+def test_own_rows_go_before_the_shipped_ones() -> None:
+    own = Remedy(re.compile("database is locked"), "Use the queue service", tag="orders")
+    told = distill("sqlite3.OperationalError: database is locked", own=(own,))
+    assert told is not None
+    assert told.summary == "Use the queue service (sqlite3.OperationalError: database is locked)"
+    assert told.tags[0] == "orders"
+
+
+@pytest.mark.parametrize(
+    ("output", "chosen"),
+    [
+        # a warning at the head, the error below
+        ('npm warn deprecated x@1: use y\nnpm error Missing script: "e2e"', "e2e"),
+        # a runner's header, then what went wrong
+        ("FAILED: build step 3\nsrc/a.c:4:2: error: unknown type name 'u8'", "unknown type name 'u8'"),
+        # the echo of SQL
+        (
+            SQL_ECHO,
+            "value too long",
+        ),
+        # the advice that stands above
+        ("hint: Read the manual before asking\nerror: unknown revision 'x1'", "unknown revision 'x1'"),
+    ],
+)  # fmt: skip
+def test_the_errors_own_line_is_chosen(output: str, chosen: str) -> None:
+    told = distill(output)
+    assert told is not None
+    assert chosen in told.summary
+
+
+def test_a_complaint_is_told_as_it_stands() -> None:
+    for complaint in ("The endpoint is not implemented", "row-height is missing", "Page must not be null"):
+        told = distill(complaint)
+        assert told is not None
+        assert told.summary == complaint
+
+
+def test_the_issues_own_remedy_wins() -> None:
+    told = distill(
+        "ModuleNotFoundError: No module named 'orjson'", "Use the json module of the standard library"
+    )
+    assert told is not None
+    assert (told.summary, told.source) == ("Use the json module of the standard library", "agent")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "failed", "Error: failed", "Exit code 1", "N/A", "Agent failed", "exit status 2", "?!"]
+)
+def test_what_tells_nothing_is_no_lesson(text: str) -> None:
+    assert distill(text) is None
+    assert distill("", text) is None
+
+
+@given(st.text(max_size=500), st.text(max_size=200))
+def test_any_text_is_read(complaint: str, remedy: str) -> None:
+    told = distill(complaint, remedy)
+    assert told is None or (columns(told.summary) <= 160 and "\n" not in told.summary)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["error: ", '  File "a", line 1\n', "a.py:1: ", "E   ", "(", "npm error ", "│ Error: \n", "\n\n- "],
+)
+def test_a_long_output_costs_little(part: str) -> None:
+    import time
+
+    began = time.process_time()
+    find_problems(part * (400_000 // len(part)))
+    assert time.process_time() - began < 8

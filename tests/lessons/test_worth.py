@@ -1,0 +1,144 @@
+"""Which lessons earn their place: recurrences with and without the lesson, what people decide, forty simulated sprints."""
+
+import random
+import sqlite3
+from contextlib import closing
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from kr.lessons.book import LessonBook, UnknownLessonError
+from kr.lessons.events import Limits
+from kr.lessons.line import parse_file
+from kr.lessons.worth import rank, worth
+from kr.store.rows import LessonState
+from kr.store.store import Store
+from tests.support.lessons import NOW, inject_from, record_to
+
+
+@pytest.fixture
+def book(path: Path, project: Path, store: Store) -> LessonBook:
+    return LessonBook(path, project_root=project, limits=Limits(), store=store, clock=lambda: NOW)
+
+
+def given(path: Path, store: Store, session: str = "s") -> str:
+    answer = inject_from(path, store=store, session_id=session)
+    return str((answer.results or {})["injection_block"])
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (LessonState(id=""), "new"),
+        (LessonState(id="", injected=10, sessions=10), "idle"),
+        (LessonState(id="", injected=9, sessions=9), "new"),
+        (LessonState(id="", injected=5, sessions=5, recurred=3), "helps"),
+        (LessonState(id="", injected=2, sessions=2, recurred=3), "new"),
+        (LessonState(id="", injected=9, sessions=9, recurred=4, recurred_after_injection=1), "helps"),
+        (LessonState(id="", injected=9, sessions=9, recurred=5, recurred_after_injection=4), "unheeded"),
+        (LessonState(id="", injected=3, sessions=3, recurred=3, recurred_after_injection=3), "unheeded"),
+    ],
+)
+def test_worth(state: LessonState, expected: str) -> None:
+    assert worth(state) == expected
+
+
+def test_rank() -> None:
+    back, unproven, sunk = LessonState(id="", recurred=1), LessonState(id=""), LessonState(id="", injected=10)
+    assert rank(back) > rank(unproven) > rank(sunk)
+
+
+def test_a_person_retires_pins_and_words_anew(
+    path: Path, project: Path, store: Store, book: LessonBook
+) -> None:
+    record_to(path, project, store, errors=["Page is required for MyBatis-Plus"])
+    record_to(path, project, store, errors=["row-height must be set"])
+    newer, older = book.lessons()
+    assert given(path, store).splitlines()[2:] == [
+        "1. row-height must be set",
+        "2. Page is required for MyBatis-Plus",
+    ]
+    assert book.mark(older["id"][:6], "pinned_at")["status"] == "pinned"
+    assert given(path, store).splitlines()[2] == "1. Page is required for MyBatis-Plus"
+    assert book.mark(newer["id"], "retired_at")["status"] == "retired"
+    assert "row-height" not in given(path, store)
+    book.mark(newer["id"], "retired_at", is_set=False)
+    before = path.read_bytes()
+    edited = book.edit(older["id"], "Pass a Page to MyBatis-Plus selects, password=hunter2hunter2")
+    assert path.read_bytes().startswith(before)
+    assert edited["summary"] == "Pass a Page to MyBatis-Plus selects, password=<secret>"
+    assert edited["source"] == "person"
+    block = given(path, store)
+    assert "Page is required" not in block
+    assert "Pass a Page" in block
+    assert [lesson["status"] for lesson in book.lessons()].count("superseded") == 1
+    with pytest.raises(UnknownLessonError, match="no lesson has it"):
+        book.mark("zzz", "pinned_at")
+
+
+def test_contradicting_lessons_are_reviewed(path: Path, book: LessonBook) -> None:
+    path.parent.mkdir(parents=True)
+    path.write_text(
+        "- [2026-01-01] [dev-execution] Use lazy loading for the routes of the shop\n"
+        "- [2026-01-02] [dev-execution] Never use lazy loading for the routes of the shop\n"
+        "- [2026-01-03] [dev-execution] Set row-height for virtual scrolling\n",
+        encoding="utf-8",
+    )
+    (pair,) = book.review()["contradicting"]
+    assert [lesson["date"] for lesson in pair] == ["2026-01-01", "2026-01-02"]
+
+
+# What each kind of lesson does to its failure: its chance in a sprint where the lesson was given, and where it was not.
+KINDS = {"helps": (0.0, 0.8), "unheeded": (0.8, 0.8), "idle": (0.0, 0.0)}
+NAMES = ("Kafka", "Redis", "Vite", "Django", "Flask", "Celery")
+
+
+def test_forty_sprints_agree_with_what_kr_says(
+    path: Path, project: Path, store: Store, book: LessonBook
+) -> None:
+    """Half of the agents get the lessons (the other half is the control), and failures come as their kind says."""
+    chance = random.Random(7)
+    failures = {
+        f"{name} client{number} needs option{kind}{number} of {name}": kind
+        for number, name in enumerate(NAMES)
+        for kind in KINDS
+    }
+    for failure in failures:
+        record_to(path, project, store, session_id="first", errors=[failure])
+    happened: dict[str, list[int]] = {failure: [0, 0] for failure in failures}
+    for sprint in range(40):
+        session, now = f"sprint-{sprint}", NOW + timedelta(days=sprint)
+        is_given = sprint % 2 == 0
+        if is_given:
+            inject_from(path, store=store, session_id=session, budget=len(failures), now=now)
+        for failure, kind in failures.items():
+            if chance.random() < KINDS[kind][0 if is_given else 1]:
+                happened[failure][is_given] += 1
+                record_to(path, project, store, session_id=session, now=now, errors=[failure])
+    told = {lesson["summary"]: lesson for lesson in book.lessons()}
+    assert len(told) == len(failures)
+    for failure, kind in failures.items():
+        lesson = told[failure]
+        assert (lesson["injected"], lesson["sessions"]) == (20, 20)
+        assert lesson["recurred"] == sum(happened[failure])
+        assert lesson["recurred_after_injection"] == happened[failure][True]
+        assert lesson["worth"] == kind
+    # Those that came back go first; those that never did make room.
+    block = given(path, store, "last")
+    assert "optionidle" not in block
+    assert block.count("optionhelps") + block.count("optionunheeded") == 10
+    assert {lesson["worth"] for lesson in book.review()["never_useful"]} == {"idle", "unheeded"}
+
+
+def test_a_lesson_stays_in_the_file_whatever_is_decided(
+    path: Path, project: Path, store: Store, book: LessonBook
+) -> None:
+    record_to(path, project, store)
+    (lesson,) = book.lessons()
+    book.mark(lesson["id"], "retired_at")
+    assert len(parse_file(path.read_text(encoding="utf-8")).lessons) == 1
+    with closing(sqlite3.connect(store.path)) as plain:
+        assert plain.execute("SELECT retired_at FROM lessons").fetchall() == [
+            ("2026-02-07T12:00:00.000000Z",)
+        ]
