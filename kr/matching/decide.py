@@ -8,7 +8,6 @@ from kr.matching.evidence import Asked, Candidate, Evidence, Keys, weigh
 from kr.matching.keys import REPORT, whole
 from kr.matching.trial import Learned
 from kr.matching.weights import DEFAULT
-from kr.naming import fold
 from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier
 
 THRESHOLD = 0.70
@@ -116,8 +115,8 @@ def _consider(
 ) -> Considered:
     entry, keys = candidate
     overlap = round(evidence.comparison.overlap, 4)
-    is_same = fold(asked.query.topic) == fold(entry.topic)
-    is_known = is_same or whole(asked.query.topic) in keys
+    is_same = asked.whole == whole(entry.topic)
+    is_known = is_same or asked.whole in keys
     against = None if is_known else evidence.comparison.contradiction
     likelihood = learned.fitted.likelihood(evidence.numbers)
     is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)

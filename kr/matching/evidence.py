@@ -6,16 +6,18 @@ that is missing says more than a common one.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import log, sqrt
 from typing import NamedTuple
 
 from kr.matching.compare import Comparison, compare
 from kr.matching.frameworks import canonical
-from kr.matching.keys import NEED, TOPIC, standing_in, times_in_report
+from kr.matching.keys import NEED, TOPIC, standing_in, times_in_report, whole
 from kr.matching.rarity import rarity
 from kr.matching.terms import FILLERS, terms
 from kr.matching.topic import Topic, topic_of
 from kr.matching.words import is_near
+from kr.text.keywords import MAX_CHARACTERS
 from kr.values import Entry, Query
 
 NAMES = (
@@ -73,6 +75,8 @@ _SATURATION = 1.2
 """After how many times a word's further ones in a report say little (BM25's k1)."""
 _SAME_TAG = 0.5
 _SHORTEST_SLIP = 5
+_MOST_SLIPS = 24
+"""Words of a request for which a typing error is thought of: each is held against every word of an entry's need."""
 _UNUSUAL = 0.85
 """Rarer than any usual word: a name, or a typing error."""
 
@@ -100,25 +104,29 @@ class Evidence:
 
 
 class Asked:
-    """A request taken apart, once for all entries."""
+    """A request taken apart, once for all entries: of each text no more than of a topic, so that a pasted log costs little."""
 
     def __init__(self, query: Query) -> None:
         self.query = query
         names = (query.framework, canonical(query.framework))
         own = {term.text for name in names for term in terms(name)}
         self.name_terms = own | FILLERS
+        self.whole = whole(query.topic)
         self.topic = self._of(query.topic)
-        self.tags = {term.text: None for tag in query.tags for term in terms(tag) if term.text not in own}
+        tags = " , ".join(query.tags)[:MAX_CHARACTERS]
+        self.tags = {term.text: None for term in terms(tags) if term.text not in own}
         self.question = self._of(query.question)
         self.all = {**self.topic, **self.tags, **self.question}
-        self.compounds = {term.text for term in terms(f"{query.topic} , {query.question}") if term.is_whole}
-        self.unusual = {
+        texts = (query.topic[:MAX_CHARACTERS], query.question[:MAX_CHARACTERS])
+        self.compounds = {term.text for text in texts for term in terms(text) if term.is_whole}
+        unusual = (
             term for term in self.all if len(term) >= _SHORTEST_SLIP and rarity(term).rarity >= _UNUSUAL
-        }
+        )
+        self.unusual = set(islice(unusual, _MOST_SLIPS))
         self.parsed: Topic = topic_of(query.topic)
 
     def _of(self, text: str) -> dict[str, None]:
-        return {term.text: None for term in terms(text) if term.text not in self.name_terms}
+        return {term.text: None for term in terms(text[:MAX_CHARACTERS]) if term.text not in self.name_terms}
 
 
 def weigh(asked: Asked, candidates: Sequence[Candidate]) -> list[Evidence]:
@@ -139,7 +147,7 @@ def _weigh(
     slips = _slips(asked, keys)
     need = {term for term in asked.all if keys.get(term, 0) & NEED} | slips
     found = {term for term in asked.all if term in keys} | slips
-    question, whole = _cover(asked.question, found), _cover(asked.all, found)
+    question, request = _cover(asked.question, found), _cover(asked.all, found)
     topic, topic_in_need = _cover(asked.topic, found), _cover(asked.topic, need)
     in_need = _cover(asked.all, need)
     comparison = compare(asked.parsed, topic_of(entry.topic))
@@ -149,8 +157,8 @@ def _weigh(
         question.share,
         question.key_share,
         question.key_missing,
-        whole.found,
-        whole.key_share,
+        request.found,
+        request.key_share,
         topic_in_need.key_missing,
         in_need.missing,
         in_need.share,

@@ -3,18 +3,20 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching import match
 from kr.matching.axes import POLES
+from kr.matching.compare import compare
+from kr.matching.decide import THRESHOLD, decide
 from kr.matching.direction import BACK, FORTH
 from kr.matching.negations import EXCLUSIONS, NEGATIONS, PHRASES, TRAILING
 from kr.matching.phrasal import place_of
 from kr.matching.question import derive_tags, derive_topic
+from kr.matching.topic import topic_of
 from kr.text.stopwords import EMPTY_WORDS, FUNCTION_WORDS, HEAVY_PREPOSITIONS
-from kr.values import Entry, Match, Query
+from kr.values import Match, MatchRules, Query
 from tests.support import calibration
+from tests.support.candidates import candidate
 
-NAMES = ("matching.yaml", "matching-extra.yaml", "matching-held-out.yaml")
-TOPICS = sorted({entry.topic for name in NAMES for entry in calibration.load(name)[0]})
+TOPICS = calibration.topics()
 DIFFERENT: list[tuple[str, str]] = yaml.safe_load(
     (calibration.DATA / "matching-pairs.yaml").read_text(encoding="utf-8")
 )["different"]
@@ -37,19 +39,8 @@ def asked(framework: str, question: str) -> Query:
 def answers(first: str, second: str) -> Match | None:
     """Return the match by which the report on the first question answers the second."""
     query = asked("click", first)
-    entry = Entry(
-        id="e",
-        framework="click",
-        framework_version="1",
-        topic=query.topic,
-        tags=query.tags,
-        path="frameworks/click/e.md",
-        created="2026-01-01",
-        last_accessed="2026-01-01",
-        status="fresh",
-        confidence="high",
-    )
-    return match.find_match(asked("click", second), [entry], fuzzy=True, floor="framework+topic")
+    known = candidate(query.topic, *query.tags, framework="click", question=first)
+    return decide(asked("click", second), [known], MatchRules(floor="framework+topic")).match
 
 
 @pytest.mark.parametrize(
@@ -114,7 +105,7 @@ def test_a_question_about_a_topic_matches_the_topic(form: str) -> None:
     missed = [
         topic
         for topic in TOPICS
-        if match.topic_overlap(derive_topic("click", form.format(topic)), topic) < match.THRESHOLD
+        if compare(topic_of(derive_topic("click", form.format(topic))), topic_of(topic)).overlap < THRESHOLD
     ]
     assert missed == []
 

@@ -126,6 +126,12 @@ def load_close(name: str) -> list[Case]:
     return [_case(item["kind"], _query(item), item["expect"], held) for item in data["queries"]]
 
 
+def topics() -> list[str]:
+    """Return the topics of the entries of all close wordings."""
+    held = {id(case.candidates): case.candidates for name in CLOSE for case in load_close(name)}
+    return sorted({candidate.entry.topic for candidates in held.values() for candidate in candidates})
+
+
 def score(cases: Sequence[Case], rules: MatchRules, learned: Learned | None = None) -> Score:
     """Put every case to the matcher."""
     return Score([_outcome(case, rules, learned) for case in cases])
