@@ -8,8 +8,9 @@ from functools import cache
 
 import pytest
 
-from kr.calibration import Calibration, Evidence, calibrate, from_text, load_labelled, to_text
+from kr.calibration import Calibration, Evidence, calibrate, load_labelled
 from kr.errors import SourceFailure
+from kr.matching.calibrated import from_text, to_text
 from kr.matching.trial import ALLOWED
 from kr.matching.vectors import need_text
 from kr.sources.embeddings import MOST_TEXTS, Embeddings
@@ -25,6 +26,7 @@ class Words:
     """Evidence that a test can look through: how much of what is asked stands in the need and in the report."""
 
     names = ("need", "report")
+    never_against: tuple[int, ...] = ()
 
     def __call__(
         self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]
@@ -126,10 +128,10 @@ def _all_needs() -> set[str]:
 
 
 def test_what_is_kept_says_the_same(informed: Calibration) -> None:
-    kept = to_text(informed)
+    kept = to_text(informed.names, informed.learned)
     assert from_text(kept, informed.names) == informed.learned
     assert from_text(kept, (*informed.names, "something new")) is None
-    assert from_text(kept, reversed(informed.names)) is None
+    assert from_text(kept, informed.names[::-1]) is None
 
 
 @pytest.mark.parametrize("kept", ["", "{}", "[]", "null", '{"version": 1, "weights": []}', '{"version": 2}'])
