@@ -142,7 +142,7 @@ class App:
                 pass
         found = calibrate(embedder, InWords(), load_labelled(), progress=progress)
         with self.store.write() as unit:
-            unit.meta.put(calibration_key(found.model), to_text(found.names, found.learned))
+            unit.meta.put(calibration_key(found.model), to_text(found.names, found.calibrated))
         return {**found.plain(), "kept_in": str(self.store.path)}
 
     def stats(self) -> dict[str, Any]:

@@ -7,11 +7,11 @@ from typing import Any, Protocol
 
 from kr.errors import SourceFailure
 from kr.matching import evidence as in_words
-from kr.matching.calibrated import SIMILARITIES, similarity_numbers
+from kr.matching.calibrated import SIMILARITIES, Calibrated, similarity_numbers
 from kr.matching.frameworks import canonical
 from kr.matching.keys import keys_of
 from kr.matching.labelled import FILES, Asked, Labelled, read_labelled
-from kr.matching.trial import ALLOWED, Example, Learned, Reached, judge, learn, mean
+from kr.matching.trial import ALLOWED, Example, Reached, judge, learn, mean
 from kr.matching.vectors import cosine, need_text
 from kr.research.meaning import Embedder
 from kr.values import Entry, Query
@@ -70,7 +70,7 @@ class Calibration:
 
     model: str
     names: tuple[str, ...]
-    learned: Learned
+    calibrated: Calibrated
     reached: Reached
     without: Reached
     questions: int
@@ -105,7 +105,10 @@ def calibrate(
     return Calibration(
         model=embedder.model,
         names=(*evidence.names, *SIMILARITIES),
-        learned=learn([example for file in meant for example in file], never_against=evidence.never_against),
+        calibrated=Calibrated(
+            learn([example for file in meant for example in file], never_against=evidence.never_against),
+            usual_next=_usual_next(meant, len(evidence.names)),
+        ),
         reached=_crosswise(meant, evidence.never_against),
         without=_crosswise(plain, evidence.never_against),
         questions=sum(map(len, meant)),
@@ -118,6 +121,17 @@ def load_labelled() -> list[Labelled]:
 
     folder = Path(matching.__file__).parent
     return [read_labelled((folder / name).read_text(encoding="utf-8")) for name in FILES]
+
+
+def _usual_next(files: Sequence[Sequence[Example]], place: int) -> float:
+    """Return the mean of the second best similarities, which stand at ``place``."""
+    found = [
+        sorted(row[place] for row in example.rows.values())[-2]
+        for file in files
+        for example in file
+        if len(example.rows) > 1
+    ]
+    return sum(found) / len(found)
 
 
 def _crosswise(files: Sequence[Sequence[Example]], never_against: Collection[int]) -> Reached:
@@ -148,7 +162,10 @@ def _example(
     if vectors is not None:
         need = vectors[_need(asked.query)]
         found = {entry.id: cosine(need, vectors[_need(entry)]) for entry in entries}
-        numbers = similarity_numbers({name: value for name, value in found.items() if value is not None})
+        similarities = {name: value for name, value in found.items() if value is not None}
+        numbers = similarity_numbers(
+            similarities, usual_next=0.0
+        )  # no framework of the sets has one entry alone
         rows = {name: (*row, *numbers[name]) for name, row in rows.items()}
     return Example(asked.kind, framework, rows, asked.want)
 

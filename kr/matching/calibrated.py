@@ -19,6 +19,17 @@ SIMILARITIES_MEANING = {
 _VERSION = 1
 
 
+class Calibrated(NamedTuple):
+    """What was learned for one model.
+
+    ``usual_next`` is how alike the next best entry of a framework is on average. Needs that have only the framework
+    in common are alike to some degree, another one with each model: an entry that stands alone is held against that.
+    """
+
+    learned: Learned
+    usual_next: float
+
+
 class Meant(NamedTuple):
     """What a model of embeddings says of the entries: numbers by id, and what they are worth beside the evidence in words.
 
@@ -34,28 +45,29 @@ def calibration_key(model: str) -> str:
     return f"calibration:{model}"
 
 
-def similarity_numbers(similarities: Mapping[str, float]) -> dict[str, tuple[float, ...]]:
+def similarity_numbers(similarities: Mapping[str, float], usual_next: float) -> dict[str, tuple[float, ...]]:
     """Return the ``SIMILARITIES`` of each entry, by id."""
     found: dict[str, tuple[float, ...]] = {}
     for entry_id, own in similarities.items():
         others = (value for other, value in similarities.items() if other != entry_id)
-        found[entry_id] = (own, own - max(others, default=0.0))
+        found[entry_id] = (own, own - max(others, default=usual_next))
     return found
 
 
-def to_text(names: Sequence[str], learned: Learned) -> str:
+def to_text(names: Sequence[str], calibrated: Calibrated) -> str:
     """Return what is kept of a calibration, as JSON."""
-    fitted, least = learned
+    fitted, least = calibrated.learned
     kept = {
         "version": _VERSION,
         "bias": fitted.bias,
         "weights": dict(zip(names, fitted.weights, strict=True)),
         "least": dict(least),
+        "usual_next": calibrated.usual_next,
     }
     return json.dumps(kept)
 
 
-def from_text(text: str, names: Sequence[str]) -> Learned | None:
+def from_text(text: str, names: Sequence[str]) -> Calibrated | None:
     """Read what was kept; None where it is of other evidence than ``names``, and so has to be learned anew."""
     try:
         kept = json.loads(text)
@@ -63,6 +75,7 @@ def from_text(text: str, names: Sequence[str]) -> Learned | None:
             return None
         weights = tuple(float(weight) for weight in kept["weights"].values())
         least = {mode: float(kept["least"][mode]) for mode in ALLOWED}
-        return Learned(Fitted(float(kept["bias"]), weights), least)
+        learned = Learned(Fitted(float(kept["bias"]), weights), least)
+        return Calibrated(learned, float(kept["usual_next"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None

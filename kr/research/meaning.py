@@ -62,14 +62,14 @@ class Meaning:
         if rules.mode == "seed" or not rules.fuzzy or any(is_known(query, it) for it in candidates):
             return None
         kept = self._shelf.read(lambda unit: unit.meta.get(calibration_key(self._embedder.model)), None)
-        learned = from_text(kept, (*NAMES, *SIMILARITIES)) if kept else None
-        if learned is None:
+        calibrated = from_text(kept, (*NAMES, *SIMILARITIES)) if kept else None
+        if calibrated is None:
             logger.info("embeddings are not asked for: run `kr calibrate` for %s first", self._embedder.model)
             return None
         similarities = self.similarities(query, [candidate.entry for candidate in candidates])
         if not similarities or len(similarities) < len(candidates):
             return None
-        return Meant(learned, similarity_numbers(similarities))
+        return Meant(calibrated.learned, similarity_numbers(similarities, calibrated.usual_next))
 
     def similarities(self, query: Query, entries: Sequence[Entry]) -> dict[str, float]:
         """Return the cosine of the request's need with that of each entry, by id; -1.0 to 1.0.

@@ -3,8 +3,6 @@
 import json
 import logging
 import socket
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -258,27 +256,6 @@ def test_explain_shows_the_similarity_and_keeps_nothing(
     with project.app() as app:
         equal = app.explain(json.dumps(request()).encode())
     assert not {"similarity"} & {piece["name"] for piece in equal["considered"][0]["evidence"]}
-    assert context7.calls()
-
-
-def test_without_the_setting_a_research_loads_nothing_of_it(project: Project, context7: StandIn) -> None:
-    project.ask(request())
-    code = (
-        "import sys, kr.cli.main as m; status = m.main(['research', '--request', 'ask.json']);"
-        "names = {'httpx', 'kr.research.meaning', 'kr.sources.embeddings', 'kr.calibration',"
-        " 'kr.matching.calibrated', 'kr.matching.vectors', 'kr.matching.labelled'};"
-        "loaded = sorted(names & set(sys.modules)); sys.exit(f'loaded {loaded}' if loaded else status)"
-    )
-    (project.root / "ask.json").write_text(json.dumps(request(question="Twice: how?")))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.root,
-        env=project.environ(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"cache-hit" in done.stdout
     assert context7.calls()
 
 
