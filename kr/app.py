@@ -37,6 +37,11 @@ _LONGEST_PATIENCE = 60.0
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
+NO_EMBEDDINGS = (
+    "{file}: knowledge_research.embeddings: no model is configured; base_url (an OpenAI-compatible server such as "
+    "http://127.0.0.1:11434/v1) and model are both needed"
+)
+
 Clock = Callable[[], datetime]
 
 
@@ -114,8 +119,31 @@ class App:
         from kr.research.explain import explain, read_query
 
         query = read_query(request, warn=logger.warning)
+        rules = matching_rules(self.settings, environ=self._environ, clock=self._clock)
         index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, query, matching_rules(self.settings), now=self._clock(), index=index)
+        return explain(self.store, query, rules, now=self._clock(), index=index)
+
+    def calibrate(self, *, progress: Callable[[int, int], None]) -> dict[str, Any]:
+        """Learn what the configured model of embeddings is worth, and keep it for this knowledge base (SPEC 3.2).
+
+        ``progress`` is told how many of how many vectors are there. Shares are 0.0 to 1.0, see
+        ``kr.matching.trial.Reached``. Raises ``ConfigError`` where no model is configured, ``SourceFailure``, and a
+        ``StoreError``.
+        """
+        from kr.calibration import InWords, calibrate, load_labelled
+        from kr.composition import build_embedder
+        from kr.matching.calibrated import calibration_key, to_text
+
+        embedder = build_embedder(self.settings, self._environ)
+        if embedder is None:
+            raise ConfigError(NO_EMBEDDINGS.format(file=self.settings.config_file or "kr.yaml"))
+        if self.store.exists():
+            with self.store.read():  # one that can't serve is told before anything is asked
+                pass
+        found = calibrate(embedder, InWords(), load_labelled(), progress=progress)
+        with self.store.write() as unit:
+            unit.meta.put(calibration_key(found.model), to_text(found.names, found.calibrated))
+        return {**found.plain(), "kept_in": str(self.store.path)}
 
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""

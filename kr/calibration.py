@@ -1,23 +1,23 @@
 """Fits the weights of the evidence to one's own model of embeddings, on the labelled sets that kr ships (SPEC 3.2)."""
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from kr.errors import SourceFailure
-from kr.matching.fit import Fitted
+from kr.matching import evidence as in_words
+from kr.matching.calibrated import SIMILARITIES, Calibrated, similarity_numbers
 from kr.matching.frameworks import canonical
+from kr.matching.keys import keys_of
 from kr.matching.labelled import FILES, Asked, Labelled, read_labelled
-from kr.matching.trial import ALLOWED, Example, Learned, Reached, judge, learn, mean
+from kr.matching.trial import ALLOWED, Example, Reached, judge, learn, mean
 from kr.matching.vectors import cosine, need_text
 from kr.research.meaning import Embedder
 from kr.values import Entry, Query
 
 _TIMEOUT = 120.0
 """Seconds for one request: a model on a processor that is loaded first takes its time."""
-_VERSION = 1
 
 Progress = Callable[[int, int], None]
 """Told how many of how many texts have their vectors."""
@@ -30,14 +30,38 @@ class Evidence(Protocol):
     def names(self) -> Sequence[str]:
         """What the numbers are; with vectors, ``SIMILARITIES`` stand behind them."""
 
+    @property
+    def never_against(self) -> Collection[int]:
+        """The places of numbers that may not get a weight below 0."""
+
     def __call__(
         self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]
     ) -> Mapping[str, Sequence[float]]:
-        """Return the numbers for each entry, by id, in the order of ``names``."""
+        """Return the numbers for each entry, by id, in the order of ``names``; the entry that leads stands first."""
 
 
-SIMILARITIES = ("similarity", "similarity_margin")
-"""The cosine of the needs' vectors, and how far it is from the best of the other entries."""
+class InWords:
+    """The evidence that kr weighs without a model. What it works out of a report it keeps."""
+
+    names = in_words.NAMES
+    never_against = in_words.NEVER_AGAINST
+
+    def __init__(self) -> None:
+        self._keys: dict[str, dict[str, int]] = {}
+
+    def __call__(
+        self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]
+    ) -> dict[str, tuple[float, ...]]:
+        """Weigh the words of the request against each entry's need and report."""
+        candidates = [in_words.Candidate(entry, self._of(entry, reports[entry.id])) for entry in entries]
+        weighed = in_words.weigh(in_words.Asked(query), candidates)
+        rows = [(entry.id, found.numbers) for entry, found in zip(entries, weighed, strict=True)]
+        return dict(sorted(rows, key=lambda row: -in_words.lead(row[1])))
+
+    def _of(self, entry: Entry, report: str) -> dict[str, int]:
+        if entry.id not in self._keys:
+            self._keys[entry.id] = keys_of((entry.topic, entry.tags, entry.question), (), report)
+        return self._keys[entry.id]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +70,26 @@ class Calibration:
 
     model: str
     names: tuple[str, ...]
-    learned: Learned
+    calibrated: Calibrated
     reached: Reached
     without: Reached
     questions: int
+
+    def plain(self) -> dict[str, Any]:
+        """Return what is told of it."""
+        return {
+            "model": self.model,
+            "questions": self.questions,
+            "reached": _plain(self.reached),
+            "without": _plain(self.without),
+        }
+
+
+def _plain(reached: Reached) -> dict[str, float]:
+    shares = {"first": reached.first}
+    for mode in ALLOWED:
+        shares |= {f"recall_{mode}": reached.recall[mode], f"wrong_{mode}": reached.wrong[mode]}
+    return {name: round(share, 4) for name, share in shares.items()}
 
 
 def calibrate(
@@ -65,9 +105,12 @@ def calibrate(
     return Calibration(
         model=embedder.model,
         names=(*evidence.names, *SIMILARITIES),
-        learned=learn([example for file in meant for example in file]),
-        reached=_crosswise(meant),
-        without=_crosswise(plain),
+        calibrated=Calibrated(
+            learn([example for file in meant for example in file], never_against=evidence.never_against),
+            usual_next=_usual_next(meant, len(evidence.names)),
+        ),
+        reached=_crosswise(meant, evidence.never_against),
+        without=_crosswise(plain, evidence.never_against),
         questions=sum(map(len, meant)),
     )
 
@@ -80,45 +123,22 @@ def load_labelled() -> list[Labelled]:
     return [read_labelled((folder / name).read_text(encoding="utf-8")) for name in FILES]
 
 
-def similarity_numbers(similarities: Mapping[str, float], entry_id: str) -> tuple[float, float]:
-    """Return the ``SIMILARITIES`` of an entry, 0.0 where its vector is not known."""
-    own = similarities.get(entry_id)
-    if own is None:
-        return 0.0, 0.0
-    others = [value for other, value in similarities.items() if other != entry_id]
-    return own, own - max(others, default=0.0)
+def _usual_next(files: Sequence[Sequence[Example]], place: int) -> float:
+    """Return the mean of the second best similarities, which stand at ``place``."""
+    found = [
+        sorted(row[place] for row in example.rows.values())[-2]
+        for file in files
+        for example in file
+        if len(example.rows) > 1
+    ]
+    return sum(found) / len(found)
 
 
-def to_text(calibration: Calibration) -> str:
-    """Return what is kept of a calibration, as JSON."""
-    fitted, least = calibration.learned
-    kept = {
-        "version": _VERSION,
-        "bias": fitted.bias,
-        "weights": dict(zip(calibration.names, fitted.weights, strict=True)),
-        "least": dict(least),
-    }
-    return json.dumps(kept)
-
-
-def from_text(text: str, names: Iterable[str]) -> Learned | None:
-    """Read what was kept; None where it is of other evidence than ``names``, and so has to be learned anew."""
-    try:
-        kept = json.loads(text)
-        if kept["version"] != _VERSION or list(kept["weights"]) != list(names):
-            return None
-        weights = tuple(float(weight) for weight in kept["weights"].values())
-        least = {mode: float(kept["least"][mode]) for mode in ALLOWED}
-        return Learned(Fitted(float(kept["bias"]), weights), least)
-    except (ValueError, KeyError, TypeError, AttributeError):
-        return None
-
-
-def _crosswise(files: Sequence[Sequence[Example]]) -> Reached:
+def _crosswise(files: Sequence[Sequence[Example]], never_against: Collection[int]) -> Reached:
     judged = []
     for place, file in enumerate(files):
         others = [example for at, other in enumerate(files) if at != place for example in other]
-        judged.append(judge(learn(others), file))
+        judged.append(judge(learn(others, never_against=never_against), file))
     return mean(judged)
 
 
@@ -142,8 +162,11 @@ def _example(
     if vectors is not None:
         need = vectors[_need(asked.query)]
         found = {entry.id: cosine(need, vectors[_need(entry)]) for entry in entries}
-        known = {name: value for name, value in found.items() if value is not None}
-        rows = {name: (*row, *similarity_numbers(known, name)) for name, row in rows.items()}
+        similarities = {name: value for name, value in found.items() if value is not None}
+        numbers = similarity_numbers(
+            similarities, usual_next=0.0
+        )  # no framework of the sets has one entry alone
+        rows = {name: (*row, *numbers[name]) for name, row in rows.items()}
     return Example(asked.kind, framework, rows, asked.want)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from kr.reports.persona import Persona
     from kr.reports.report import Synthesis
     from kr.research.explain import Rules
+    from kr.research.meaning import Embedder, Meaning
     from kr.settings.servers import Server
 
 _AROUND_A_CALL = 15.0
@@ -64,20 +66,11 @@ def build_researcher(
             local_docs=_local_docs(settings, environ, cwd),
         )
 
-    def breaker(shelf: Shelf, owner: str, timeout: float) -> Breaker:
-        return StoredBreaker(
-            shelf,
-            owner,
-            failures=config.circuit_breaker.failures,
-            pause_seconds=config.circuit_breaker.pause_seconds,
-            probe_seconds=timeout + _AROUND_A_CALL,
-            clock=clock,
-        )
-
     services = Services(
         store=store,
         sources=sources,
-        breaker=breaker,
+        breaker=partial(_breaker, settings, clock),
+        meaning=partial(_meaning, settings, environ, clock),
         project_aliases=lambda: _project_aliases(settings, cwd),
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
@@ -105,12 +98,59 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
-def matching_rules(settings: Settings) -> "Rules":
+def matching_rules(
+    settings: Settings, *, environ: Mapping[str, str], clock: Callable[[], datetime]
+) -> "Rules":
     """Read the settings that decide which entry answers (SPEC 3.2, 3.3)."""
     from kr.research.explain import Rules
 
     policy = _policy(settings)
-    return Rules(limits=policy.limits, match=policy.rules, aliases=policy.aliases)
+    return Rules(
+        limits=policy.limits,
+        match=policy.rules,
+        aliases=policy.aliases,
+        meaning=partial(_meaning, settings, environ, clock),
+    )
+
+
+def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder | None":
+    """Build what asks the server of embeddings; None, and nothing is imported, where none is configured."""
+    config = settings.knowledge_research.embeddings
+    if config.base_url is None or config.model is None:
+        return None
+    from kr.sources.embeddings import Embeddings
+
+    api_key = environ.get(config.api_key_env) if config.api_key_env else None
+    return Embeddings(base_url=config.base_url, model=config.model, api_key=api_key)
+
+
+def _meaning(
+    settings: Settings,
+    environ: Mapping[str, str],
+    clock: Callable[[], datetime],
+    shelf: Shelf,
+    owner: str,
+) -> "Meaning | None":
+    embedder = build_embedder(settings, environ)
+    if embedder is None:
+        return None
+    from kr.research.meaning import TIMEOUT, Meaning
+
+    return Meaning(embedder, shelf, _breaker(settings, clock, shelf, owner, TIMEOUT))
+
+
+def _breaker(
+    settings: Settings, clock: Callable[[], datetime], shelf: Shelf, owner: str, timeout: float
+) -> Breaker:
+    config = settings.knowledge_research.circuit_breaker
+    return StoredBreaker(
+        shelf,
+        owner,
+        failures=config.failures,
+        pause_seconds=config.pause_seconds,
+        probe_seconds=timeout + _AROUND_A_CALL,
+        clock=clock,
+    )
 
 
 def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source:

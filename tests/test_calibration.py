@@ -8,8 +8,9 @@ from functools import cache
 
 import pytest
 
-from kr.calibration import Calibration, Evidence, calibrate, from_text, load_labelled, to_text
+from kr.calibration import Calibration, Evidence, calibrate, load_labelled
 from kr.errors import SourceFailure
+from kr.matching.calibrated import from_text, similarity_numbers, to_text
 from kr.matching.trial import ALLOWED
 from kr.matching.vectors import need_text
 from kr.sources.embeddings import MOST_TEXTS, Embeddings
@@ -25,6 +26,7 @@ class Words:
     """Evidence that a test can look through: how much of what is asked stands in the need and in the report."""
 
     names = ("need", "report")
+    never_against: tuple[int, ...] = ()
 
     def __call__(
         self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]
@@ -126,10 +128,19 @@ def _all_needs() -> set[str]:
 
 
 def test_what_is_kept_says_the_same(informed: Calibration) -> None:
-    kept = to_text(informed)
-    assert from_text(kept, informed.names) == informed.learned
+    kept = to_text(informed.names, informed.calibrated)
+    assert from_text(kept, informed.names) == informed.calibrated
     assert from_text(kept, (*informed.names, "something new")) is None
-    assert from_text(kept, reversed(informed.names)) is None
+    assert from_text(kept, informed.names[::-1]) is None
+
+
+def test_an_entry_that_stands_alone_is_ahead_of_what_is_usual(informed: Calibration) -> None:
+    usual = informed.calibrated.usual_next
+    assert -0.1 < usual < 0.5  # vectors without a relation have a cosine near 0
+    assert similarity_numbers({"a": 0.9}, usual_next=0.5)["a"] == pytest.approx((0.9, 0.4))
+    pair = similarity_numbers({"a": 0.9, "b": 0.6}, usual_next=0.5)
+    assert pair["a"] == pytest.approx((0.9, 0.3))
+    assert pair["b"] == pytest.approx((0.6, -0.3))
 
 
 @pytest.mark.parametrize("kept", ["", "{}", "[]", "null", '{"version": 1, "weights": []}', '{"version": 2}'])

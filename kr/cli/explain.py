@@ -35,7 +35,8 @@ def command(
 
     Every entry of the framework is listed with its tier, topic overlap, shared tags and freshness, and with
     the reason why it is not the answer. An index.yaml that the first research would import is named.
-    Nothing is asked on the network and nothing is changed; an older kr's database is refused, not upgraded.
+    No source is asked and nothing is changed; an older kr's database is refused, not upgraded. A model of
+    embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")

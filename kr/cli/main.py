@@ -48,6 +48,7 @@ COMMANDS = (
     Listed("workflow", "Run workflows", "Start, run, approve and report workflows made from templates."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
     Listed("stats", "Set up and look after", "Count what the cache spares, costs and holds."),
+    Listed("calibrate", "Set up and look after", "Learn what your model of embeddings is worth as evidence."),
     Listed("doctor", "Set up and look after", "Find what is wrong with the knowledge base, and repair it."),
     Listed("db", "Set up and look after", "Find, check, upgrade, back up and restore the database."),
     Listed("completion", "Set up and look after", "Print the script that completes kr in a shell."),

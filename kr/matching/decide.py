@@ -2,13 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.evidence import Asked, Candidate, Evidence, Keys, weigh
 from kr.matching.keys import REPORT, whole
 from kr.matching.trial import Learned
 from kr.matching.weights import DEFAULT
 from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier
+
+if TYPE_CHECKING:
+    from kr.matching.calibrated import Meant
 
 THRESHOLD = 0.70
 """From this overlap on the topics are the same one (seed 000, Step 2)."""
@@ -27,7 +30,7 @@ class Considered:
     """One entry that was held against a request. ``reason`` says why it is not taken, None that it may be.
 
     ``tier`` is the seed's, or ``framework+need`` where the evidence alone speaks for it; ``numbers`` are those of
-    ``kr.matching.evidence.NAMES``.
+    ``kr.matching.evidence.NAMES``, and behind them those of a model of embeddings, if one was asked.
     """
 
     entry: Entry
@@ -58,16 +61,29 @@ class Decision(NamedTuple):
 
 
 def decide(
-    query: Query, candidates: Sequence[Candidate], rules: MatchRules, *, learned: Learned = DEFAULT
+    query: Query,
+    candidates: Sequence[Candidate],
+    rules: MatchRules,
+    *,
+    learned: Learned = DEFAULT,
+    meant: "Meant | None" = None,
 ) -> Decision:
     """Hold live entries of one framework, whose status is judged, against what is asked.
 
-    The likeliest goes first, then fresh before stale, then the one that was accessed last.
+    The likeliest goes first, then fresh before stale, then the one that was accessed last. With ``meant`` its numbers
+    and weights count in place of ``learned``.
     """
     asked = Asked(query)
+    weighed = weigh(asked, candidates)
+    if meant is not None:
+        learned = meant.learned
+        weighed = [
+            replace(evidence, numbers=(*evidence.numbers, *meant.numbers[candidate.entry.id]))
+            for candidate, evidence in zip(candidates, weighed, strict=True)
+        ]
     considered = [
         _consider(asked, candidate, evidence, rules, learned)
-        for candidate, evidence in zip(candidates, weigh(asked, candidates), strict=True)
+        for candidate, evidence in zip(candidates, weighed, strict=True)
     ]
     considered.sort(key=lambda item: item.entry.id)
     considered.sort(key=lambda item: item.entry.last_accessed, reverse=True)
@@ -76,6 +92,12 @@ def decide(
     if best is not None and best.reason is None:
         return Decision(best.match(), (), tuple(considered))
     return Decision(None, tuple(_related(considered)), tuple(considered))
+
+
+def is_known(query: Query, candidate: Candidate) -> bool:
+    """Tell that an entry was asked for in this very topic, by its own or that of a wording that it served."""
+    asked = whole(query.topic)
+    return asked == whole(candidate.entry.topic) or asked in candidate.keys
 
 
 def named(query: Query, entry: Entry) -> Match:
@@ -116,11 +138,11 @@ def _consider(
     entry, keys = candidate
     overlap = round(evidence.comparison.overlap, 4)
     is_same = asked.whole == whole(entry.topic)
-    is_known = is_same or asked.whole in keys
-    against = None if is_known else evidence.comparison.contradiction
+    is_asked_before = is_same or asked.whole in keys
+    against = None if is_asked_before else evidence.comparison.contradiction
     likelihood = learned.fitted.likelihood(evidence.numbers)
     is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)
-    if is_known:
+    if is_asked_before:
         likelihood = 1.0
     elif is_close:
         likelihood = max(likelihood, CLOSE)
@@ -130,7 +152,7 @@ def _consider(
     elif evidence.shared_tags and against is None:
         tier = "framework+tags"
     reason = _refusal(
-        rules, learned, tier, likelihood, against, is_same=is_same, is_known=is_known or is_close
+        rules, learned, tier, likelihood, against, is_same=is_same, is_known=is_asked_before or is_close
     )
     return Considered(
         entry=entry,

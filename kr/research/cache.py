@@ -17,6 +17,7 @@ from kr.store.store import Store
 from kr.values import Entry, Match, MatchRules, Query, Related, Tier
 
 if TYPE_CHECKING:
+    from kr.research.meaning import Meaning
     from kr.store.unit import Unit
 
 logger = logging.getLogger(__name__)
@@ -86,7 +87,7 @@ class Cache:
     """Looks entries up, and stores the marks that a look finds due.
 
     ``aliases`` are other names of frameworks, ``more_aliases`` those that the project's dependency files tell: they
-    are read when nothing answers without them.
+    are read when nothing answers without them. ``meaning`` is asked too, where a model of embeddings is configured.
     """
 
     def __init__(
@@ -97,6 +98,7 @@ class Cache:
         *,
         aliases: Mapping[str, str],
         more_aliases: Callable[[], Mapping[str, str]],
+        meaning: "Meaning | None",
         clock: Callable[[], datetime],
     ) -> None:
         self._shelf = shelf
@@ -104,6 +106,7 @@ class Cache:
         self._rules = rules
         self._aliases = aliases
         self._more_aliases = more_aliases
+        self._meaning = meaning
         self._clock = clock
 
     def look_up(self, query: Query) -> Found:
@@ -124,6 +127,11 @@ class Cache:
         Raises ``InvalidRequest`` where no such entry is of the framework that is asked about.
         """
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id), MISS)
+
+    def remember(self, query: Query, entry_id: str) -> None:
+        """Keep what is known of the request's meaning with the entry that was written for it."""
+        if self._meaning is not None:
+            self._meaning.remember(query, entry_id)
 
     def _use(self, store: Store, query: Query, entry_id: str) -> Found:
         from kr.store.nearest import unknown_entry
@@ -151,7 +159,8 @@ class Cache:
         judged = judge_all(candidates, query, self._limits, self._clock())
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
         mine = gathered.candidates(own_majors(live, query.framework_version))
-        decision = decide(query, mine, self._rules)
+        meant = self._meaning.speak(query, mine, self._rules) if self._meaning is not None else None
+        decision = decide(query, mine, self._rules, meant=meant)
         match = decision.match
         if match is None:
             logger.info("no entry answers; %d of %s were looked at", gathered.looked_at, query.framework)

@@ -1,4 +1,6 @@
-"""What the cache would say to a request, and why (SPEC 3.2, 3.3): no network, no change, no database made.
+"""What the cache would say to a request, and why (SPEC 3.2, 3.3): no source asked, no change, no database made.
+
+A model of embeddings that is configured and calibrated is asked: what it says is evidence.
 
 It judges as ``kr.research.cache.Cache`` does without storing the marks and removals that a real look finds
 due. No change: the database's bytes and those of its write-ahead log stay as they are (``kr.store.peek``).
@@ -18,25 +20,32 @@ from kr.matching.decide import THRESHOLD, Considered, decide
 from kr.matching.evidence import MEANING, NAMES, Candidate
 from kr.matching.weights import DEFAULT
 from kr.research.cache import judge_all, may_be_baseline, own_majors
-from kr.research.candidates import gather
+from kr.research.candidates import MOST, gather
+from kr.research.shelf import ReadOnlyShelf, Shelf
+from kr.store.owners import make_owner
 from kr.store.store import Store
 from kr.values import Entry, MatchRules, Query
 
 if TYPE_CHECKING:
+    from kr.matching.calibrated import Meant
+    from kr.research.meaning import Meaning
     from kr.store.unit import Unit
 
 Outcome = Literal["hit", "stale", "miss"]
 
 _OTHER_MAJOR = "of another major version, and the topic has an entry for the one that is asked for"
 
+_FARTHER = f"{MOST} other entries share more words with the request: its meaning is not asked for"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings that decide (SPEC 7)."""
+    """The settings that decide (SPEC 7). ``meaning`` makes what asks a model of embeddings, where one is configured."""
 
     limits: Limits
     match: MatchRules
     aliases: Mapping[str, str]
+    meaning: "Callable[[Shelf, str], Meaning | None]"
 
 
 def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> Query:
@@ -68,18 +77,28 @@ def explain(
     held = _held(store, query, rules.aliases)
     verdicts = judge_all(held.entries, query, rules.limits, now)
     served = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
-    live = own_majors(served, query.framework_version)
-    mine = [Candidate(entry, held.keys[entry.id]) for entry in live]
-    ranked = decide(query, mine, rules.match).considered
+    live = {entry.id: entry for entry in own_majors(served, query.framework_version)}
+    mine = [Candidate(live[entry_id], keys) for entry_id, keys in held.keys.items() if entry_id in live]
+    looked_up = set(list(held.keys)[:MOST])  # what research would hold against it
+    nearest = [candidate for candidate in mine if candidate.entry.id in looked_up]
+    meant = _ask(rules, store, query, nearest)
+    if meant is not None:
+        mine = nearest
+    ranked = decide(query, mine, rules.match, meant=meant).considered
     best = ranked[0] if ranked and ranked[0].reason is None else None
     # Not through read_report, which puts right what a killed writer left.
     is_lost = best is not None and not (store.read_file(best.entry.path) or b"").strip()
-    rows = [_row(item, verdicts[item.entry.id][1], best, is_lost=is_lost) for item in ranked]
+    rows = [_row(item, verdicts[item.entry.id][1], best, meant, is_lost=is_lost) for item in ranked]
     archived = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
+    shown = {item.entry.id for item in ranked}
     left_out = [
-        (entry, verdict, archived if verdict.status == "archived" else _OTHER_MAJOR)
+        (
+            entry,
+            verdict,
+            archived if verdict.status == "archived" else _FARTHER if entry.id in live else _OTHER_MAJOR,
+        )
         for entry, verdict in verdicts.values()
-        if entry not in live
+        if entry.id not in shown
     ]
     rows += [_row_left_out(*each) for each in left_out]
     outcome, decision = _decide(best, is_lost=is_lost, candidates=held.entries)
@@ -93,7 +112,7 @@ def explain(
         "rules": {
             "topic_overlap_at_least": THRESHOLD,
             "cache_match": rules.match.mode,
-            "likelihood_above": DEFAULT.least.get(rules.match.mode),
+            "likelihood_above": (meant.learned if meant else DEFAULT).least.get(rules.match.mode),
             "cache_fuzzy_match": rules.match.fuzzy,
             "cache_match_floor": rules.match.floor,
             "cache_ttl_days": rules.limits.ttl_days,
@@ -138,6 +157,11 @@ def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
     return peek(store, read) or _Held()
 
 
+def _ask(rules: Rules, store: Store, query: Query, candidates: Sequence[Candidate]) -> "Meant | None":
+    meaning = rules.meaning(ReadOnlyShelf(store), make_owner())
+    return meaning.speak(query, candidates, rules.match) if meaning is not None else None
+
+
 def _query(query: Query) -> dict[str, Any]:
     return {
         "framework": query.framework,
@@ -148,7 +172,9 @@ def _query(query: Query) -> dict[str, Any]:
     }
 
 
-def _row(item: Considered, verdict: Verdict, best: Considered | None, *, is_lost: bool) -> dict[str, Any]:
+def _row(
+    item: Considered, verdict: Verdict, best: Considered | None, meant: "Meant | None", *, is_lost: bool
+) -> dict[str, Any]:
     refused = item.reason
     if item is best and is_lost:
         refused = "its report is missing or empty: the entry would be removed"
@@ -162,15 +188,22 @@ def _row(item: Considered, verdict: Verdict, best: Considered | None, *, is_lost
         "shared_tags": list(item.shared_tags),
         "likelihood": item.likelihood,
         "refused": refused,
-        "evidence": _evidence(item),
+        "evidence": _evidence(item, meant),
     }
 
 
-def _evidence(item: Considered) -> list[dict[str, Any]]:
+def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
     """Tell what each piece of evidence adds to the log odds, the weightiest first."""
-    pieces = zip(NAMES, item.numbers, DEFAULT.fitted.weights, strict=True)
+    names: Sequence[str] = NAMES
+    meaning, weights = MEANING, DEFAULT.fitted.weights
+    if meant is not None:
+        from kr.matching.calibrated import SIMILARITIES, SIMILARITIES_MEANING
+
+        names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
+        weights = meant.learned.fitted.weights
+    pieces = zip(names, item.numbers, weights, strict=True)
     told = [
-        {"name": name, "meaning": MEANING[name], "value": round(number, 3), "adds": round(number * weight, 2)}
+        {"name": name, "meaning": meaning[name], "value": round(number, 3), "adds": round(number * weight, 2)}
         for name, number, weight in pieces
     ]
     return sorted(told, key=lambda piece: -abs(piece["adds"]))

@@ -5,17 +5,20 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kr.errors import SourceFailure
+from kr.matching.calibrated import SIMILARITIES, Meant, calibration_key, from_text, similarity_numbers
+from kr.matching.decide import is_known
+from kr.matching.evidence import NAMES, Candidate
 from kr.matching.vectors import cosine, need_text
 from kr.research.chain import Breaker
 from kr.research.shelf import Shelf
-from kr.values import Entry, Query
+from kr.values import Entry, MatchRules, Query
 
 logger = logging.getLogger(__name__)
 
 NAME = "embeddings"
 """What its circuit breaker is called."""
 
-_TIMEOUT = 2.0
+TIMEOUT = 2.0
 """Seconds. A small model answers in milliseconds, and a look-up waits for it."""
 
 
@@ -35,7 +38,9 @@ class Embedder(Protocol):
 
 
 class Meaning:
-    """The evidence of one run. A server that is away costs nothing but the evidence: nothing is raised here.
+    """The evidence of one run. A server that is away costs nothing but the evidence.
+
+    Nothing is raised here, and it is asked no second time.
 
     Vectors of entries are kept; those that are missing are asked for along with the request's own, as many as go into
     one call.
@@ -46,6 +51,25 @@ class Meaning:
         self._shelf = shelf
         self._breaker = breaker
         self._asked: dict[str, bytes] = {}
+        self._is_away = False
+
+    def speak(self, query: Query, candidates: Sequence[Candidate], rules: MatchRules) -> Meant | None:
+        """Return what the model says of the entries, or None where the evidence in words decides alone.
+
+        So it is without a calibration for this model, in mode ``seed`` and without fuzzy matching, where no likelihood
+        decides, where an entry was asked for in this very topic, and where the model doesn't know every entry.
+        """
+        if rules.mode == "seed" or not rules.fuzzy or any(is_known(query, it) for it in candidates):
+            return None
+        kept = self._shelf.read(lambda unit: unit.meta.get(calibration_key(self._embedder.model)), None)
+        calibrated = from_text(kept, (*NAMES, *SIMILARITIES)) if kept else None
+        if calibrated is None:
+            logger.info("embeddings are not asked for: run `kr calibrate` for %s first", self._embedder.model)
+            return None
+        similarities = self.similarities(query, [candidate.entry for candidate in candidates])
+        if not similarities or len(similarities) < len(candidates):
+            return None
+        return Meant(calibrated.learned, similarity_numbers(similarities, calibrated.usual_next))
 
     def similarities(self, query: Query, entries: Sequence[Entry]) -> dict[str, float]:
         """Return the cosine of the request's need with that of each entry, by id; -1.0 to 1.0.
@@ -80,13 +104,16 @@ class Meaning:
             self._keep({entry_id: vector})
 
     def _embed(self, texts: list[str]) -> list[bytes]:
+        if self._is_away:
+            return []
         refusal = self._breaker.refusal(NAME)
         if refusal is not None:
             logger.info("embeddings are not asked for: %s", refusal)
             return []
         try:
-            vectors = self._embedder.embed(texts, timeout=_TIMEOUT)
+            vectors = self._embedder.embed(texts, timeout=TIMEOUT)
         except SourceFailure as error:
+            self._is_away = True
             logger.warning("matching goes on without embeddings: %s", error.reason)
             self._breaker.note(NAME, error)
             return []

@@ -252,6 +252,7 @@ class Researcher:
         except ReportUnwritable as error:
             run.add_error(error)
             return None
+        run.cache.remember(run.query, saved.entry.id)
         logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
         if self._services.export is not None:

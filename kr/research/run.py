@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
@@ -24,6 +24,9 @@ from kr.sources.base import Source
 from kr.store.owners import make_owner
 from kr.store.store import Store
 from kr.values import Answer, MatchRules, Query
+
+if TYPE_CHECKING:
+    from kr.research.meaning import Meaning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +68,7 @@ class Services:
 
     ``sources`` builds the chain when it is needed: a hit asks nobody. ``breaker`` is made for an owner whose
     calls take so many seconds at most.
+    ``meaning`` makes what asks a model of embeddings for an owner, or nothing where none is configured.
     ``project_aliases`` reads the other names of frameworks that the project's dependency files tell.
     ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
     ``writer`` writes Summary and Details from the sources, where a language model is wanted.
@@ -74,6 +78,7 @@ class Services:
     store: Store
     sources: Callable[[], SourceSet]
     breaker: Callable[[Shelf, str, float], Breaker]
+    meaning: "Callable[[Shelf, str], Meaning | None]"
     project_aliases: Callable[[], Mapping[str, str]]
     persona: Callable[[], tuple[Persona, str | None]]
     repository: Callable[[str], str | None]
@@ -129,6 +134,7 @@ class Run:
                 policy.rules,
                 aliases=policy.aliases,
                 more_aliases=services.project_aliases,
+                meaning=services.meaning(shelf, owner),
                 clock=services.clock,
             ),
             budget=LedgerBudget(

@@ -83,3 +83,18 @@ class Shelf:
         self.problem = self.problem or error
         self._is_closed = self._is_closed or isinstance(error, _LASTING)
         self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)
+
+
+class ReadOnlyShelf(Shelf):
+    """A store that is read without a trace (``kr.store.peek``): what would be written is not."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._is_read_only = True
+
+    def read(self, action: Callable[[Unit], T], otherwise: T) -> T:
+        """Run ``action`` on a snapshot; it may be called again."""
+        from kr.store.peek import peek
+
+        found = self.attempt(lambda store: peek(store, action), None)
+        return otherwise if found is None else found

@@ -153,7 +153,8 @@ class KnowledgeResearch(Section):
         described({}, "Other names of frameworks, which match as the framework itself: {nuxtjs: nuxt}.")
     )
     embeddings: Embeddings = described(
-        Embeddings(), "A server of embeddings, whose similarity is one more piece of evidence."
+        Embeddings(),
+        "A server of embeddings, whose similarity is one more piece of evidence once kr calibrate was run.",
     )
     report_max_tokens: Annotated[int, BeforeValidator(whole(200, 64_000))] = described(
         3000, "How long a report may be, in tokens of four characters."

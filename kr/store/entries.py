@@ -12,7 +12,7 @@ from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
 from kr.store import keys, times
 from kr.store.lists import texts_of
-from kr.store.schema import archived_entries, counters, entries
+from kr.store.schema import archived_entries, counters, entries, entry_vectors
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
 _Text = TypeVar("_Text", bound=str)
@@ -152,7 +152,7 @@ class Entries:
         return bool(self._connection.execute(sa.delete(entries).where(entries.c.id == entry_id)).rowcount)
 
     def put(self, entry: Entry) -> None:
-        """Insert an entry, or overwrite the one with its id; a mark of staleness and the keys are forgotten."""
+        """Insert an entry, or overwrite the one with its id; a mark of staleness, keys and vectors are forgotten."""
         values = to_values(entry)
         marks = {"stale_reason": None, "stale_major": None}
         changed = self._connection.execute(
@@ -160,6 +160,8 @@ class Entries:
         )
         if not changed.rowcount:
             self._connection.execute(sa.insert(entries).values(id=entry.id, **values))
+            return
+        self._connection.execute(sa.delete(entry_vectors).where(entry_vectors.c.entry_id == entry.id))
 
     def fill_keys(self) -> None:
         """Make the keys of framework and topic where they are missing; see ``kr.store.refilling``."""

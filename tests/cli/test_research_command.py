@@ -287,7 +287,8 @@ def test_a_hit_loads_no_network(project: Project, context7: StandIn) -> None:
     project.ask(request())
     code = (
         "import sys, json, kr.cli.main as m; status = m.main(['research', '--request', 'ask.json']);"
-        "heavy = {'mcp', 'httpx', 'httpx2', 'alembic', 'docutils', 'markdown_it'} & set(sys.modules);"
+        "heavy = {'mcp', 'httpx', 'httpx2', 'alembic', 'docutils', 'markdown_it', 'kr.research.meaning',"
+        " 'kr.sources.embeddings', 'kr.matching.calibrated', 'kr.matching.vectors'} & set(sys.modules);"
         "sys.exit(f'loaded {sorted(heavy)}' if heavy else status)"
     )
     (project.root / "ask.json").write_text(json.dumps(request()))

@@ -17,6 +17,7 @@ from kr.matching.evidence import NEVER_AGAINST, Asked, Candidate, lead, weigh
 from kr.matching.frameworks import canonical, nearest
 from kr.matching.keys import keys_of
 from kr.matching.trial import Example, Learned, learn
+from kr.matching.weights import DEFAULT
 from kr.values import Entry, MatchRules, Query
 
 DATA = Path(__file__).parent.parent / "data"
@@ -162,8 +163,7 @@ def learned_from(files: Sequence[Sequence[Case]], **options: Callable[[str], boo
 
 
 def _outcome(case: Case, rules: MatchRules, learned: Learned | None) -> Outcome:
-    options = {} if learned is None else {"learned": learned}
-    decision = decide(case.query, case.candidates, rules, **options)
+    decision = decide(case.query, case.candidates, rules, learned=learned or DEFAULT)
     taken = decision.match.entry.id if decision.match else None
     offered = (taken,) if taken else tuple(related.id for related in decision.related)
     return Outcome(case=case, got=taken, offered=offered)
