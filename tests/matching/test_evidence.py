@@ -105,8 +105,8 @@ def test_contradictions_and_tags() -> None:
 
 
 def test_a_typing_error_finds_its_word_where_it_is_one_that_nobody_writes() -> None:
-    (slip,) = numbers(query("idempotencyy of jobs"), candidate("idempotency of jobs"))
-    (other,) = numbers(query("qwxzyvabcde of jobs"), candidate("idempotency of jobs"))
+    (slip,) = numbers(query("debuonce of jobs"), candidate("debounce of jobs"))
+    (other,) = numbers(query("dqwxzyv of jobs"), candidate("debounce of jobs"))
     assert slip["words_in_need"] > other["words_in_need"]
 
 
