@@ -92,7 +92,7 @@ def keys(store: Store) -> list[tuple[object, ...]]:
 
 
 def make_keys(store: Store, entry: Entry) -> None:
-    sql(store.path, "INSERT INTO entry_terms VALUES ('click', 'option', ?, 3)", entry.id)
+    sql(store.path, "INSERT OR REPLACE INTO entry_terms VALUES ('click', 'option', ?, 3)", entry.id)
     sql(store.path, "INSERT INTO entry_vectors VALUES (?, 'model', x'00')", entry.id)
     sql(store.path, "UPDATE entries SET keys_version = 1")
 
