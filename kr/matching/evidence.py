@@ -69,6 +69,9 @@ NEVER_AGAINST = tuple(NAMES.index(name) for name in ("topic_alike", "shared_tags
 """The labelled sets have more near misses that share a tag, or words of the topic, than life has: that these speak against
 an entry is not to be learned."""
 
+_MOST_MISSING = 8.0
+"""Of ``words_not_in_need``: 92 of 100 labelled requests have less. It parts a short request from a long one, and without a
+limit the words of a very long one would add up to an answer by any entry."""
 _SOME = 0.3
 """Added where shares are taken, so that a single word is no whole need."""
 _SATURATION = 1.2
@@ -160,7 +163,7 @@ def _weigh(
         request.found,
         request.key_share,
         topic_in_need.key_missing,
-        in_need.missing,
+        min(in_need.missing, _MOST_MISSING),
         in_need.share,
         _cosine(set(asked.topic), standing_in(keys, TOPIC) - asked.name_terms),
         relevance,

@@ -37,7 +37,7 @@ def crosswise(rules: MatchRules) -> list[Score]:
 
 
 def test_needs_that_agents_worded_on_their_own_are_found() -> None:
-    # Measured: recall 0.62 and 0.47, near misses answered 0.04, taken or related 0.98 and 0.99.
+    # Measured: recall 0.58 and 0.47, near misses answered 0.03 and 0.04, taken or related 0.98 and 0.99.
     found = crosswise(BALANCED)
     assert sum(it.recall for it in found) / 2 >= 0.50
     assert all(it.recall >= 0.42 for it in found)

@@ -225,3 +225,56 @@ class TestRelated:
         decision = decide(query(ENTRY.topic), [candidate(), self.near(1)], BALANCED)
         assert decision.match is not None
         assert decision.related == ()
+
+
+def test_a_long_question_that_nothing_covers_is_answered_by_nothing() -> None:
+    # Its words that are nowhere once added up to a likelihood of 0.99.
+    words = [
+        "We",
+        "are",
+        "migrating",
+        "an",
+        "older",
+        "billing",
+        "service",
+        "and",
+        "after",
+        "upgrading",
+        "yesterday",
+        "our",
+        "staging",
+        "environment",
+        "started",
+        "to",
+        "throw",
+        "intermittent",
+        "timeouts",
+        "while",
+        "the",
+        "invoice",
+        "exporter",
+        "streams",
+        "spreadsheets",
+        "towards",
+        "the",
+        "customer",
+        "bucket;",
+        "colleagues",
+        "suspect",
+        "certificate",
+        "rotation,",
+        "proxy",
+        "buffering",
+        "or",
+        "kernel",
+        "conntrack",
+        "exhaustion.",
+        "Which",
+        "knobs",
+        "trace",
+        "sockets?",
+    ]
+    known = [candidate("dynamic class names", report=REPORT), candidate("log messages", id="e2")]
+    for most in range(5, len(words)):
+        asked = query("tracing socket timeouts", question=" ".join(words[:most]))
+        assert decide(asked, known, BALANCED).match is None
