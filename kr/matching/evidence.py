@@ -34,7 +34,6 @@ NAMES = (
     "report_relevance_ahead",
     "particular_words_ahead",
     "contradiction",
-    "no_tags",
     "shared_tags",
     "alike_but_rare_word_missing",
     "topic_known_but_rare_word_missing",
@@ -57,7 +56,6 @@ MEANING = {
     "report_relevance_ahead": "the same, ahead of the next best entry",
     "particular_words_ahead": "words that few entries have, ahead of the next best entry",
     "contradiction": "an opposite, a denial, another identifier",
-    "no_tags": "the request has no tags",
     "shared_tags": "tags that both have, by stems",
     "alike_but_rare_word_missing": "needs alike, and yet a rare word of the question is nowhere",
     "topic_known_but_rare_word_missing": "topic covered, and yet a rare word of the question is nowhere",
@@ -70,7 +68,7 @@ NEVER_AGAINST = tuple(NAMES.index(name) for name in ("topic_alike", "shared_tags
 an entry is not to be learned."""
 
 _MOST_MISSING = 8.0
-"""Of ``words_not_in_need``: 92 of 100 labelled requests have less. It parts a short request from a long one, and without a
+"""Of ``words_not_in_need``: about 92 of 100 labelled requests have less. It parts a short request from a long one, and without a
 limit the words of a very long one would add up to an answer by any entry."""
 _SOME = 0.3
 """Added where shares are taken, so that a single word is no whole need."""
@@ -170,7 +168,6 @@ def _weigh(
         relevance_ahead,
         particular_ahead,
         1.0 if comparison.contradiction else 0.0,
-        0.0 if asked.query.tags else 1.0,
         float(len(tags)),
         _cosine(set(asked.all), own_need) * question.rarest_missing,
         topic_in_need.share * question.rarest_missing,
