@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kr.lessons.choose import NOTICE
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, StandIn, context7_server, refused_url
 from tests.support.program import Project, request
 from tests.support.web_servers import Reply, as_json, page, web_server
@@ -33,7 +34,8 @@ RESULT_FIELDS = [
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    return Project(tmp_path / "project")
+    # To ask for something else these tests change the topic alone; by its evidence kr would know the question again.
+    return Project(tmp_path / "project", env={"KR_CACHE_MATCH": "seed"})
 
 
 @pytest.fixture
@@ -628,6 +630,7 @@ def test_the_entry_point_of_f1_takes_lessons_inject_too(project: Project) -> Non
     assert (answer["status"], answer["mode"]) == ("success", "lessons-inject")
     assert answer["results"]["injection_block"].splitlines() == [
         "[LESSONS] dev-execution phase warnings:",
+        NOTICE,
         "1. Set row-height on virtual tables -- src/Grid.vue",
     ]
     project.env["KR_ENABLED"] = "false"
