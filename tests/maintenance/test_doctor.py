@@ -364,7 +364,8 @@ def test_an_older_copy_of_the_database_learns_from_the_exports(project: Project)
     before = exports(project)
     assert found(report(project)) == [("ahead", "warning"), ("export", "warning"), ("export", "warning")]
     value = repair(project)
-    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["ahead"])
+    # Plain SQL leaves behind what was made of the rows that it deletes.
+    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["integrity", "ahead"])
     assert exports(project) == before
     assert project.sql("SELECT id, tags, framework_version FROM entries ORDER BY id") == [
         ("vue-plugins", '["a", "b"]', "3.5"),
@@ -435,7 +436,8 @@ def test_rows_that_were_deleted_come_back_from_the_export_whole(project: Project
     whole = project.sql(rows)
     project.sql("DELETE FROM entries")
     value = repair(project)
-    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["ahead"])
+    # Plain SQL leaves behind what was made of the rows that it deletes.
+    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["integrity", "ahead"])
     assert project.sql(rows) == whole
     assert exports(project) == before
 
@@ -480,7 +482,7 @@ def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
     project.sql("DELETE FROM entries WHERE id = 'vue-lost'")
     for name, text in zip(("index.yaml", "_archived-index.yaml"), behind, strict=True):
         put(project, name, text)
-    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
+    assert {row["check"] for row in repair(project)["repaired"]} == {"export", "integrity"}
     assert ids(project) == ["vue-plugins", "vue-slots"]
     assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
 
@@ -491,7 +493,7 @@ def test_what_a_person_took_out_by_sql_stays_out(project: Project) -> None:
         app.catalog.remove(["vue-plugins"])
     (project.base / "frameworks/vue/plugins.md").unlink()
     project.sql("DELETE FROM archived_entries")
-    assert {row["check"] for row in repair(project)["repaired"]} == {"export"}
+    assert {row["check"] for row in repair(project)["repaired"]} == {"export", "integrity"}
     assert project.sql("SELECT count(*) FROM archived_entries") == [(0,)]
 
 
