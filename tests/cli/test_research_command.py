@@ -387,7 +387,7 @@ def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project)
     )
     with context7_server() as server:
         project.use_context7(server.url)
-        project.ask(request(topic="slots", tags=["slots"]))
+        project.ask(request(topic="slots", tags=["slots"], question="What are slots?"))
         with closing(sqlite3.connect(project.database, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
             began = time.monotonic()
@@ -433,7 +433,11 @@ def test_what_the_command_line_says_wins_over_the_document(project: Project, con
     document = request(config_overrides={"max_calls": 2, "if_unsure": "candidates", "refresh": False})
     answer = project.ask(document, "--refresh")
     assert (answer["status"], answer["results"]["budget_remaining"]) == ("success", 1)
-    near = document | {"research_query": request(topic="repeatable arguments", tags=["x"])["research_query"]}
+    near = document | {
+        "research_query": request(
+            topic="repeatable arguments", tags=["x"], question="How do I make arguments repeatable?"
+        )["research_query"]
+    }
     assert project.ask(near)["results"]["related"]
     assert project.ask(near, "--if-unsure", "research")["status"] == "success"
     assert project.ask(near, "--use", "vue-repeatable-options")["status"] == "cache-hit"
