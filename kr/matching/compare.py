@@ -24,11 +24,15 @@ _LONG_STEM = 7
 
 
 class Comparison(NamedTuple):
-    """``overlap`` and ``similarity`` are 0.0 to 1.0; ``contradiction`` says why the topics can't be the same."""
+    """``overlap`` and ``similarity`` are 0.0 to 1.0; ``contradiction`` says why the topics can't be the same.
+
+    ``is_opposite``: not by another name or word, but since one denies, or turns round, what the other is about.
+    """
 
     overlap: float
     similarity: float
     contradiction: str | None
+    is_opposite: bool = False
 
 
 def compare(one: Topic, other: Topic) -> Comparison:
@@ -46,9 +50,10 @@ def compare(one: Topic, other: Topic) -> Comparison:
     matched = (matched_one + matched_other) / 2
     low, high = sorted((rest_one, rest_other))
     related = matched >= 1 or min(one.substance, other.substance) <= ONE_THING
-    reason = _contradiction(one, other, related=related)
+    opposite = _opposite(one, other, related=related)
+    reason = opposite or _different_names(one, other, related=related)
     if not matched:
-        return Comparison(0.0, 0.0, reason)
+        return Comparison(0.0, 0.0, reason, opposite is not None)
     overlap = matched / (matched + BOTH_SIDES * low + ONE_SIDE * high)
     if matched < LONE_WORD and high >= 0.25:
         overlap *= 0.6
@@ -57,8 +62,8 @@ def compare(one: Topic, other: Topic) -> Comparison:
         if low >= 0.9:
             reason = "each topic has words of its own in an otherwise equal text"
         elif _denies_more(one, other):
-            reason = "one topic denies something in an otherwise equal text"
-    return Comparison(overlap, similarity, reason)
+            reason = opposite = "one topic denies something in an otherwise equal text"
+    return Comparison(overlap, similarity, reason, opposite is not None)
 
 
 def _weigh(topic: Topic, other: Topic, matched: set[int]) -> tuple[float, float]:
@@ -168,7 +173,7 @@ def _gaps(topic: Topic, other: Topic) -> set[tuple[str, str]]:
     return gaps
 
 
-def _contradiction(one: Topic, other: Topic, *, related: bool) -> str | None:
+def _opposite(one: Topic, other: Topic, *, related: bool) -> str | None:
     return (
         _denied(one, other)
         or _denied(other, one)
@@ -176,7 +181,6 @@ def _contradiction(one: Topic, other: Topic, *, related: bool) -> str | None:
         or _denied_by_prefix(other, one)
         or (_opposed(one, other) if related else None)
         or _turned(one, other)
-        or _different_names(one, other, related=related)
     )
 
 

@@ -89,15 +89,16 @@ def decide(
     considered.sort(key=lambda item: item.entry.last_accessed, reverse=True)
     considered.sort(key=lambda item: _order(item, rules.mode))
     best = considered[0] if considered else None
-    if best is not None and best.reason is None:
-        return Decision(best.match(), (), tuple(considered))
-    return Decision(None, tuple(_related(considered)), tuple(considered))
+    if best is None or best.reason is not None:
+        return Decision(None, tuple(_related(considered)), tuple(considered))
+    related = _related(considered) if best.entry.origin == "skeleton" else ()
+    return Decision(best.match(), tuple(related), tuple(considered))
 
 
 def is_known(query: Query, candidate: Candidate) -> bool:
-    """Tell that an entry was asked for in this very topic, by its own or that of a wording that it served."""
-    asked = whole(query.topic)
-    return asked == whole(candidate.entry.topic) or asked in candidate.keys
+    """Tell that an entry was asked for by its very topic, or in the very words of a need that it served."""
+    is_same = whole(query.topic) == whole(candidate.entry.topic)
+    return is_same or whole(query.topic, query.question) in candidate.keys
 
 
 def named(query: Query, entry: Entry) -> Match:
@@ -106,12 +107,15 @@ def named(query: Query, entry: Entry) -> Match:
     rules = MatchRules(mode="seed", floor=None, fuzzy=True)
     asked = Asked(query)
     found = _consider(asked, candidate, weigh(asked, [candidate])[0], rules, DEFAULT)
-    return replace(found.match(), likelihood=1.0)
+    return replace(found.match(), likelihood=None)
 
 
-def _order(item: Considered, mode: CacheMatch) -> tuple[bool, int, float, bool]:
+def _order(item: Considered, mode: CacheMatch) -> tuple[bool, bool, int, float, float, bool]:
+    """Put what answers before what is refused, and a report before a skeleton; a topic goes before a wording."""
     tier = TIERS.index(item.tier) if item.tier and mode == "seed" else 0
-    return item.reason is not None, tier, -item.likelihood, item.entry.status != "fresh"
+    is_skeleton = item.entry.origin == "skeleton"
+    is_old = item.entry.status != "fresh"
+    return item.reason is not None, is_skeleton, tier, -item.likelihood, -item.topic_overlap, is_old
 
 
 def _related(considered: Sequence[Considered]) -> list[Related]:
@@ -138,7 +142,7 @@ def _consider(
     entry, keys = candidate
     overlap = round(evidence.comparison.overlap, 4)
     is_same = asked.whole == whole(entry.topic)
-    is_asked_before = is_same or asked.whole in keys
+    is_asked_before = is_same or asked.wording in keys
     against = None if is_asked_before else evidence.comparison.contradiction
     likelihood = learned.fitted.likelihood(evidence.numbers)
     is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)
@@ -152,7 +156,14 @@ def _consider(
     elif evidence.shared_tags and against is None:
         tier = "framework+tags"
     reason = _refusal(
-        rules, learned, tier, likelihood, against, is_same=is_same, is_known=is_asked_before or is_close
+        rules,
+        learned,
+        tier,
+        likelihood,
+        against,
+        is_same=is_same,
+        is_known=is_asked_before or is_close,
+        is_opposite=against is not None and evidence.comparison.is_opposite,
     )
     return Considered(
         entry=entry,
@@ -179,6 +190,7 @@ def _refusal(
     *,
     is_same: bool,
     is_known: bool,
+    is_opposite: bool,
 ) -> str | None:
     if not rules.fuzzy:
         return None if is_same else "the topic is another one, and cache_fuzzy_match is off"
@@ -188,6 +200,6 @@ def _refusal(
     if rules.mode == "seed" or is_known:
         return None
     least = learned.least[rules.mode]
-    if likelihood > least:
+    if likelihood > least and not is_opposite:
         return None
     return against or f"likelihood {likelihood:.2f} is not above {least:.2f} ({rules.mode})"

@@ -44,7 +44,7 @@ question and known wordings of the entry, *key words* are weighed by what they s
 
 MEANING = {
     "question_covered": "share of the question's words that the entry has",
-    "question_key_words_covered": "the same, key words",
+    "question_key_words_covered": "share of the question's key words that the entry has",
     "question_key_words_missing": "key words of the question that the entry lacks",
     "words_found": "words of the whole request that the entry has",
     "key_words_covered": "share of the request's key words that the entry has",
@@ -53,8 +53,8 @@ MEANING = {
     "words_in_need": "share of the request's words in the entry's need",
     "topic_alike": "likeness of the two topics",
     "report_relevance": "how much the report speaks of what is asked",
-    "report_relevance_ahead": "the same, ahead of the next best entry",
-    "particular_words_ahead": "words that few entries have, ahead of the next best entry",
+    "report_relevance_ahead": "how far its report is ahead of the next best entry's",
+    "particular_words_ahead": "how far it is ahead in words that few entries have",
     "contradiction": "an opposite, a denial, another identifier",
     "shared_tags": "tags that both have, by stems",
     "alike_but_rare_word_missing": "needs alike, and yet a rare word of the question is nowhere",
@@ -113,6 +113,7 @@ class Asked:
         own = {term.text for name in names for term in terms(name)}
         self.name_terms = own | FILLERS
         self.whole = whole(query.topic)
+        self.wording = whole(query.topic, query.question)
         self.topic = self._of(query.topic)
         tags = " , ".join(query.tags)[:MAX_CHARACTERS]
         self.tags = {term.text: None for term in terms(tags) if term.text not in own}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from kr.matching.terms import terms
 from kr.naming import fold
 
-VERSION = 1
+VERSION = 2
 """Of how keys are made: entries with other keys get new ones."""
 
 TOPIC, TAGS, QUESTION, WORDINGS, REPORT = (1 << place for place in range(5))
@@ -25,8 +25,8 @@ Need = tuple[str, Iterable[str], str | None]
 def keys_of(own: Need, wordings: Iterable[Need], report: str) -> dict[str, int]:
     """Return for each term of an entry the bits of the places where it stands, and the count of the report.
 
-    ``=`` and a folded topic stands for the whole of it, the entry's own or that of a wording: it answers when it is asked
-    for again.
+    ``=`` and a folded topic stands for the whole of it, with the question behind it for a whole wording: what was asked
+    in these very words is known when it is asked again. A wording's topic alone says less: many needs go by a short one.
     """
     topic, tags, question = own
     found: Counter[str] = Counter()
@@ -36,15 +36,16 @@ def keys_of(own: Need, wordings: Iterable[Need], report: str) -> dict[str, int]:
     found[whole(topic)] |= TOPIC
     for asked, with_tags, in_words in wordings:
         _mark(found, " , ".join((asked, *with_tags, in_words or "")), WORDINGS)
-        found[whole(asked)] |= WORDINGS
+        found[whole(asked, in_words or "")] |= WORDINGS
     for term, times in Counter(term.text for term in terms(report)).items():
         found[term] |= REPORT | min(times, _MOST) << _COUNT
     return dict(found)
 
 
-def whole(topic: str) -> str:
-    """Return the key of a whole topic."""
-    return f"={fold(topic)}"
+def whole(topic: str, question: str | None = None) -> str:
+    """Return the key of a whole topic, or of a whole wording: white space and case don't count."""
+    texts = (topic,) if question is None else (topic, question)
+    return "=" + "\n".join(" ".join(fold(text).split()) for text in texts)
 
 
 def times_in_report(places: int) -> int:

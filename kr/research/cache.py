@@ -1,7 +1,7 @@
 """Steps 2 and 3 of seed 000: is there an entry that answers, and may it still be served."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
 from kr.matching.decide import SURE, decide, named
-from kr.matching.frameworks import same_framework
+from kr.matching.frameworks import nearest, same_framework
 from kr.naming import fold
 from kr.research.candidates import gather
 from kr.research.shelf import Shelf
@@ -39,6 +39,11 @@ class Found:
     def is_hit(self) -> bool:
         """Whether the report may be served as it is."""
         return self.match is not None and self.match.entry.status == "fresh"
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether an entry was found that says something: a skeleton only tells that nothing was (SPEC 3.3)."""
+        return self.match is not None and self.match.entry.origin != "skeleton"
 
     @property
     def baseline(self) -> str | None:
@@ -114,12 +119,13 @@ class Cache:
         found = self._shelf.attempt(lambda store: self._look_up(store, query, self._aliases), MISS)
         if found.match is not None or found.related:
             return found
-        more = self._more_aliases()
-        if not more:
+        packages = self._more_aliases()
+        more = {**packages, **self._aliases}
+        meant = self._shelf.attempt(lambda store: _meant(store, query.framework, packages), None)
+        if meant is None and not packages:
             return found
-        return self._shelf.attempt(
-            lambda store: self._look_up(store, query, {**more, **self._aliases}), found
-        )
+        under = query if meant is None else replace(query, framework=meant)
+        return self._shelf.attempt(lambda store: self._look_up(store, under, more), found)
 
     def use(self, query: Query, entry_id: str) -> Found:
         """Find the entry that a request names (SPEC 3.2), whatever its status; without a report it is a miss.
@@ -198,6 +204,12 @@ class Cache:
 
 def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
     return entry if verdict.status == "archived" else replace(entry, status=verdict.status)
+
+
+def _meant(store: Store, framework: str, packages: Collection[str]) -> str | None:
+    """Return the framework that a mistyped name or an ambiguous short form means, by what the cache holds (SPEC 3.2)."""
+    with store.read() as unit:
+        return nearest(framework, unit.entries.frameworks(), packages)
 
 
 def _keep_keys(unit: "Unit", made: Sequence[tuple[Entry, Mapping[str, int]]]) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.evidence import Asked, Candidate
 from kr.matching.frameworks import lookup_keys
-from kr.matching.keys import NEED, VERSION, keys_of, whole
+from kr.matching.keys import NEED, VERSION, keys_of
 from kr.matching.rarity import rarity
 from kr.values import Entry, Query
 
@@ -54,7 +54,7 @@ def gather(
     ``read`` gives an entry's report; with ``most=None`` all entries count as the best.
     """
     asked = Asked(query)
-    wanted = [*asked.all, whole(query.topic)]
+    wanted = [*asked.all, asked.whole, asked.wording]
     versions = unit.entries.ids(query.framework, aliases)
     keys = unit.terms.holding(lookup_keys(query.framework, aliases), wanted)
     made = _make(unit, [entry_id for entry_id, version in versions.items() if version != VERSION], read)

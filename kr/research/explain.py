@@ -195,18 +195,24 @@ def _row(
 def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
     """Tell what each piece of evidence adds to the log odds, the weightiest first."""
     names: Sequence[str] = NAMES
-    meaning, weights = MEANING, DEFAULT.fitted.weights
+    meaning, fitted = MEANING, DEFAULT.fitted
     if meant is not None:
         from kr.matching.calibrated import SIMILARITIES, SIMILARITIES_MEANING
 
         names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
-        weights = meant.learned.fitted.weights
-    pieces = zip(names, item.numbers, weights, strict=True)
+        fitted = meant.learned.fitted
+    pieces = zip(names, item.numbers, fitted.weights, strict=True)
     told = [
         {"name": name, "meaning": meaning[name], "value": round(number, 3), "adds": round(number * weight, 2)}
         for name, number, weight in pieces
     ]
-    return sorted(told, key=lambda piece: -abs(piece["adds"]))
+    start = {
+        "name": "start",
+        "meaning": "where the log odds start",
+        "value": 1.0,
+        "adds": round(fitted.bias, 2),
+    }
+    return [start, *sorted(told, key=lambda piece: -abs(piece["adds"]))]
 
 
 def _row_left_out(entry: Entry, verdict: Verdict, why: str) -> dict[str, Any]:

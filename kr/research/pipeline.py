@@ -69,7 +69,7 @@ class Researcher:
         found = run.cache.look_up(run.query)  # step 2
         if self._may_serve(run, found):
             return self._serve(run, found)  # step 3
-        if found.match is None and found.related and run.overrides.if_unsure == "candidates":
+        if not found.is_answered and found.related and run.overrides.if_unsure == "candidates":
             return self._offer(run, found)
         with single_flight(
             run.shelf,

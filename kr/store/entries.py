@@ -68,6 +68,11 @@ class Entries:
         rows = self._rows(framework, aliases, _ID_OF_FRAMEWORK)
         return {row.id: row.keys_version for row in rows if row.status != "archived"}
 
+    def frameworks(self) -> list[str]:
+        """Return the frameworks that have live entries, each under one of the names by which it was asked for."""
+        named = sa.select(sa.func.min(entries.c.framework)).group_by(entries.c.framework_key)
+        return list(self._connection.execute(named).scalars())
+
     def some(self, entry_ids: Iterable[str]) -> list[Entry]:
         """Return the entries with these ids, sorted by id."""
         wanted = sa.select(entries).where(entries.c.id.in_(list(entry_ids))).order_by(entries.c.id)

@@ -145,7 +145,8 @@ def test_a_skeleton_is_nobodys_answer(project: Project) -> None:
 def test_an_entry_that_cannot_be_used_is_a_failure(
     project: Project, context7: StandIn, use: str, told: str
 ) -> None:
-    for changes in ({}, {"topic": "gone", "tags": ["gone"]}, {"framework": "react", "topic": "hooks"}):
+    gone = {"topic": "gone", "tags": ["gone"], "question": "What is gone?"}
+    for changes in ({}, gone, {"framework": "react", "topic": "hooks"}):
         ask(project, **changes)
     with project.app() as app:
         app.catalog.remove(["vue-gone"])

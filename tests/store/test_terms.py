@@ -33,7 +33,8 @@ def kept(store: Store) -> dict[str, int]:
 
 def due(store: Store, *entries: Entry) -> set[str]:
     with store.read() as unit:
-        return unit.terms.without([entry.id for entry in entries])
+        versions = unit.entries.ids("click")
+        return {entry.id for entry in entries if versions[entry.id] != VERSION}
 
 
 def holding(store: Store, *terms: str, framework: str = "click") -> dict[str, Keys]:
