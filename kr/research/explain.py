@@ -202,7 +202,7 @@ def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
         names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
         fitted = meant.learned.fitted
     pieces = zip(names, item.numbers, fitted.weights, strict=True)
-    told = [
+    told: list[dict[str, Any]] = [
         {"name": name, "meaning": meaning[name], "value": round(number, 3), "adds": round(number * weight, 2)}
         for name, number, weight in pieces
     ]

@@ -141,15 +141,20 @@ class TestEqualTopics:
     def test_a_known_wording_answers(self, rules: MatchRules) -> None:
         asked = query("rows drawn lazily", question="Draw them lazily?")
         assert decide(asked, [candidate()], rules).match is None
-        known = candidate(wordings=[("Rows drawn LAZILY", (), "Once?")])
+        known = candidate(wordings=[("Rows drawn LAZILY", (), "draw them  lazily?")])
         match = decide(asked, [known], rules).match
         assert match is not None
         assert match.likelihood == 1.0
         assert decide(asked, [known], MatchRules(fuzzy=False)).match is None
 
+    def test_the_topic_of_a_wording_alone_says_less(self) -> None:
+        asked = query("rows drawn lazily", question="Publish to npm?")
+        known = candidate(wordings=[("rows drawn lazily", (), "Draw them lazily?")])
+        assert decide(asked, [known], STRICT).match is None
+
     def test_an_entry_that_is_named_answers_and_says_how_it_would_have(self) -> None:
         match = named(query("state machines", "performance"), replace(ENTRY, question="x"))
-        assert (match.tier, match.likelihood, match.shared_tags) == ("framework+tags", 1.0, ("performance",))
+        assert (match.tier, match.likelihood, match.shared_tags) == ("framework+tags", None, ("performance",))
         assert named(query("state machines"), ENTRY).tier == "framework+need"
 
 

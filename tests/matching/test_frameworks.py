@@ -3,7 +3,7 @@ import sys
 from itertools import combinations
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kr.matching import frameworks
@@ -169,6 +169,7 @@ def test_a_key_is_its_own_key(name: str) -> None:
 
 @given(NAMED)
 def test_spelling_does_not_count(name: str) -> None:
+    assume(any(map(str.isalnum, name)))  # of marks alone nothing would be left
     assert canonical(f"  {name.upper()} ".replace("-", "_")) == canonical(name.upper())
 
 

@@ -24,7 +24,7 @@ def test_every_term_of_the_table_reads_as_its_line_says() -> None:
 
 
 def test_the_table_holds_what_terms_gives() -> None:
-    assert all(re.fullmatch(r"\d+ [0-4]( \S+)+ ", line) for line in LINES)
+    assert all(re.fullmatch(r"\d+ [0-4]( \S+)+", line) for line in LINES)
     assert [
         word
         for word in ("queue", "database", "configuration", "paginate")

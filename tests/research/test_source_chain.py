@@ -67,6 +67,8 @@ class World:
 def world(tmp_path: Path) -> Iterator[World]:
     project = Project(tmp_path / "project")
     project.env["KR_SOURCES"] = "[context7, deepwiki, web_search]"
+    # To ask for something else these tests change the topic alone.
+    project.env["KR_CACHE_MATCH"] = "seed"
     project.env["KR_WEB_SEARCH"] = '{"provider": "searxng", "url": "http://127.0.0.1:9"}'
     with ExitStack() as stack:
         yield World(project, stack)
