@@ -111,4 +111,6 @@ def open_app(ctx: click.Context, *, progress: "Progress | None" = None) -> "App"
     # Ours in full where it is wanted; other libraries speak up only when something is wrong.
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
     logging.getLogger("kr").setLevel(logging.INFO if said.verbose else logging.WARNING)
+    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
+    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
     return build(config=said.config, knowledge_base=said.kb, progress=progress or make_progress())
