@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 THRESHOLD = 0.70
 """From this overlap on the topics are the same one (seed 000, Step 2)."""
 CLOSE = 0.95
-"""The likelihood of an entry whose topic overlaps that much, with nothing against it and no rare word missing. On the
-labelled sets 138 of 140 such entries answered."""
+"""The likelihood of an entry whose topic overlaps that much, with nothing against it and no rare word missing: of 169 such
+pairs in the labelled sets 168 answer, most of them in the close ones, with which the comparison was made."""
 _RARE = 0.4
 SURE = 0.9
 """From this likelihood on the wording of a hit is kept: a doubtful one would teach mistakes."""

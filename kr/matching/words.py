@@ -48,11 +48,6 @@ def stem(word: str) -> str:
     return _tidy(word)
 
 
-def full_form(word: str) -> str:
-    """Return what a usual short form or an irregular one stands for (``env``, ``indices``), else the word itself."""
-    return SHORT_FORMS.get(word, word)
-
-
 _ENDINGS = (
     ("ification", 3, "ify"), ("ified", 3, "ify"), ("ifier", 4, "ify"), ("atically", 4, ""), ("atic", 4, ""),
     ("ically", 3, "ic"), ("ical", 4, "ic"), ("ability", 4, ""), ("ibility", 4, ""), ("ity", 5, ""), ("ness", 4, ""),
