@@ -1,6 +1,7 @@
 """Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays."""
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from kr.contracts.envelopes import (
     ConsultedSource,
@@ -16,6 +17,9 @@ from kr.research.run import Run
 from kr.store.rows import RequestRow
 from kr.store.times import to_text
 from kr.values import Confidence, Match, Related
+
+if TYPE_CHECKING:
+    from kr.store.unit import Unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +78,7 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         entry_id=ending.entry_id,
         budget_remaining=results.budget_remaining,
     )
-    run.shelf.write(lambda unit: unit.requests.record(row), None)
+    run.shelf.write(lambda unit: _keep(unit, row, run, ending), None)
     if run.shelf.problem is not None:
         run.add_error(run.shelf.problem)
     return ResearchEnvelope(
@@ -85,6 +89,12 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         results=results,
         errors=run.errors,
     )
+
+
+def _keep(unit: "Unit", row: RequestRow, run: Run, ending: Ending) -> None:
+    unit.requests.record(row)
+    if ending.match is None and ending.related:
+        unit.near_misses.keep(row.id, run.query.tags, ending.related)
 
 
 def abandon(run: Run, error: BaseException) -> None:

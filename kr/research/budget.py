@@ -106,6 +106,7 @@ class LedgerBudget:
             url=call.url,
             reason=call.reason,
             charged=call.charged,
+            answer_tokens=call.answer_tokens,
         )
 
         def record(unit: Unit) -> bool:

@@ -14,6 +14,7 @@ from kr.errors import SourceFailure, SourceTimeout
 from kr.reports.passages import read_answer
 from kr.research.overall_deadline import OverallDeadline
 from kr.sources.base import Ask, Source
+from kr.text.counting import tokens_of
 from kr.values import Answer, Consulted, Learned, SourceOutcome
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,8 @@ class Call:
     duration_ms: int
     url: str | None
     reason: str | None
+    answer_tokens: int | None = None
+    """How much there was to read in the answer (characters / 4)."""
 
 
 class Budget(Protocol):
@@ -185,7 +188,8 @@ class Chain:
             repository=answer.repository or gathered.learned.repository,
         )
         gathered.consulted.append(Consulted(source=source.name, status="success", url=answer.url))
-        self._settle(source, "success", seconds, url=answer.url)
+        tokens = sum(tokens_of(passage.text) for passage in answer.passages)
+        self._settle(source, "success", seconds, url=answer.url, answer_tokens=tokens)
 
     def _add_failure(
         self, source: Source, failure: SourceFailure, seconds: float, gathered: Gathered
@@ -210,6 +214,7 @@ class Chain:
         *,
         url: str | None = None,
         reason: str | None = None,
+        answer_tokens: int | None = None,
     ) -> None:
         self._budget.settle(
             Call(
@@ -219,5 +224,6 @@ class Chain:
                 duration_ms=round(seconds * 1000),
                 url=url,
                 reason=reason,
+                answer_tokens=answer_tokens,
             )
         )

@@ -119,9 +119,11 @@ class Researcher:
         def touch(unit: "Unit") -> str | None:
             now = self._services.clock()
             touched = unit.entries.touch(match.entry.id, now)
+            need = Need(run.query.topic, run.query.tags, run.query.question)
             if touched is not None and is_sure(match):
-                need = Need(run.query.topic, run.query.tags, run.query.question)
                 unit.wordings.keep(match.entry, need, at=to_text(now), session_id=run.request.session_id)
+            if touched is not None and match.likelihood is None:  # the caller named it
+                unit.near_misses.settle_alike(need.topic, need.question, match.entry.id, at=to_text(now))
             return touched
 
         touched = run.shelf.change(touch, None)

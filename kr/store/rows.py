@@ -109,6 +109,8 @@ class SourceCall:
     url: str | None = None
     reason: str | None = None
     charged: bool = False
+    answer_tokens: int | None = None
+    """How much there was to read in what the source answered (characters / 4)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +135,24 @@ class RequestRow:
     likelihood: float | None = None
     error: str | None = None
     """What went wrong, or what interrupted it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearMiss:
+    """A request that no entry answered for sure, with the entries that were near it: id and likelihood, best first.
+
+    ``entry_id`` is what its own research wrote, where it wrote something.
+    """
+
+    request_id: str
+    at: str
+    framework: str
+    topic: str
+    question: str
+    tags: tuple[str, ...]
+    status: str
+    entry_id: str | None
+    related: tuple[tuple[str, float], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
@@ -193,6 +193,18 @@ requests = Table(
     Index("requests_at", "at"),
 )
 
+near_misses = Table(
+    "near_misses",
+    metadata,
+    Column("request_id", Text, ForeignKey("requests.id", ondelete="CASCADE"), primary_key=True),
+    Column("tags", Text, nullable=False),
+    Column("related", Text, nullable=False),
+    Column("settled_at", Text),
+    Column("answered_by", Text),
+    Index("near_misses_settled", "settled_at", "request_id"),
+)
+"""Requests that no entry answered for sure, with the entries that were near: ``[{id, likelihood}]``, best first."""
+
 source_calls = Table(
     "source_calls",
     metadata,
@@ -207,6 +219,7 @@ source_calls = Table(
     Column("reason", Text),
     Column("session_id", Text),
     Column("story_key", Text),
+    Column("answer_tokens", Integer),
     Index("source_calls_story", "session_id", "story_key", "charged"),
     Index("source_calls_request", "request_id"),
     sqlite_autoincrement=True,

@@ -22,6 +22,7 @@ from kr.store.vectors import Vectors
 from kr.store.wordings import Wordings
 
 if TYPE_CHECKING:
+    from kr.store.near_misses import NearMisses
     from kr.store.upkeep import Upkeep
     from kr.store.workflows import Workflows
 
@@ -81,6 +82,13 @@ class Unit:
     def requests(self) -> Requests:
         """The log of requests."""
         return Requests(self._connection)
+
+    @cached_property
+    def near_misses(self) -> "NearMisses":
+        """What was near requests that nothing answered."""
+        from kr.store.near_misses import NearMisses
+
+        return NearMisses(self._connection)
 
     @cached_property
     def leases(self) -> Leases:

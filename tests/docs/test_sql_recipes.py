@@ -24,6 +24,7 @@ PUBLIC = {
     "lessons": "id, date, phase, tags, summary, ref, event_type, story_key, session_id, recorded_at, injected, recurred",
     "requests": "id, at, mode, story_key, session_id, framework, framework_version, topic, status, tier, entry_id, "
     "persona, duration_ms, budget_remaining, question",
+    "near_misses": "request_id, tags, related, settled_at, answered_by",
     "wordings": "id, entry_id, at, topic, tags, question, session_id",
     "workflows": "workflow_id, template_id, template_ref, type, status, current_step, state_file, is_simulated, created_at, "
     "updated_at, completed_at",

@@ -104,6 +104,34 @@ def test_where_kr_is_not_sure_the_caller_may_choose(project: Project, context7: 
     assert len(context7.calls()) == calls
 
 
+def near_misses(project: Project) -> list[tuple[Any, ...]]:
+    rows = project.sql("SELECT tags, related, answered_by, settled_at IS NOT NULL FROM near_misses")
+    return [(*map(json.loads, row[:2]), *row[2:]) for row in rows]
+
+
+@pytest.mark.usefixtures("context7")
+def test_what_was_near_is_kept_until_an_agent_says_that_it_answers(project: Project) -> None:
+    ask(project)
+    assert near_misses(project) == []  # nothing was near, and a hit is no near miss
+    (related,) = ask(project, **NEAR, if_unsure="candidates")["results"]["related"]
+    near = {"id": "vue-repeatable-options", "likelihood": related["likelihood"]}
+    assert near_misses(project) == [(NEAR["tags"], [near], None, 0)]
+    with project.app() as app, app.store.read() as unit:
+        (kept,) = unit.near_misses.open()
+    assert (kept.topic, kept.question, kept.status) == (NEAR["topic"], NEAR["question"], "degraded")
+    ask(project, **NEAR, use="vue-repeatable-options")
+    assert near_misses(project) == [(NEAR["tags"], [near], "vue-repeatable-options", 1)]
+    assert ask(project, **NEAR, if_unsure="candidates")["status"] == "cache-hit"
+    assert len(near_misses(project)) == 1
+
+
+def test_the_ledger_tells_how_much_there_was_to_read(project: Project, context7: StandIn) -> None:
+    report = ask(project)["results"]["report"]
+    assert context7.calls()
+    ((tokens,),) = project.sql("SELECT answer_tokens FROM source_calls")
+    assert 10 < tokens < len(report)
+
+
 def test_research_goes_on_by_itself_and_tells_what_is_related(project: Project, context7: StandIn) -> None:
     ask(project)
     answer = ask(project, **NEAR)
