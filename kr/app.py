@@ -212,6 +212,11 @@ class App:
                 writer=writer,
             )
 
+    def record_lessons(self, request: bytes) -> "RecordEnvelope":
+        """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out."""
+        with self.lessons(patience=_LONGEST_PATIENCE) as book:
+            return book.record_document(request)
+
     @property
     def lessons_file(self) -> Path:
         """The append-only file of lessons (SPEC 2)."""

@@ -54,6 +54,16 @@ class Catalog:
             wanted = (entry for entry in judged if status in {None, entry.status})
             return [entry_item(entry) for entry in islice(wanted, limit)]
 
+    def page(self, *, framework: str | None = None, limit: int, offset: int = 0) -> dict[str, Any]:
+        """Give some of the live entries, the last accessed first: ``{entries, total}``."""
+        if not self.store.exists():
+            return {"entries": [], "total": 0}
+        now = self.clock()
+        with self.store.read() as unit:
+            found = list(unit.browsing.entries(_valid(framework)))
+            shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset : offset + limit]]
+        return {"entries": shown, "total": len(found)}
+
     def search(self, words: str, *, limit: int | None = None) -> list[dict[str, Any]]:
         """List live entries by how much of ``words`` stands in framework, topic and tags, best first.
 

@@ -102,10 +102,17 @@ def open_app(ctx: click.Context, *, progress: "Progress | None" = None) -> "App"
 
     ``progress`` (None: what fits standard error) is told while sources are asked.
     """
-    import logging
-
     from kr.app import open_app as build
     from kr.cli.progress import make_progress
+
+    start_logging(ctx)
+    said = common(ctx)
+    return build(config=said.config, knowledge_base=said.kb, progress=progress or make_progress())
+
+
+def start_logging(ctx: click.Context) -> None:
+    """Send what kr and its libraries say to standard error."""
+    import logging
 
     said = common(ctx)
     # Ours in full where it is wanted; other libraries speak up only when something is wrong.
@@ -113,4 +120,3 @@ def open_app(ctx: click.Context, *, progress: "Progress | None" = None) -> "App"
     logging.getLogger("kr").setLevel(logging.INFO if said.verbose else logging.WARNING)
     # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
     logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
-    return build(config=said.config, knowledge_base=said.kb, progress=progress or make_progress())

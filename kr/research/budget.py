@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from kr import cancellation
 from kr.research.chain import Call
 from kr.research.shelf import Shelf
 from kr.store.rows import Reservation, SourceCall
@@ -74,7 +75,7 @@ class LedgerBudget:
                 return True
             if got.outcome == "exhausted" or time.monotonic() >= give_up:
                 return False
-            time.sleep(_POLL_SECONDS)
+            cancellation.sleep(_POLL_SECONDS)
 
     def _try_to_reserve(self) -> Reservation:
         if self._is_override and self._charged_here >= self._limit:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
+from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
 from kr.reports.passages import read_answer
 from kr.research.overall_deadline import OverallDeadline
@@ -140,6 +141,7 @@ class Chain:
             raise
 
     def _ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
+        cancellation.check()
         if not self._may_ask(source, gathered):
             return False
         refusal = self._breaker.refusal(source.name)
@@ -152,6 +154,7 @@ class Chain:
         try:
             answer = self._answer_of(source, ask)
         except SourceFailure as failure:
+            cancellation.check()  # then it was broken off, and is not to blame
             self._breaker.note(source.name, failure)
             self._add_failure(source, failure, time.monotonic() - started, gathered)
         else:

@@ -7,11 +7,11 @@ because its holder died, and then look at the cache again before they research t
 import hashlib
 import logging
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
+from kr import cancellation
 from kr.freshness import major_key
 from kr.matching.frameworks import canonical
 from kr.naming import fold
@@ -64,7 +64,7 @@ def single_flight(
             progress.waiting()
             try:
                 while not is_ours and deadline.remaining() > 0:
-                    time.sleep(_POLL_SECONDS)
+                    cancellation.sleep(_POLL_SECONDS)
                     is_ours = acquire()
             finally:
                 progress.done()

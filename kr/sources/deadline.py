@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TypeVar
 
+from kr.cancellation import broken_off
 from kr.errors import SourceTimeout
 
 T = TypeVar("T")
@@ -83,7 +84,8 @@ def bounded(work: Callable[[], T], deadline: Deadline) -> T:
 
     threading.Thread(target=run, name="kr-bounded", daemon=True).start()
     try:
-        value, error = done.get(timeout=deadline.remaining())
+        with broken_off(lambda: done.put((None, SourceTimeout("no answer in time")))):
+            value, error = done.get(timeout=deadline.remaining())
     except queue.Empty:
         raise SourceTimeout("no answer in time") from None
     if error is not None:

@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.sources.reasons import credentials_of, one_line, secrets_of, without_secrets
 from kr.values import ServerConfig
@@ -119,6 +120,7 @@ class _Run(Generic[T]):
         self._process = None if server.url else StdioServer(server, self._wire)
         self._thread = threading.Thread(target=self._work, name="kr-mcp", daemon=True)
         self._finished = threading.Event()
+        self._awake = threading.Event()  # finished, or nobody waits any more
         self._stop_requested = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._scope: anyio.CancelScope | None = None
@@ -130,7 +132,8 @@ class _Run(Generic[T]):
         self._thread.start()
 
     def wait(self) -> None:
-        self._finished.wait(self._timeout + _STOPPING)
+        with broken_off(self._awake.set):
+            self._awake.wait(self._timeout + _STOPPING)
 
     def stop(self) -> None:
         """End the session if it still runs, and its process in any case."""
@@ -161,6 +164,7 @@ class _Run(Generic[T]):
             self._error = self._error or exc
         finally:
             self._finished.set()
+            self._awake.set()
 
     def _cancel(self) -> None:
         if self._process is not None:

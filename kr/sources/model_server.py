@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceTimeout
 
 
@@ -53,15 +54,16 @@ class ModelServer:
             raise SourceFailure("its address is no URL") from error
         deadline = Deadline(timeout)
         try:
-            reply = exchange(
-                "POST",
-                url,
-                network=Network(allow_private=True),
-                deadline=deadline,
-                max_bytes=max_bytes,
-                headers=headers,
-                content=body,
-            )
+            with broken_off(deadline.cancel):
+                reply = exchange(
+                    "POST",
+                    url,
+                    network=Network(allow_private=True),
+                    deadline=deadline,
+                    max_bytes=max_bytes,
+                    headers=headers,
+                    content=body,
+                )
         finally:
             deadline.cancel()
         if reply.status != httpx.codes.OK:

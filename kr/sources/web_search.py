@@ -5,6 +5,7 @@ import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
+from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceTimeout
 from kr.sources.base import Ask
 from kr.values import Answer, Passage, Query
@@ -64,8 +65,9 @@ class WebSearch:
 
         deadline = Deadline(timeout)
         try:
-            results = self._search(search_query(ask.query), deadline)
-            passages = self._read(results[:MAX_PAGES], deadline)
+            with broken_off(deadline.cancel):
+                results = self._search(search_query(ask.query), deadline)
+                passages = self._read(results[:MAX_PAGES], deadline)
         finally:
             deadline.cancel()
         return Answer(source=self.name, passages=passages, url=passages[0].url)

@@ -1,0 +1,98 @@
+"""Breaking off work that runs in a thread of a server: what Ctrl-C is to a process of its own (SPEC 8).
+
+``Cancellation.run`` does the work; whatever waits below it, however deep, asks here: ``check`` after a wait, ``sleep``
+in place of ``time.sleep``, ``broken_off`` around what only another thread can wake. Without a cancellation, as on the
+command line, they cost nothing.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Cancelled(BaseException):
+    """Nobody waits for the answer any more. Like KeyboardInterrupt it is no Exception: only clean-up catches it."""
+
+
+class Cancellation:
+    """One piece of work that may be broken off, from any thread."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._wakers: list[Callable[[], None]] = []
+
+    def cancel(self) -> None:
+        """Have the work end with ``Cancelled`` at its next wait. May be said twice, or after its end."""
+        with self._lock:
+            self._event.set()
+            wakers, self._wakers = self._wakers, []
+        for wake in wakers:
+            wake()
+
+    def run(self, work: Callable[[], T]) -> T:
+        """Do the work in this thread. Raises ``Cancelled``, and what ``work`` raises."""
+        token = _CURRENT.set(self)
+        try:
+            self.check()
+            return work()
+        finally:
+            _CURRENT.reset(token)
+
+    def check(self) -> None:
+        """Raise ``Cancelled`` where it was."""
+        if self._event.is_set():
+            raise Cancelled
+
+    def sleep(self, seconds: float) -> None:
+        """Wait, or raise ``Cancelled``."""
+        if self._event.wait(seconds):
+            raise Cancelled
+
+    @contextmanager
+    def broken_off(self, wake: Callable[[], None]) -> Iterator[None]:
+        """Have ``cancel`` call ``wake`` while the block runs. Raises ``Cancelled`` where it was said before."""
+        with self._lock:
+            self.check()
+            self._wakers.append(wake)
+        try:
+            yield
+        finally:
+            with self._lock:
+                if wake in self._wakers:
+                    self._wakers.remove(wake)
+
+
+_CURRENT: ContextVar[Cancellation | None] = ContextVar("kr_cancellation", default=None)
+
+
+def check() -> None:
+    """Raise ``Cancelled`` where the work of this thread was."""
+    current = _CURRENT.get()
+    if current is not None:
+        current.check()
+
+
+def sleep(seconds: float) -> None:
+    """Wait as ``time.sleep`` does, or raise ``Cancelled``."""
+    current = _CURRENT.get()
+    if current is None:
+        time.sleep(seconds)
+    else:
+        current.sleep(seconds)
+
+
+@contextmanager
+def broken_off(wake: Callable[[], None]) -> Iterator[None]:
+    """Have ``wake`` called, in another thread, when this thread's work is cancelled within the block."""
+    current = _CURRENT.get()
+    if current is None:
+        yield
+        return
+    with current.broken_off(wake):
+        yield

@@ -1,0 +1,86 @@
+"""Runs the operations of ``kr.app``, which are synchronous, for an event loop: bounded, and to be broken off.
+
+Every operation runs in a worker thread with a ``Cancellation`` of its own. When the task that waits for it is
+cancelled, because a client said so or is gone, the work ends and gives back leases and reservations before the
+task goes on.
+"""
+
+from collections.abc import Callable
+from contextvars import ContextVar
+from functools import cached_property
+from typing import TypeVar
+
+import anyio
+import anyio.to_thread
+
+from kr.app import App
+from kr.cancellation import Cancellation, Cancelled
+
+T = TypeVar("T")
+Tell = Callable[[str], None]
+"""Takes what is being done, in one line; called in the worker's thread."""
+
+_TELL: ContextVar[Tell | None] = ContextVar("kr_tell", default=None)
+
+
+class RequestProgress:
+    """Tells the client of the request at work, if it wants to know; see ``kr.research.chain.Progress``."""
+
+    def asking(self, source: str) -> None:
+        """``source`` is being asked."""
+        self._tell(f"asking {source}")
+
+    def waiting(self) -> None:
+        """Another agent researches the same."""
+        self._tell("waiting for another agent that researches the same")
+
+    def done(self) -> None:
+        """Nothing is said of an end: the answer, or the next step, says it."""
+
+    @staticmethod
+    def _tell(what: str) -> None:
+        tell = _TELL.get()
+        if tell is not None:
+            tell(what)
+
+
+class Service:
+    """One ``App``, whose store threads may share, and the workers that use it."""
+
+    def __init__(self, app: App, *, workers: int) -> None:
+        """``workers`` operations run at the same time; others wait."""
+        self.app = app
+        self._workers = workers
+
+    @cached_property
+    def _limiter(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(self._workers)
+
+    async def run(self, work: Callable[[], T], *, tell: Tell | None = None) -> T:
+        """Do ``work`` in a worker thread; what it raises is raised here. ``tell`` hears of its progress."""
+        cancellation = Cancellation()
+        done: list[T] = []
+        failed: list[Exception] = []
+
+        def in_thread() -> None:
+            _TELL.set(tell)
+            try:
+                done.append(cancellation.run(work))
+            except Cancelled:
+                return  # the task that waits was cancelled itself
+            except Exception as error:  # noqa: BLE001 - raised again by the task, outside of the group
+                failed.append(error)
+
+        async def break_off() -> None:
+            try:
+                await anyio.sleep_forever()
+            finally:
+                cancellation.cancel()
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(break_off)
+            await anyio.to_thread.run_sync(in_thread, limiter=self._limiter)
+            group.cancel_scope.cancel()
+        if failed:
+            raise failed[0]
+        return done[0]
