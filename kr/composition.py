@@ -6,44 +6,27 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kr.errors import SourceFailure, SourceNotAsked
+from kr.errors import SourceFailure
 from kr.research.breaker import StoredBreaker
 from kr.research.chain import Breaker, Progress
 from kr.research.pipeline import Researcher
 from kr.research.run import Policy, Services, SourceSet, Writer
 from kr.research.shelf import Shelf
 from kr.settings import Settings
-from kr.sources.base import Ask, Source
+from kr.sources.base import Source
+from kr.sources.registry import build_source
 from kr.store.store import Store
 from kr.upkeep import build_export, freshness_limits
-from kr.values import Answer, MatchRules, Query, ServerConfig
+from kr.values import Answer, MatchRules, Query
 
 if TYPE_CHECKING:
     from kr.reports.persona import Persona
     from kr.reports.report import Synthesis
     from kr.research.explain import Rules
     from kr.research.meaning import Embedder, Meaning
-    from kr.settings.servers import Server
 
 _AROUND_A_CALL = 15.0
 """Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
-
-
-class NotConfigured:
-    """Stands in the chain for a source that has no server: it says so when it is asked."""
-
-    is_charged = True
-
-    def __init__(self, name: str, *, hint: str) -> None:
-        self.name = name
-        self._hint = hint
-
-    def prepare(self) -> None:
-        """There is nothing to import."""
-
-    def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
-        """Refuse, with a hint at the setting that is missing."""
-        raise SourceNotAsked(f"not configured ({self._hint})")
 
 
 def build_researcher(
@@ -61,8 +44,8 @@ def build_researcher(
     def sources() -> SourceSet:
         fallback = config.fallback_if_mcp_unavailable
         return SourceSet(
-            chain=[_source(name, settings, environ) for name in config.sources],
-            fallback=_source(fallback, settings, environ) if fallback else None,
+            chain=[build_source(name, config, environ) for name in config.sources],
+            fallback=build_source(fallback, config, environ) if fallback else None,
             local_docs=_local_docs(settings, environ, cwd),
         )
 
@@ -150,44 +133,6 @@ def _breaker(
         pause_seconds=config.pause_seconds,
         probe_seconds=timeout + _AROUND_A_CALL,
         clock=clock,
-    )
-
-
-def _source(name: str, settings: Settings, environ: Mapping[str, str]) -> Source:
-    if name == "web_search":
-        return _web_search(settings, environ)
-    server = settings.knowledge_research.servers.get(name)
-    if server is None:
-        return NotConfigured(name, hint=f"knowledge_research.servers.{name}")
-    if name == "context7":
-        from kr.sources.context7 import Context7
-
-        return Context7(_server_config(server))
-    from kr.sources.deepwiki import DeepWiki
-
-    return DeepWiki(_server_config(server))
-
-
-def _server_config(server: "Server") -> ServerConfig:
-    return ServerConfig(
-        url=server.url,
-        headers={name: value.get_secret_value() for name, value in server.headers.items()},
-        command=server.command,
-        args=tuple(server.args),
-        env={name: value.get_secret_value() for name, value in server.env.items()},
-    )
-
-
-def _web_search(settings: Settings, environ: Mapping[str, str]) -> Source:
-    from kr.sources.web_search import WebSearch
-
-    config = settings.knowledge_research.web_search
-    return WebSearch(
-        provider=config.provider,
-        url=config.url,
-        api_key=environ.get(config.api_key_env) if config.api_key_env else None,
-        api_key_env=config.api_key_env,
-        allow_private_addresses=config.allow_private_addresses,
     )
 
 

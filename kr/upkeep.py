@@ -25,7 +25,7 @@ def freshness_limits(settings: Settings) -> Limits:
 
 def configured_sources(settings: Settings) -> str:
     """Name the sources that can be asked, and in which way they are configured, parted by commas: no addresses or keys."""
-    from kr.settings.servers import DEFAULT_SERVERS
+    from kr.source_kinds import DEFAULT_SERVERS
 
     config = settings.knowledge_research
     named = []

@@ -12,15 +12,16 @@ from kr.settings.kinds import Kind
 from kr.settings.model import Configuration
 from kr.settings.servers import Server
 from kr.settings.template import plain
+from kr.source_kinds import CHAIN, DEFAULT_SERVERS
 
 _MAIN = "knowledge_research"
 
 _ALLOWED = {
-    "sources": "a list of context7, deepwiki, web_search, each at most once",
+    "sources": f"a list of {', '.join(CHAIN)}, each at most once",
     "lessons_phases": "a list of tags in small letters, digits and dashes",
     "aliases": "a mapping of other names to frameworks",
     "repositories": "a mapping of frameworks to owner/repo as on GitHub",
-    "servers": "a mapping of names to servers; context7 and deepwiki are asked",
+    "servers": f"a mapping of names to servers; {' and '.join(DEFAULT_SERVERS)} are asked",
     "headers": "a mapping of header names to text of one line",
     "args": "a list of texts",
     "env": "a mapping of variable names to texts",

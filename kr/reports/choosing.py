@@ -4,10 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS
 from kr.reports.passages import Unit
 from kr.reports.ranking import rank
 from kr.reports.terms import Terms
+from kr.source_kinds import is_answer, is_package
 from kr.text.sentences import plain
 
 MOST = 5
@@ -86,10 +86,10 @@ def ranked(units: Sequence[Unit], terms: Terms) -> list[Ranked]:
     scored, _ = rank([(unit.title, unit.text) for unit in units], terms)
     points = {row.index: row.score for row in scored}
     found = [_judged(unit, points.get(at, 0.0), terms) for at, unit in enumerate(units)]
-    if any(unit.origin.source == LOCAL_DOCS for unit in units):
+    if any(is_package(unit.origin.source) for unit in units):
         return sorted(found, key=lambda row: row.is_warned_off)
     order = sorted(range(len(units)), key=lambda at: -found[at].score)
-    kept = [at for at in order if at in points or units[at].origin.source in {CONTEXT7, DEEPWIKI}]
+    kept = [at for at in order if at in points or is_answer(units[at].origin.source)]
     return [found[at] for at in kept or order]
 
 
@@ -109,7 +109,7 @@ def covers(units: Iterable[Unit], terms: Terms) -> bool:
 
 def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     row = Ranked(unit, score)
-    if unit.origin.source == LOCAL_DOCS:
+    if is_package(unit.origin.source):
         row = replace(row, score=score / (1 + _LATER * unit.origin.number))
     last = unit.path[-1] if unit.path else ""
     if is_warned_off(unit, terms) or _HISTORY.match(last):
@@ -141,6 +141,6 @@ def _is_alike(one: Unit, other: Unit) -> bool:
 def _covers(taken: Sequence[Ranked], terms: Terms) -> bool:
     if not taken:
         return False
-    if taken[0].unit.origin.source in {CONTEXT7, DEEPWIKI}:
+    if is_answer(taken[0].unit.origin.source):
         return True
     return covers((row.unit for row in taken), terms)

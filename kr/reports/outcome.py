@@ -4,13 +4,9 @@ import re
 from dataclasses import dataclass
 from hashlib import sha256
 
+from kr.source_kinds import SOURCES, is_package, is_pages
 from kr.text.inline import safe_url
 from kr.values import Answer, Confidence, Consulted, ResearchStatus
-
-CONTEXT7 = "context7"
-DEEPWIKI = "deepwiki"
-WEB_SEARCH = "web_search"
-LOCAL_DOCS = "local_docs"
 
 _READ_FOR_COPIES = 1_000_000  # characters of a page
 _COMPARED = 100_000
@@ -33,12 +29,12 @@ class Course:
     @property
     def answered(self) -> bool:
         """Whether a source of the chain answered. The installed package's own documentation is none."""
-        return any(row.status == "success" and row.source != LOCAL_DOCS for row in self.consulted)
+        return any(row.status == "success" and not is_package(row.source) for row in self.consulted)
 
 
 def research_status(course: Course) -> ResearchStatus:
     """Return the first status of SPEC 3.9's table that holds, for a request that was not refused."""
-    asked = {row.status for row in course.consulted if row.source != LOCAL_DOCS}
+    asked = {row.status for row in course.consulted if not is_package(row.source)}
     if course.fresh_hit:
         return "cache-hit"
     if not course.answered:
@@ -54,14 +50,15 @@ def research_status(course: Course) -> ResearchStatus:
 def confidence(source: str, *, has_code: bool = False, agreeing: int = 0) -> Confidence:
     """Return the confidence of a report that was made from one source's answer (SPEC 3.7's table).
 
-    ``has_code`` tells whether Context7's answer holds at least one code example, ``agreeing`` how many distinct web
-    pages have taken passages that cover the question.
+    ``has_code`` tells whether the answer holds at least one code example, ``agreeing`` how many distinct web pages
+    have taken passages that cover the question.
     """
-    if source == CONTEXT7:
-        return "high" if has_code else "medium"
-    if source == DEEPWIKI or (source == WEB_SEARCH and agreeing > 1):
+    kind = SOURCES.get(source)
+    if kind is None:
+        return "low"
+    if is_pages(source) and agreeing > 1:
         return "medium"
-    return "low"
+    return kind.with_code if has_code else kind.confidence
 
 
 def copies(answer: Answer) -> dict[str | None, bytes]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
-from kr.reports.outcome import LOCAL_DOCS, WEB_SEARCH
+from kr.source_kinds import is_package, is_pages
 from kr.text.inline import plain_line, safe_url, unlinked
 from kr.text.markdown import MAX_CHARS, Block, split
 from kr.text.sentences import linked_share, plain
@@ -101,7 +101,7 @@ class _Reader:
         self.left -= len(text)
         found = split(text)
         # A page's first heading says what its title says, without the site's name.
-        is_headed = self.answer.source == WEB_SEARCH and any(block.level == 1 for block in found)
+        is_headed = is_pages(self.answer.source) and any(block.level == 1 for block in found)
         for path, blocks in units_of(found, "" if is_headed else _title(passage.title or "")):
             if (path, blocks) not in self.seen:
                 self.seen.add((path, blocks))
@@ -109,7 +109,7 @@ class _Reader:
 
     def _origin(self, passage: Passage) -> Origin | None:
         url = safe_url(passage.url)
-        if self.answer.source == LOCAL_DOCS and not url:
+        if is_package(self.answer.source) and not url:
             # The place inside the package; its home page is not where the text was read.
             address = plain_line(passage.url or passage.title or "the installed package", 300)
         else:

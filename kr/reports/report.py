@@ -15,7 +15,7 @@ from datetime import date
 from kr.reports.baseline import SKELETON_MARK, carried_over
 from kr.reports.choosing import Ranked, choose, covers
 from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
-from kr.reports.outcome import CONTEXT7, DEEPWIKI, LOCAL_DOCS, WEB_SEARCH, confidence, copies
+from kr.reports.outcome import confidence, copies
 from kr.reports.passages import Material, Origin, Unit, read_answer
 from kr.reports.summary import Quotation, Summary, caveats, summarize
 from kr.reports.template import (
@@ -30,6 +30,7 @@ from kr.reports.template import (
     write_shape,
 )
 from kr.reports.terms import Terms, question_terms
+from kr.source_kinds import SOURCES, is_package, is_pages
 from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
@@ -57,13 +58,6 @@ _SIGNATURE = re.compile(
 _LINE = 80  # characters that the line of a passage's source takes, about
 _NO_CODE = "No code examples were found."
 _PERSONA_NOTE = "persona_load_failed"
-
-_WHY: dict[str, str] = {
-    CONTEXT7: "official documentation through Context7",
-    DEEPWIKI: "an answer of DeepWiki about the framework's own repository",
-    WEB_SEARCH: "web pages",
-    LOCAL_DOCS: "the installed package's own documentation alone, no online source",
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +175,7 @@ class _Writer:
         while True:
             text = self._text(shown, level, synthesis)
             if tokens_of(text) <= self.max_tokens or len(shown) == 1:
-                origin: ReportOrigin = "installed" if self.answer.source == LOCAL_DOCS else "researched"
+                origin: ReportOrigin = "installed" if is_package(self.answer.source) else "researched"
                 return Report(text=text, confidence=level, origin=origin)
             shown.pop()
 
@@ -223,7 +217,7 @@ class _Writer:
 
     def _agreeing(self, taken: Sequence[Ranked]) -> int:
         """Count the distinct pages whose taken passages cover the question."""
-        if self.answer.source != WEB_SEARCH:
+        if not is_pages(self.answer.source):
             return 0
         pages: dict[str | None, list[Unit]] = {}
         for row in taken:
@@ -232,10 +226,11 @@ class _Writer:
         return len({known.get(url) for url, units in pages.items() if covers(units, self.terms)})
 
     def _confidence_note(self, level: Confidence, shown: Sequence[_Shown]) -> str:
-        why = _WHY.get(self.answer.source, plain_line(self.answer.source, 40))
-        if self.answer.source == CONTEXT7:
-            why += ", with code examples" if level == "high" else ", without code examples"
-        elif self.answer.source == WEB_SEARCH:
+        kind = SOURCES[self.answer.source]
+        why = kind.label
+        if kind.with_code != kind.confidence:
+            why += ", with code examples" if level == kind.with_code else ", without code examples"
+        elif kind.form == "pages":
             pages = len({one.row.unit.origin.address for one in shown})
             why = (
                 f"{why} that agree" if level == "medium"

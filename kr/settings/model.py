@@ -13,11 +13,10 @@ from pydantic import BeforeValidator
 from kr.settings.kinds import one_of, shown, text, variable_name, web_address, whole, wrong, yes_no
 from kr.settings.raw import DEFAULT_KNOWLEDGE_BASE
 from kr.settings.section import Section, described, mapping_of
-from kr.settings.servers import DEFAULT_SERVERS, Server, Servers
+from kr.settings.servers import Server, Servers
+from kr.source_kinds import CHAIN, DEFAULT_SERVERS
 from kr.values import PHASES, TIERS, CacheMatch, Tier
 
-SourceName = Literal["context7", "deepwiki", "web_search"]
-SOURCES: tuple[SourceName, ...] = ("context7", "deepwiki", "web_search")
 _DAYS = 100_000  # 273 years: date arithmetic stays within the calendar
 _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 
@@ -29,10 +28,10 @@ YesNo = Annotated[bool, BeforeValidator(yes_no())]
 def _sources(value: object) -> object:
     if (
         not isinstance(value, list | tuple)
-        or any(item not in SOURCES for item in value)
+        or any(item not in CHAIN for item in value)
         or len(set(value)) < len(value)
     ):
-        allowed = f"must be a list of {', '.join(SOURCES)}, each at most once"
+        allowed = f"must be a list of {', '.join(CHAIN)}, each at most once"
         items = (
             ", ".join(shown(item) for item in value[:5]) if isinstance(value, list | tuple) else shown(value)
         )
@@ -159,13 +158,13 @@ class KnowledgeResearch(Section):
     report_max_tokens: Annotated[int, BeforeValidator(whole(200, 64_000))] = described(
         3000, "How long a report may be, in tokens of four characters."
     )
-    sources: Annotated[tuple[SourceName, ...], BeforeValidator(_sources)] = described(
-        SOURCES,
+    sources: Annotated[tuple[str, ...], BeforeValidator(_sources)] = described(
+        CHAIN,
         "The sources, in the order they are asked; with [] the fallback is still asked, unless it is null.",
     )
-    fallback_if_mcp_unavailable: Annotated[
-        SourceName | None, BeforeValidator(one_of(*SOURCES, nullable=True))
-    ] = described("web_search", "Asked after them when no MCP server answered; null: none.")
+    fallback_if_mcp_unavailable: Annotated[str | None, BeforeValidator(one_of(*CHAIN, nullable=True))] = (
+        described("web_search", "Asked after them when no MCP server answered; null: none.")
+    )
     lessons_injection_budget: Annotated[int, BeforeValidator(whole(0, 1000))] = described(
         10, "Lessons that one agent is given at most."
     )

@@ -8,11 +8,8 @@ from pydantic import AfterValidator, BeforeValidator, SecretStr, model_validator
 
 from kr.settings.kinds import header_value, one_of, shown, text, variable_value, web_address, wrong
 from kr.settings.section import Section, described, mapping_of
+from kr.source_kinds import DEFAULT_SERVERS
 
-DEFAULT_SERVERS = {
-    "context7": "https://mcp.context7.com/mcp",
-    "deepwiki": "https://mcp.deepwiki.com/mcp",
-}
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 

@@ -12,8 +12,9 @@ from kr.settings.environment import OWN_NAMES, name_of
 from kr.settings.expand import expand_variables
 from kr.settings.model import Configuration, KnowledgeResearch
 from kr.settings.raw import Problem, RawSettings, expand_placeholders
-from kr.settings.servers import DEFAULT_SERVERS, Server
+from kr.settings.servers import Server
 from kr.settings.settings import Settings
+from kr.source_kinds import DEFAULT_SERVERS
 
 _ALIKE = 0.6
 # The other sections hold other programs' keys too: only what looks like a slip is worth a word.

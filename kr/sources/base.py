@@ -1,9 +1,14 @@
 """The protocol that every research source follows (SPEC 3.5)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from kr.values import Answer, Query
+from kr.errors import SourceNotAsked
+from kr.values import Answer, Query, ServerConfig
+
+if TYPE_CHECKING:
+    from kr.settings.model import KnowledgeResearch
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,3 +47,36 @@ class Source(Protocol):
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer, or raise ``SourceFailure``. ``timeout`` is in seconds and positive."""
+
+
+class NotConfigured:
+    """Stands in the chain for a source that has no server: it says so when it is asked."""
+
+    is_charged = True
+
+    def __init__(self, name: str, *, hint: str) -> None:
+        self.name = name
+        self._hint = hint
+
+    def prepare(self) -> None:
+        """There is nothing to import."""
+
+    def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
+        """Refuse, with a hint at the setting that is missing."""
+        raise SourceNotAsked(f"not configured ({self._hint})")
+
+
+def with_server(name: str, config: "KnowledgeResearch", make: Callable[[ServerConfig], Source]) -> Source:
+    """Make a source of the MCP server that the settings have under its name, or what says that there is none."""
+    server = config.servers.get(name)
+    if server is None:
+        return NotConfigured(name, hint=f"knowledge_research.servers.{name}")
+    return make(
+        ServerConfig(
+            url=server.url,
+            headers={name: value.get_secret_value() for name, value in server.headers.items()},
+            command=server.command,
+            args=tuple(server.args),
+            env={name: value.get_secret_value() for name, value in server.env.items()},
+        )
+    )

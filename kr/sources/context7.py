@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kr.errors import SourceFailure
-from kr.sources.base import Ask
+from kr.sources.base import Ask, Source, with_server
 from kr.sources.context7_repository import repository_among, repository_named
 from kr.sources.context7_text import (
     choose_library,
@@ -20,11 +20,17 @@ from kr.sources.context7_text import (
 from kr.values import Answer, Passage, ServerConfig
 
 if TYPE_CHECKING:
+    from kr.settings.model import KnowledgeResearch
     from kr.sources.mcp_client import McpSession, ToolText
 
 _MAX_QUESTION = 4000
 _TOKENS = 10_000
 """What the older query tool was asked for; it had to be told."""
+
+
+def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
+    """Build the source of these settings, see ``kr.sources.registry``."""
+    return with_server(Context7.name, config, Context7)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,18 @@
 """The DeepWiki source: a question about the framework's repository (SPEC 3.5, seed 000 step 5b)."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.sources.base import Ask
+from kr.sources.base import Ask, Source, with_server
 from kr.sources.reasons import one_line
 from kr.values import Answer, Passage, ServerConfig
 
 if TYPE_CHECKING:
+    from kr.settings.model import KnowledgeResearch
     from kr.sources.mcp_client import McpSession
 
 _REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}")
@@ -27,6 +29,11 @@ _BRIEF_ERROR = re.compile(
     re.IGNORECASE,
 )
 _BRIEF = 200
+
+
+def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
+    """Build the source of these settings, see ``kr.sources.registry``."""
+    return with_server(DeepWiki.name, config, DeepWiki)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,15 +2,16 @@
 
 import queue
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.base import Ask
+from kr.sources.base import Ask, Source
 from kr.values import Answer, Passage, Query
 
 if TYPE_CHECKING:
+    from kr.settings.model import KnowledgeResearch
     from kr.sources.deadline import Deadline
     from kr.sources.http_exchange import Network
     from kr.sources.providers import Provider, ProviderName, Result
@@ -27,6 +28,18 @@ _ENOUGH = 2
 """Pages that can confirm one another (SPEC 3.7); once they are there, the others get ``_GRACE`` seconds more."""
 
 _GRACE = 4.0
+
+
+def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
+    """Build the source of these settings, see ``kr.sources.registry``."""
+    search = config.web_search
+    return WebSearch(
+        provider=search.provider,
+        url=search.url,
+        api_key=environ.get(search.api_key_env) if search.api_key_env else None,
+        api_key_env=search.api_key_env,
+        allow_private_addresses=search.allow_private_addresses,
+    )
 
 
 class WebSearch:

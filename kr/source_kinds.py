@@ -1,0 +1,64 @@
+"""The sources that kr can ask: what each is called, what its text is, and how far a report from it is trusted.
+
+A new source is a line in ``SOURCES`` and a module ``kr/sources/<name>.py`` with a function ``build`` (see
+``kr.sources.registry``). Settings, reports and statistics read what they need from here.
+"""
+
+from typing import Literal, NamedTuple
+
+from kr.values import Confidence
+
+
+class SourceKind(NamedTuple):
+    """What is known of a source without asking it.
+
+    ``form`` tells what its text is: an ``answer`` to the question itself, so that all of it counts; ``pages``
+    that a search found, which may confirm one another; or the ``package``'s own installed documentation, which is no
+    part of the chain (SPEC 3.5.5). ``confidence`` is a report's from this source, ``with_code`` the same where the
+    answer holds a code example (SPEC 3.7); two pages that agree make ``medium``. ``server`` is the default server's
+    address where one speaks MCP.
+    """
+
+    name: str
+    label: str
+    form: Literal["answer", "pages", "package"]
+    confidence: Confidence
+    with_code: Confidence
+    server: str | None = None
+
+
+LOCAL_DOCS = "local_docs"
+
+_KINDS = (
+    SourceKind("context7", "official documentation through Context7", "answer", "medium", "high", "https://mcp.context7.com/mcp"),
+    SourceKind("deepwiki", "an answer of DeepWiki about the framework's own repository", "answer", "medium", "medium", "https://mcp.deepwiki.com/mcp"),
+    SourceKind("web_search", "web pages", "pages", "low", "low"),
+    SourceKind(LOCAL_DOCS, "the installed package's own documentation alone, no online source", "package", "low", "low"),
+)  # fmt: skip
+
+SOURCES = {kind.name: kind for kind in _KINDS}
+
+CHAIN = tuple(kind.name for kind in _KINDS if kind.form != "package")
+"""What ``sources`` may name, in the order of seed 000, step 5."""
+
+DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is not None}
+
+
+def is_package(source: str) -> bool:
+    """Tell whether the text is the installed package's own documentation."""
+    return _form(source) == "package"
+
+
+def is_pages(source: str) -> bool:
+    """Tell whether the text is of pages that a search found."""
+    return _form(source) == "pages"
+
+
+def is_answer(source: str) -> bool:
+    """Tell whether the source answers the question itself."""
+    return _form(source) == "answer"
+
+
+def _form(source: str) -> str | None:
+    kind = SOURCES.get(source)
+    return kind.form if kind else None
