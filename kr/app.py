@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from kr.contracts.envelopes import Envelope
-from kr.errors import ConfigError, KrError, StoreError
+from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
 from kr.store.store import Store
@@ -216,6 +216,31 @@ class App:
         """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out."""
         with self.lessons(patience=_LONGEST_PATIENCE) as book:
             return book.record_document(request)
+
+    def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
+        """Give an entry's report, or one section of it, at most ``max_tokens`` long (SPEC 8).
+
+        Raises ``UnknownEntry`` for the entry, and ``InvalidRequest`` for the section.
+        """
+        from kr.reports.bounded import fit, headings
+        from kr.reports.bounded import section as section_of
+
+        found = self.catalog.entry(entry_id, report=True)
+        text = found["report"]
+        if text is None:
+            raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
+        shown = text if section is None else section_of(text, section)
+        if shown is None:
+            raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
+        told = ("id", "framework", "framework_version", "topic", "confidence")
+        cut, is_cut = fit(shown, max_tokens)
+        return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
+
+    def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
+        """Find entries by words, best first, each with the beginning of what its report says (SPEC 8)."""
+        from kr.catalog.passages import found_entries
+
+        return {"entries": found_entries(self.catalog, query, framework=framework, limit=limit)}
 
     @property
     def lessons_file(self) -> Path:

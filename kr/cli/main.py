@@ -38,6 +38,7 @@ COMMANDS = (
         "Inject lessons, record failures; list, search, review, import, pin, edit and retire them.",
     ),
     Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
+    Listed("mcp", "Serve agents", "Serve an agent over MCP, on standard input and output."),
     Listed("serve", "Serve agents", "Serve a fleet over HTTP and MCP, and people with a page."),
     Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
     Listed("archive", "Look after the knowledge", "List what left the index, and bring it back."),

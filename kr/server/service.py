@@ -5,22 +5,25 @@ cancelled, because a client said so or is gone, the work ends and gives back lea
 task goes on.
 """
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from typing import TypeVar
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 
 from kr.app import App
 from kr.cancellation import Cancellation, Cancelled
 
 T = TypeVar("T")
-Tell = Callable[[str], None]
-"""Takes what is being done, in one line; called in the worker's thread."""
+Tell = Callable[[str], Awaitable[None]]
+"""Takes what is being done, in one line."""
 
-_TELL: ContextVar[Tell | None] = ContextVar("kr_tell", default=None)
+_BUFFERED = 64
+_TELL: ContextVar[Callable[[str], None] | None] = ContextVar("kr_tell", default=None)
 
 
 class RequestProgress:
@@ -63,12 +66,11 @@ class Service:
         failed: list[Exception] = []
 
         def in_thread() -> None:
-            _TELL.set(tell)
             try:
                 done.append(cancellation.run(work))
             except Cancelled:
                 return  # the task that waits was cancelled itself
-            except Exception as error:  # noqa: BLE001 - raised again by the task, outside of the group
+            except Exception as error:  # noqa: BLE001 - raised again by the task, outside of its groups
                 failed.append(error)
 
         async def break_off() -> None:
@@ -79,8 +81,35 @@ class Service:
 
         async with anyio.create_task_group() as group:
             group.start_soon(break_off)
-            await anyio.to_thread.run_sync(in_thread, limiter=self._limiter)
+            async with _telling(tell):
+                await anyio.to_thread.run_sync(in_thread, limiter=self._limiter)
             group.cancel_scope.cancel()
         if failed:
             raise failed[0]
         return done[0]
+
+
+@asynccontextmanager
+async def _telling(tell: Tell | None) -> AsyncIterator[None]:
+    """Carry what the worker started in the block says to ``tell``; a client that doesn't listen holds up nobody."""
+    if tell is None:
+        yield
+        return
+    send, receive = anyio.create_memory_object_stream[str](_BUFFERED)
+
+    def put(what: str) -> None:
+        with suppress(anyio.WouldBlock, anyio.BrokenResourceError):
+            send.send_nowait(what)
+
+    async def carry() -> None:
+        async with receive:
+            async for what in receive:
+                await tell(what)
+
+    token = _TELL.set(lambda what: anyio.from_thread.run_sync(put, what))
+    try:
+        async with anyio.create_task_group() as group, send:
+            group.start_soon(carry)
+            yield
+    finally:
+        _TELL.reset(token)
