@@ -1,14 +1,45 @@
-"""What stands before every operation of ``kr serve``: who may call, how much, and how it is told (SPEC 8)."""
+"""What stands before every operation of ``kr serve``: who may call, how much, and how it is told (SPEC 8).
 
+``Guard`` is the outermost layer. In this order it refuses: a ``Host`` that is no name of this server and an ``Origin``
+that is another site's (403; so that a web page in the user's browser can't call it, also by a DNS name of its own that
+it lets point here), a caller without the token (401), more requests at once than the server works on (429), a body that
+is too large (413) or too slow (408). Every answer is logged, with neither headers nor query.
+"""
+
+import hmac
+import ipaddress
 import json
-from collections.abc import Mapping
+import logging
+import time
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import anyio
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from kr.documents import LIMIT
+from kr.server.metrics import Metrics
+
+logger = logging.getLogger("kr.access")
 
 PROBLEM = "application/problem+json"
 """The media type of an error that is no envelope (RFC 9457)."""
+
+MAX_BODY = LIMIT
+BODY_SECONDS = 20.0
+"""That a client may take for its body."""
+
+_SEND_SECONDS = 30.0
+_RETRY_AFTER = {"Retry-After": "1"}
+_OPEN_TO_ALL = frozenset({"/healthz"})
+_NOT_COUNTED = frozenset({"/healthz", "/metrics"})
 
 
 def problem(
@@ -22,3 +53,224 @@ def problem(
     return Response(
         json.dumps(body, ensure_ascii=False), status_code=status, headers=headers, media_type=PROBLEM
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """Who may call. ``names`` are the host names of this server; ``token`` None: whoever reaches it may.
+
+    A ``Host`` that is an IP address is always this server's: only a name can be made to point elsewhere later.
+    """
+
+    names: Collection[str]
+    token: str | None
+    max_requests: int
+
+
+class Address(NamedTuple):
+    """A host and its port, as ``Host`` and ``Origin`` write them."""
+
+    host: str
+    port: int | None
+
+
+def read_address(text: str) -> Address | None:
+    """Read ``host[:port]``; None where it is none."""
+    try:
+        parts = urlsplit(f"//{text}")
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        return None
+    is_bare = parts.netloc == text and parts.username is None and not parts.path
+    return Address(host.rstrip("."), port) if host and is_bare else None
+
+
+class Guard:
+    """An ASGI layer; see the module."""
+
+    def __init__(self, app: ASGIApp, *, policy: Policy, metrics: Metrics) -> None:
+        self._app = app
+        self._policy = policy
+        self._metrics = metrics
+        self._at_work = 0
+        self.draining = anyio.Event()
+        """Set when the server is to end: what would stay open as long as the client likes ends then."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or hand it on."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        told = _Told(send)
+        try:
+            await self._answer(scope, receive, told)
+        finally:
+            seconds = time.perf_counter() - began
+            self._metrics.note_request(scope, told.status, seconds)
+            _log(scope, told.status, seconds)
+
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope["path"], headers)
+        if refusal is not None:
+            await refusal(scope, receive, send)
+        elif scope["path"] in _NOT_COUNTED:
+            await self._app(scope, receive, send)
+        elif scope["method"] == "GET" and scope["path"] == "/mcp":
+            await self._until_drained(scope, receive, send)
+        else:
+            await self._counted(scope, receive, send)
+
+    def _refusal(self, path: str, headers: Headers) -> Response | None:
+        host = read_address(headers.get("host", ""))
+        if host is None or not self._is_ours(host.host):
+            return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
+        origin = headers.get("origin")
+        if origin is not None and read_address(origin.partition("://")[2]) != host:
+            return problem(403, "Origin is another site")
+        if path not in _OPEN_TO_ALL and not self._is_known(headers.get("authorization", "")):
+            # A browser asks its user, whose name doesn't matter, for the password of the second.
+            challenges = 'Bearer realm="kr", Basic realm="kr"'
+            return problem(401, "the server wants its token", headers={"WWW-Authenticate": challenges})
+        return None
+
+    def _is_ours(self, host: str) -> bool:
+        try:
+            ipaddress.ip_address(host)
+        except ValueError:
+            return host.lower() in self._policy.names
+        return True
+
+    def _is_known(self, authorization: str) -> bool:
+        if self._policy.token is None:
+            return True
+        scheme, _, given = authorization.partition(" ")
+        if scheme.lower() == "basic":
+            try:
+                given = b64decode(given, validate=True).decode().partition(":")[2]
+            except (Base64Error, UnicodeDecodeError):
+                return False
+        elif scheme.lower() != "bearer":
+            return False
+        return hmac.compare_digest(given.strip().encode(), self._policy.token.encode())
+
+    async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._at_work >= self._policy.max_requests:
+            self._metrics.refused.inc()
+            busy = f"{self._at_work} requests are at work; try again"
+            await problem(429, busy, headers=_RETRY_AFTER)(scope, receive, send)
+            return
+        self._at_work += 1
+        try:
+            body = await _read_body(scope, receive)
+            if isinstance(body, Response):
+                await body(scope, receive, send)
+            else:
+                await self._app(scope, _replayed(body, receive), send)
+        except _Gone:
+            return
+        finally:
+            self._at_work -= 1
+
+    async def _until_drained(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                await self.draining.wait()
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            await self._app(scope, receive, send)
+            group.cancel_scope.cancel()
+
+
+class _Gone(Exception):
+    """The client left before it had sent its request."""
+
+
+class _Told:
+    """Sends, remembers the status, and waits for a slow reader only so long."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 0
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            headers = MutableHeaders(scope=message)
+            headers.setdefault("X-Content-Type-Options", "nosniff")
+            headers.setdefault("Cache-Control", "no-store")
+        with anyio.fail_after(_SEND_SECONDS):
+            await self._send(message)
+
+
+async def _read_body(scope: Scope, receive: Receive) -> bytes | Response:
+    """Read a body while counting it; what is too large or too slow is answered, and read no further."""
+    too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
+    length = Headers(scope=scope).get("content-length", "0")
+    if length.isdecimal() and int(length) > MAX_BODY:
+        return too_large
+    body = bytearray()
+    with anyio.move_on_after(BODY_SECONDS) as patience:
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise _Gone
+            body += message.get("body", b"")
+            if len(body) > MAX_BODY:
+                return too_large
+            if not message.get("more_body", False):
+                return bytes(body)
+    assert patience.cancelled_caught  # noqa: S101 - for the type checker: the loop has no other end
+    return problem(408, "the body did not come in time", headers={"Connection": "close"})
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """Give a body that was read to who reads it next, then what comes after it."""
+    left = [body]
+
+    async def replay() -> Message:
+        if left:
+            return {"type": "http.request", "body": left.pop(), "more_body": False}
+        return await receive()
+
+    return replay
+
+
+def _log(scope: Scope, status: int, seconds: float) -> None:
+    client = scope.get("client")
+    logger.info(
+        "%s %s %d",
+        scope["method"],
+        scope["path"],
+        status,
+        extra={
+            "told": {
+                "method": scope["method"],
+                "path": scope["path"],
+                "status": status,
+                "ms": round(seconds * 1000, 1),
+                "client": client[0] if client else None,
+            }
+        },
+    )
+
+
+class JsonLines(logging.Formatter):
+    """One JSON object per line; what a record tells in ``extra={"told": {...}}`` stands beside the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Write a record."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(record.created))
+        told: dict[str, Any] = {
+            "at": f"{at}.{int(record.msecs):03d}Z",
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": record.getMessage(),
+            **getattr(record, "told", {}),
+        }
+        if record.exc_info:
+            told["traceback"] = self.formatException(record.exc_info)
+        return json.dumps(told, ensure_ascii=False, default=str)

@@ -6,43 +6,109 @@ and no success is ``application/problem+json``.
 
 import importlib
 import importlib.util
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Annotated, Any
 
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Query, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
+from fastapi.security import HTTPBearer
+from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.exceptions import HTTPException
+from starlette.routing import Route
 
 from kr import __version__
+from kr.contracts.envelopes import Envelope, ResearchEnvelope
+from kr.contracts.lessons import RecordEnvelope
 from kr.errors import KrError
-from kr.server.guard import problem
+from kr.server.guard import MAX_BODY, PROBLEM, Guard, Policy, problem
+from kr.server.mcp import create_mcp_server
+from kr.server.metrics import CONTENT_TYPE, Metrics
+from kr.server.schemas import Schema, inject_request, record_request, research_request
 from kr.server.service import Service
+from kr.server.tools import InjectEnvelope
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Pass over so many.")]
 Framework = Annotated[str | None, Query(max_length=200, description="Entries of this framework alone.")]
 
+SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
+_IDLE_SESSION_SECONDS = 30 * 60
+_MAX_SESSIONS = 1000
 
-def create_http_app(service: Service) -> FastAPI:
-    """Build the application over one service."""
-    api = FastAPI(title="kr", version=__version__, summary=SUMMARY, docs_url=None, redoc_url=None)
-    api.state.service = service
+
+def create_http_app(service: Service, policy: Policy) -> Guard:
+    """Build the application over one service, with what stands before it."""
+    metrics = Metrics()
+    sessions = StreamableHTTPSessionManager(
+        create_mcp_server(service, note=metrics.note_tool),
+        max_request_body_size=MAX_BODY,
+        session_idle_timeout=_IDLE_SESSION_SECONDS,
+        max_sessions=_MAX_SESSIONS,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        async with sessions.run():
+            yield
+
+    api = FastAPI(
+        title="kr",
+        version=__version__,
+        summary=SUMMARY,
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+        dependencies=[Depends(HTTPBearer(auto_error=False))] if policy.token is not None else [],
+        responses=dict.fromkeys((401, 403, 408, 413, 422, 429, 500, 503), _PROBLEM),
+    )
     api.include_router(_requests(service))
     api.include_router(_knowledge(service))
-    api.add_exception_handler(KrError, _kr_error)
-    api.add_exception_handler(HTTPException, _http_error)
-    api.add_exception_handler(RequestValidationError, _invalid)
+    api.include_router(_operation(service, metrics))
+    api.router.routes.append(Route("/mcp", StreamableHTTPASGIApp(sessions), include_in_schema=False))
+    for kind, handler in _HANDLERS.items():
+        api.add_exception_handler(kind, handler)
     _mount_page(api, service)
-    return api
+    return Guard(api, policy=policy, metrics=metrics)
 
 
-SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
+def _json_body(schema: Schema) -> dict[str, Any]:
+    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+
+
+_PROBLEM: dict[str, Any] = {
+    "description": "What is wrong, in one sentence.",
+    "content": {
+        PROBLEM: {
+            "schema": {
+                "type": "object",
+                "properties": {
+                    "type": {"type": "string"},
+                    "title": {"type": "string"},
+                    "status": {"type": "integer"},
+                    "detail": {"type": "string"},
+                    "code": {"type": "string"},
+                },
+                "required": ["type", "title", "status", "detail"],
+            }
+        }
+    },
+}
 
 
 def _requests(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["requests"])
+    failed: dict[int | str, dict[str, Any]] = {
+        422: {"model": Envelope, "description": "The envelope of a failure: every bad field is named."}
+    }
 
-    @router.post("/research")
+    @router.post(
+        "/research",
+        response_model=ResearchEnvelope | InjectEnvelope,
+        responses=failed,
+        openapi_extra=_json_body(research_request()),
+    )
     async def research(request: Request, *, include_report: bool = False) -> Response:
         """Answer a request of F1 from the cache, or research it once."""
         data = await request.body()
@@ -51,14 +117,24 @@ def _requests(service: Service) -> APIRouter:
         )
         return _enveloped(envelope.plain())
 
-    @router.post("/lessons/inject")
+    @router.post(
+        "/lessons/inject",
+        response_model=InjectEnvelope,
+        responses=failed,
+        openapi_extra=_json_body(inject_request()),
+    )
     async def inject(request: Request) -> Response:
         """Give the lessons of a phase, for an agent that is about to start."""
         data = await request.body()
         envelope = await service.run(lambda: service.app.requests.inject_document(data))
         return _enveloped(envelope.plain())
 
-    @router.post("/lessons/record")
+    @router.post(
+        "/lessons/record",
+        response_model=RecordEnvelope,
+        responses={422: {"model": RecordEnvelope, "description": "The lessons file can't be written."}},
+        openapi_extra=_json_body(record_request()),
+    )
     async def record(request: Request) -> Response:
         """Record what an agent's return teaches."""
         data = await request.body()
@@ -68,21 +144,22 @@ def _requests(service: Service) -> APIRouter:
 
 
 def _knowledge(service: Service) -> APIRouter:
-    router = APIRouter(tags=["knowledge"])
+    router = APIRouter(prefix="/v1", tags=["knowledge"])
+    unknown: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
-    @router.get("/v1/entries")
+    @router.get("/entries")
     async def entries(framework: Framework = None, limit: Limit = 100, offset: Offset = 0) -> dict[str, Any]:
         """List live entries, the last accessed first."""
         return await service.run(
             lambda: service.app.catalog.page(framework=framework, limit=limit, offset=offset)
         )
 
-    @router.get("/v1/entries/{entry_id}")
+    @router.get("/entries/{entry_id}", responses=unknown)
     async def entry(entry_id: str) -> dict[str, Any]:
         """Tell all about one entry."""
         return await service.run(lambda: service.app.catalog.entry(entry_id))
 
-    @router.get("/v1/entries/{entry_id}/report")
+    @router.get("/entries/{entry_id}/report", responses={**unknown, 200: {"content": {"text/markdown": {}}}})
     async def report(entry_id: str) -> Response:
         """Give the report of one entry."""
         text = await service.run(lambda: service.app.catalog.entry(entry_id, report=True)["report"])
@@ -90,20 +167,34 @@ def _knowledge(service: Service) -> APIRouter:
             raise HTTPException(404, f"{entry_id}: its report is lost")
         return Response(text, media_type="text/markdown")
 
-    @router.get("/v1/search")
-    async def search(q: Annotated[str, Query(max_length=1000)], limit: Limit = 10) -> dict[str, Any]:
-        """Find entries by words, the best first."""
-        return {"entries": await service.run(lambda: service.app.catalog.search(q, limit=limit))}
+    @router.get("/search")
+    async def search(
+        q: Annotated[str, Query(max_length=1000)], framework: Framework = None, limit: Limit = 10
+    ) -> dict[str, Any]:
+        """Find entries by words, the best first, each with a passage of its report."""
+        return await service.run(lambda: service.app.search(q, framework=framework, limit=limit))
 
-    @router.get("/v1/stats")
+    @router.get("/stats")
     async def stats() -> dict[str, Any]:
         """Count what the cache spares, costs and holds."""
         return await service.run(service.app.stats)
+
+    return router
+
+
+def _operation(service: Service, metrics: Metrics) -> APIRouter:
+    router = APIRouter(tags=["operation"])
 
     @router.get("/healthz")
     async def health() -> dict[str, str]:
         """Tell that the server is up."""
         return {"status": "ok", "version": __version__}
+
+    @router.get("/metrics", responses={200: {"content": {"text/plain": {}}}}, response_class=Response)
+    async def exposition() -> Response:
+        """Give what Prometheus collects."""
+        stats = await service.run(service.app.stats)
+        return Response(metrics.exposed(stats), headers={"Content-Type": CONTENT_TYPE})
 
     return router
 
@@ -117,6 +208,10 @@ def _mount_page(api: FastAPI, service: Service) -> None:
 
 def _enveloped(envelope: dict[str, Any]) -> Response:
     return JSONResponse(envelope, status_code=422 if envelope["status"] == "failure" else 200)
+
+
+async def _defect(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+    return problem(500, f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")
 
 
 async def _kr_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
@@ -133,3 +228,11 @@ async def _invalid(request: Request, error: Exception) -> Response:  # noqa: ARG
     assert isinstance(error, RequestValidationError)  # noqa: S101 - the same
     told = "; ".join(f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in error.errors())
     return problem(422, told, code="validation_error")
+
+
+_HANDLERS = {
+    KrError: _kr_error,
+    HTTPException: _http_error,
+    RequestValidationError: _invalid,
+    Exception: _defect,
+}

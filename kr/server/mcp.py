@@ -1,6 +1,8 @@
 """The MCP server over the five tools, whatever carries it (SPEC 8)."""
 
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 from mcp import MCPError
@@ -24,7 +26,11 @@ from kr.server.tools import TOOLS, call_tool, tool_named
 Context = ServerRequestContext[Any, Any]
 
 
-def create_mcp_server(service: Service) -> Server[Any]:
+Note = Callable[[str, str, float], None]
+"""Takes a tool's name, what became of the call, and the seconds it took."""
+
+
+def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[Any]:
     """Build the server. Its tools run in the service's workers; a cancelled call breaks its work off."""
     listed = [
         ListedTool(
@@ -52,10 +58,16 @@ def create_mcp_server(service: Service) -> Server[Any]:
             steps += 1
             await context.session.report_progress(steps, message=what)
 
+        began, told = time.perf_counter(), "cancelled"
         try:
             outcome = await call_tool(service, tool, params.arguments or {}, tell)
+            told = outcome.content.get("status", "success")
         except KrError as error:
+            told = error.code
             return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+        finally:
+            if note is not None:
+                note(tool.name, told, time.perf_counter() - began)
         text = json.dumps(outcome.content, ensure_ascii=False)
         return CallToolResult(
             content=[TextContent(type="text", text=text)],

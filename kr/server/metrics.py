@@ -1,0 +1,94 @@
+"""``GET /metrics``: what a server counts itself, and what the knowledge base has counted, for Prometheus (SPEC 8)."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.types import Scope
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class Metrics:
+    """The counts of one server, in a registry of its own."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self.seconds = Histogram(
+            "kr_http_request_seconds",
+            "Time to answer a request.",
+            ("method", "route", "status"),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.tools = Histogram(
+            "kr_mcp_tool_seconds",
+            "Time to answer a tool call.",
+            ("tool", "outcome"),
+            buckets=_SECONDS,
+            registry=self.registry,
+        )
+        self.refused = Counter(
+            "kr_http_refused", "Requests refused because too many were at work.", registry=self.registry
+        )
+
+    def note_request(self, scope: Scope, status: int, seconds: float) -> None:
+        """Count a request under its route: a path of an attacker's making must not make a time series."""
+        route = getattr(scope.get("route"), "path", None) or ("/mcp" if scope["path"] == "/mcp" else "none")
+        method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
+        self.seconds.labels(method, route, str(status)).observe(seconds)
+
+    def note_tool(self, tool: str, outcome: str, seconds: float) -> None:
+        """Count a tool call."""
+        self.tools.labels(tool, outcome).observe(seconds)
+
+    def exposed(self, stats: Mapping[str, Any]) -> bytes:
+        """Write what this server counted, then what ``App.stats`` tells of the whole knowledge base."""
+        of_base = CollectorRegistry()
+        of_base.register(_KnowledgeBase(stats))
+        return generate_latest(self.registry) + generate_latest(of_base)
+
+
+class _KnowledgeBase(Collector):
+    """The totals in the database: they count what every process did, and outlive them all."""
+
+    def __init__(self, stats: Mapping[str, Any]) -> None:
+        self._stats = stats
+
+    def collect(self) -> Iterable[Metric]:
+        """Give the families, as prometheus_client asks for them."""
+        stats = self._stats
+        requests, sources = stats["requests"], stats["sources"]
+        results = {"hit": requests["hits"], "miss": requests["misses"]}
+        yield _counted("kr_research_requests", "Research requests that were answered.", "result", results)
+        yield _counted("kr_requests", "Requests of any mode.", "status", requests["by_status"])
+        charged = stats["spending"]["charged"]
+        yield CounterMetricFamily(
+            "kr_calls_charged", "Calls to sources that stories paid for.", value=charged
+        )
+        asked = {row["source"]: row["asked"] for row in sources}
+        yield _counted("kr_source_asked", "How often a source was asked.", "source", asked)
+        opened = {row["source"]: row["circuit"] == "open" for row in sources}
+        yield _gauged("kr_circuit_open", "Whether a source is paused: it kept failing.", "source", opened)
+        entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
+        yield _gauged("kr_entries", "Entries.", "status", entries)
+        lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
+        yield _gauged("kr_lessons", "Lessons.", "phase", lessons)
+
+
+def _counted(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = CounterMetricFamily(name, told, labels=[label])
+    for of, value in values.items():
+        family.add_metric([of], value)
+    return family
+
+
+def _gauged(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
+    family = GaugeMetricFamily(name, told, labels=[label])
+    for of, value in values.items():
+        family.add_metric([of], value)
+    return family

@@ -1,0 +1,111 @@
+"""JSON Schemas of what the interface takes, exact enough that a generated request that fits is answered (SPEC 3.1)."""
+
+import sys
+from functools import cache
+from typing import Any, get_args
+
+from kr.contracts.fields import is_blank
+from kr.values import PHASES, IfUnsure
+
+Schema = dict[str, Any]
+
+_CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
+
+
+def research_request() -> Schema:
+    """Give the schema of F1's request in mode ``research`` (seed 000, Input Schema)."""
+    overrides = {
+        "description": "What is no positive whole number falls back to the configured value.",
+        "properties": {
+            "max_calls": {"description": "Calls to sources that this request may cost; 0 asks none."},
+            "timeout_seconds": {"description": "Time that one source may take."},
+            "refresh": {"enum": [True, False, None], "description": "Research again."},
+            "if_unsure": {"enum": [*get_args(IfUnsure), None]},
+        },
+    }
+    query = {
+        "framework": _line(),
+        "framework_version": _line(),
+        "topic": _line(),
+        "tags": {"type": "array", "items": _line(), "minItems": 1},
+        "question": _text(),
+    }
+    return _object(
+        {
+            **_identity(),
+            "mode": {"const": "research"},
+            "research_query": _object(query),
+            "config_overrides": overrides,
+        },
+        optional=("config_overrides",),
+    )
+
+
+def inject_request() -> Schema:
+    """Give the schema of F1's request in mode ``lessons-inject``, which it may leave out."""
+    asked = {
+        "phase": {"enum": list(PHASES), "description": "One of these, or one that is configured."},
+        "framework": {"type": ["string", "null"]},
+        "query": {"type": ["string", "null"]},
+        "files": {"type": ["array", "null"], "items": {"type": "string"}},
+    }
+    optional = ("framework", "query", "files")
+    return _object(
+        {
+            **_identity(),
+            "mode": {"enum": ["lessons-inject", None]},
+            "lessons_inject": _object(asked, optional=optional),
+        },
+        optional=("mode",),
+    )
+
+
+def record_request() -> Schema:
+    """Give the schema of U5's request: anything, since recording never stops its caller (SPEC 4.2)."""
+    example = {
+        "session_id": "sprint-1",
+        "story_key": "3-1",
+        "phase": "dev-execution",
+        "event_type": "general_agent_failure",
+        "agent_return": {
+            "status": "failure",
+            "errors": [{"message": "a list has no key", "suggestion": "Give every row a key"}],
+        },
+        "framework_context": "vue",
+    }
+    return {"description": "What is no valid request is answered with status skipped.", "examples": [example]}
+
+
+def _identity() -> Schema:
+    return {"story_key": {"type": "string", "pattern": "^[0-9]+-[0-9]+$"}, "session_id": _text()}
+
+
+def _object(properties: Schema, *, optional: tuple[str, ...] = ()) -> Schema:
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required}
+
+
+def _text() -> Schema:
+    return {"type": "string", "pattern": f"[^{_blanks()}]"}
+
+
+def _line() -> Schema:
+    kept = f"[^{_CONTROLS}]*"
+    return {"type": "string", "pattern": f"^{kept}[^{_blanks()}{_CONTROLS}]{kept}$"}
+
+
+@cache
+def _blanks() -> str:
+    """Write the characters that show nothing as ranges of a regular expression."""
+    ranges: list[list[int]] = []
+    for number in range(sys.maxunicode + 1):
+        if is_blank(chr(number)):
+            if ranges and ranges[-1][1] == number - 1:
+                ranges[-1][1] = number
+            else:
+                ranges.append([number, number])
+    return "".join(f"{_escaped(first)}-{_escaped(last)}" for first, last in ranges if last <= 0xFFFF)
+
+
+def _escaped(number: int) -> str:
+    return f"\\u{number:04x}"
