@@ -28,7 +28,7 @@ _LOOKED_AT = 3000
 _SAME_FILE = 4.0
 _SAME_FOLDER = 1.0
 _END = " .。;；"
-_FORGED_TITLE = re.compile(r"\[\s*LESSONS\s*\]", re.IGNORECASE)
+_FORGED_TITLE = re.compile(r"[\[［【〔]\s*LESSONS\s*[\]］】〕]", re.IGNORECASE)
 # Only what a list would put there: `404: return Not Found` and `2.x needs` say something by their numbers.
 _FIRST_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
 

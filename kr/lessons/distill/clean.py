@@ -54,7 +54,11 @@ def visible(text: str) -> str:
 
 def clean(text: str) -> str:
     """Return the text also without times, machine names and absolute paths; lines stay lines."""
-    text = visible(text)
+    return portable(visible(text))
+
+
+def portable(text: str) -> str:
+    """Return a ``visible`` text without times, machine names and absolute paths."""
     for pattern, replacement in _NOISE:
         text = pattern.sub(replacement, text)
     return "\n".join(_relative_paths(line) for line in text.split("\n"))
@@ -72,14 +76,9 @@ def _shortened(found: re.Match[str], line: str) -> str:
     return relative_path(found[0]) if first in _MACHINE and not is_route else found[0]
 
 
-def relative_path(path: str, root: str | None = None) -> str:
-    """Make a path relative: to ``root`` where it lies in it, else to the last folder that projects have.
-
-    A path that is relative already stays; slashes become forward ones.
-    """
+def relative_path(path: str) -> str:
+    """Make a machine's path relative to the last folder that projects have; slashes become forward ones."""
     plain = path.strip().removeprefix("file://").replace("\\", "/")
-    if root and plain.startswith(root.rstrip("/") + "/"):
-        return plain[len(root.rstrip("/")) + 1 :]
     if not plain.startswith(("/", "~/")) and not re.match(r"[A-Za-z]:/", plain):
         return plain.removeprefix("./")
     parts = [part for part in plain.split("/") if part]

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kr.lessons.columns import columns, cut
-from kr.lessons.distill.clean import clean, relative_path, visible
+from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.noise import ERROR_WORD
-from kr.lessons.distill.problems import Problem, find_problems, shortened
+from kr.lessons.distill.problems import Problem, find_problems, shortened, with_short_lines
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured
 from kr.lessons.distill.trust import dangers, defused
@@ -72,24 +72,31 @@ def distill(
     ``complaint`` is what went wrong, in words or as a tool printed it; ``remedy`` what the issue itself says to do;
     ``own`` are the users' rows of remedies.
     """
-    text = visible(_EXIT_CODE.sub("", shortened(complaint)))
+    # Cut only after the secrets are gone: half of one could not be told from a word.
+    text = shortened(visible(_EXIT_CODE.sub("", with_short_lines(complaint))))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
     if given := _remedy(remedy):
-        return _from_agent(given, _prose(clean(text)), problems, limit)
-    words = _prose(clean(text))
-    known = remedy_for(problems[:_TRIED] or _lines(clean(text)), own)
+        return _from_agent(given, _prose(portable(text)), problems, limit)
+    text = portable(text)
+    words = _prose(text)
+    known = remedy_for(problems[:_TRIED] or _lines(text), own)
     if known is not None:
         problem, told, tag = known
         tags = tuple(dict.fromkeys(filter(None, (tag, problem.tool))))
         return _told(_with_error(told, problem.text, limit), "table", problem.place, tags)
-    for problem in problems:
-        text = defused(problem.text)
+    # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
+    return _as_told(problems, words, limit, advice=False) or _as_told(problems, words, limit, advice=True)
+
+
+def _as_told(problems: Sequence[Problem], words: str, limit: int, *, advice: bool) -> Told | None:
+    """Take the first problem whose own line says something; without problems, the words."""
+    for problem in problems or [Problem(text=words)]:
+        text = defused(problem.text, advice=advice)
         if is_telling(text):
-            return _told(cut(text, limit), "tool", problem.place, (problem.tool,) if problem.tool else ())
-    if problems:
-        return None
-    text = _fitting(defused(words), limit)
-    return _told(text, "tool", None, ()) if is_telling(text) else None
+            text = cut(text, limit) if problems else _fitting(text, limit)
+            told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
+            return replace(told, dangers=(*told.dangers, "advice")) if told and advice else told
+    return None
 
 
 def is_telling(text: str) -> bool:
@@ -109,10 +116,9 @@ def is_vague(text: str) -> bool:
 
 
 def _cleaned(problem: Problem) -> Problem:
-    file = relative_path(clean(problem.file)) if problem.place and problem.file else None
-    return replace(
-        problem, text=" ".join(clean(problem.text).split()), file=file, context=clean(problem.context)
-    )
+    file = relative_path(portable(problem.file)) if problem.place and problem.file else None
+    text = " ".join(portable(problem.text).split())
+    return replace(problem, text=text, file=file, context=portable(problem.context))
 
 
 def _lines(text: str) -> list[Problem]:
@@ -134,7 +140,8 @@ def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int)
 
 
 def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...]) -> Told | None:
-    summary = clean_summary(text)
+    # Lines that were put together may show what none of them showed.
+    summary = clean_summary(visible(text))
     if not summary:
         return None
     # What kr's own table says is trusted; the words of a tool beside it were defused.

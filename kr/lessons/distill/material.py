@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kr.lessons.columns import columns, cut
-from kr.lessons.distill.clean import clean, relative_path
+from kr.lessons.distill.clean import clean, relative_path, visible
 from kr.lessons.distill.distill import COLUMNS, Told, distill
 from kr.lessons.distill.noise import teaches_nothing
 from kr.lessons.distill.remedies import Remedy
+from kr.lessons.distill.trust import is_advice, is_order
 from kr.lessons.events import phase_tag
 from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_tag, cleaned
 from kr.lessons.returned import AgentReturn, Finding
@@ -34,6 +35,9 @@ _PRODUCT = re.compile(
     r"|\.(?:log|out|lock|map|pyc|class|snap|png|jpe?g|zip|gz|jar|min\.js)(?::\d+)?$|(?:^|/)(?:package-lock\.json|pnpm-lock\.yaml|go\.sum)$",
     re.IGNORECASE,
 )
+# What quotes, assigns or calls is no name of a file; nor is what has many words.
+_NO_PATH = re.compile(r"[\"'`<>|=;!?&{}]|://|\s--|[.:,]\s")
+_PATH_WORDS = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +137,9 @@ def _tags(framework: str, shown: Sequence[str]) -> list[str]:
     """Return the frameworks that the request names, or else those that the output shows."""
     given = (_VERSION.sub("", part.strip()) for part in _TAG_BREAK.split(clean(framework)))
     tags = [clean_tag(cut(name.casefold(), _TAG_COLUMNS)) for name in (*given, *shown)]
-    return list(dict.fromkeys(tag for tag in tags if tag and tag != QUARANTINED))[:_MOST_TAGS]
+    return list(dict.fromkeys(tag for tag in tags if tag and tag != QUARANTINED and not is_order(tag)))[
+        :_MOST_TAGS
+    ]
 
 
 def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Context) -> str | None:
@@ -150,7 +156,17 @@ def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Co
         text = f"{finding.complaint} {finding.remedy}"
         known = (*context.code_paths, *returned.artifacts)
         given = min(known, key=lambda path: _distance(path, text), default=None)
-    return clean_ref(clean(relative_path(clean_ref(given) or "", context.project_root))) if given else None
+    return _as_ref(given, context.project_root) if given else None
+
+
+def _as_ref(path: str, root: str | None) -> str | None:
+    """Return a path as the project names it; None for what is no path, and could carry any text into a prompt."""
+    ref = clean_ref(visible(path)) or ""
+    if _NO_PATH.search(ref) or len(ref.split()) > _PATH_WORDS:
+        return None
+    within = ref.removeprefix(f"{root.rstrip('/')}/") if root else ref
+    told = clean(relative_path(within))
+    return None if is_order(told) or is_advice(told) else clean_ref(told)
 
 
 def _distance(path: str, text: str) -> tuple[bool, bool, bool]:

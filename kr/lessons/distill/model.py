@@ -11,7 +11,7 @@ from typing import Any
 from kr.lessons.columns import columns
 from kr.lessons.distill.distill import Told
 from kr.lessons.distill.secrets import without_secrets
-from kr.lessons.distill.trust import addresses, dangers
+from kr.lessons.distill.trust import addresses, commands, dangers
 from kr.lessons.line import clean_summary
 from kr.lessons.returned import Finding
 from kr.text.keywords import keywords
@@ -101,11 +101,12 @@ def _wrong(lesson: str, given: str, source: str, limit: int) -> str:
         return f"it is longer than {limit} columns"
     if without_secrets(lesson) != lesson:
         return "it holds a secret"
-    if "order" in dangers(lesson) or "index" in dangers(lesson):
+    if not {"order", "index", "disguise"}.isdisjoint(dangers(lesson)):
         return "it is an order to the reader"
     if any(address not in source for address in addresses(lesson)):
         return "it names an address that the failure does not have"
-    if "command" in dangers(lesson) and "command" not in dangers(source):
+    plain = " ".join(source.split())
+    if any(command not in plain for command in commands(lesson)):
         return "it names a command that the failure does not have"
     if invented := [name for name in _identifiers(lesson) if name not in source]:
         return f"it names what the failure does not have: {invented[0][:40]}"

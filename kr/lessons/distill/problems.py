@@ -99,9 +99,8 @@ def _some(pattern: re.Pattern[str], lines: list[str]) -> Iterator[re.Match[str]]
     return (match for match, _ in zip(matches, range(_MORE), strict=False))
 
 
-def find_problems(output: str) -> list[Problem]:
-    """Return the errors that an output tells, the most telling first; empty when no matcher knows it."""
-    text = shortened(output)
+def find_problems(text: str) -> list[Problem]:
+    """Return the errors that a text tells, the most telling first; empty when no matcher knows it."""
     found: list[Problem] = []
     for matcher in matchers():
         if matcher.name == "java-cause":
@@ -110,11 +109,16 @@ def find_problems(output: str) -> list[Problem]:
     return found
 
 
-def shortened(output: str) -> str:
-    """Cut an output to what is looked at, and its lines to what a line has; boxes around a text go."""
-    if len(output) > LOOKED_AT:
-        output = f"{output[: LOOKED_AT // 2]}\n{output[-LOOKED_AT // 2 :]}"
+def with_short_lines(output: str) -> str:
+    """Cut the lines of an output to what of a line is looked at."""
     return "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n"))
+
+
+def shortened(output: str) -> str:
+    """Cut an output to what of it is looked at: its head and its tail."""
+    if len(output) <= LOOKED_AT:
+        return output
+    return f"{output[: LOOKED_AT // 2]}\n{output[-LOOKED_AT // 2 :]}"
 
 
 def _exceptions(text: str) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ _VERBS = (
 )
 _COMMAND = re.compile(
     rf"(?:^|[\s`'\"“(\[:;>$#|&])(?:{_PROGRAMS})\s+(?:-{{1,2}}[A-Za-z]|[~.]?/[\w.]|https?:|(?:{_VERBS})\b(?!\s+(?:is|was|failed|errors?|returned|exited|did|could|can)\b))"
+    r"|\b(?:npx|pnpx|bunx|uvx|iwr|iex)\s+[\w@.(]|\bnpm\s+i\s|`[^`\s]+ (?:[^`]* )?--?[a-z][^`]*`|\b(?:LD_PRELOAD|NODE_OPTIONS|PYTHONSTARTUP|GIT_SSH_COMMAND|core\.(?:hooksPath|sshCommand|pager))\b\s*="
     r"|\bgo\s+(?:run|install|get|mod|build|generate|env|work)\b"
     r"|\|\s*(?:sudo\s+)?(?:ba|z|da|fi)?sh\b|\|\s*(?:python|perl|ruby|node|iex)\b|&&\s*\w|\$\([^)]|`\s*(?:sudo|npx|uvx|sh|bash|source)\s|(?:^|\s)(?:source|\.)\s+\S+\.(?:sh|bash|env)\b"
     r"|(?-i:(?:^|\s)[A-Z_]{3,}=\S+\s+\./\w)|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/",
@@ -29,6 +30,9 @@ _URL = re.compile(
     # Without a scheme it may be a module's path (example.com/shop): then only what is fetched is an address.
     r"|\bwww\.[^\s\"'`<>]+|\b(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}/[^\s\"'`<>)\]]*\.(?:sh|bash|py|ps1|exe|bat|js|zip|t?gz|whl|deb|rpm|pkg|msi)\b"
     r"|\b(?:bit\.ly|t\.co|tinyurl\.com|goo\.gl|is\.gd|git\.io|pastebin\.com|transfer\.sh|gist\.github\w*\.com|raw\.githubusercontent\.com|[\w-]+\.ngrok[\w.-]*)/\S+"
+    # What a browser would follow: no scheme, no dots, or only a pointer to it.
+    r"|(?<![:\w/])//[a-z0-9-]+\.[a-z]{2,}[^\s\"'`<>)\]]*|\b[\w-]+(?:\[\.\]|\(dot\))\w[^\s\"'`<>)\]]*|\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]+)?/[a-z]\S*"
+    r"|(?<=\bsee )(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}/\S+|(?<=\bvisit )(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}\b\S*"
     r"|\bhxxps?\b\S*|\bdata:\w+/|\bjavascript:",
     re.IGNORECASE,
 )
@@ -45,13 +49,18 @@ _ORDER = re.compile(
     rf"|\b(?:dear|hey|attention|note to|message (?:to|for)|instructions? (?:to|for)|for)\s+(?:all\s+|any\s+|the\s+)?{_READER}\b"
     rf"|\b{_READER}\b[^.]{{0,60}}\b(?:must|should|shall|needs? to|ha(?:s|ve) to|please|will|are (?:required|asked|instructed|to)|is (?:required|asked|instructed|to))\b"
     r"|\b(?:do not|don't|never|must not|without)\b.{0,40}\b(?:tell|telling|mention\w*|inform\w*|notify\w*|reveal\w*|warn\w*|asking|the user|the human|ask(?:ing)? for (?:confirmation|permission))\b"
-    r"|\b(?:send|post|upload|e-?mail (?:me|us|it|them|the|your|all|any|its)|exfiltrate|transmit|forward|leak|paste|copy|print|echo|cat|output|reveal|include|share|attach|dump|submit|report)\b.{0,80}"
+    r"|\b(?:send|post|upload|commit|e-?mail (?:me|us|it|them|the|your|all|any|its)|exfiltrate|transmit|forward|leak|paste|copy|print|echo|cat|output|reveal|include|share|attach|dump|submit|report)\b.{0,80}"
     r"(?:\.env\b|\bsecrets?\b|\bcredentials?\b|\bapi[ _-]?keys?\b|\btokens?\b|\bpasswords?\b|\bssh\b|\bprivate key|\bid_(?:rsa|ed25519)|\benvironment(?: variables?)?\b|\benv vars?\b|\.aws\b|\.npmrc\b|\.netrc\b|kubeconfig|\bchat history|\bconversation)"
     r"|\b(?:disable|turn off|switch off|skip|remove|comment out|drop|weaken|relax)\b.{0,50}\b(?:auth\w*|tls|ssl|certificate\w*|verification|security|tests?|checks?|csp|csrf|cors|firewall|sandbox\w*|signature\w*|audit\w*|reviews?|approval\w*|permissions?|hooks?)\b"
     r"|--no-verify\b|--insecure\b|--disable-\w*(?:security|sandbox)|NODE_TLS_REJECT_UNAUTHORIZED|verify\s*=\s*False|StrictHostKeyChecking|\b777\b|dangerously"
     r"|\b(?:grant|give|allow)\b.{0,40}\b(?:admin\w*|root|full|write|public) (?:access|rights|permissions?)|\bmake (?:it|the (?:bucket|repo\w*)) public\b"
     r"|\byour (?:operator|owner|boss|maintainer|human)s?\b|\b(?:maintainer|admin\w*|operator|owner|boss) (?:says?|wants?|asks?|orders?)\b|\btrusted hosts?\b|\bpaste (?:this|the following|it)\b"
     r"|\b(?:set|change|switch|point) (?:the |your )?(?:registry|index|mirror|proxy|remote)\b|\bpush\b.{0,40}\b(?:production|prod|main|master)\b|\bos\.system\b|\bignore previous|(?:\b[a-z] ){5,}"
+    r"|\bin (?:your|the) (?:final )?(?:reply|response|answer)\b|\bto be obeyed\b|\bno longer appl(?:y|ies)\b.{0,40}\b(?:approve|instead|now)\b"
+    r"|\b(?:approv|merg)(?:e|ing)\b.{0,30}\b(?:every\w*|all|any|this|pull request|PR|without)\b|\b(?:skip|delete|remove)\b.{0,20}\b(?:assertion|failing tests?)\b"
+    # Files and servers that agents take their orders from.
+    r"|\b(?:CLAUDE|AGENTS|GEMINI|SKILL)\.md\b|\.cursorrules\b|\bcopilot-instructions\b|\b(?:add|install|enable|connect)\b.{0,30}\bMCP server"
+    r"|(?:игнорир|забудь|не обращай)\w*.{0,20}(?:инструкц|указани|правил)|(?:指示|命令|指令|ルール).{0,4}無視|무시(?:하|해)"
     r"|\b(?:ejecut[ae]|ignora|exécut\w+|ignorez|ignoriere|führe)\b"
     r"|(?:忽略|无视|忘记|不要理会).{0,12}(?:指令|指示|提示|规则|以上|之前|先前)|(?:你|您)(?:现在)?(?:是|必须|应该|要)|请?(?:立即|马上)?(?:运行|执行|下载|安装|访问|打开)(?:以下|下列|下面|这个|此|命令|脚本|http)|不要告诉|发送.{0,12}(?:密钥|密码|令牌|凭证|环境变量)",
     re.IGNORECASE,
@@ -64,6 +73,83 @@ _TOOLS_ORDER = re.compile(
     r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b",
     re.IGNORECASE,
 )
+# What a tool tells its reader to do with the code, which may be good advice, or an attacker's: it waits for a person.
+# Not in capitals: those are SQL's.
+_ADVISING = "|".join(
+    f"[{verb[0].upper()}{verb[0]}]{verb[1:]}"
+    for verb in [
+        "use",
+        "add",
+        "append",
+        "install",
+        "replace",
+        "switch",
+        "migrate",
+        "upgrade",
+        "downgrade",
+        "update",
+        "set",
+        "include",
+        "import",
+        "call",
+        "commit",
+        "merge",
+        "approve",
+        "delete",
+        "remove",
+        "drop",
+        "mark",
+        "skip",
+        "write",
+        "follow",
+        "read",
+        "decode",
+        "visit",
+        "see",
+        "try",
+        "enable",
+        "disable",
+        "put",
+        "copy",
+        "rename",
+        "change",
+        "configure",
+        "create",
+        "edit",
+        "load",
+        "mount",
+        "point",
+        "trust",
+        "accept",
+        "allow",
+        "grant",
+        "provide",
+        "specify",
+        "pass",
+        "do",
+        "make",
+        "ensure",
+        "consult",
+        "refer",
+        "contact",
+    ]
+)
+_ADVICE = re.compile(
+    r"(?:^|[:;,.!?>(–—]\s+|\b(?:and|or|then|please|simply|just|instead|now|to (?:fix|resolve|solve|continue|proceed) (?:this|it)?,?)\s+|\b(?:you|agents?|developers?) (?:can|could|should|must|may|might|have to|need to|want to)\s+(?:also\s+)?)"
+    rf"(?:(?:try|consider|remember) (?:to\s+)?)?(?-i:{_ADVISING})\s+"
+    r"(?!(?:of|to|on|is|was|in|by|at|from|with|for|error|errors|failed|fails|failure|cycle|violates|timeout|timed|out|not|and|or|as|access|operation|command|statement|request|response|into|permission)\b|[-=:(])[\w`'\"@<{*./-]",
+    re.IGNORECASE,
+)
+# A package put forward in place of another one.
+_PACKAGE = re.compile(
+    r"\b(?:use|try|install|take|prefer|require|add|switch(?:ed)? to|moved? to|renamed to|replaced? (?:it )?(?:by|with)|superseded by|in favou?r of|successor|recommended|alternative|did you mean)\b[^.]{0,60}"
+    r"\b(?:instead|packages?|crates?|gems?|librar(?:y|ies)|plugins?|distributions?|forks?|images?)\b"
+    r"|\b(?:packages?|crates?|gems?|librar(?:y|ies)|plugins?|distributions?|modules?|dependency)\b.{0,80}\b(?:instead|replace it|replaced by|switch to|moved to|renamed to|superseded by|recommended|did you mean)\b"
+    r"|\b(?:unmaintained|deprecated|abandoned|broken)\b.{0,40}\b(?:use|try|switch to|take|install|move to)\b|\bhas moved to\b|\bto be installed\b",
+    re.IGNORECASE,
+)
+# Letters of two alphabets in one word are a disguise.
+_DISGUISED = re.compile(r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]")
 _PIPED = re.compile(
     r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-",
     re.IGNORECASE,
@@ -73,32 +159,46 @@ _ADDRESS = "<url>"
 
 
 def dangers(text: str) -> tuple[str, ...]:
-    """Tell what of ``command``, ``address``, ``index`` and ``order`` a text holds."""
-    rules = (("command", _COMMAND), ("address", _URL), ("index", _INDEX), ("order", _ORDER))
+    """Tell what of ``command``, ``address``, ``index``, ``package``, ``order`` and ``disguise`` a text holds."""
+    rules = (
+        ("command", _COMMAND),
+        ("address", _URL),
+        ("index", _INDEX),
+        ("package", _PACKAGE),
+        ("order", _ORDER),
+        ("disguise", _DISGUISED),
+    )
     return tuple(name for name, pattern in rules if pattern.search(text))
 
 
-def defused(text: str) -> str:
+def defused(text: str, *, advice: bool = False) -> str:
     """Return what of a tool's words may go on: its sentences without those that say what to run or whom to obey.
 
-    An address that merely stands in a complaint becomes ``<url>``. Empty when nothing is left.
+    Those that say what to do with the code go too, unless ``advice`` keeps them. An address that merely stands in a
+    complaint becomes ``<url>``. Empty when nothing is left.
     """
     kept = [part for part in _SENTENCE.split(text) if part.strip() and not is_order(part)]
+    if not advice:
+        kept = [part for part in kept if not is_advice(part)]
     without = [part for part in kept if not _URL.search(part)]
     return " ".join(_URL.sub(_ADDRESS, part).strip() for part in without or kept)
 
 
 def is_order(sentence: str) -> bool:
     """Tell whether a tool's sentence is a command, names an index, or tells its reader what to do outside the code."""
-    return any(pattern.search(sentence) for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER))
+    return any(pattern.search(sentence) for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER, _DISGUISED))
+
+
+def is_advice(sentence: str) -> bool:
+    """Tell whether a tool's sentence says what to do with the code, or which package to take."""
+    return _ADVICE.search(sentence) is not None or _PACKAGE.search(sentence) is not None
 
 
 def is_hostile(text: str) -> bool:
     """Tell a line that no person should have written: an order to its reader, an index, or a command that fetches."""
     found = dangers(text)
     return (
-        "order" in found
-        or "index" in found
+        not {"order", "index", "disguise"}.isdisjoint(found)
         or ("command" in found and "address" in found)
         or _PIPED.search(text) is not None
     )
@@ -107,3 +207,8 @@ def is_hostile(text: str) -> bool:
 def addresses(text: str) -> list[str]:
     """Return the addresses that a text names."""
     return [found[0] for found in _URL.finditer(text)]
+
+
+def commands(text: str) -> list[str]:
+    """Return the beginnings of the commands that a text names."""
+    return [" ".join(found[0].split()) for found in _COMMAND.finditer(text)]
