@@ -151,7 +151,7 @@ def _projects(settings: Settings, cwd: Path) -> tuple[Path, ...]:
 
 
 def _project_aliases(settings: Settings, cwd: Path) -> Mapping[str, str]:
-    from kr.packages.aliases import project_aliases
+    from kr.packages.dependencies import project_aliases
 
     # Of two projects, what the working directory's says counts.
     found = (project_aliases(project) for project in reversed(_projects(settings, cwd)))

@@ -1,5 +1,6 @@
 """The versions that a project uses, held against the cache (SPEC 6.4; seed 002, version-aware invalidation)."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,11 @@ def dependencies_of(project: Path, *, everything: bool, warn: Warn) -> list[Depe
 
 
 def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None:
-    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them."""
+    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them.
+
+    ``node >= 18`` says where a language begins, so that later majors are meant as well.
+    """
+    known = [d for d in known if d.ecosystem != "language" or not re.fullmatch(r">=?[^<,]*", d.version)]
     if not known or any(same_major(entry.framework_version, dependency.version) for dependency in known):
         return None
     return known[0]

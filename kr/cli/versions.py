@@ -23,13 +23,17 @@ from kr.cli.table import cell, table
 @common_options
 @click.pass_context
 def command(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> int:
-    """List the frameworks and versions that a project's dependency files name.
+    """List the frameworks and versions that a project's dependency files name, and the languages it is written in.
 
-    Read are package.json, pom.xml, pyproject.toml, requirements*.txt, build.gradle, go.mod, Cargo.toml and
-    composer.json, those of workspace members too, and the lock files: package-lock.json, npm-shrinkwrap.json,
-    yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock, gradle.lockfile, Cargo.lock, composer.lock and Gemfile.lock.
-    A lock file's exact version wins over a range. In a member's folder, what its workspace or build above
-    says is read too, up to the repository's root. Files that can't be used are told on standard error.
+    The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
+    the projects in the two levels below. Members of its workspace are read too.
+
+    Read are package.json, pyproject.toml, Pipfile, requirements*.txt, pom.xml, build.gradle, go.mod, Cargo.toml,
+    composer.json, pubspec.yaml, mix.exs and .NET projects, and the lock files: package-lock.json, npm-shrinkwrap.json,
+    yarn.lock, pnpm-lock.yaml, bun.lock, uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock, gradle.lockfile,
+    Cargo.lock, composer.lock, Gemfile.lock, pubspec.lock, mix.lock and packages.lock.json. A lock file's exact version
+    wins over a range; languages come from files such as .python-version, .nvmrc and .tool-versions, else from the
+    manifest. Dependency files that kr does not read, or can't, are named on standard error.
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)

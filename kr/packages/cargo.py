@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from kr.packages.folder import Folder, fits
-from kr.packages.locks import Declared, Lock, collect
-from kr.packages.model import Inventory
+from kr.packages.model import Declared, Inventory, Lock, collect
 
 _SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
 
@@ -34,12 +33,13 @@ def find(folder: Folder, inventory: Inventory) -> None:
     declared = [
         dependency
         for name, manifest in manifests.items()
-        for table in _tables(folder, name, manifest)
-        for dependency in _declared(folder, name, table, shared)
+        for table, dev in _tables(folder, name, manifest)
+        for dependency in _declared(folder, name, table, shared, dev=dev)
     ]
     if not up:
         declared += _declared(folder, file, shared, {})
     own = frozenset(_own(folder, manifests | {f"{up}{file}": top}))
+    declared = [d for d in declared if _folded(d.package) not in own]
     lock = (_lock(folder, up, own) if up else None) or _lock(folder, "", own)
     collect(inventory, "cargo", declared, lock)
 
@@ -66,20 +66,25 @@ def _own(folder: Folder, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
         if isinstance(name, str):
             yield _folded(name)
         workspace = folder.table(file, manifest, "workspace")
-        for table in (*_tables(folder, file, manifest), folder.table(file, workspace, "dependencies")):
+        for table in (
+            *(t for t, _ in _tables(folder, file, manifest)),
+            folder.table(file, workspace, "dependencies"),
+        ):
             for key, entry in table.items():
                 if isinstance(entry, dict) and "path" in entry:
                     yield _folded(str(entry.get("package", key)))
 
 
-def _tables(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _tables(folder: Folder, file: str, manifest: dict[str, Any]) -> Iterator[tuple[dict[str, Any], bool]]:
     targets = folder.table(file, manifest, "target")
     for owner in (manifest, *(folder.table(file, targets, name) for name in targets)):
         for section in _SECTIONS:
-            yield folder.table(file, owner, section)
+            yield folder.table(file, owner, section), section != "dependencies"
 
 
-def _declared(folder: Folder, file: str, table: dict[str, Any], shared: dict[str, Any]) -> Iterator[Declared]:
+def _declared(
+    folder: Folder, file: str, table: dict[str, Any], shared: dict[str, Any], *, dev: bool = False
+) -> Iterator[Declared]:
     for name, value in table.items():
         entry: Any = value
         if isinstance(entry, dict) and entry.get("workspace") is True:
@@ -95,7 +100,7 @@ def _declared(folder: Folder, file: str, table: dict[str, Any], shared: dict[str
             continue
         if isinstance(package, str):
             exact = spec.removeprefix("=").strip() if isinstance(spec, str) else None
-            yield Declared(package, exact, file)
+            yield Declared(package, exact, file, dev)
 
 
 def _lock(folder: Folder, up: str, own: frozenset[str]) -> Lock | None:

@@ -1,75 +1,202 @@
-"""The frameworks and versions that a project's dependency files name (SPEC 6.4)."""
+"""The frameworks and versions that a project's dependency files name (SPEC 6.4), and the project of a folder."""
 
 import logging
+import os
+import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 
+from kr.matching.frameworks import canonical, is_usual_name
 from kr.packages.folder import Folder
 from kr.packages.model import UNKNOWN, Dependency, Found, Inventory
 
-__all__ = ["Dependency", "Found", "find_dependencies", "fitting", "version_of"]
+__all__ = [
+    "Dependency",
+    "Found",
+    "find_dependencies",
+    "fitting",
+    "package_aliases",
+    "project_aliases",
+    "version_of",
+]
 
 logger = logging.getLogger(__name__)
 
 _LOCKS = frozenset(
     {
-        "package-lock.json",
-        "npm-shrinkwrap.json",
-        "yarn.lock",
-        "pnpm-lock.yaml",
-        "uv.lock",
-        "poetry.lock",
-        "gradle.lockfile",
-        "Cargo.lock",
-        "composer.lock",
-        "Gemfile.lock",
-        "go.mod",
+        *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"),
+        *("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock"),
+        *("gradle.lockfile", "go.mod", "Cargo.lock", "composer.lock", "Gemfile.lock"),
+        *("pubspec.lock", "mix.lock", "packages.lock.json"),
     }
 )
+_MANIFESTS = frozenset(
+    {
+        *("package.json", "pnpm-workspace.yaml", "pyproject.toml", "Pipfile", "pom.xml"),
+        *("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
+        *("go.work", "Cargo.toml", "composer.json", "pubspec.yaml", "mix.exs"),
+    }
+)
+_MANIFEST = re.compile(r"requirements.*\.txt|.+\.(?:slnx?|(?:cs|fs|vb)proj|cabal)")
+_UNREAD = {
+    "setup.py": "python",
+    "setup.cfg": "python",
+    "environment.yml": "conda",
+    "bun.lockb": "bun",
+    "Gemfile": "ruby",
+    "deno.json": "deno",
+    "Package.swift": "swift",
+    "Podfile": "cocoapods",
+    "build.sbt": "sbt",
+    "deps.edn": "clojure",
+    "project.clj": "clojure",
+    "rebar.config": "erlang",
+    "stack.yaml": "haskell",
+    "*.cabal": "haskell",
+    "conanfile.txt": "conan",
+    "conanfile.py": "conan",
+    "vcpkg.json": "vcpkg",
+    "build.zig.zon": "zig",
+    "gleam.toml": "gleam",
+    "shard.yml": "crystal",
+    "elm.json": "elm",
+    "Project.toml": "julia",
+    "renv.lock": "r",
+}
+"""Dependency files that kr does not read, with their ecosystem; they are named unless others tell of the same one."""
 _SPRING_BOOT = "org.springframework.boot:spring-boot"
+_MAX_HEIGHT = 12
+_MOST_PROJECTS = 20
+_NO_PROJECTS = frozenset({"node_modules", "vendor", "site-packages", "examples", "test", "tests", "fixtures"})
 
 
-def find_dependencies(project_dir: Path) -> Found:
-    """Read every dependency file of the project folder and of its workspace members.
+def find_dependencies(folder: Path) -> Found:
+    """Read every dependency file of the project that ``folder`` lies in, and of its workspace's members.
 
-    A lock file's exact version wins over a range. A file that can't be used, or not wholly, is a warning
-    that names it and the reason; nothing is raised.
+    The project is the nearest folder upwards with a manifest, up to the repository's root; where there is none, the
+    projects in the two levels below. A lock file's exact version wins over a range. A file that can't be
+    used, or not wholly, is a warning that names it and the reason; nothing is raised.
     """
-    from kr.packages import bundler, cargo, composer, go, gradle, maven, npm, python_files
-
-    folder = Folder(project_dir)
-    if not project_dir.is_dir():
-        folder.warn(project_dir.name or ".", "it is no folder")
-        return Found((), tuple(folder.warnings))
-    inventory = Inventory()
-    for ecosystem in (npm, python_files, maven, gradle, go, cargo, composer, bundler):
-        ecosystem.find(folder, inventory)
-    return Found(inventory.dependencies(), tuple(folder.warnings))
+    if not folder.is_dir():
+        return Found((), (f"{folder.name or '.'}: it is no folder",))
+    return next(_found(folder))
 
 
-def version_of(project_dir: Path, framework: str, environ: Mapping[str, str] | None = None) -> str | None:
-    """Return the version of ``framework`` that the project uses, None where nothing tells one.
+def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the version of ``framework`` that the project of ``folder`` uses, None where nothing tells one.
 
     The exact version of a lock file first, then the text of the manifest, then the version installed in
-    ``node_modules`` or the Python environment. ``spring-boot`` also fits its starters and its parent,
-    ``angular`` also ``@angular/core``, ``mybatis-plus`` its Spring Boot starter; a longer name is never taken
-    for a shorter one. ``environ`` tells the Python environment, the process's own when it is left out. Files
-    that can't be used are told in the log.
+    ``node_modules`` or the Python environment. Projects further up are asked when the nearest does not know the
+    framework. ``spring-boot`` also fits its starters and its parent, ``angular`` also ``@angular/core``,
+    ``mybatis-plus`` its Spring Boot starter; a longer name is never taken for a shorter one. ``environ`` tells the
+    Python environment, the process's own when it is left out. Files that can't be used are told in the log.
     """
-    import os
-
     from kr.packages.installed import find_installed
 
-    found = find_dependencies(project_dir)
-    for warning in found.warnings:
-        logger.warning("%s", warning)
-    known = fitting(found.dependencies, framework)
-    if known:
-        return known[0].version
-    installed = find_installed(framework, (project_dir,), os.environ if environ is None else environ)
+    for found in _found(folder):
+        for warning in found.warnings:
+            logger.warning("%s", warning)
+        if known := fitting(found.dependencies, framework):
+            return known[0].version
+    installed = find_installed(framework, (folder,), os.environ if environ is None else environ)
     return installed[0].version if installed else None
+
+
+def _found(folder: Path) -> Iterator[Found]:
+    """Yield what each project upwards names, else what those below name, and something in any case."""
+    ups = list(_projects_above(folder))
+    below = [] if ups else list(islice(_projects_below(folder), _MOST_PROJECTS))
+    if below:
+        yield _merged(folder, below)
+    else:
+        yield from (_read(folder, up) for up in ups or [""])
+
+
+def _projects_above(folder: Path) -> Iterator[str]:
+    """Yield the way to each folder with a manifest, this one first, up to the repository's root.
+
+    Without a repository it ends below the home folder, and after ``_MAX_HEIGHT`` levels.
+    """
+    try:
+        place, home = folder.resolve(), Path.home()
+    except (OSError, RuntimeError):
+        return
+    for height in range(_MAX_HEIGHT):
+        if height and place in {home, place.parent}:
+            return
+        if _is_project(place):
+            yield "../" * height
+        if (place / ".git").exists():
+            return
+        place = place.parent
+
+
+def _is_project(place: Path) -> bool:
+    try:
+        names = {path.name for path in place.iterdir()}
+    except OSError:
+        return False
+    if names & _MANIFESTS or names & _LOCKS or names & _UNREAD.keys():
+        return True
+    is_listed = "requirements" in names and next((place / "requirements").glob("*.txt"), None) is not None
+    return is_listed or any(_MANIFEST.fullmatch(name) for name in names)
+
+
+def _read(asked: Path, up: str) -> Found:
+    """Read the project at ``up``; files are named as they are reached from ``asked``."""
+    from kr.packages import cargo, dotnet, gradle, languages, maven, npm, python_projects, simple_projects
+
+    folder = Folder(asked / up)
+    inventory = Inventory()
+    for ecosystem in (npm, python_projects, maven, gradle, cargo, dotnet, simple_projects, languages):
+        ecosystem.find(folder, inventory)
+    _name_unread(folder, inventory.ecosystems())
+    rows = inventory.dependencies()
+    if not up:
+        return Found(rows, tuple(folder.warnings))
+    told = tuple(replace(row, file=posixpath.normpath(f"{up}{row.file}")) for row in rows)
+    return Found(told, tuple(f"{up}{warning}" for warning in folder.warnings))
+
+
+def _name_unread(folder: Folder, known: frozenset[str]) -> None:
+    for pattern, ecosystem in _UNREAD.items():
+        for path in islice(folder.root.glob(pattern), 1):
+            if ecosystem not in known and not (
+                path.name == "bun.lockb" and (folder.root / "bun.lock").exists()
+            ):
+                folder.warn(path.name, "kr does not read this kind of dependency file")
+
+
+def _merged(folder: Path, names: Iterable[str]) -> Found:
+    """Read the projects of a repository that has none at its top."""
+    rows: list[Dependency] = []
+    warnings: list[str] = []
+    for name in names:
+        found = _read(folder / name, "")
+        rows += [replace(row, file=f"{name}/{row.file}") for row in found.dependencies]
+        warnings += [f"{name}/{warning}" for warning in found.warnings]
+    rows.sort(key=lambda d: (not d.direct, d.framework.casefold(), d.package))
+    return Found(tuple(rows), tuple(warnings))
+
+
+def _projects_below(folder: Path, depth: int = 2) -> Iterator[str]:
+    """Yield the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
+    try:
+        inner = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
+    except OSError:
+        return
+    for place in inner:
+        if place.name.startswith(".") or place.name in _NO_PROJECTS:
+            continue
+        if _is_project(place):
+            yield place.name
+        elif depth > 1:
+            yield from (f"{place.name}/{name}" for name in _projects_below(place, depth - 1))
 
 
 def fitting(dependencies: Iterable[Dependency], framework: str) -> list[Dependency]:
@@ -87,7 +214,7 @@ def _fit(dependency: Dependency, framework: str) -> int | None:
     wanted, package = _folded(framework), _folded(dependency.package)
     if wanted in {package, _folded(dependency.framework)}:
         return 0
-    if wanted.replace(".", "-") == package.replace(".", "-"):
+    if wanted.replace(".", "-") == package.replace(".", "-") or _is_other_name(dependency.package, framework):
         return 1
     if wanted == "spring-boot" and dependency.package.startswith(_SPRING_BOOT):
         return 2
@@ -96,10 +223,20 @@ def _fit(dependency: Dependency, framework: str) -> int | None:
     return None
 
 
+def _is_other_name(package: str, framework: str) -> bool:
+    """Tell whether ``framework`` is another usual name of a package (``next.js``); a part of it has a mark in its name."""
+    return not re.search("[/:@]", package) and _key(package) == _key(framework)
+
+
 def _is_starter(package: str, wanted: str) -> bool:
     """Tell whether a Maven artifact is the Spring Boot starter of ``wanted`` (``mybatis-plus-boot-starter``)."""
     artifact = package.rpartition(":")[2] if ":" in package else ""
     return re.fullmatch(r"-(?:spring-)?boot\d?-starter", artifact.removeprefix(wanted)) is not None
+
+
+@lru_cache(maxsize=8192)
+def _key(name: str) -> str:
+    return canonical(name)
 
 
 @lru_cache(maxsize=8192)
@@ -115,3 +252,34 @@ def _certainty(dependency: Dependency) -> int:
     if dependency.file.rpartition("/")[2] in _LOCKS:
         return 0
     return 1 if re.fullmatch(r"v?\d[\w.+-]*", dependency.version) else 2
+
+
+def project_aliases(folder: Path) -> dict[str, str]:
+    """Read the dependency files of a project and return ``other name: package``, see :func:`package_aliases`.
+
+    It costs reading and parsing every dependency file: ask when the cache has no entry under the name itself.
+    """
+    return package_aliases(find_dependencies(folder).dependencies)
+
+
+def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
+    """Return the last part of each direct package's full name as another name of the package (SPEC 3.2, "Candidates").
+
+    ``mux: github.com/gorilla/mux``, ``form-kit: @acme/ui-kit``, ``poi: org.apache.poi:poi``. A part that several packages end
+    with says nothing, and neither does one that is the usual name of a framework (the MySQL driver of Go ends
+    with ``mysql``) or of a package that has usual names already.
+    """
+    packages = defaultdict(set)
+    for dependency in dependencies:
+        if dependency.direct:
+            # The short name has no version at its end, but it keeps the scope of an npm package.
+            last = re.split("[/:]", dependency.framework)[-1]
+            packages[canonical(last)].add(dependency.package)
+    return {
+        name: package
+        for name, (package, *others) in packages.items()
+        if not others
+        and name != canonical(package)
+        and not is_usual_name(name)
+        and not is_usual_name(package)
+    }

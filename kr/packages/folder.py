@@ -5,13 +5,17 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kr.packages.model import printable
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 MAX_BYTES = 32 * 1024 * 1024
 """Lock files of large workspaces reach some ten megabytes."""
 MAX_YAML_BYTES = 8 * 1024 * 1024
+MAX_XML_CHARACTERS = 4 * 1024 * 1024
 MAX_WARNINGS = 50
 MAX_MEMBERS = 200
 _MAX_DEPTH = 5
@@ -71,6 +75,11 @@ def parse_json(text: str) -> object:
     return parsed
 
 
+def parse_jsonc(text: str) -> object:
+    """Parse JSON with trailing commas, as bun.lock has them; raises ``Unreadable``."""
+    return parse_json(re.sub(r"""("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])""", lambda found: found[1] or "", text))
+
+
 def parse_toml(text: str) -> object:
     """Parse TOML; raises ``Unreadable``."""
     import tomllib
@@ -82,7 +91,10 @@ def parse_toml(text: str) -> object:
 
 
 def parse_yaml(text: str) -> object:
-    """Parse YAML with every scalar as text; raises ``Unreadable``."""
+    """Parse YAML with every scalar as text, of several documents the last; raises ``Unreadable``.
+
+    pnpm 11 and later write what pnpm itself needs as a first document into pnpm-lock.yaml.
+    """
     import yaml
 
     if len(text) > MAX_YAML_BYTES:
@@ -90,13 +102,39 @@ def parse_yaml(text: str) -> object:
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
         # BaseLoader builds plain text, lists and mappings alone.
-        parsed: object = yaml.load(text, Loader=loader)  # noqa: S506
+        documents: list[object] = list(yaml.load_all(text, Loader=loader))
     except (yaml.YAMLError, ValueError, TypeError, RecursionError) as exc:
         raise Unreadable("it is not valid YAML") from exc
-    return parsed
+    if len(documents) > 1:
+        return documents[-1] or {}
+    return documents[0] if documents else None
 
 
-_PARSERS = {"json": parse_json, "toml": parse_toml, "yaml": parse_yaml}
+def parse_xml(text: str) -> "Element":
+    """Parse XML without a document type declaration, namespaces dropped; raises ``Unreadable``."""
+    from xml.etree.ElementTree import ParseError
+
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
+    if len(text) > MAX_XML_CHARACTERS:
+        raise Unreadable(f"it is larger than {MAX_XML_CHARACTERS // 1024**2} MiB")
+    try:
+        # Without its declaration the text is read as what it is, whatever encoding it claims.
+        root: Element = fromstring(re.sub(r"^\s*<\?xml[^>]{0,200}\?>", "", text), forbid_dtd=True)
+    except DefusedXmlException as exc:
+        raise Unreadable(
+            "it has a document type declaration, which it does not need; it is not read"
+        ) from exc
+    except (ParseError, ValueError, RecursionError) as exc:
+        raise Unreadable(f"it is not valid XML ({exc})") from exc
+    for element in root.iter():
+        if isinstance(element.tag, str):
+            element.tag = element.tag.rpartition("}")[2]
+    return root
+
+
+_PARSERS = {"json": parse_json, "jsonc": parse_jsonc, "toml": parse_toml, "yaml": parse_yaml}
 
 
 class Folder:
@@ -135,6 +173,15 @@ class Folder:
             self.warn(file, f"its top level is {_kind(parsed)}, not a mapping")
             return None
         return parsed
+
+    def xml(self, file: str) -> "Element | None":
+        """Return the root of an XML file, its tags without namespaces; None as in ``text``."""
+        text = self.text(file)
+        try:
+            return None if text is None else parse_xml(text)
+        except Unreadable as exc:
+            self.warn(file, str(exc))
+            return None
 
     def table(self, file: str, data: dict[str, Any], *keys: str) -> dict[str, Any]:
         """Return the mapping under ``keys``; empty when absent, and with a warning when it is none."""
@@ -201,6 +248,15 @@ class Folder:
         except (OSError, ValueError, RuntimeError):
             return None
         return real.relative_to(base).as_posix() if real.is_relative_to(base) else None
+
+    def files(self, *suffixes: str) -> Iterator[str]:
+        """Yield the files with one of these endings, here and in the folders below, as ``members`` walks them."""
+        for name in ["", *self._all_folders()]:
+            try:
+                found = sorted(entry.name for entry in os.scandir(self.root / name))
+            except OSError:
+                continue
+            yield from (f"{name}/{file}".lstrip("/") for file in found if file.endswith(suffixes))
 
     def _all_folders(self) -> list[str]:
         if self._folders is None:

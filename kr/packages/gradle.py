@@ -11,9 +11,8 @@ from typing import Any
 
 from kr.packages.folder import MAX_MEMBERS, Folder
 from kr.packages.gradle_script import MAX_CHARACTERS, Statement, statements
-from kr.packages.locks import Declared, Lock, collect
 from kr.packages.maven import SPRING_BOOT
-from kr.packages.model import Inventory
+from kr.packages.model import Declared, Inventory, Lock, collect
 
 _SCRIPTS = ("build.gradle", "build.gradle.kts")
 _CATALOG = "gradle/libs.versions.toml"

@@ -14,7 +14,6 @@ from kr.packages.model import UNKNOWN, Inventory
 _LONGEST = 300
 """Characters of a coordinate or of a property that stands in one; anything longer is neither."""
 _MAX_PARENTS = 5
-_MOST_CHARACTERS = 4 * 1024 * 1024
 
 SPRING_BOOT = "org.springframework.boot"
 
@@ -66,7 +65,7 @@ def find(folder: Folder, inventory: Inventory) -> None:
         if file in done:
             continue
         done.add(file)
-        root = _parse(folder, file)
+        root = folder.xml(file)
         if root is None:
             continue
         model = _model(root, inherited)
@@ -87,7 +86,7 @@ def _inherited(folder: Folder, own: set[str]) -> Model:
     chain: list[Element] = []
     file = "pom.xml"
     while len(chain) <= _MAX_PARENTS and levels:
-        root = _parse(folder, file)
+        root = folder.xml(file)
         if root is None or (chain and not _is_parent(root, chain[-1])):
             break
         chain.append(root)
@@ -115,33 +114,6 @@ def _is_parent(root: Element, child: Element) -> bool:
         _text(named, "groupId"),
         _text(named, "artifactId"),
     )
-
-
-def _parse(folder: Folder, file: str) -> Element | None:
-    from xml.etree.ElementTree import ParseError
-
-    from defusedxml import DefusedXmlException
-    from defusedxml.ElementTree import fromstring
-
-    text = folder.text(file)
-    if text is None:
-        return None
-    if len(text) > _MOST_CHARACTERS:
-        folder.warn(file, f"it is larger than {_MOST_CHARACTERS // 1024**2} MiB")
-        return None
-    try:
-        # Without its declaration the text is read as what it is, whatever encoding it claims.
-        root: Element = fromstring(re.sub(r"^\s*<\?xml[^>]{0,200}\?>", "", text), forbid_dtd=True)
-    except DefusedXmlException:
-        folder.warn(file, "it has a document type declaration, which no pom needs; it is not read")
-        return None
-    except (ParseError, ValueError, RecursionError) as exc:
-        folder.warn(file, f"it is not valid XML ({exc})")
-        return None
-    for element in root.iter():
-        if isinstance(element.tag, str):
-            element.tag = element.tag.rpartition("}")[2]
-    return root
 
 
 def _model(root: Element, inherited: Model) -> Model:

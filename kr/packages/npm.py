@@ -1,13 +1,12 @@
-"""package.json with package-lock.json (versions 1 to 3), yarn.lock or pnpm-lock.yaml, and workspaces."""
+"""package.json with package-lock.json (versions 1 to 3), yarn.lock, pnpm-lock.yaml or bun.lock, and workspaces."""
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kr.packages.folder import Folder, fits
-from kr.packages.locks import Declared, Lock, collect
-from kr.packages.model import Inventory
+from kr.packages.model import Declared, Inventory, Lock, collect
 
 _SECTIONS = ("dependencies", "devDependencies", "optionalDependencies", "peerDependencies")
 _LOCAL = ("workspace:", "file:", "link:", "portal:")
@@ -24,7 +23,7 @@ class _Tree(Lock):
 
 
 def find(folder: Folder, inventory: Inventory) -> None:
-    """Add what the npm files of the project say."""
+    """Add what the npm files of the project say; the workspace's own members are left out."""
     root = folder.document("package.json")
     workspace = folder.document("pnpm-workspace.yaml") or {}
     lock = _read_lock(folder, "")
@@ -38,20 +37,21 @@ def find(folder: Folder, inventory: Inventory) -> None:
         manifest = folder.document(file)
         if manifest is not None:
             manifests[file] = manifest
-    local = {n for m in manifests.values() if isinstance(n := m.get("name"), str)}
+    own = {n for m in manifests.values() if isinstance(n := m.get("name"), str)}
+    own |= lock.local if lock else set()
     rest: list[Declared] = []
     for file, manifest in manifests.items():
-        for name, spec in _declared(folder, file, manifest, workspace):
-            if name in local or spec.startswith(_LOCAL) or (lock and name in lock.local):
+        member = f"{here}/{file}".strip("/").rpartition("/")[0]
+        for declared in _declared(folder, file, manifest, workspace):
+            name, spec = declared.package, declared.spec or ""
+            if name in own or spec.startswith(_LOCAL):
                 continue
             package, wanted = _real(name, spec)
-            exact = (
-                _placed(lock, f"{here}/{file}".strip("/").rpartition("/")[0], name, spec) if lock else None
-            )
+            exact = _placed(lock, member, name, spec) if lock else None
             if lock and exact:
-                inventory.add("npm", package, exact, lock.file, direct=True)
+                inventory.add("npm", package, exact, lock.file, direct=True, dev=declared.dev)
             else:
-                rest.append(Declared(package, wanted, file))
+                rest.append(replace(declared, package=package, spec=wanted))
     collect(inventory, "npm", rest, lock)
 
 
@@ -75,12 +75,13 @@ def _workspaces(
 
 
 def _read_lock(folder: Folder, up: str) -> _Tree | None:
-    return _npm_lock(folder, up) or _pnpm_lock(folder, up) or _yarn_lock(folder, up)
+    readers = (_npm_lock, _pnpm_lock, _yarn_lock, _bun_lock)
+    return next((lock for read in readers if (lock := read(folder, up))), None)
 
 
 def _declared(
     folder: Folder, file: str, manifest: dict[str, Any], workspace: dict[str, Any]
-) -> Iterator[tuple[str, str]]:
+) -> Iterator[Declared]:
     seen: set[str] = set()
     for section in _SECTIONS:
         for name, spec in folder.table(file, manifest, section).items():
@@ -88,7 +89,9 @@ def _declared(
                 folder.warn(file, f"{section}.{name} is not a text")
             elif name not in seen:
                 seen.add(name)
-                yield name, _from_catalog(spec, name, workspace)
+                yield Declared(
+                    name, _from_catalog(spec, name, workspace), file, dev=section == "devDependencies"
+                )
 
 
 def _from_catalog(spec: str, name: str, workspace: dict[str, Any]) -> str:
@@ -242,3 +245,36 @@ def _read_importer(lock: _Tree, place: str, entries: object) -> None:
         exact = re.split(r"[(_]", version.rpartition("@")[2] if "@" in version.partition("(")[0] else version)
         if exact[0] and "/" not in exact[0]:
             lock.placed[place, name] = exact[0]
+
+
+def _bun_lock(folder: Folder, up: str) -> _Tree | None:
+    """``packages`` maps ``name``, or ``workspace/name`` and ``parent/name`` for further versions, to ``["name@version", ...]``."""
+    file = f"{up}bun.lock"
+    data = folder.document(file, "jsonc")
+    if data is None:
+        return None
+    lock = _Tree(file)
+    workspaces = folder.table(file, data, "workspaces")
+    members = {
+        w["name"]: place
+        for place, w in workspaces.items()
+        if isinstance(w, dict) and isinstance(w.get("name"), str)
+    }
+    for key, entry in folder.table(file, data, "packages").items():
+        resolved = entry[0] if isinstance(entry, list) and entry else None
+        found = re.fullmatch(r"(@?[^@]+)@(.+)", resolved) if isinstance(resolved, str) else None
+        if found is None:
+            continue
+        *_, scope, last = "", *key.split("/")
+        name = f"{scope}/{last}" if scope.startswith("@") else last
+        if found[2].startswith(_LOCAL):
+            lock.local.add(name)
+            continue
+        exact = _real(found[1], found[2])[1]
+        if exact is None:
+            continue
+        lock.add(found[1], exact)
+        parent = key[: -len(name)].rstrip("/")
+        if not parent or parent in members:
+            lock.placed[members.get(parent, ""), name] = exact
+    return lock

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kr.packages.dependencies import _LOCKS
 from tests.support.mcp_servers import context7_server
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -27,25 +28,16 @@ def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
     (project.root / "sub").mkdir()
     text = project.run("versions", "--format", "text").stdout.decode()
     assert "vue        ^3.5     package.json" in text
-    assert json.loads(project.run("versions", "sub", "--format", "json").stdout) == []
+    project.env["HOME"] = str(project.root.parent)  # the search upwards ends below the home folder
+    rows = json.loads(project.run("versions", "sub", "--format", "json").stdout)
+    assert [row["file"] for row in rows] == ["../package.json"] * 2
     assert project.run("versions", "missing").returncode == 2
     assert project.run("versions", "package.json").returncode == 2
 
 
 def test_the_help_names_every_lock_file(project: Project) -> None:
     text = project.run("versions", "--help").stdout.decode()
-    locks = (
-        *(
-            "package-lock.json",
-            "npm-shrinkwrap.json",
-            "yarn.lock",
-            "pnpm-lock.yaml",
-            "uv.lock",
-            "poetry.lock",
-        ),
-        *("gradle.lockfile", "Cargo.lock", "composer.lock", "Gemfile.lock"),
-    )
-    assert [name for name in locks if name not in text] == []
+    assert [name for name in _LOCKS if name not in text] == []
 
 
 def test_marking_tells_which(project: Project) -> None:

@@ -1,14 +1,19 @@
 from pathlib import Path
 
 from kr.matching.frameworks import same_framework
-from kr.packages.aliases import package_aliases, project_aliases
+from kr.packages.dependencies import package_aliases, project_aliases
 from kr.packages.model import Dependency
 
 
 def needed(*packages: str, direct: bool = True) -> list[Dependency]:
     return [
         Dependency(
-            framework=package.rpartition(":")[2], version="1", package=package, file="f", direct=direct
+            framework=package.rpartition(":")[2],
+            version="1",
+            package=package,
+            file="f",
+            direct=direct,
+            ecosystem="maven",
         )
         for package in packages
     ]

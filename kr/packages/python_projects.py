@@ -1,0 +1,303 @@
+"""Python projects: pyproject.toml, Pipfile and requirements*.txt, with uv.lock, poetry.lock, pdm.lock, Pipfile.lock or pylock.toml."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from kr.packages.folder import Folder, fits
+from kr.packages.model import Declared, Inventory, Lock, collect
+
+_TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+_OWN_SOURCES = frozenset({"virtual", "editable", "directory"})
+"""Where uv and poetry say that a locked package is a folder of the project itself."""
+_DEVELOPMENT = re.compile(r"dev|test|lint|docs|typing|type-?check|format", re.IGNORECASE)
+"""Names of groups and files that hold tools and not what the product is built from."""
+_MOST_FILES = 50
+_MOST_LINES = 20_000
+
+
+def normalised(name: str) -> str:
+    """Return a Python project name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def find(folder: Folder, inventory: Inventory) -> None:
+    """Add what the Python files of the project say. An exact requirement wins over a range."""
+    root = folder.document("pyproject.toml")
+    local: set[str] = set()
+    declared: list[Declared] = []
+    for file, manifest in _manifests(folder, root):
+        project = folder.table(file, manifest, "project")
+        poetry = folder.table(file, manifest, "tool", "poetry")
+        local |= {normalised(n) for n in (project.get("name"), poetry.get("name")) if isinstance(n, str)}
+        local |= _sources(folder, file, manifest)
+        declared += _pep621(folder, file, manifest, project)
+        declared += _poetry(folder, file, poetry)
+    declared += [*_pipfile(folder), *_requirements(folder)]
+    lock = _read_lock(folder, root)
+    if lock is not None and not declared and lock.file == "pylock.toml":
+        declared = list(_roots(folder, lock))  # of a lock alone, direct is what nothing in it asks for
+    collect(inventory, "python", _best(d for d in declared if normalised(d.package) not in local), lock)
+
+
+def _manifests(folder: Folder, root: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    if root is None:
+        return
+    yield "pyproject.toml", root
+    workspace = folder.table("pyproject.toml", root, "tool", "uv", "workspace")
+    patterns = folder.items("pyproject.toml", workspace, "members") if workspace else []
+    excluded = folder.items("pyproject.toml", workspace, "exclude") if workspace else []
+    for member in folder.members([*patterns, *(f"!{e}" for e in excluded)], "pyproject.toml"):
+        file = f"{member}/pyproject.toml"
+        manifest = folder.document(file)
+        if manifest is not None:
+            yield file, manifest
+
+
+def _top(folder: Folder) -> str:
+    """Return the way to the nearest uv workspace that has this folder; empty when there is none."""
+    for up, here in folder.above():
+        file = f"{up}pyproject.toml"
+        workspace = folder.table(file, folder.document(file) or {}, "tool", "uv", "workspace")
+        excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
+        if fits(here, [*folder.items(file, workspace, "members"), *excluded]):
+            return up
+    return ""
+
+
+def _sources(folder: Folder, file: str, manifest: dict[str, Any]) -> set[str]:
+    """Return the names that uv takes from folders: the project's own packages, no dependencies."""
+    sources = folder.table(file, manifest, "tool", "uv", "sources")
+    return {
+        normalised(name)
+        for name, source in sources.items()
+        if isinstance(source, dict) and (source.get("workspace") is True or "path" in source)
+    }
+
+
+def _pep621(
+    folder: Folder, file: str, manifest: dict[str, Any], project: dict[str, Any]
+) -> Iterator[Declared]:
+    lists = [(folder.items(file, project, "dependencies"), False)]
+    extras = folder.table(file, project, "optional-dependencies")
+    lists += [(folder.items(file, extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
+    uv = folder.table(file, manifest, "tool", "uv")
+    lists.append((folder.items(file, uv, "dev-dependencies"), True))
+    for groups in (
+        folder.table(file, manifest, "dependency-groups"),
+        folder.table(file, manifest, "tool", "pdm", "dev-dependencies"),
+    ):
+        lists += [(folder.items(file, groups, group), True) for group in groups]
+    for entry, dev in ((e, dev) for entries, dev in lists for e in entries):
+        if isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
+            continue
+        requirement = parse_requirement(entry) if isinstance(entry, str) else None
+        if requirement is None:
+            folder.warn(file, f"{str(entry)[:80]!r} is no requirement")
+        else:
+            yield Declared(requirement[0], requirement[1], file, dev)
+
+
+def _poetry(folder: Folder, file: str, poetry: dict[str, Any]) -> Iterator[Declared]:
+    groups = folder.table(file, poetry, "group")
+    tables = [
+        (folder.table(file, poetry, "dependencies"), False),
+        (folder.table(file, poetry, "dev-dependencies"), True),
+        *((folder.table(file, groups, group, "dependencies"), True) for group in groups),
+    ]
+    for table, dev in tables:
+        yield from _versions(folder, file, table, dev=dev)
+
+
+def _pipfile(folder: Folder) -> Iterator[Declared]:
+    manifest = folder.document("Pipfile", "toml") or {}
+    for section in ("packages", "dev-packages"):
+        yield from _versions(
+            folder, "Pipfile", folder.table("Pipfile", manifest, section), dev=section != "packages"
+        )
+
+
+def _versions(folder: Folder, file: str, table: dict[str, Any], *, dev: bool) -> Iterator[Declared]:
+    """Read the ``name = version`` tables of poetry and pipenv; what lies at a path is the project's own."""
+    for name, value in table.items():
+        first = value[0] if isinstance(value, list) and value else value
+        spec = first.get("version") if isinstance(first, dict) else first
+        if name.lower() == "python" or (isinstance(first, dict) and "path" in first):
+            continue
+        if spec is not None and not isinstance(spec, str):
+            folder.warn(file, f"the version of {name} is not a text")
+            spec = None
+        exact = re.fullmatch(r"==\s*([\w.+!-]+)", spec or "")
+        yield Declared(name, exact[1] if exact else spec, file, dev)
+
+
+def _read_lock(folder: Folder, root: dict[str, Any] | None) -> Lock | None:
+    lock = next((found for file in _TOML_LOCKS if (found := _toml_lock(folder, file))), None)
+    if lock is None:
+        lock = _pipfile_lock(folder)
+    if lock is None and root is not None and (up := _top(folder)):
+        lock = _toml_lock(folder, f"{up}uv.lock")
+    return lock
+
+
+def _toml_lock(folder: Folder, file: str) -> Lock | None:
+    """Read the locks of uv, poetry and pdm, and PEP 751's: arrays of tables. The project's own folders are left out."""
+    data = folder.document(file, "toml")
+    if data is None:
+        return None
+    lock = Lock(file, fold=normalised)
+    for package in folder.items(file, data, "packages" if file == "pylock.toml" else "package"):
+        if not isinstance(package, dict):
+            continue
+        source = package.get("source")
+        if "directory" in package or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
+            continue
+        lock.add(package.get("name"), package.get("version"))
+    return lock
+
+
+def _pipfile_lock(folder: Folder) -> Lock | None:
+    file = "Pipfile.lock"
+    data = folder.document(file, "json")
+    if data is None:
+        return None
+    lock = Lock(file, fold=normalised)
+    for section in ("default", "develop"):
+        for name, entry in folder.table(file, data, section).items():
+            version = entry.get("version") if isinstance(entry, dict) else None
+            if isinstance(version, str):
+                lock.add(name, version.removeprefix("=="))
+    return lock
+
+
+def _roots(folder: Folder, lock: Lock) -> Iterator[Declared]:
+    """Yield the packages of a pylock.toml that none of its others depends on; tools may leave out who does."""
+    packages = folder.items(lock.file, folder.document(lock.file) or {}, "packages")
+    asked_for = {
+        normalised(name)
+        for package in packages
+        if isinstance(package, dict) and isinstance(package.get("dependencies"), list)
+        for entry in package["dependencies"]
+        if isinstance(entry, dict) and isinstance(name := entry.get("name"), str)
+    }
+    for key, (name, _) in lock.packages.items():
+        if key not in asked_for:
+            yield Declared(name, None, lock.file)
+
+
+def _best(declared: Iterator[Declared]) -> list[Declared]:
+    """Keep one statement per package: an exact version before a range before none, then the first."""
+    best: dict[str, Declared] = {}
+    for dependency in declared:
+        known = best.get(normalised(dependency.package))
+        if known is None or _exactness(dependency) < _exactness(known):
+            best[normalised(dependency.package)] = dependency
+    return list(best.values())
+
+
+def _exactness(dependency: Declared) -> int:
+    if dependency.spec is None:
+        return 2
+    return 0 if re.fullmatch(r"v?\d[\w.+!-]*", dependency.spec) else 1
+
+
+def parse_requirement(text: str) -> tuple[str, str | None] | None:
+    """Return ``(name, version)`` of one PEP 508 requirement; None when it is none.
+
+    The version is the plain number for a single ``==``, the specifier's text otherwise, None for a URL or
+    where nothing is said. Extras and markers don't matter here.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    if len(text) > 2_000:
+        return None
+    try:
+        requirement = Requirement(text)
+        specifiers = list(requirement.specifier)
+    except (InvalidRequirement, ValueError, RecursionError):
+        return None
+    if not specifiers:
+        return requirement.name, None
+    only = specifiers[0]
+    if len(specifiers) == 1 and only.operator in {"==", "==="} and "*" not in only.version:
+        return requirement.name, only.version
+    order = sorted(specifiers, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
+    return requirement.name, ",".join(str(s) for s in order)
+
+
+def _requirements(folder: Folder) -> list[Declared]:
+    """Read every ``requirements*.txt`` of the folder, those of a folder ``requirements``, and what they include inside the project."""
+    try:
+        names = sorted(p.name for p in folder.root.glob("requirements*.txt"))
+        names += sorted(f"requirements/{p.name}" for p in folder.root.glob("requirements/*.txt"))
+    except OSError as exc:
+        folder.warn("requirements*.txt", exc.strerror or "the folder can't be listed")
+        return []
+    # What is called constraints is so, also where nothing includes it.
+    queue = [(name, "constraint" in name) for name in names]
+    done: set[str] = set()
+    declared: list[Declared] = []
+    constraints: dict[str, Declared] = {}
+    while queue and len(done) < _MOST_FILES:
+        file, is_constraint = queue.pop(0)
+        if file in done:
+            continue
+        done.add(file)
+        for kind, value in _entries(folder, file):
+            if kind == "requirement":
+                for dependency in _requirement(folder, file, value):
+                    if is_constraint:
+                        constraints.setdefault(dependency.package.lower(), dependency)
+                    else:
+                        declared.append(dependency)
+            else:
+                queue += _include(folder, file, value, is_constraint=is_constraint or kind == "constraint")
+    return [constraints.get(d.package.lower(), d) if d.spec is None else d for d in declared]
+
+
+def _include(folder: Folder, file: str, target: str, *, is_constraint: bool) -> list[tuple[str, bool]]:
+    if "://" in target:
+        return []
+    included = folder.inside(f"{file.rpartition('/')[0]}/{target}".lstrip("/"))
+    if target.startswith("/") or included is None:
+        folder.warn(file, f"includes {target}, which is outside the project; it is not read")
+        return []
+    return [(included, is_constraint)]
+
+
+def _requirement(folder: Folder, file: str, line: str) -> Iterator[Declared]:
+    text = re.split(r"\s--?[a-z]", line, maxsplit=1)[0].strip()  # per-requirement options such as --hash
+    parsed = parse_requirement(text)
+    if parsed:
+        yield Declared(parsed[0], parsed[1], file, bool(_DEVELOPMENT.search(file)))
+        return
+    egg = re.search(r"#egg=([A-Za-z0-9][\w.-]*)", text)
+    if egg:
+        yield Declared(egg[1], None, file)
+    elif not re.match(r"[./~]|[a-z+]+://|[^\s=]+\.(?:whl|zip|tar\.gz)$", text):
+        folder.warn(file, f"{text[:80]!r} is no requirement")
+
+
+def _entries(folder: Folder, file: str) -> Iterator[tuple[str, str]]:
+    """Yield ``("requirement" | "include" | "constraint", text)`` of each logical line."""
+    text = folder.text(file)
+    if text is None:
+        return
+    joined = ""
+    for line in text.splitlines()[:_MOST_LINES]:
+        if line.rstrip().endswith("\\") and len(joined) < 50_000:
+            joined += line.rstrip()[:-1] + " "
+            continue
+        entry = re.sub(r"(^|\s)#.*$", "", joined + line).strip()
+        joined = ""
+        option = re.match(
+            r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)", entry
+        )
+        if option:
+            name, value = option[1], option[2].strip()
+            if name in {"-e", "--editable"}:
+                yield "requirement", value
+            else:
+                yield "include" if "r" in name[:3] else "constraint", value
+        elif entry and not entry.startswith("-"):
+            yield "requirement", entry
