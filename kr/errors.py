@@ -14,6 +14,7 @@
     ├── EntryConflict        an entry can't be changed as things stand; says what would go
     ├── ReportUnwritable     a report file can't be written
     ├── ExportFailed         a YAML file can't be written
+    ├── RequestUnreadable    the file of a request can't be read
     ├── IndexUnreadable      a file that is to be imported is no index at all
     ├── OutputFailed         standard output can't be written
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
@@ -128,6 +129,12 @@ class IndexUnreadable(KrError):
 
     code = "index_unreadable"
     http_status = 422
+
+
+class RequestUnreadable(KrError):
+    """The file of a request can't be read. The message names it and the system's reason."""
+
+    code = "request_unreadable"
 
 
 class OutputFailed(KrError):

@@ -13,6 +13,13 @@ from kr.store.store import Store
 
 CONFIG = "kr.yaml"
 
+NEXT = (
+    'kr research click "How do I make an option repeatable?"',
+    "kr warm",
+    "kr doctor",
+)
+"""What to try after the first time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Touched:
@@ -23,7 +30,7 @@ class Touched:
 
 
 def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], cwd: Path) -> dict[str, Any]:
-    """Make what is missing; never overwrite. ``{files: [{path, state}], hints: [text]}``.
+    """Make what is missing; never overwrite. ``{files: [{path, state}], hints: [text], next: [command]}``.
 
     Raises ``ConfigError`` where the configuration can't be written, or a ``StoreError``.
     """
@@ -47,7 +54,21 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], 
     with store.write() as unit:
         unit.entries.count()
     files.append(Touched(str(store.path), "exists" if existed else "created"))
-    return {"files": [asdict(item) for item in files], "hints": hints}
+    hints.append(_versioned(settings))
+    return {"files": [asdict(item) for item in files], "hints": hints, "next": list(NEXT)}
+
+
+def _versioned(settings: Settings) -> str:
+    """Say what a team keeps under version control (SPEC 6.5): what is text, not the database."""
+    base, root = settings.knowledge_base, settings.project_root
+    folder = base.relative_to(root).as_posix() if base.is_relative_to(root) else None
+    if folder is None:
+        return f"Commit {CONFIG}. The knowledge base lies outside of the project: nothing of it is to be ignored here."
+    return (
+        f"Commit {CONFIG} and {folder}/, so that reports and lessons go with the project. Its index is read from\n"
+        f"index.yaml where the database is missing, so ignore that; in .gitignore:\n"
+        f"  {folder}/kr.db*\n  {folder}/*.lock"
+    )
 
 
 def _write_config(path: Path, settings: Settings, persona: str) -> Touched:

@@ -34,6 +34,7 @@ VARIABLES = {
     "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. A database elsewhere "
     "remembers the folder of its reports: while that is there, nothing is written in another one, nor its "
     "entries changed from there; `kr doctor --repair` gives it a copy of the folder that holds the same reports.",
+    "KR_FORMAT": "The output format, `yaml`, `json` or `text`, where `--format` names none.",
     "KR_OUTPUT": "Set for the commands of [workflows](workflows.md): the file that takes `name=value` lines.",
     "KR_PHASE": "The phase of agents whose type does not tell it, for [`kr hook`](commands/hook.md).",
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from kr.cli.messages import complain, warn
 from kr.cli.options import common, common_options, open_app
 from kr.cli.render import emit
 from kr.text.counting import counted
@@ -42,13 +43,13 @@ def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
         with _progress() as progress:
             result = app.import_yaml(sources, progress=progress)
         for line in result.warnings:
-            click.echo(f"{click.style('warning:', fg='yellow')} {_plain(line)}", err=True)
+            warn(_plain(line))
         for item in result.refused:
-            click.echo(f"{click.style('refused:', fg='yellow')} {_plain(str(item))}", err=True)
+            warn(f"refused: {_plain(str(item))}")
         for file in result.unreadable:
-            click.echo(f"{click.style('error:', fg='red')} {_plain(str(file))}", err=True)
+            complain(_plain(str(file)))
         for note in _notes(result):
-            click.echo(f"{click.style('warning:', fg='yellow')} {note}", err=True)
+            warn(note)
         emit(result.plain(), common(ctx), view)
     return 1 if result.unreadable else 0
 

@@ -29,7 +29,8 @@ def command(ctx: click.Context) -> int:
 
 
 def view(value: dict[str, Any]) -> str:
-    """Make the readable view: a line per file, then what to add by hand."""
+    """Make the readable view: a line per file, what to add by hand, what to try next."""
     lines = [f"{click.style(item['state'], bold=True):<8}  {item['path']}" for item in value["files"]]
     lines += [f"\n{hint}" for hint in value["hints"]]
+    lines += ["\nNext:", *(f"  {command}" for command in value["next"])]
     return "\n".join(lines)

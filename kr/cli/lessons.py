@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from kr.cli.completing import complete_framework, complete_phase
+from kr.cli.messages import warn
 from kr.cli.options import common, common_options, open_app, request_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
@@ -132,7 +133,7 @@ def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
     except (KrError, OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         problem = f"{source}: {reason}" if reason else str(error)
-        click.echo(f"WARNING: nothing is recorded: {problem}", err=True)
+        warn(f"nothing is recorded: {problem}")
         return skip({}, f"Recording skipped: {problem}")
 
 

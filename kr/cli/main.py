@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from kr import __version__
+from kr.cli.messages import colour, complain
 from kr.cli.options import common_options
 from kr.errors import KrError
 
@@ -71,6 +72,16 @@ class Commands(click.Group):
                 command: click.Command = importlib.import_module(listed.module).command
                 return command
         return None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was meant; one that is not there is answered with the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.exceptions.NoSuchCommand as error:
+            names = self.list_commands(ctx)
+            raise click.exceptions.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
         """List the commands under their groups."""
@@ -180,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if signals.received is None:
             if {"--verbose", "-v"} & set(sys.argv[1:] if arguments is None else arguments):
                 raise
-            _complain(
+            complain(
                 f"unexpected {type(error).__name__}: {error}\nThis is a bug in kr; --verbose shows where."
             )
         status = 1
@@ -194,9 +205,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     given = sys.argv[1:] if arguments is None else arguments
     stdout = sys.stdout
     try:
-        status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False)
+        status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False, color=colour())
     except click.ClickException as error:
-        error.show()
+        _show_usage(error)
         return error.exit_code
     except SystemExit:
         # So click leaves when a pipe is closed, standard output replaced: who read a help has seen enough of it.
@@ -206,13 +217,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.Abort:
         return 128 + signal.SIGINT
     except KrError as error:
-        _complain(str(error))
+        complain(str(error))
         return error.exit_status
     except OSError as error:
-        _complain(f"{error.filename or 'standard output'}: {error.strerror}")
+        complain(f"{error.filename or 'standard output'}: {error.strerror}")
         return 1
     return status if isinstance(status, int) else 0
 
 
-def _complain(message: str) -> None:
-    click.echo(f"{click.style('error:', fg='red', bold=True)} {message}", err=True)
+def _show_usage(error: click.ClickException) -> None:
+    """Say what is wrong with the command line, after the line that says how it is written."""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        click.echo(error.ctx.get_usage(), err=True)
+        click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)
+    complain(error.format_message())

@@ -1,11 +1,14 @@
 """Options that every command takes, before and after its name (SPEC 6)."""
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
+
+from kr.errors import RequestUnreadable
 
 if TYPE_CHECKING:
     from kr.app import App
@@ -19,8 +22,6 @@ class Typed(click.ParamType[str]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - click's signature
         """Read the bytes that were typed; what is no UTF-8 shows as a replacement character."""
-        import os
-
         text = str(value)
         return text if text.isascii() else os.fsencode(text).decode(errors="replace")
 
@@ -29,13 +30,18 @@ class RequestFile(click.File):
     """A document from a file, or from standard input; a closed standard input is an empty document."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Open it for reading bytes."""
+        """Open it for reading bytes. A file that can't be read is no wrong command line: exit status 1."""
         import io
         import sys
 
         if value == "-" and sys.stdin is None:
             return io.BytesIO()
-        return super().convert(value, param, ctx)
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            if isinstance(error.__context__, OSError):
+                raise RequestUnreadable(f"{value}: can't be read: {error.__context__.strerror}") from error
+            raise
 
 
 TEXT = Typed()
@@ -50,6 +56,7 @@ request_option = click.option(
     help="Read a request (YAML or JSON) from a file, or from standard input.",
 )
 Format = Literal["yaml", "json", "text"]
+_FORMATS = get_args(Format)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -77,7 +84,9 @@ _OPTIONS = (
         help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
     ),
     click.option("--kb", type=click.Path(path_type=Path), metavar="DIR", help="Knowledge base folder."),
-    click.option("--format", type=click.Choice(["yaml", "json", "text"]), help="Output format."),
+    click.option(
+        "--format", type=click.Choice(_FORMATS), help="Output format. Default: KR_FORMAT, or what fits."
+    ),
     click.option("--verbose", "-v", is_flag=True, help="Tell on standard error what is being done."),
 )
 
@@ -93,8 +102,16 @@ def common_options(function: F) -> F:
 
 
 def common(ctx: click.Context) -> Common:
-    """Give what the common options of a command, and of ``kr`` before it, said together."""
-    return ctx.ensure_object(Common)
+    """Give what the common options of a command, and of ``kr`` before it, said together.
+
+    Where they name no format, ``KR_FORMAT`` does.
+    """
+    said = ctx.ensure_object(Common)
+    if said.format is None and (wanted := os.environ.get("KR_FORMAT")):
+        if wanted not in _FORMATS:
+            raise click.UsageError(f"KR_FORMAT: {wanted!r} is not one of {', '.join(_FORMATS)}.")
+        said.format = cast("Format", wanted)
+    return said
 
 
 def open_app(ctx: click.Context, *, progress: "Progress | None" = None) -> "App":
@@ -116,6 +133,8 @@ def start_logging(ctx: click.Context) -> None:
 
     said = common(ctx)
     # Ours in full where it is wanted; other libraries speak up only when something is wrong.
+    for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
+        logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's own messages read
     logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
     logging.getLogger("kr").setLevel(logging.INFO if said.verbose else logging.WARNING)
     # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.

@@ -4,6 +4,8 @@ import sys
 import threading
 import time
 
+from kr.cli.messages import is_dumb
+
 _REFRESH_SECONDS = 0.5
 
 
@@ -60,5 +62,5 @@ def _tell(what: str, stop: threading.Event) -> None:
 
 
 def make_progress() -> SilentProgress | TerminalProgress:
-    """Choose by whether standard error is a terminal."""
-    return TerminalProgress() if sys.stderr.isatty() else SilentProgress()
+    """Choose by whether standard error is a terminal, and one that can rewrite a line."""
+    return TerminalProgress() if sys.stderr.isatty() and not is_dumb() else SilentProgress()

@@ -109,7 +109,7 @@ def view(value: dict[str, Any]) -> str:
     """Make the readable view: what happened in a few lines, then the report."""
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_summary(results)}"]
-    lines += [f"  {click.style('error', fg='red')} {_told(problem)}" for problem in value["errors"]]
+    lines += [f"  {click.style('error', fg='red')}  {_told(problem)}" for problem in value["errors"]]
     if results is not None:
         lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
         if results["report_file"] and results["index_updated"]:
@@ -148,5 +148,20 @@ def _summary(results: dict[str, Any] | None) -> str:
     return f"confidence {results['confidence']}; {', '.join(asked) or 'no source asked'}"
 
 
+_SAID_AS = {
+    "research_query.framework": "FRAMEWORK",
+    "research_query.framework_version": "--framework-version",
+    "research_query.question": "QUESTION",
+    "research_query.tags": "--tag",
+    "config_overrides.timeout_seconds": "--timeout",
+}
+"""Fields of a request whose option on the command line is called otherwise."""
+
+
 def _told(problem: dict[str, Any]) -> str:
-    return f"{problem['field']}: {problem['message']}" if "field" in problem else str(problem["message"])
+    """Say what is wrong, with the option that a person typed instead of the request's field."""
+    if "field" not in problem:
+        return str(problem["message"])
+    field = str(problem["field"])
+    option = _SAID_AS.get(field) or f"--{field.rpartition('.')[2].replace('_', '-')}"
+    return f"{option} ({field}): {problem['message']}"

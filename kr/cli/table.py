@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 _LONGEST_CELL = 300
 
 
+_WITHOUT_A_TERMINAL = 100_000
 _GAP = 2
 _LEAST_CUT = 12
 _LEAST_KEPT = 20
@@ -16,9 +17,12 @@ _MOST_OF_OTHERS = 20
 
 
 def width() -> int:
-    """Give the columns of the terminal; 80 where there is none."""
+    """Give the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes (SPEC 6)."""
     import shutil
+    import sys
 
+    if sys.stdout is None or not sys.stdout.isatty():
+        return _WITHOUT_A_TERMINAL
     return max(shutil.get_terminal_size((80, 24)).columns, 40)
 
 

@@ -1,5 +1,7 @@
 """Lines for people within the width of their terminal: hostile texts in one line, wrapped by cells."""
 
+from kr.cli.table import width
+
 _LONGEST = 2000
 
 
@@ -8,17 +10,15 @@ def wrapped(label: str, text: str, *, indent: int) -> list[str]:
 
     Width is counted in cells: a Chinese letter takes two.
     """
-    import shutil
-
     from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
 
     from kr.text.characters import one_line
 
-    width = max(shutil.get_terminal_size((80, 24)).columns, 40)
-    room = max(width - max(indent, cell_len(label)), 20)
-    lines = Text(one_line(text, _LONGEST)).wrap(Console(width=width), room, overflow="fold")
+    columns = width()
+    room = max(columns - max(indent, cell_len(label)), 20)
+    lines = Text(one_line(text, _LONGEST)).wrap(Console(width=columns), room, overflow="fold")
     told = [line.plain.rstrip() for line in lines] or [""]
     return [f"{label}{told[0]}".rstrip(), *(" " * indent + line for line in told[1:])]
 

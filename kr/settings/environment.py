@@ -19,6 +19,7 @@ OWN_NAMES = frozenset(
     {
         "KR_CONFIG",
         "KR_DATABASE_URL",
+        "KR_FORMAT",
         "KR_OUTPUT",
         "KR_PHASE",
         "KR_PYTHON",

@@ -24,7 +24,9 @@ class DuckDuckGo:
             from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
         except ImportError as error:
             why = "" if self._is_configured else "no search provider is configured, and "
-            raise SourceNotAsked(f"{why}DuckDuckGo needs a package: install kr[duckduckgo]") from error
+            raise SourceNotAsked(
+                f"{why}DuckDuckGo needs the package ddgs beside kr: pip install ddgs"
+            ) from error
         seconds = max(1, min(15, int(deadline.remaining())))
 
         def ask() -> list[dict[str, Any]]:

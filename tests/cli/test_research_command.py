@@ -1,8 +1,6 @@
 """``kr research`` as a process: forms, output, exit status, and what stands on which stream."""
 
 import json
-import os
-import pty
 import signal
 import sqlite3
 import subprocess
@@ -20,6 +18,7 @@ from hypothesis import strategies as st
 from kr.cli.render import to_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
+from tests.support.terminals import seen
 
 
 @pytest.fixture
@@ -178,25 +177,7 @@ def test_a_locale_without_chinese_degrades(project: Project) -> None:
 
 
 def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) -> None:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kr", "research", "vue", "How do I make an option repeatable?"],
-        cwd=project.root,
-        env=project.environ(TERM="xterm"),
-        stdin=subprocess.DEVNULL,
-        stdout=follower,
-        stderr=follower,
-    )
-    os.close(follower)
-    seen = b""
-    try:
-        while chunk := os.read(leader, 65536):
-            seen += chunk
-    except OSError:  # how a pseudo-terminal says that the other side has gone
-        pass
-    os.close(leader)
-    assert process.wait(30) == 0
-    text = seen.decode()
+    text = seen(project, "research", "vue", "How do I make an option repeatable?", more={"TERM": "xterm"})
     assert "asking context7" in text
     assert "success" in text
     assert "## Summary" in text
@@ -210,7 +191,7 @@ def test_verbose_tells_what_is_done(project: Project, context7: StandIn) -> None
         return done.stderr.decode().splitlines()
 
     miss, hit = told("-v"), told("-v")
-    assert [line.split(":")[0] for line in miss] == ["INFO"] * len(miss)
+    assert [line.split(":")[0] for line in miss] == ["info"] * len(miss)
     for part in (
         "no entry answers; 0 of vue",
         "asking context7",
@@ -220,7 +201,7 @@ def test_verbose_tells_what_is_done(project: Project, context7: StandIn) -> None
         assert any(part in line for line in miss), (part, miss)
     assert hit == [
         (
-            "INFO: vue-repeatable-options matches by framework+topic+tags "
+            "info: vue-repeatable-options matches by framework+topic+tags "
             "(topic overlap 1.00, shared tags: options, configuration) and is fresh"
         )
     ]
@@ -450,4 +431,6 @@ def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None
     assert b"say one of them" in done.stderr
     unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
     assert unknown.returncode == 1
-    assert b'config_overrides.use: Validation failed: no entry has the id "vue-slots"' in unknown.stdout
+    assert (
+        b'--use (config_overrides.use): Validation failed: no entry has the id "vue-slots"' in unknown.stdout
+    )

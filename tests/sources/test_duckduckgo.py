@@ -27,10 +27,10 @@ def test_without_the_extra_the_reason_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "ddgs", None)
     found = failure(WebSearch(provider="auto"))
     assert "no search provider is configured" in found.reason
-    assert "install kr[duckduckgo]" in found.reason
+    assert "pip install ddgs" in found.reason
     assert isinstance(found, SourceNotAsked)
     chosen = failure(WebSearch(provider="duckduckgo"))
-    assert chosen.reason == "DuckDuckGo needs a package: install kr[duckduckgo]"
+    assert chosen.reason == "DuckDuckGo needs the package ddgs beside kr: pip install ddgs"
 
 
 @pytest.fixture

@@ -1,0 +1,104 @@
+"""What every command has in common for its reader (SPEC 6): formats, colours, messages, exit statuses."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.support.program import Project, request
+from tests.support.terminals import seen
+
+COLOURED = re.compile("\x1b\\[[0-9;]*m")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+def test_the_environment_sets_the_format_and_an_option_wins(project: Project) -> None:
+    by_name = {"KR_FORMAT": "json"}
+    assert json.loads(project.run("stats", more=by_name).stdout)["requests"]["total"] == 0
+    assert project.run("stats", more=by_name).stderr == b""
+    for arguments in (("--format", "yaml", "stats"), ("stats", "--format", "yaml")):
+        shown = project.run(*arguments, more=by_name).stdout.decode()
+        assert not shown.startswith("{")
+        assert yaml.safe_load(shown)["requests"]["total"] == 0
+
+
+def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None:
+    done = project.run("stats", more={"KR_FORMAT": "xml"})
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert "error: KR_FORMAT: 'xml' is not one of yaml, json, text" in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    ("typed", "nearest"),
+    [(["researh"], "'research'"), (["lessons", "injekt"], "'inject'"), (["stat"], "'stats'")],
+)
+def test_a_mistyped_command_is_answered_with_the_nearest(
+    project: Project, typed: list[str], nearest: str
+) -> None:
+    done = project.run(*typed)
+    assert done.returncode == 2
+    assert f"error: No such command '{typed[-1]}'. Did you mean" in done.stderr.decode()
+    assert nearest in done.stderr.decode()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["research", "--request", "nowhere.yaml"],
+        ["explain", "--request", "nowhere.yaml"],
+        ["lessons", "inject", "--request", "nowhere.yaml"],
+        ["import-yaml", "nowhere.yaml"],
+    ],
+    ids=" ".join,
+)
+def test_a_missing_file_is_the_same_to_every_command(project: Project, arguments: list[str]) -> None:
+    done = project.run(*arguments)
+    assert done.returncode == 1
+    assert "error: " in done.stderr.decode()
+    assert "nowhere.yaml: can't be read: No such file or directory" in done.stderr.decode()
+
+
+def test_nothing_is_cut_or_wrapped_where_no_terminal_reads(project: Project) -> None:
+    topic = "a topic that goes on and on, " * 6 + "to its end"
+    project.ask(request(topic=topic))
+    for arguments in (("entries", "list"), ("entries", "list", "--format", "text")):
+        assert topic in project.run(*arguments).stdout.decode()
+
+
+@pytest.mark.parametrize("more", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
+def test_a_reader_without_colours_gets_none(project: Project, more: dict[str, str]) -> None:
+    project.ask(request())
+    plain = seen(project, "research", "--request", "request.yaml", more={"TERM": "xterm", **more})
+    assert not COLOURED.search(plain)
+    assert "degraded" in plain
+
+
+def test_a_terminal_gets_colours(project: Project) -> None:
+    assert COLOURED.search(seen(project, "research", "--request", "request.yaml", more={"TERM": "xterm"}))
+
+
+def test_what_was_typed_is_named_by_its_option(project: Project) -> None:
+    done = project.run("research", "vue", "How?", "--topic", "a\x07b", "--format", "text")
+    assert done.returncode == 1
+    assert "--topic (research_query.topic):" in done.stdout.decode()
+    done = project.run("research", " ", "How?", "--format", "text")
+    assert "FRAMEWORK (research_query.framework):" in done.stdout.decode()
+
+
+def test_warnings_read_like_errors(project: Project) -> None:
+    done = project.run("stats", more={"KR_NONSENSE": "1"})
+    assert done.stderr.decode().startswith("warning: ")
+    assert "KR_NONSENSE" in done.stderr.decode()
+
+
+def test_init_says_what_to_commit_and_what_comes_next(project: Project) -> None:
+    done = project.run("init", "--format", "text").stdout.decode()
+    assert "_bmad-output/knowledge-base/kr.db*" in done
+    _, _, following = done.partition("Next:\n")
+    assert [line.split()[:2] for line in following.splitlines()][:2] == [["kr", "research"], ["kr", "warm"]]
