@@ -237,10 +237,20 @@ class App:
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find entries by words, best first, each with the beginning of what its report says (SPEC 8)."""
-        from kr.catalog.passages import found_entries
+        """Find live entries by words of topic, tags, question and report, best first (SPEC 6.3, 8).
 
-        return {"entries": found_entries(self.catalog, query, framework=framework, limit=limit)}
+        ``{entries: [{id, framework, framework_version, topic, status, passage}]}``. Any text is a query.
+        """
+        return {"entries": self.catalog.search(query, framework=framework, limit=limit)}
+
+    def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
+        """Find entries as ``search`` does, and lessons: ``{entries: [...], lessons: [{id, phase, passage}]}``."""
+        catalog = self.catalog
+        if self.store.exists():
+            with self.lessons() as book:
+                book.reconcile()
+        found = self.search(query, framework=framework, limit=limit)
+        return {**found, "lessons": catalog.search_lessons(query, limit=limit)}
 
     @property
     def lessons_file(self) -> Path:

@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.catalog.plain import archived_item, entry_item, revision_item
+from kr.catalog.plain import archived_item, entry_item, found_item, revision_item
 from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
 from kr.store.nearest import nowhere, unknown_archived, unknown_entry
@@ -64,22 +64,31 @@ class Catalog:
             shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset : offset + limit]]
         return {"entries": shown, "total": len(found)}
 
-    def search(self, words: str, *, limit: int | None = None) -> list[dict[str, Any]]:
-        """List live entries by how much of ``words`` stands in framework, topic and tags, best first.
+    def search(
+        self, words: str, *, framework: str | None = None, limit: int | None = None
+    ) -> list[dict[str, Any]]:
+        """List live entries that hold ``words`` in topic, tags, question or report, with the passage, best first.
 
-        ``score`` is 0.0 to 1.0, ``found`` are the words that were found.
+        Any text is a search. Those that hold only some of the words come after those that hold them all.
         """
-        from kr.matching.search import search
-
         if not self.store.exists():
             return []
-        now = self.clock()
+        now, framework = self.clock(), _valid(framework)
         with self.store.read() as unit:
-            hits = search(words, (self._aged(entry, now)[0] for entry in unit.browsing.entries()))[:limit]
-        return [
-            {**entry_item(self._judged(hit.entry, now)[0]), "score": hit.score, "found": list(hit.found)}
-            for hit in hits
-        ]
+            found = unit.search.find(_text(words), "entry")
+            entries = {entry.id: entry for entry in unit.browsing.entries(framework)}
+            wanted = ((entries[it.key], it.text) for it in found if it.key in entries)
+            return [
+                found_item(self._judged(entry, now)[0], passage) for entry, passage in islice(wanted, limit)
+            ]
+
+    def search_lessons(self, words: str, *, limit: int | None = None) -> list[dict[str, Any]]:
+        """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
+        if not self.store.exists():
+            return []
+        with self.store.read() as unit:
+            found = unit.search.find(_text(words), "lesson")[:limit]
+        return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Tell all about one entry; with its report's text when it is asked for (null when it is lost)."""
@@ -123,7 +132,7 @@ class Catalog:
             if revision is None:
                 raise _unknown_revision(unit, entry_id, number)
             text = unit.revisions.text(revision.sha256)
-        return {**revision_item(revision), "text": (text or b"").decode(errors="replace")}
+        return {**revision_item(revision), "text": text or ""}
 
     def archive(
         self,

@@ -22,6 +22,18 @@ def entry_item(entry: Entry) -> dict[str, Any]:
     }
 
 
+def found_item(entry: Entry, passage: str) -> dict[str, Any]:
+    """Give what a search says of an entry (SPEC 8); its id is what to go on with."""
+    return {
+        "id": entry.id,
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "status": entry.status,
+        "passage": passage,
+    }
+
+
 def archived_item(archived: Archived) -> dict[str, Any]:
     """Give an archived row; ``archive_id`` tells it from others of its id."""
     item = entry_item(archived.entry) | {"status": "archived"}

@@ -87,7 +87,10 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> int:
 @common_options
 @click.pass_context
 def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> int:
-    """Find entries by words of their framework, topic and tags, the best first."""
+    """Find entries by words of topic, tags, question and report, the best first, each with the passage.
+
+    kr search finds lessons too.
+    """
     with open_app(ctx) as app:
         emit(app.catalog.search(" ".join(words), limit=limit), common(ctx), search_view)
     return 0

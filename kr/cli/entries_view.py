@@ -25,10 +25,12 @@ def entries_view(rows: list[Row]) -> str:
 
 
 def search_view(rows: list[Row]) -> str:
-    """Make a table of what a search found."""
-    shown = [{**row, "score": f"{row['score']:.2f}"} for row in rows]
-    columns = {"score": "score", "id": "id", "framework": "framework", "topic": "topic", "status": "status"}
-    return _listed(shown, columns, {"tags": "tags"})
+    """Show what a search found: id, topic and status, and below them the passage."""
+    told = (
+        f"{cell(row['id'])}  {cell(row['topic'])} ({row['status']})\n    {cell(row['passage'])}"
+        for row in rows
+    )
+    return "\n".join(told) or _NONE
 
 
 def archive_view(rows: list[Row]) -> str:

@@ -41,6 +41,7 @@ COMMANDS = (
     Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
     Listed("mcp", "Serve agents", "Serve an agent over MCP, on standard input and output."),
     Listed("serve", "Serve agents", "Serve a fleet over HTTP and MCP, and people with a page."),
+    Listed("search", "Ask", "Find words in reports, topics, questions and lessons."),
     Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
     Listed("archive", "Look after the knowledge", "List what left the index, and bring it back."),
     Listed("versions", "Look after the knowledge", "List the frameworks and versions that a project uses."),

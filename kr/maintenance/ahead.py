@@ -11,7 +11,7 @@ from kr.maintenance.rebuild import EXPORTS, take_in
 from kr.reports.template import read_version
 from kr.store.bulk import is_newer, is_same
 from kr.store.claims import Claim
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 from kr.store.incoming import Incoming
 from kr.store.keys import pair_of
 from kr.store.rows import Archived
@@ -72,7 +72,7 @@ class _Known:
         if not row.last_accessed.startswith(told.last_accessed) or shown != plain_line(version or ""):
             return False
         with self.patient.store.read() as unit:
-            return digest(content) != row.sha256 and not unit.revisions.has(digest(content))
+            return digest(decoded(content)) != row.sha256 and not unit.revisions.has(digest(decoded(content)))
 
 
 def check_ahead(patient: Patient) -> Iterator[Finding]:

@@ -99,7 +99,7 @@ def _unreadable(blocked_by: Path | None, reason: str, ids: list[str]) -> Finding
     )
 
 
-def _kept(unit: Unit, entry: Entry) -> bytes | None:
+def _kept(unit: Unit, entry: Entry) -> str | None:
     text = unit.revisions.text(entry.sha256) if entry.sha256 is not None else None
     return text if text is not None and text.strip() else None
 
@@ -112,7 +112,7 @@ def _write_back(patient: Patient, entry: Entry) -> str:
             return _PUT_RIGHT
         if text is None or row.sha256 is None:
             return "failed: its text is not kept any more"
-        with patient.reports.staged(text) as staged, patient.reports.replacement(row.path) as target:
+        with patient.reports.staged(text.encode()) as staged, patient.reports.replacement(row.path) as target:
             target.heal(row.sha256)
             if (target.current() or b"").strip():
                 return _PUT_RIGHT

@@ -86,10 +86,7 @@ def check_integrity(patient: Patient) -> Iterator[Finding]:
         return
     shown = "; ".join(health.problems[:_MOST_SHOWN])
     more = len(health.problems) - _MOST_SHOWN
-    only_counters = all(problem.startswith("counters:") for problem in health.problems)
-    if only_counters:
-        repair, fix = "count the entries anew", lambda: _recount(patient)
-    elif health.is_mendable:
+    if health.is_mendable:
         repair, fix = (
             "back it up, put what is missing or unreadable right and build its indexes anew, in place",
             lambda: _mend(patient),
@@ -105,12 +102,6 @@ def check_integrity(patient: Patient) -> Iterator[Finding]:
         repair=repair,
         fix=fix,
     )
-
-
-def _recount(patient: Patient) -> str:
-    with patient.store.write() as unit:
-        unit.upkeep.recount()
-        return counted(unit.entries.count(), "entry", "entries")
 
 
 def _mend(patient: Patient) -> str:

@@ -19,7 +19,7 @@ from kr.store.claims import Claim, Claims
 from kr.store.database import Database, Transaction
 from kr.store.entries import of_major, to_entry, to_values
 from kr.store.free_names import Subject, wanted_names
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 from kr.store.incoming import Incoming, Outcome
 from kr.store.keys import Pair, pair_of
 from kr.store.reports import ReportFiles
@@ -66,7 +66,7 @@ class _Intake:
         self._put: dict[str, Entry] = {}
         self._pairs: dict[Pair, set[str]] = {}
         self._archived: list[dict[str, object]] = []
-        self._texts: dict[str, bytes] = {}
+        self._texts: dict[str, str] = {}
 
     def prepare(self, batch: Sequence[Incoming]) -> None:
         """Look everything up at once that the batch will ask for."""
@@ -259,8 +259,8 @@ class _Intake:
         text = item.text
         sha256 = None
         if text is not None:
-            sha256 = digest(text.content)
-            self._texts[sha256] = text.content
+            sha256 = digest(decoded(text.content))
+            self._texts[sha256] = decoded(text.content)
         kept = live if live is not None and (text is None or sha256 == live.sha256) else None
         origin = kept.origin if kept else text.origin if text else "researched"
         return Entry(
@@ -289,7 +289,7 @@ class _Intake:
         for sha256 in self._connection.execute(known).scalars().all():
             del self._texts[sha256]
         if self._texts:
-            rows = [{"sha256": sha256, "content": content} for sha256, content in self._texts.items()]
+            rows = [{"sha256": sha256, "text": text} for sha256, text in self._texts.items()]
             self._connection.execute(sa.insert(report_texts), rows)
             self._texts.clear()
 

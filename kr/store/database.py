@@ -48,8 +48,12 @@ class Transaction:
 class Database:
     """A SQLite database that several threads and processes share. Opens nothing until it is used."""
 
-    def __init__(self, path: Path, *, timeout: float = 60.0) -> None:
+    def __init__(
+        self, path: Path, *, timeout: float = 60.0, read_report: upgrade.ReadReport | None = None
+    ) -> None:
+        """Name the file. ``timeout`` is in seconds; ``read_report``: see ``kr.store.upgrade.run``."""
         self.path = path
+        self._read_report = read_report
         self._file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
         self._engines = _Engines(self._file)
         self._mutex = threading.RLock()
@@ -205,7 +209,7 @@ class Database:
 
             kept = keep_before_upgrade(self.path, version)
             log.info("%s: backed up to %s before the upgrade", self.path, kept.name)
-        upgrade.run(connection)
+        upgrade.run(connection, read_report=self._read_report)
 
     @contextmanager
     def _migration(self) -> Iterator[sa.Connection]:

@@ -12,16 +12,13 @@ from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
 from kr.store import keys, times
 from kr.store.lists import texts_of
-from kr.store.schema import archived_entries, counters, entries, entry_vectors
+from kr.store.schema import archived_entries, entries, entry_vectors
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
 _Text = TypeVar("_Text", bound=str)
 
 _CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 _ORIGINS: tuple[Origin, ...] = ("researched", "installed", "baseline", "skeleton")
-# Up to here an exact count costs less than the rest of a write, and can't be misled by a plain-SQL
-# INSERT OR REPLACE, which deletes without telling the counting trigger.
-_EXACT_COUNT = 10_000
 
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 _OF_FRAMEWORK = (
@@ -110,11 +107,6 @@ class Entries:
 
     def count(self) -> int:
         """Return the number of live entries."""
-        counted = self._connection.execute(
-            sa.select(counters.c.value).where(counters.c.name == "entries")
-        ).scalar_one_or_none()
-        if counted is not None and counted > _EXACT_COUNT:
-            return int(counted)
         return self._connection.execute(sa.select(sa.func.count()).select_from(entries)).scalar_one()
 
     def next_access(self, now: datetime) -> str:

@@ -1,8 +1,13 @@
-"""The hash by which texts of reports are known."""
+"""Texts of reports as files hold them, and the hash by which they are known."""
 
 import hashlib
 
 
-def digest(content: bytes) -> str:
-    """Return the SHA-256 of a report's bytes, lower-case hex."""
-    return hashlib.sha256(content).hexdigest()
+def digest(text: str) -> str:
+    """Return the SHA-256 of a report's text in UTF-8, lower-case hex."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def decoded(content: bytes | None) -> str:
+    """Return a file's text; what is no UTF-8 in it becomes U+FFFD."""
+    return (content or b"").decode(errors="replace")

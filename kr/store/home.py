@@ -7,7 +7,7 @@ database, every entry would seem to have lost its report; so the database rememb
 import os
 from pathlib import Path
 
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 from kr.store.reports import ReportFiles
 from kr.store.standing import standing
 from kr.store.unit import Unit
@@ -66,5 +66,5 @@ def may_move_in(unit: Unit, knowledge_base: Path) -> bool:
 
 def _is_here(entry: Entry, home: Path, knowledge_base: Path) -> bool:
     content = ReportFiles(knowledge_base).read(entry.path) or b""
-    known = digest(content) == entry.sha256 or content == ReportFiles(home).read(entry.path)
+    known = digest(decoded(content)) == entry.sha256 or content == ReportFiles(home).read(entry.path)
     return known and bool(content.strip())

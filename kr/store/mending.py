@@ -1,17 +1,18 @@
-"""Puts a database's indexes, triggers, views, counters and unreadable cells right, in place (SPEC 6.5)."""
+"""Puts a database's indexes, triggers, views and unreadable cells right, in place (SPEC 6.5)."""
 
 import sqlalchemy as sa
 
 from kr.store import upgrade
 from kr.store.cells import Told, mend_cells
-from kr.store.schema import DERIVED, counters, entries, metadata
+from kr.store.schema import archived_entries, entries, entry_terms, entry_vectors, report_texts
+from kr.store.search import Search
 from kr.text.counting import counted
 
 _KINDS = ("index", "trigger", "view")
 
 
 def mend(connection: sa.Connection, told: Told) -> list[str]:
-    """Create what is missing of them as the migrations do, build the indexes anew and count the rows.
+    """Create what is missing of them as the migrations do, build the indexes anew.
 
     Returns what was put right, as ``index entries_path`` or ``2 rows``. The caller commits.
     """
@@ -22,31 +23,25 @@ def mend(connection: sa.Connection, told: Told) -> list[str]:
             connection.exec_driver_sql(statement)
             made.append(f"{kind} {name}")
     connection.exec_driver_sql("REINDEX")
+    for table in (entries, archived_entries):
+        unknown = table.c.sha256.not_in(sa.select(report_texts.c.sha256))
+        connection.execute(sa.update(table).where(unknown).values(sha256=None))
     made += _drop_derived_of_gone(connection)
+    Search(connection).refill()
     cells = mend_cells(connection, told)
     if cells:
         made.append(counted(cells, "row"))
-    recount(connection)
     return made
 
 
 def _drop_derived_of_gone(connection: sa.Connection) -> list[str]:
     """Drop what was made of entries that somebody deleted by plain SQL, where no reference is followed."""
     made = []
-    for name in sorted(DERIVED):
-        table = metadata.tables[name]
+    for table in (entry_terms, entry_vectors):
         gone = sa.delete(table).where(table.c.entry_id.not_in(sa.select(entries.c.id)))
         if dropped := connection.execute(gone).rowcount:
-            made.append(f"{counted(dropped, 'row')} of {name}")
+            made.append(f"{counted(dropped, 'row')} of {table.name}")
     return made
-
-
-def recount(connection: sa.Connection) -> None:
-    """Set the counter of live entries to what is there."""
-    number = sa.select(sa.func.count()).select_from(entries).scalar_subquery()
-    changed = connection.execute(sa.update(counters).where(counters.c.name == "entries").values(value=number))
-    if not changed.rowcount:
-        connection.execute(sa.insert(counters).values(name="entries", value=number))
 
 
 def _definitions_of_a_new_one() -> dict[tuple[str, str], str]:

@@ -1,8 +1,8 @@
-"""Small facts about the knowledge base itself, and the number of changes of its index."""
+"""Small facts about the knowledge base itself."""
 
 import sqlalchemy as sa
 
-from kr.store.schema import counters, meta
+from kr.store.schema import meta
 
 FIRST_IMPORT = "first_import"
 """The key of when the index beside an empty database was imported; see ``kr.transfer.first_use``."""
@@ -24,8 +24,3 @@ class Meta:
             sa.update(meta).where(meta.c.key == key).values(value=value)
         ).rowcount:
             self._connection.execute(sa.insert(meta).values(key=key, value=value))
-
-    def generation(self) -> int:
-        """Return a number that grows with every change of a row of the index or the archive, by anybody."""
-        number = sa.select(counters.c.value).where(counters.c.name == "generation")
-        return int(self._connection.execute(number).scalar_one())

@@ -18,7 +18,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path, PurePosixPath
 
 from kr.errors import ReportUnwritable
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 
 _STAGED = ".kr-tmp-"
 _UNDO = ".kr-undo-"
@@ -139,7 +139,7 @@ class Replacement:
         try:
             for undo in [name for name in os.listdir(self._folder) if name.startswith(prefix)]:  # noqa: PTH208 - a descriptor
                 written = undo.removeprefix(prefix)
-                if live_sha256 != written and digest(self.current() or b"") == written:
+                if live_sha256 != written and digest(decoded(self.current())) == written:
                     os.replace(undo, self._name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
                 else:
                     os.unlink(undo, dir_fd=self._folder)

@@ -18,7 +18,7 @@ from kr.reports.template import read_confidence
 from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.free_names import Subject, free_name, is_free
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived, Restored, Revision
 from kr.store.saving import Limits, swap
@@ -79,7 +79,7 @@ class Restorer:
             text = unit.revisions.text(revision.sha256) if revision is not None else None
             if current is None or revision is None or text is None:
                 return None
-            entry = _as_it_was(current, revision, text.decode(errors="replace"))
+            entry = _as_it_was(current, revision, text)
             entry = replace(entry, path=self._path(transaction.connection, current))
             back = _Return(entry, current, revision.sha256, current.path)
             return self._put_back(transaction, unit, opened, back=back, now=now)
@@ -99,7 +99,7 @@ class Restorer:
         opened.callback(target.sync)
         target.heal(owner.sha256 if owner is not None else None)
         content = self._text(unit, back)
-        staged = opened.enter_context(self.files.staged(content))
+        staged = opened.enter_context(self.files.staged(content.encode()))
         stale_reason = why_stale(back.entry, now)
         entry = replace(
             back.entry,
@@ -110,7 +110,7 @@ class Restorer:
         on_disk = target.current()
         unit.revisions.replace(entry, back.owner, on_disk, now)
         if on_disk:
-            unit.archive.keep_text(entry.path, digest(on_disk))
+            unit.archive.keep_text(entry.path, digest(decoded(on_disk)))
         unit.entries.put(replace(entry, status="fresh"))
         if stale_reason is not None:
             unit.entries.mark_stale(entry.id, stale_reason)
@@ -122,7 +122,7 @@ class Restorer:
         if self.files.may_be_torn(entry.path):
             with self.files.replacement(entry.path) as target:
                 target.heal(entry.sha256)
-        content = self.files.read(entry.path) or b""
+        content = decoded(self.files.read(entry.path))
         if content.strip():
             shown = replace(entry, sha256=unit.revisions.keep(content))
             unit.revisions.replace(shown, entry, None, now)
@@ -138,12 +138,12 @@ class Restorer:
             return entry.path
         return free_name(connection, self.files, subject).path
 
-    def _text(self, unit: Unit, back: "_Return") -> bytes:
+    def _text(self, unit: Unit, back: "_Return") -> str:
         """Return the text by its hash, or what still stands at its path if that is no other entry's text."""
         own = unit.revisions.text(back.sha256) if back.sha256 is not None else None
         if own is not None:
             return own
-        on_disk = self.files.read(back.former_path) or b""
+        on_disk = decoded(self.files.read(back.former_path))
         if on_disk.strip() and (back.sha256 == digest(on_disk) or not unit.revisions.has(digest(on_disk))):
             return on_disk
         raise EntryConflict(

@@ -5,7 +5,7 @@ from datetime import datetime
 import sqlalchemy as sa
 
 from kr.store import times
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 from kr.store.keys import framework_key, topic_key
 from kr.store.rows import Revision
 from kr.store.schema import report_texts, revisions
@@ -18,17 +18,17 @@ class Revisions:
     def __init__(self, connection: sa.Connection) -> None:
         self._connection = connection
 
-    def keep(self, content: bytes) -> str:
+    def keep(self, text: str) -> str:
         """Store a text unless it is there already; return its hash."""
-        sha256 = digest(content)
+        sha256 = digest(text)
         if not self.has(sha256):
-            self._connection.execute(sa.insert(report_texts).values(sha256=sha256, content=content))
+            self._connection.execute(sa.insert(report_texts).values(sha256=sha256, text=text))
         return sha256
 
-    def text(self, sha256: str) -> bytes | None:
+    def text(self, sha256: str | None) -> str | None:
         """Return a stored text."""
         return self._connection.execute(
-            sa.select(report_texts.c.content).where(report_texts.c.sha256 == sha256)
+            sa.select(report_texts.c.text).where(report_texts.c.sha256 == sha256)
         ).scalar_one_or_none()
 
     def has(self, sha256: str) -> bool:
@@ -62,7 +62,7 @@ class Revisions:
         if old is not None and old.sha256 is not None and self.has(old.sha256):
             replaced.append(old.sha256)
         if on_disk:
-            replaced.append(self.keep(on_disk))
+            replaced.append(self.keep(decoded(on_disk)))
         for sha256 in dict.fromkeys(replaced):
             if sha256 != new.sha256:
                 self._add(new, sha256, old, now)

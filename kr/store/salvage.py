@@ -13,8 +13,8 @@ from kr.store.hashing import digest
 from kr.store.inspection import sqlite_file
 from kr.store.schema import DERIVED, entries, metadata, report_texts, revisions
 
-_NOT_CARRIED = DERIVED | {"counters", "leases", "reservations"}
-"""Made from other tables, kept by triggers, or of no use to anybody once their time is over."""
+_NOT_CARRIED = DERIVED | {"leases", "reservations"}
+"""Made from other tables, or of no use to anybody once their time is over."""
 
 
 def salvage(damaged: Path, connection: sa.Connection) -> dict[str, int]:
@@ -73,8 +73,7 @@ def _fits(connection: sa.Connection, table: sa.Table, row: dict[str, Any]) -> bo
         if isinstance(column.type, sa.Integer | sa.Boolean) and not isinstance(value, int | None):
             return False
     if table is report_texts:
-        content = row["content"]
-        return isinstance(content, bytes) and digest(content) == row["sha256"]
+        return isinstance(row["text"], str) and digest(row["text"]) == row["sha256"]
     if table is revisions:
         known = sa.select(report_texts.c.sha256).where(report_texts.c.sha256 == row["sha256"])
         return connection.execute(known).first() is not None

@@ -15,7 +15,7 @@ from kr.freshness import same_major
 from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.free_names import Subject, free_name, is_free
-from kr.store.hashing import digest
+from kr.store.hashing import decoded, digest
 from kr.store.reports import Replacement, ReportFiles
 from kr.store.rows import Draft, Need, Saved
 from kr.store.schema import entries
@@ -89,11 +89,11 @@ def _write(
     unit: Unit, target: Replacement, place: _Place, draft: Draft, content: bytes, *, now: datetime
 ) -> Entry:
     target.heal(place.former.sha256 if place.former is not None else None)
-    entry = _entry(unit, place, draft, unit.revisions.keep(content), now)
+    entry = _entry(unit, place, draft, unit.revisions.keep(decoded(content)), now)
     on_disk = target.current()
     unit.revisions.replace(entry, place.former, on_disk, now)
     if on_disk:
-        unit.archive.keep_text(entry.path, digest(on_disk))
+        unit.archive.keep_text(entry.path, digest(decoded(on_disk)))
     unit.entries.put(entry)
     old = place.live
     if old is not None and old.question is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 metadata = MetaData()
@@ -26,7 +26,7 @@ def _entry_columns() -> list[Column[Any]]:
         Column("last_accessed", Text, nullable=False),
         Column("status", Text, nullable=False),
         Column("confidence", Text, nullable=False),
-        Column("sha256", Text),
+        Column("sha256", Text, ForeignKey("report_texts.sha256")),
         Column("researched_at", Text),
         Column("fresh_until", Text),
         Column("origin", Text, server_default="researched"),
@@ -104,15 +104,43 @@ entry_vectors = Table(
 )
 """The need of a live entry as a model of embeddings sees it: packed floats."""
 
-DERIVED = frozenset({"entry_terms", "entry_vectors"})
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("kind", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("framework", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("tags", Text, nullable=False),
+    Column("question", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Index("documents_key", "kind", "key", unique=True),
+)
+"""What is searched, by ``document_search`` (FTS5): live entries with their reports, and lessons. Kept by triggers."""
+
+SEARCH_INDEX = "document_search"
+
+DERIVED = frozenset({"documents", "entry_terms", "entry_vectors", "report_files"})
 """Tables that are made from others, and are made again where they are missing."""
 
 report_texts = Table(
     "report_texts",
     metadata,
     Column("sha256", Text, primary_key=True),
-    Column("content", LargeBinary, nullable=False),
+    Column("text", Text, nullable=False),
 )
+"""Every text that a report has or had, for good."""
+
+report_files = Table(
+    "report_files",
+    metadata,
+    Column("path", Text, primary_key=True),
+    Column("sha256", Text, ForeignKey("report_texts.sha256"), nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("mtime_ns", Integer, nullable=False),
+)
+"""What the file at a path holds while it has this size and time: a hit need not read it."""
 
 revisions = Table(
     "revisions",
@@ -160,7 +188,7 @@ lesson_injections = Table(
     "lesson_injections",
     metadata,
     Column("id", Integer, primary_key=True),
-    Column("lesson_id", Text, nullable=False),
+    Column("lesson_id", Text, ForeignKey("lessons.id"), nullable=False),
     Column("phase", Text, nullable=False),
     Column("at", Text),
     Column("story_key", Text),
@@ -290,11 +318,3 @@ meta = Table(
     Column("key", Text, primary_key=True),
     Column("value", Text, nullable=False),
 )
-
-counters = Table(
-    "counters",
-    metadata,
-    Column("name", Text, primary_key=True),
-    Column("value", Integer, nullable=False),
-)
-"""Kept by triggers: ``entries`` (live rows) and ``generation`` (changes of entries or archive)."""

@@ -158,7 +158,8 @@ class SqliteFile:
             except BaseException:
                 connection.close()
                 raise
-            connection.execute("PRAGMA foreign_keys = ON")
+            # A migration that builds a table anew must not take along what refers to it.
+            connection.execute("PRAGMA foreign_keys = OFF")
             return connection
 
     def version(self, connection: sqlite3.Connection) -> int:

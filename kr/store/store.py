@@ -142,13 +142,13 @@ class Store:
 
         What a person edited is served as it stands; what a killed writer left half done is put right first.
         """
-        from kr.store.hashing import digest
+        from kr.store.hashing import decoded, digest
 
         content = self._files().read(entry.path)
-        if content and digest(content) != entry.sha256 and self._files().may_be_torn(entry.path):
+        if content and digest(decoded(content)) != entry.sha256 and self._files().may_be_torn(entry.path):
             self._heal(entry)
             content = self._files().read(entry.path)
-        text = (content or b"").decode(errors="replace")
+        text = decoded(content)
         if "\ufffd" in text and "\ufffd".encode() not in (content or b""):
             log.warning("%s: some bytes are no UTF-8 text; they are shown as \ufffd", entry.path)
         return text if text.strip() else None
@@ -289,7 +289,7 @@ class Store:
             if self._opened is None:
                 from kr.store.database import Database
 
-                self._opened = Database(self.path, timeout=self._timeout)
+                self._opened = Database(self.path, timeout=self._timeout, read_report=self._files().read)
             return self._opened
 
     def _files(self) -> "ReportFiles":

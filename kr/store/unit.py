@@ -23,6 +23,7 @@ from kr.store.wordings import Wordings
 
 if TYPE_CHECKING:
     from kr.store.near_misses import NearMisses
+    from kr.store.search import Search
     from kr.store.upkeep import Upkeep
     from kr.store.workflows import Workflows
 
@@ -62,6 +63,13 @@ class Unit:
     def vectors(self) -> Vectors:
         """The needs of entries as a model of embeddings sees them."""
         return Vectors(self._connection)
+
+    @cached_property
+    def search(self) -> "Search":
+        """What is found by words."""
+        from kr.store.search import Search
+
+        return Search(self._connection)
 
     @cached_property
     def browsing(self) -> Browsing:

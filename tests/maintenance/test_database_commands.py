@@ -387,8 +387,7 @@ def test_a_sound_database(store: Store, databases: Databases) -> None:
         ("UPDATE entries SET tags = 'a b'", "cell: entries, click-one: tags is no JSON array"),
         ("DROP TABLE circuits", "table circuits is missing"),
         ("ALTER TABLE lessons DROP COLUMN recurred", "table lessons has no column recurred"),
-        ("UPDATE counters SET value = 7 WHERE name = 'entries'", "of entries, 7 counted, 1 there"),
-        ("UPDATE report_texts SET content = 'other'", "not the one that was written"),
+        ("UPDATE report_texts SET text = 'other'", "not the one that was written"),
         (
             "INSERT INTO revisions (entry_id, revision, sha256, path, replaced_at) VALUES ('a', 1, 'x', 'p', 't')",
             "refers to a row of report_texts",

@@ -562,8 +562,8 @@ def test_an_old_text_is_kept_as_a_revision(project: Project, context7: StandIn) 
     path.write_text("# edited by a person\n")
     project.clock.pass_days(31)
     project.research()
-    kept = project.sql("SELECT content FROM report_texts JOIN revisions USING (sha256)")
-    assert (b"# edited by a person\n",) in kept
+    kept = project.sql("SELECT text FROM report_texts JOIN revisions USING (sha256)")
+    assert ("# edited by a person\n",) in kept
     assert context7.calls()
 
 

@@ -45,7 +45,7 @@ def test_the_next_writer_brings_the_old_pair_back(store: Store, base: Path, entr
     replace_without_commit(base, entry, "# uncommitted\n")
     store.save_report(draft(), "# new\n", NOW)
     with store.read() as unit:
-        assert [unit.revisions.text(row.sha256) for row in unit.revisions.of_entry(entry.id)] == [b"# old\n"]
+        assert [unit.revisions.text(row.sha256) for row in unit.revisions.of_entry(entry.id)] == ["# old\n"]
     assert hidden(base) == []
 
 

@@ -60,7 +60,7 @@ def test_more_than_sixty_whole_days_without_an_access_archive(
 
 def test_an_archived_row_keeps_everything_with_when_and_why(store: Store) -> None:
     make(store)
-    insert_entry(store.path, "old", last_accessed="2026-01-01", sha256="ab" * 32)
+    insert_entry(store.path, "old", last_accessed="2026-01-01")
     [before] = sql(store.path, f"SELECT {PUBLIC_COLUMNS} FROM entries")
     store.save_report(draft(), "# text\n", NOW)
     [after] = sql(store.path, f"SELECT {PUBLIC_COLUMNS} FROM archived_entries")

@@ -36,8 +36,7 @@ def live(store: Store, entry_id: str) -> Entry | None:
 
 def texts(store: Store, entry_id: str) -> list[str]:
     with store.read() as unit:
-        kept = [unit.revisions.text(revision.sha256) or b"" for revision in unit.revisions.of_entry(entry_id)]
-    return [text.decode() for text in kept]
+        return [unit.revisions.text(revision.sha256) or "" for revision in unit.revisions.of_entry(entry_id)]
 
 
 def hidden(base: Path) -> list[str]:
@@ -125,7 +124,7 @@ def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base:
     [replaced] = back.replaced
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as unit:
-        assert unit.revisions.text(replaced.entry.sha256 or "") == b"# two, edited\n"
+        assert unit.revisions.text(replaced.entry.sha256 or "") == "# two, edited\n"
     assert {"# two\n", "# two, edited\n"} <= set(texts(store, entry.id))
     again = store.restore_archived(replaced, MUCH_LATER, replace=True)
     assert again is not None
@@ -255,7 +254,7 @@ def test_what_a_killed_writer_left_is_put_right_before_it_is_removed(
 ) -> None:
     files = ReportFiles(base)
     with files.staged(b"# torn\n") as staged, files.replacement(entry.path) as target:
-        target.run(staged, digest(b"# torn\n"))
+        target.run(staged, digest("# torn\n"))
     assert (base / entry.path).read_text() == "# torn\n"
     store.remove([entry.id], NOW)
     assert (base / entry.path).read_text() == "# one\n"
@@ -359,7 +358,7 @@ def test_a_restoration_that_was_killed_before_its_commit_is_put_right(
     store.remove([entry.id], LATER)
     files = ReportFiles(base)
     with files.staged(b"# one\n") as staged, files.replacement(entry.path) as target:
-        target.run(staged, digest(b"# one\n"))
+        target.run(staged, digest("# one\n"))
     assert (base / entry.path).read_text() == "# one\n"
     back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
     assert back is not None
@@ -403,6 +402,6 @@ def test_a_kill_at_any_moment_leaves_one_pair(store: Store, base: Path, entry: E
             now = back.saved.entry
         report = store.read_report(now)
         assert report in {"# one\n", *known}
-        assert digest((report or "").encode()) == now.sha256
+        assert digest(report or "") == now.sha256
         assert sql(store.path, "SELECT count(*) FROM archived_entries") == [(0,)]
         store.close()

@@ -21,8 +21,7 @@ def revisions(store: Store, entry_id: str) -> list[str | None]:
     with store.read() as unit:
         kept = unit.revisions.of_entry(entry_id)
         assert [revision.revision for revision in kept] == list(range(1, len(kept) + 1))
-        texts = [unit.revisions.text(revision.sha256) for revision in kept]
-    return [text.decode() if text is not None else None for text in texts]
+        return [unit.revisions.text(revision.sha256) for revision in kept]
 
 
 def disk(base: Path) -> dict[str, bytes]:
@@ -132,8 +131,8 @@ def test_an_archived_entry_keeps_its_own_text(base: Path) -> None:
                 row.entry.id: row for row in unit.archive.all() if row.archived_at.startswith("2026-10-01")
             }
             texts = {name: unit.revisions.text(row.entry.sha256 or "") for name, row in rows.items()}
-        assert texts[old.id] == b"# old\n"
-        assert texts["mine"] == b"# by hand\n"
+        assert texts[old.id] == "# old\n"
+        assert texts["mine"] == "# by hand\n"
 
 
 def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
@@ -167,7 +166,7 @@ def test_an_orphan_in_the_way_is_kept_even_when_it_is_no_text(store: Store, base
     entry = store.save_report(draft(), "# one\n", NOW).entry
     with store.read() as unit:
         [revision] = unit.revisions.of_entry(entry.id)
-        assert unit.revisions.text(revision.sha256) == b"\xff\xfe not text"
+        assert unit.revisions.text(revision.sha256) == "\ufffd\ufffd not text"
     assert (revision.framework_version, revision.researched_at) == (None, None)
 
 

@@ -230,8 +230,8 @@ def test_an_update_with_another_text_leaves_the_old_one_in_the_history(project: 
     ((path,),) = rows(project, "path")
     assert (project.base / path).read_text() == "# second\n"
     assert (project.base / "frameworks/vue/slots.md").read_text() == "# first\n"
-    kept = project.sql("SELECT content FROM report_texts JOIN revisions USING (sha256)")
-    assert kept == [(b"# first\n",)]
+    kept = project.sql("SELECT text FROM report_texts JOIN revisions USING (sha256)")
+    assert kept == [("# first\n",)]
 
 
 def test_what_an_update_lacks_stays(project: Project, old: Path) -> None:

@@ -1,0 +1,54 @@
+"""``kr search``: find what is known, by words (SPEC 6.3)."""
+
+from typing import Any
+
+import click
+
+from kr.cli.completing import complete_framework
+from kr.cli.entries_view import search_view
+from kr.cli.examples import examples
+from kr.cli.options import MOST, TEXT, common, common_options, open_app
+from kr.cli.render import emit
+from kr.cli.table import cell
+
+_LIMIT = 10
+
+
+@click.command(
+    "search",
+    epilog=examples("kr search repeatable option", "kr search --framework vue virtual scroll --limit 3"),
+)
+@click.argument("words", nargs=-1, required=True, type=TEXT)
+@click.option(
+    "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(1, MOST),
+    default=_LIMIT,
+    show_default=True,
+    metavar="N",
+    help="At most N entries, and N lessons.",
+)
+@common_options
+@click.pass_context
+def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> int:
+    """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
+
+    What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
+    counts as read.
+    """
+    with open_app(ctx) as app:
+        emit(app.search_all(" ".join(words), framework=framework, limit=limit), common(ctx), view)
+    return 0
+
+
+def view(value: dict[str, Any]) -> str:
+    """Make the readable view: entries, then lessons where some were found."""
+    lessons = [
+        f"{cell(row['id'])}  lesson of {cell(row['phase'])}\n    {cell(row['passage'])}"
+        for row in value["lessons"]
+    ]
+    return "\n".join(
+        [search_view(value["entries"]), *lessons] if value["entries"] or not lessons else lessons
+    )

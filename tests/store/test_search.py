@@ -1,0 +1,100 @@
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from kr.store.rows import LessonRow
+from kr.store.search import Passage
+from kr.store.store import Store
+from tests.support.stores import NOW, draft, sql
+
+TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n"
+
+
+def found(store: Store, words: str) -> list[Passage]:
+    with store.read() as unit:
+        return unit.search.find(words, "entry")
+
+
+def keys(store: Store, words: str) -> list[str]:
+    return [passage.key for passage in found(store, words)]
+
+
+@pytest.fixture
+def entry_id(store: Store) -> str:
+    return store.save_report(draft(question="How often may an option be given?"), TEXT, NOW).entry.id
+
+
+@pytest.mark.parametrize(
+    "words", ["repeatable", "OPTIONS click", "decorators", "multiple=True", "given", "decor"]
+)
+def test_an_entry_is_found_by_topic_tags_question_and_report(store: Store, entry_id: str, words: str) -> None:
+    store.save_report(draft("vue", "slots", tags=("templates",)), "# vue - slots\n", NOW)
+    assert keys(store, words) == [entry_id]
+
+
+def test_the_passage_is_told_on_one_line(store: Store, entry_id: str) -> None:
+    long = TEXT + "filler words\n" * 200 + "\nHere stands the needle\nof the text.\n"
+    store.save_report(draft("vue", "slots"), long, NOW)
+    (passage,) = found(store, "needle")
+    assert "Here stands the needle of the text." in passage.text
+    assert len(passage.text) < 400
+    assert passage.key != entry_id
+
+
+def test_what_holds_all_words_comes_before_what_holds_some(store: Store) -> None:
+    store.save_report(draft(topic="slots", tags=()), "# slots slots slots slots\n", NOW)
+    both = store.save_report(
+        draft(topic="other", tags=()), f"# one\n{'filler ' * 300} slots and templates\n", NOW
+    )
+    assert keys(store, "slots templates") == [both.entry.id, "click-slots"]
+
+
+@pytest.mark.parametrize("words", ["虚拟滚动", "虚拟滚动 行高", "virtual 滚动"])
+def test_chinese_is_found_as_it_is_written(store: Store, entry_id: str, words: str) -> None:
+    saved = store.save_report(
+        draft("vue", "virtual 虚拟滚动", tags=()), "# vue\n\n动态行高的虚拟滚动。\n", NOW
+    )
+    assert entry_id not in keys(store, words)
+    passages = found(store, words)
+    assert [passage.key for passage in passages] == [saved.entry.id]
+    assert "虚拟滚动" in passages[0].text
+
+
+def test_the_search_follows_every_change_of_a_row(store: Store, entry_id: str) -> None:
+    store.save_report(draft(), "# click\n\nSomething else.\n", NOW)
+    assert (keys(store, "decorator"), keys(store, "something")) == ([], [entry_id])
+    sql(store.path, "UPDATE entries SET topic = 'renamed thing'")
+    assert keys(store, "renamed") == [entry_id]
+    sql(store.path, "INSERT OR REPLACE INTO entries SELECT * FROM entries")
+    assert keys(store, "renamed") == [entry_id]
+    store.remove([entry_id], NOW)
+    assert keys(store, "renamed") == []
+    assert sql(store.path, "SELECT count(*) FROM documents") == [(0,)]
+
+
+def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
+    row = LessonRow(
+        id="l", date="2026-10-01", phase="dev-execution", tags=("dev-execution",), summary="Pin numpy"
+    )
+    with store.write() as unit:
+        unit.lessons.add([row])
+    with store.read() as unit:
+        assert unit.search.find("numpy", "lesson") == [Passage("l", "dev-execution", "Pin numpy")]
+        assert unit.search.find("numpy", "entry") == []
+    with store.write() as unit:
+        unit.lessons.mark_gone(["l"], "2026-10-02")
+        assert unit.search.find("numpy", "lesson") == []
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(words=st.text(alphabet=st.characters(), max_size=40) | st.from_regex(r'[\w"*^:(){}+\- ]{0,20}'))
+def test_no_text_is_an_error(store: Store, words: str) -> None:
+    with store.read() as unit:
+        assert isinstance(unit.search.find(words.encode(errors="replace").decode(), "entry"), list)
+
+
+def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:
+    sql(store.path, "DELETE FROM documents")
+    with store.write() as unit:
+        unit.search.refill()
+    assert keys(store, "decorator") == [entry_id]
