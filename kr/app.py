@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.maintenance.databases import Databases
-    from kr.maintenance.findings import Patient
+    from kr.maintenance.findings import Finding, Patient
     from kr.research.chain import Progress
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
@@ -169,6 +169,21 @@ class App:
             auto_export=self.settings.knowledge_research.auto_export,
             clock=self._clock,
         )
+
+    def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
+        """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
+        from kr.composition import build_probes
+        from kr.maintenance.online import check_sources
+
+        return check_sources(*build_probes(self.settings, self._environ), timeout=timeout)
+
+    def reset_circuits(self) -> list[str]:
+        """Have every source asked again that was paused because it kept failing (SPEC 3.5); return their names."""
+        with self.store.write() as unit:
+            paused = [circuit.source for circuit in unit.upkeep.circuits()]
+            for source in paused:
+                unit.circuits.record_success(source)
+        return paused
 
     def databases(self) -> "Databases":
         """Give the operations of ``kr db``."""

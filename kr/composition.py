@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from kr.research.explain import Rules
     from kr.research.meaning import Embedder, Meaning
 
+_PROBE_SECONDS = 20.0
 _AROUND_A_CALL = 15.0
 """Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
 
@@ -105,6 +106,27 @@ def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder 
 
     api_key = environ.get(config.api_key_env) if config.api_key_env else None
     return Embeddings(base_url=config.base_url, model=config.model, api_key=api_key)
+
+
+def build_probes(
+    settings: Settings, environ: Mapping[str, str]
+) -> tuple[list[Source], list[tuple[str, Callable[[], object]]]]:
+    """Build what ``kr doctor --online`` asks: the sources, and the models that are configured, by their settings' name."""
+    config = settings.knowledge_research
+    names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
+    models: list[tuple[str, Callable[[], object]]] = []
+    embedder = build_embedder(settings, environ)
+    if embedder is not None:
+        models.append(("embeddings", lambda: embedder.embed(["a test"], timeout=_PROBE_SECONDS)))
+    if config.llm.base_url is not None and config.llm.model is not None:
+        from kr.sources.language_model import LanguageModel
+
+        key = environ.get(config.llm.api_key_env) if config.llm.api_key_env else None
+        model = LanguageModel(base_url=config.llm.base_url, model=config.llm.model, api_key=key)
+        models.append(
+            ("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=_PROBE_SECONDS))
+        )
+    return [build_source(name, config, environ) for name in names], models
 
 
 def _meaning(

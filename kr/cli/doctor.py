@@ -15,6 +15,7 @@ _EPILOG = """\b
 Examples:
   kr doctor
   kr doctor --repair
+  kr doctor --online
   kr doctor --format json
 """
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
@@ -24,19 +25,23 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 @click.option(
     "--repair", is_flag=True, help="Do what the findings announce; nothing is ever deleted for good."
 )
+@click.option("--online", is_flag=True, help="Also ask each configured source and model one cheap question.")
+@click.option("--reset-circuits", is_flag=True, help="Have sources asked again that are paused for failing.")
 @common_options
 @click.pass_context
-def command(ctx: click.Context, /, *, repair: bool) -> int:
+def command(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits: bool) -> int:
     """Find what is wrong: database, indexes, reports, exports, leases, permissions, file system.
 
     Each finding says what --repair would do. A repair loses nothing: a lost report is written back where its
     text is kept, and its entry goes to the archive where it is not; a damaged database is kept beside the new
     one; what the exports know and an older copy of the database doesn't is taken in. What may not be read is left
-    alone. Exit status 1 while a problem remains.
+    alone. With --online it tells whether each server answers and its key is good. Exit status 1 while a problem remains.
     """
     from kr.maintenance import doctor
 
     with open_app(ctx) as app:
+        for source in app.reset_circuits() if reset_circuits else ():
+            click.echo(f"{source} is asked again from now on", err=True)
         patient = app.patient()
         if repair:
             listed = [finding for finding in doctor.examine(patient) if finding.fix]
@@ -45,6 +50,10 @@ def command(ctx: click.Context, /, *, repair: bool) -> int:
             value = doctor.repair(patient, lambda it: None if it in listed else _announce(it))
         else:
             value = doctor.report(patient)
+        if online:
+            found = list(app.check_sources())
+            value["findings"] += [finding.plain() for finding in found]
+            value["problems"] += sum(finding.is_problem for finding in found)
         emit(value, common(ctx), view)
     return 1 if value["problems"] else 0
 
