@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import Common, common, common_options, open_app
+from kr.cli.options import MOST, Common, common, common_options, open_app
 from kr.cli.render import View, emit
 from kr.text.counting import counted
 
@@ -15,6 +15,7 @@ Examples:
   kr db check
   kr db backup
   kr db restore kr-20261121T120000Z.db
+  kr db prune --keep 2
 """
 _FILE = click.Path(path_type=Path, dir_okay=True)
 
@@ -22,7 +23,7 @@ _FILE = click.Path(path_type=Path, dir_okay=True)
 @click.group("db", epilog=_EPILOG)
 @common_options
 def command() -> None:
-    """Find, check, upgrade, back up and restore the database."""
+    """Find, check, upgrade, back up and restore the database; delete old copies of it."""
 
 
 @command.command("path")
@@ -85,6 +86,28 @@ def restore(ctx: click.Context, /, file: Path) -> int:
     with open_app(ctx) as app:
         _show(app.databases().restore(file), ctx, _restored)
     return 0
+
+
+@command.command("prune")
+@click.option(
+    "--keep",
+    type=click.IntRange(min=0, max=MOST),
+    default=1,
+    show_default=True,
+    help="How many stay, the newest.",
+)
+@common_options
+@click.pass_context
+def prune(ctx: click.Context, /, *, keep: int) -> int:
+    """Delete old copies of the database: backups beside it, those of upgrades, restores and repairs."""
+    with open_app(ctx) as app:
+        _show(app.databases().prune(keep=keep), ctx, _pruned)
+    return 0
+
+
+def _pruned(value: dict[str, Any]) -> str:
+    told = f"{counted(len(value['deleted']), 'copy', 'copies')} deleted ({counted(value['bytes'], 'byte')})"
+    return "\n".join([*value["deleted"], f"{told}, {len(value['kept'])} kept"])
 
 
 def _show(value: dict[str, Any], ctx: click.Context, view: View, *, plain: bool = False) -> None:

@@ -82,6 +82,24 @@ class Databases:
             "entries": entries,
         }
 
+    def prune(self, *, keep: int) -> dict[str, Any]:
+        """Delete the copies beside the database but the ``keep`` newest: backups, those of upgrades and of restores."""
+        path = self.store.path
+        found = {*path.parent.glob(f"{path.name}.*.bak*"), *path.parent.glob(f"{path.stem}-*T*Z*.db")}
+        copies = sorted(found, key=lambda copy: (copy.stat().st_mtime, copy.name), reverse=True)
+        freed = sum(copy.stat().st_size for copy in copies[keep:])
+        try:
+            for copy in copies[keep:]:
+                copy.unlink()
+        except OSError as error:
+            raise StoreError(f"{error.filename}: can't be deleted: {error.strerror}") from error
+        return {
+            "path": str(path),
+            "kept": [str(copy) for copy in copies[:keep]],
+            "deleted": [str(copy) for copy in copies[keep:]],
+            "bytes": freed,
+        }
+
     def _free(self, folder: Path, path: Path) -> Path:
         stem = f"{path.stem}-{self._moment()}"
         names = [f"{stem}.db", *(f"{stem}-{number}.db" for number in range(2, 100))]
