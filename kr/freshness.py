@@ -4,12 +4,11 @@ Pure: the clock is an argument. Ages are whole days between UTC dates, and every
 """
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple
 
 from kr.naming import fold
-from kr.values import Entry
+from kr.values import Entry, Value
 
 Freshness = Literal["fresh", "stale", "archived"]
 
@@ -21,8 +20,7 @@ _MAX_DIGITS = 4000  # Python refuses to read longer integers
 _NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a skeleton, nothing was found"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class Limits(Value):
     """Ages in days. ``max_age_days`` limits the age of the research itself; ``None`` is no limit.
 
     ``configured_sources`` are the sources as they are configured now: what the installed documentation answered

@@ -1,4 +1,3 @@
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from typing import get_args
 
@@ -7,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.freshness import Limits, judge, major, major_key, parse_time, same_major
-from kr.values import Entry, EntryStatus, Origin
+from kr.values import Entry, EntryStatus, Origin, replace
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
 ENTRY = Entry(

@@ -5,7 +5,7 @@ Every operation returns nested plain data. An id that nothing has is an ``Unknow
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -18,7 +18,7 @@ from kr.store.nearest import nowhere, unknown_archived, unknown_entry
 from kr.store.rows import Archived, ArchiveReason, Restored
 from kr.store.store import Store
 from kr.store.unit import Unit
-from kr.values import Entry, EntryStatus
+from kr.values import Entry, EntryStatus, replace
 
 if TYPE_CHECKING:
     from kr.catalog.warming import Need

@@ -5,12 +5,16 @@ A key press: it creates nothing, waits for nobody, and says nothing when there i
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.shell_completion import CompletionItem
 
 from kr.cli.options import common
 from kr.errors import KrError
+
+if TYPE_CHECKING:
+    from kr.store.store import Store
 
 
 def complete_framework(
@@ -19,9 +23,9 @@ def complete_framework(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Offer the frameworks of the index, one for each that is equal when folded."""
-    from kr.store.glance import frameworks
+    from kr.store.read_only import frameworks
 
-    return _offered(_once(_glance(ctx, frameworks)), incomplete)
+    return _offered(_once(_looked_up(ctx, frameworks)), incomplete)
 
 
 def complete_archived_framework(
@@ -30,9 +34,9 @@ def complete_archived_framework(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Offer the frameworks of the archive, one for each that is equal when folded."""
-    from kr.store.glance import archived_frameworks
+    from kr.store.read_only import archived_frameworks
 
-    return _offered(_once(_glance(ctx, archived_frameworks)), incomplete)
+    return _offered(_once(_looked_up(ctx, archived_frameworks)), incomplete)
 
 
 def complete_entry_id(
@@ -41,9 +45,9 @@ def complete_entry_id(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Offer the ids of live entries, the last used first."""
-    from kr.store.glance import entry_ids
+    from kr.store.read_only import entry_ids
 
-    return _offered(_glance(ctx, entry_ids), incomplete)
+    return _offered(_looked_up(ctx, entry_ids), incomplete)
 
 
 def complete_archived_id(
@@ -52,9 +56,9 @@ def complete_archived_id(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Offer the ids in the archive, the last archived first."""
-    from kr.store.glance import archived_ids
+    from kr.store.read_only import archived_ids
 
-    return _offered(_glance(ctx, archived_ids), incomplete)
+    return _offered(_looked_up(ctx, archived_ids), incomplete)
 
 
 def complete_revision(
@@ -63,12 +67,12 @@ def complete_revision(
     incomplete: str,
 ) -> list[CompletionItem]:
     """Offer the revisions of the entry whose id was typed before, the last first."""
-    from kr.store.glance import revisions
+    from kr.store.read_only import revisions
 
     entry_id = ctx.params.get("entry_id")
     if not isinstance(entry_id, str):
         return []
-    return _offered(_glance(ctx, lambda path: revisions(path, entry_id)), incomplete)
+    return _offered(_looked_up(ctx, lambda store: revisions(store, entry_id)), incomplete)
 
 
 def complete_phase(
@@ -88,18 +92,18 @@ def _once(names: Iterable[str]) -> Iterable[str]:
     return {fold(name): name for name in names}.values()
 
 
-def _glance(ctx: click.Context, look: Callable[[Path], list[str]]) -> list[str]:
+def _looked_up(ctx: click.Context, look: "Callable[[Store], list[str]]") -> list[str]:
     import os
 
     from kr.settings import load_settings
-    from kr.store.location import database_path
+    from kr.store.store import Store
 
     said = common(ctx)
     try:
         settings = load_settings(
             config=said.config, knowledge_base=said.kb, environ=dict(os.environ), cwd=Path.cwd()
         )
-        return look(database_path(settings.database_url, settings.knowledge_base))
+        return look(Store(settings.database_url, settings.knowledge_base))
     except (KrError, OSError):
         # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
         return []

@@ -8,7 +8,6 @@ import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from kr.store.rows import LessonRow
@@ -32,7 +31,7 @@ class WaitingOrigins:
         path = self._folder / f"{_PREFIX}{uuid.uuid4().hex}"
         try:
             part = path.with_suffix(".part")
-            part.write_text(json.dumps([asdict(row) for row in rows]), encoding="utf-8")
+            part.write_text(json.dumps([row.fields() for row in rows]), encoding="utf-8")
             part.replace(path)
         except OSError as error:
             logger.warning("%s: %s; an origin is lost", path, error.strerror or error)

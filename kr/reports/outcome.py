@@ -1,12 +1,11 @@
 """How sure a report is, and how a research request ended (SPEC 3.7 and 3.9; seed 000, steps 6.2 and 9)."""
 
 import re
-from dataclasses import dataclass
 from hashlib import sha256
 
 from kr.source_kinds import SOURCES, is_package, is_pages
 from kr.text.inline import safe_url
-from kr.values import Answer, Confidence, Consulted, ResearchStatus
+from kr.values import Answer, Confidence, Consulted, ResearchStatus, Value
 
 _READ_FOR_COPIES = 1_000_000  # characters of a page
 _COMPARED = 100_000
@@ -15,8 +14,7 @@ _ADDRESS = re.compile(r"\]\([^()\s]*\)|https?://[^\s<>()]+")
 _WORD = re.compile(r"[^\W_]+")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Course:
+class Course(Value):
     """What happened to one research request."""
 
     fresh_hit: bool = False

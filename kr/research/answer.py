@@ -1,6 +1,5 @@
 """Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays."""
 
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from kr.contracts.envelopes import (
@@ -16,20 +15,19 @@ from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
 from kr.store.rows import RequestRow
 from kr.store.times import to_text
-from kr.values import Confidence, Match, Related
+from kr.values import Confidence, Match, Related, Value, replace
 
 if TYPE_CHECKING:
     from kr.store.unit import Unit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class Ending(Value):
     """How a run ended. ``index_count`` is None where nothing was written: the live entries are counted then.
 
     ``report`` is the text that the answer carries.
     """
 
-    course: Course = field(default_factory=Course)
+    course: Course = Course()
     entry_id: str | None
     path: str | None
     confidence: Confidence | None

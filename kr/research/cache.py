@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
@@ -14,7 +13,7 @@ from kr.naming import fold
 from kr.research.candidates import gather
 from kr.research.shelf import Shelf
 from kr.store.store import Store
-from kr.values import Entry, Match, MatchRules, Query, Related, Tier
+from kr.values import Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
 if TYPE_CHECKING:
     from kr.research.meaning import Meaning
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class Found(Value):
     """What the cache holds for a query.
 
     ``match`` is None for a miss. ``report`` is the matched entry's text. ``is_hit`` tells a fresh match from a

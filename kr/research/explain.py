@@ -3,7 +3,7 @@
 A model of embeddings that is configured and calibrated is asked: what it says is evidence.
 
 It judges as ``kr.research.cache.Cache`` does without storing the marks and removals that a real look finds
-due. No change: the database's bytes and those of its write-ahead log stay as they are (``kr.store.peek``).
+due. No change: the database's bytes and those of its write-ahead log stay as they are (``kr.store.read_only``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -138,7 +138,7 @@ class _Held:
 
 
 def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
-    from kr.store.peek import peek
+    from kr.store.read_only import read_only
 
     def report(entry: Entry) -> str:
         return (store.read_file(entry.path) or b"").decode(errors="replace")
@@ -154,7 +154,7 @@ def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
             is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
         )
 
-    return peek(store, read) or _Held()
+    return read_only(store, read) or _Held()
 
 
 def _ask(rules: Rules, store: Store, query: Query, candidates: Sequence[Candidate]) -> "Meant | None":

@@ -3,7 +3,7 @@
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -23,7 +23,7 @@ from kr.research.shelf import Shelf
 from kr.sources.base import Source
 from kr.store.owners import make_owner
 from kr.store.store import Store
-from kr.values import Answer, MatchRules, Query
+from kr.values import Answer, MatchRules, Query, replace
 
 if TYPE_CHECKING:
     from kr.research.meaning import Meaning

@@ -22,8 +22,8 @@ class Browsing:
         """Give live entries, of one framework (whichever of its names) or all, the last accessed first."""
         order = (entries.c.last_accessed.desc(), entries.c.id)
         statement = _of(framework, entries, sa.select(entries)).order_by(*order)
-        for row in self._connection.execute(statement):
-            if _is_of(framework, row.framework):
+        for row in self._connection.execute(statement).mappings():
+            if _is_of(framework, row["framework"]):
                 yield to_entry(row)
 
     def archived(
@@ -33,8 +33,9 @@ class Browsing:
         statement = _of(framework, archived_entries, sa.select(archived_entries))
         if reason is not None:
             statement = statement.where(archived_entries.c.reason == reason)
-        for row in self._connection.execute(statement.order_by(archived_entries.c.archive_id.desc())):
-            if _is_of(framework, row.framework):
+        ordered = statement.order_by(archived_entries.c.archive_id.desc())
+        for row in self._connection.execute(ordered).mappings():
+            if _is_of(framework, row["framework"]):
                 yield to_archived(row)
 
     def ids(self) -> list[str]:

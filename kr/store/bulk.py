@@ -24,10 +24,12 @@ from kr.store.incoming import Incoming, Outcome
 from kr.store.keys import Pair, pair_of
 from kr.store.reports import ReportFiles
 from kr.store.schema import archived_entries, entries, report_texts
+from kr.store.session import Session
 from kr.store.unit import Unit
 from kr.values import Entry
 
 _MAX_SUFFIX = 9
+_IS_SPOKEN_OF = "SELECT id FROM entries WHERE path = :path UNION ALL SELECT id FROM archived_entries WHERE path = :path LIMIT 1"
 
 
 def take_in(
@@ -39,7 +41,7 @@ def take_in(
     """
     with database.write() as transaction:
         files.sweep()
-        unit = Unit(transaction.connection)
+        unit = Unit(transaction.session)
         unit.entries.fill_keys()
         intake = _Intake(transaction, unit, files, now)
         intake.prepare(batch)
@@ -73,8 +75,7 @@ class _Intake:
         names = [naming.base_name(item.framework, item.topic) for item in batch if item.id is None]
         ids = [item.id for item in batch if item.id is not None] + [name.id for name in names]
         self._claims.load(ids, [item.path for item in batch])
-        rows = self._connection.execute(sa.select(entries).where(entries.c.id.in_(ids)))
-        self._stored = {row.id: to_entry(row) for row in rows}
+        self._stored = {entry.id: entry for entry in self._unit.entries.some(ids)}
 
     def take(self, item: Incoming) -> Outcome:
         """Place one entry."""
@@ -177,7 +178,7 @@ class _Intake:
         rows = self._connection.execute(
             sa.select(entries).where(entries.c.framework_key == pair[0], entries.c.topic_key == pair[1])
         )
-        found = {row.id: to_entry(row) for row in rows}
+        found = {row["id"]: to_entry(row) for row in rows.mappings()}
         return list(
             {**found, **{entry_id: self._put[entry_id] for entry_id in self._pairs.get(pair, ())}}.values()
         )
@@ -246,11 +247,10 @@ class _Intake:
                 return True
             return target.current() == content
 
-    def _take_back(self, seen: sa.Connection, path: str) -> None:
+    def _take_back(self, seen: Session, path: str) -> None:
         """Remove a copy, unless what went wrong (a signal, say) struck after the commit."""
-        for table in (entries, archived_entries):
-            if seen.execute(sa.select(table.c.id).where(table.c.path == path).limit(1)).first():
-                return
+        if seen.row(_IS_SPOKEN_OF, path=path) is not None:
+            return
         with self._files.replacement(path) as target:
             target.remove()
 

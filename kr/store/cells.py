@@ -36,7 +36,7 @@ def damaged_cells(connection: sqlite3.Connection) -> Iterator[str]:
     """Say which cells can't be read."""
     for table, moments in _TABLES:
         columns = ", ".join(("id", "tags", *moments))
-        rows = connection.execute(f"SELECT {columns} FROM {table.name} ORDER BY rowid")  # noqa: S608 - our own names
+        rows = connection.execute(f"SELECT {columns} FROM {table.name} ORDER BY rowid")
         for entry_id, tags, *values in rows:
             if not _is_array(tags):
                 yield f"{SIGN}{table.name}, {entry_id}: tags is no JSON array"

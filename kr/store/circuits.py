@@ -2,16 +2,22 @@
 
 from datetime import datetime, timedelta
 
-import sqlalchemy as sa
-
 from kr.store import times
 from kr.store.owners import is_alive
 from kr.store.rows import Circuit
-from kr.store.schema import circuits
+from kr.store.session import Session, insert_into
 
 _SHORTEST_PAUSE = 1.0
 _LONGEST_PAUSE = 15 * 60.0
 _LONGEST_RETRY_AFTER = 60 * 60.0
+
+_ALL = f"SELECT {', '.join(Circuit.names())} FROM circuits ORDER BY source"
+_GET = f"SELECT {', '.join(Circuit.names())} FROM circuits WHERE source = :source"
+_PUT = f"{insert_into('circuits', Circuit.names())} ON CONFLICT (source) DO UPDATE SET " + ", ".join(
+    f"{name} = excluded.{name}" for name in Circuit.names() if name != "source"
+)
+_RELEASE_PROBE = "UPDATE circuits SET probe_owner = NULL, probe_until = NULL WHERE source = :source AND probe_owner = :owner"
+_CLOSE = "DELETE FROM circuits WHERE source = :source"
 
 
 def pause(opened_times: int, *, base: float, retry_after: float | None) -> float:
@@ -27,14 +33,17 @@ def pause(opened_times: int, *, base: float, retry_after: float | None) -> float
 class Circuits:
     """Reads and writes breakers in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def all(self) -> list[Circuit]:
+        """Return the breakers of all sources that failed lately, by name."""
+        return [Circuit(**row) for row in self._session.rows(_ALL)]
 
     def get(self, source: str) -> Circuit:
         """Return a source's breaker; one that never failed is closed."""
-        columns = (circuits.c[name] for name in Circuit.__dataclass_fields__)
-        row = self._connection.execute(sa.select(*columns).where(circuits.c.source == source)).one_or_none()
-        return Circuit(source=source) if row is None else Circuit(**row._mapping)  # noqa: SLF001 - the documented name
+        row = self._session.row(_GET, source=source)
+        return Circuit(source=source) if row is None else Circuit(**row)
 
     def admit(self, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
         """Return whether a source may be asked now.
@@ -89,19 +98,11 @@ class Circuits:
 
     def release_probe(self, source: str, owner: str) -> None:
         """Give a probe back that was not made."""
-        self._connection.execute(
-            sa.update(circuits)
-            .where(circuits.c.source == source, circuits.c.probe_owner == owner)
-            .values(probe_owner=None, probe_until=None)
-        )
+        self._session.execute(_RELEASE_PROBE, source=source, owner=owner)
 
     def record_success(self, source: str) -> None:
         """Close the breaker."""
-        self._connection.execute(sa.delete(circuits).where(circuits.c.source == source))
+        self._session.execute(_CLOSE, source=source)
 
     def _put(self, source: str, **values: object) -> None:
-        changed = self._connection.execute(
-            sa.update(circuits).where(circuits.c.source == source).values(**values)
-        )
-        if not changed.rowcount:
-            self._connection.execute(sa.insert(circuits).values(source=source, **values))
+        self._session.execute(_PUT, {**self.get(source).fields(), **values})

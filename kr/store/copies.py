@@ -18,8 +18,7 @@ from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.inspection import examine, look, sqlite_file
-from kr.store.schema import SCHEMA_VERSION
-from kr.store.sqlite import SqliteFile
+from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
 
 _STAGED = ".kr-copy-"
 _WAIT_SECONDS = 60.0

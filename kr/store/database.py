@@ -1,28 +1,27 @@
 """Transactions on one database: reads without a lock on one snapshot, writes one after another.
 
-Engines are made on first use, one for reading (``BEGIN``) and one for writing (``BEGIN IMMEDIATE``), else
-every read would take the write lock. Connections are kept until ``close``, which closes them under the file
-lock, since the last one to close makes a checkpoint. After a fork the child starts anew.
+Connections are kept until ``close``, which closes them under the file lock, since the last one to close makes a
+checkpoint.
 """
 
 import logging
-import os
 import sqlite3
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
-
-import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import QueuePool
+from typing import TYPE_CHECKING, Self
 
 from kr.errors import KrError, StoreError
-from kr.store import upgrade
-from kr.store.schema import SCHEMA_VERSION
-from kr.store.sqlite import OutdatedError, SqliteFile
+from kr.store.session import Session
+from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from kr.store import upgrade
 
 log = logging.getLogger(__name__)
 
@@ -32,16 +31,21 @@ _CLOSE_TIMEOUT = 5.0
 class Transaction:
     """A write that is under way. Steps outside the database join it here; they run with the lock held."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self.connection = connection
-        self.compensations: list[Callable[[sa.Connection], None]] = []
-        """Run newest first when the transaction fails, with a connection that shows what is committed."""
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.compensations: list[Callable[[Session], None]] = []
+        """Run newest first when the transaction fails, with a session that shows what is committed."""
         self.afterwards: list[Callable[[], None]] = []
         """Run once it is committed."""
 
+    @property
+    def connection(self) -> "sa.Connection":
+        """The same transaction for SQLAlchemy Core."""
+        return self.session.core
+
     def require_alive(self) -> None:
         """Raise ``StoreError`` when the database rolled the whole transaction back by itself."""
-        if not getattr(self.connection.connection.dbapi_connection, "in_transaction", True):
+        if not self.session.is_open:
             raise StoreError("the database gave up the transaction")
 
 
@@ -49,17 +53,17 @@ class Database:
     """A SQLite database that several threads and processes share. Opens nothing until it is used."""
 
     def __init__(
-        self, path: Path, *, timeout: float = 60.0, read_report: upgrade.ReadReport | None = None
+        self, path: Path, *, timeout: float = 60.0, read_report: "upgrade.ReadReport | None" = None
     ) -> None:
         """Name the file. ``timeout`` is in seconds; ``read_report``: see ``kr.store.upgrade.run``."""
         self.path = path
         self._read_report = read_report
         self._file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
-        self._engines = _Engines(self._file)
+        self._kept = _Kept(self._file)
         self._mutex = threading.RLock()
         self._writing = threading.local()
         # Runs at exit too: an interpreter that merely ends would close, and checkpoint, without the lock.
-        self._finalizer = weakref.finalize(self, _close, self._engines, self._file)
+        self._finalizer = weakref.finalize(self, self._kept.close)
 
     def __enter__(self) -> Self:
         return self
@@ -68,18 +72,18 @@ class Database:
         self.close()
 
     @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
+    def read(self) -> Iterator[Session]:
         """Open a snapshot. Takes no lock; a write in it fails."""
         with self._translated():
             self._settle()
-            connection = self._connect(self._engines.reading)
+            connection = self._kept.take() or self._opened(self._file.open_for_reading)
+            session = Session(connection)
             try:
-                with connection.begin():
-                    yield connection
+                connection.execute("PRAGMA query_only = ON")
+                connection.execute("BEGIN")
+                yield session
             finally:
-                if self._engines.is_transient(connection):
-                    connection.invalidate()
-                connection.close()
+                self._give_back(session, connection)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -89,14 +93,20 @@ class Database:
         try:
             self._writing.now = True
             with self._locked(), self._translated():
-                connection = self._connect(self._engines.writing, is_locked=True)
-                with connection:
-                    yield from self._transaction(connection)
+                connection = self._kept.take(to_write=True) or self._opened(
+                    self._file.open_for_writing, is_locked=True
+                )
+                session = Session(connection)
+                try:
+                    self._file.make_ready_for_writing(connection)
+                    yield from self._transaction(session, connection)
+                finally:
+                    self._give_back(session, connection)
         finally:
             self._writing.now = False
 
     @contextmanager
-    def migrating(self) -> Iterator[sa.Connection]:
+    def migrating(self) -> "Iterator[sa.Connection]":
         """Hold the lock and a transaction in which migrations may run; creates the file when absent."""
         self._file.make_folder()
         with self._file.exclusive(), self._translated(), self._migration() as connection:
@@ -110,17 +120,18 @@ class Database:
     def close(self) -> None:
         """Close every connection, under the lock. The database may be used again afterwards."""
         with self._mutex:
-            _close(self._engines, self._file)
+            self._kept.close()
 
-    def _transaction(self, connection: sa.Connection) -> Iterator[Transaction]:
-        transaction = Transaction(connection)
+    def _transaction(self, session: Session, connection: Connection) -> Iterator[Transaction]:
+        transaction = Transaction(session)
         try:
-            with connection.begin():
-                # A newer kr may have upgraded the file since it was opened.
-                version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-                self._file.require_current(version)
-                yield transaction
+            connection.execute("BEGIN IMMEDIATE")
+            # A newer kr may have upgraded the file since it was opened.
+            self._file.require_current(self._file.version(connection))
+            yield transaction
+            connection.execute("COMMIT")
         except BaseException:
+            connection.end()
             self._compensate(transaction)
             raise
         for step in transaction.afterwards:
@@ -134,24 +145,38 @@ class Database:
         if not transaction.compensations:
             return
         try:
-            driver = transaction.connection.connection.dbapi_connection
-            if driver is not None:
-                driver.rollback()
-            with self._connect(self._engines.reading, is_locked=True) as seen:
+            connection = self._kept.take() or self._opened(self._file.open_for_reading, is_locked=True)
+            seen = Session(connection)
+            try:
                 for compensate in reversed(transaction.compensations):
                     self._try(compensate, seen)
-        except (KrError, SQLAlchemyError, sqlite3.Error) as exc:
+            finally:
+                self._give_back(seen, connection)
+        except (KrError, sqlite3.Error) as exc:
             self._leave_for_later(exc)
 
-    def _try(self, compensate: Callable[[sa.Connection], None], seen: sa.Connection) -> None:
+    def _try(self, compensate: Callable[[Session], None], seen: Session) -> None:
         try:
-            compensate(seen)
-        except (KrError, SQLAlchemyError) as exc:
+            with self._translated():
+                compensate(seen)
+        except KrError as exc:
             self._leave_for_later(exc)
 
     def _leave_for_later(self, exc: Exception) -> None:
         # Whoever uses the report next reads from its undo name what is to be done.
         log.warning("%s: a write that failed is left to be put right later: %s", self.path, exc)
+
+    def _give_back(self, session: Session, connection: Connection) -> None:
+        """Keep a connection for the next one; what an interrupt left in a transaction is closed."""
+        try:
+            session.close()
+            connection.end()
+        except BaseException:
+            connection.close()
+            raise
+        is_usable = not connection.is_transient and not connection.in_transaction
+        if not is_usable or not self._kept.give_back(connection):
+            connection.close()
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -159,7 +184,7 @@ class Database:
             self._settle()
             with self._file.exclusive():
                 # While this one waited, another may have put a backup in the file's place.
-                if self._engines.is_of(self._file.identity(), os.getpid()):
+                if self._kept.is_of(self._file.identity()):
                     yield
                     return
 
@@ -167,18 +192,16 @@ class Database:
         """Make sure that there is a database, and that the open connections are of the file at its path."""
         with self._mutex:
             identity = self._file.identity()
-            if self._engines.is_of(identity, os.getpid()):
+            if self._kept.is_of(identity):
                 return
-            if self._engines.forget_after_fork(os.getpid()):
-                log.debug("%s: opened anew after a fork", self.path)
-            _close(self._engines, self._file)
+            self._kept.close()
             if identity is None:
                 self._upgrade(None)
-            self._engines.open(self._file.identity(), os.getpid())
+            self._kept.open(self._file.identity())
 
-    def _connect(self, engine: Callable[[], sa.Engine], *, is_locked: bool = False) -> sa.Connection:
+    def _opened(self, opener: Callable[[], Connection], *, is_locked: bool = False) -> Connection:
         try:
-            return engine().connect()
+            return opener()
         except OutdatedError as outdated:
             if is_locked:
                 outdated.connection.close()
@@ -186,9 +209,9 @@ class Database:
                     self._bring_up(connection)
             else:
                 self._upgrade(outdated.connection)
-        return engine().connect()
+        return opener()
 
-    def _upgrade(self, old: sqlite3.Connection | None) -> None:
+    def _upgrade(self, old: Connection | None) -> None:
         self._file.make_folder()
         try:
             with self._file.exclusive(), self._translated():
@@ -200,7 +223,9 @@ class Database:
             if old is not None:
                 old.close()
 
-    def _bring_up(self, connection: sa.Connection) -> None:
+    def _bring_up(self, connection: "sa.Connection") -> None:
+        from kr.store import upgrade
+
         version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
         if self._file.require_current(version):
             return
@@ -212,8 +237,11 @@ class Database:
         upgrade.run(connection, read_report=self._read_report)
 
     @contextmanager
-    def _migration(self) -> Iterator[sa.Connection]:
-        engine = _engine(self._file.open_for_migration, "BEGIN IMMEDIATE")
+    def _migration(self) -> "Iterator[sa.Connection]":
+        import sqlalchemy as sa
+
+        engine = sa.create_engine("sqlite://", creator=self._file.open_for_migration)
+        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
         try:
             with engine.begin() as connection:
                 yield connection
@@ -222,92 +250,69 @@ class Database:
 
     @contextmanager
     def _translated(self) -> Iterator[None]:
-        """Let kr's errors pass and turn SQLAlchemy's into them, naming the file."""
+        """Let kr's errors pass and turn SQLite's and SQLAlchemy's into them, naming the file."""
         try:
             with self._file.translated():
                 yield
         except KrError:
             raise
-        except DBAPIError as exc:
-            if isinstance(exc.orig, sqlite3.Error):
-                raise self._file.error(exc.orig) from exc
-            raise StoreError(f"{self.path}: {exc}") from exc
-        except SQLAlchemyError as exc:
+        except _sqlalchemy_errors() as exc:
+            cause = getattr(exc, "orig", None)
+            if isinstance(cause, sqlite3.Error):
+                raise self._file.error(cause) from exc
             raise StoreError(f"{self.path}: {exc}") from exc
 
 
-class _Engines:
-    """The two engines, and which file and process they belong to."""
+def _sqlalchemy_errors() -> tuple[type[Exception], ...]:
+    """What SQLAlchemy may have raised: nothing where nobody has imported it."""
+    loaded = sys.modules.get("sqlalchemy.exc")
+    return (loaded.SQLAlchemyError,) if loaded is not None else ()
+
+
+class _Kept:
+    """The connections that nobody uses just now, all of one file."""
 
     def __init__(self, file: SqliteFile) -> None:
         self._file = file
-        self._reading: sa.Engine | None = None
-        self._writing: sa.Engine | None = None
         self._identity: tuple[int, int] | None = None
-        self._pid = 0
-        self._abandoned: list[sa.Engine] = []
+        self._idle: list[Connection] = []
         self._mutex = threading.Lock()
 
-    def is_of(self, identity: tuple[int, int] | None, pid: int) -> bool:
-        return identity is not None and identity == self._identity and pid == self._pid
+    def is_of(self, identity: tuple[int, int] | None) -> bool:
+        return identity is not None and identity == self._identity
 
-    def open(self, identity: tuple[int, int] | None, pid: int) -> None:
-        self._identity, self._pid = identity, pid
+    def open(self, identity: tuple[int, int] | None) -> None:
+        self._identity = identity
 
-    def reading(self) -> sa.Engine:
+    def take(self, *, to_write: bool = False) -> Connection | None:
         with self._mutex:
-            if self._reading is None:
-                self._reading = _engine(self._file.open_for_reading, "BEGIN")
-            return self._reading
+            fitting = (found for found in reversed(self._idle) if found.is_read_write or not to_write)
+            connection = next(fitting, None)
+            if connection is not None:
+                self._idle.remove(connection)
+            return connection
 
-    def writing(self) -> sa.Engine:
+    def give_back(self, connection: Connection) -> bool:
+        """Keep a connection, unless the file was closed or exchanged meanwhile."""
         with self._mutex:
-            if self._writing is None:
-                self._writing = _engine(self._file.open_for_writing, "BEGIN IMMEDIATE")
-            return self._writing
+            is_ours = self.is_of(connection.identity)
+            if is_ours:
+                self._idle.append(connection)
+            return is_ours
 
-    def is_transient(self, connection: sa.Connection) -> bool:
-        return bool(getattr(connection.connection.dbapi_connection, "is_transient", False))
+    def close(self) -> None:
+        """Close them under the lock; not those that are in use."""
+        self._identity = None
+        if not self._idle:
+            return
+        try:
+            with self._file.exclusive(min(self._file.timeout, _CLOSE_TIMEOUT)):
+                self._close_all()
+        except StoreError as exc:
+            # Where no lock can be had (a read-only folder, a writer that takes long) nothing is lost by closing.
+            log.debug("%s: closed without the lock: %s", self._file.path, exc)
+            self._close_all()
 
-    def forget_after_fork(self, pid: int) -> bool:
-        """Drop a parent's connections without closing them: SQLite's are not fork-safe."""
-        if self._pid in {0, pid}:
-            return False
-        for engine in (self._reading, self._writing):
-            if engine is not None:
-                self._abandoned.append(engine)
-        self._reading = self._writing = self._identity = None
-        return True
-
-    @property
-    def is_open(self) -> bool:
-        return self._reading is not None or self._writing is not None
-
-    def dispose(self) -> None:
-        for engine in (self._reading, self._writing):
-            if engine is not None:
-                engine.dispose()
-        self._reading = self._writing = self._identity = None
-
-
-def _engine(connect: Callable[[], sqlite3.Connection], begin: str) -> sa.Engine:
-    # No limit to kept connections: one too many would be closed on its return, outside the lock.
-    engine = sa.create_engine("sqlite://", creator=connect, poolclass=QueuePool, pool_size=0)
-
-    @sa.event.listens_for(engine, "begin")
-    def _begin(connection: sa.Connection) -> None:
-        connection.exec_driver_sql(begin)
-
-    return engine
-
-
-def _close(engines: _Engines, file: SqliteFile) -> None:
-    if engines.forget_after_fork(os.getpid()) or not engines.is_open:
-        return
-    try:
-        with file.exclusive(min(file.timeout, _CLOSE_TIMEOUT)):
-            engines.dispose()
-    except StoreError as exc:
-        # Where no lock can be had (a read-only folder, a writer that takes long) nothing is lost by closing.
-        log.debug("%s: closed without the lock: %s", file.path, exc)
-        engines.dispose()
+    def _close_all(self) -> None:
+        while self._idle:
+            self._idle.pop().close()

@@ -4,16 +4,17 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, TypeVar
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
 from kr.store import keys, times
 from kr.store.lists import texts_of
-from kr.store.schema import archived_entries, entries, entry_vectors
+from kr.store.session import Columns, Session, insert_into, json_list, update_of
 from kr.values import Confidence, Entry, EntryStatus, Origin
+
+if TYPE_CHECKING:
+    import sqlite3
 
 _Text = TypeVar("_Text", bound=str)
 
@@ -21,36 +22,55 @@ _CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 _ORIGINS: tuple[Origin, ...] = ("researched", "installed", "baseline", "skeleton")
 
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
-_OF_FRAMEWORK = (
-    sa.select(entries)
-    .where(
-        sa.or_(
-            entries.c.framework_key.in_(sa.bindparam("keys", expanding=True)),
-            entries.c.framework_key.is_(None),
-        )
-    )
-    .order_by(entries.c.id)
+_WRITTEN = (
+    *(name for name in Entry.names() if name not in {"id", "stale_major"}),
+    "framework_key",
+    "topic_key",
+    "keys_version",
 )
-_ID_OF_FRAMEWORK = _OF_FRAMEWORK.with_only_columns(
-    entries.c.id,
-    entries.c.framework,
-    entries.c.framework_key,
-    entries.c.status,
-    entries.c.keys_version,
+"""The columns that ``to_values`` gives."""
+
+_LISTED = "(SELECT value FROM json_each(:{name}))"
+# A row that came by plain SQL has no key until kr writes; it is compared after it was read.
+_IS_OF = f"(framework_key IN {_LISTED.format(name='keys')} OR framework_key IS NULL)"
+_COLUMNS = ", ".join((*Entry.names(), "framework_key", "topic_key", "keys_version"))
+_OF_FRAMEWORK = f"SELECT {_COLUMNS} FROM entries WHERE {_IS_OF} ORDER BY id"
+_IDS_OF_FRAMEWORK = (
+    f"SELECT id, framework, framework_key, status, keys_version FROM entries WHERE {_IS_OF} ORDER BY id"
 )
-_NEWEST = sa.select(entries.c.last_accessed).order_by(entries.c.last_accessed.desc()).limit(5)
-_TOUCH = (
-    sa.update(entries)
-    .where(entries.c.id == sa.bindparam("entry"))
-    .values(last_accessed=sa.bindparam("accessed"))
+_OF_TOPIC = (
+    f"SELECT {_COLUMNS} FROM entries "
+    f"WHERE (framework_key IN {_LISTED.format(name='keys')} AND topic_key = :topic_key) OR framework_key IS NULL ORDER BY id"
 )
+_FRAMEWORKS = "SELECT min(framework) AS framework FROM entries GROUP BY framework_key"
+_SOME = f"SELECT {_COLUMNS} FROM entries WHERE id IN {_LISTED.format(name='ids')} ORDER BY id"
+_GET = f"SELECT {_COLUMNS} FROM entries WHERE id = :id"
+_ALL = f"SELECT {_COLUMNS} FROM entries ORDER BY id"
+_COUNT = "SELECT count(*) FROM entries"
+_NEWEST = "SELECT last_accessed FROM entries ORDER BY last_accessed DESC LIMIT 5"
+_TOUCH = "UPDATE entries SET last_accessed = :accessed WHERE id = :id"
+_MARK = (
+    "UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major "
+    "WHERE id = :id AND (status <> 'stale' OR (:major IS NULL AND stale_major IS NOT NULL))"
+)
+_SET_TEXT = "UPDATE entries SET sha256 = :sha256 WHERE id = :id"
+_SET_QUESTION = "UPDATE entries SET question = :question WHERE id = :id AND question IS NULL"
+_SET_ARCHIVED_QUESTION = (
+    "UPDATE archived_entries SET question = :question WHERE id = :id AND question IS NULL"
+)
+_REMOVE = "DELETE FROM entries WHERE id = :id"
+_INSERT = insert_into("entries", ("id", *_WRITTEN))
+_OVERWRITE = update_of("entries", _WRITTEN, "id = :id").replace(
+    " WHERE", ", stale_reason = NULL, stale_major = NULL WHERE"
+)
+_FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id = :id"
 
 
 class Entries:
     """Reads and changes live entries in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def candidates(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> list[Entry]:
         """Return the entries of one framework (SPEC 3.2, whichever of its names is written), sorted by id.
@@ -58,48 +78,57 @@ class Entries:
         ``aliases`` are names (other name: framework) beside the shipped ones. A row that somebody marked
         ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
         """
-        return [to_entry(row) for row in self._rows(framework, aliases) if row.status != "archived"]
+        return [to_entry(row) for row in self._rows(_OF_FRAMEWORK, framework, aliases) if _may_answer(row)]
 
     def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
         """Return the ids of ``candidates``, sorted, with the version of the keys that each has, if any."""
-        rows = self._rows(framework, aliases, _ID_OF_FRAMEWORK)
-        return {row.id: row.keys_version for row in rows if row.status != "archived"}
+        rows = self._rows(_IDS_OF_FRAMEWORK, framework, aliases)
+        return {row["id"]: row["keys_version"] for row in rows if _may_answer(row)}
+
+    def of_same_topic(
+        self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
+    ) -> list[Entry]:
+        """Return those of ``candidates`` whose topic is equal, of whatever major version."""
+        wanted = keys.topic_key(topic)
+        rows = self._rows(_OF_TOPIC, framework, aliases, topic_key=wanted)
+        return [to_entry(row) for row in rows if _may_answer(row) and keys.topic_key(row["topic"]) == wanted]
 
     def frameworks(self) -> list[str]:
         """Return the frameworks that have live entries, each under one of the names by which it was asked for."""
-        named = sa.select(sa.func.min(entries.c.framework)).group_by(entries.c.framework_key)
-        return list(self._connection.execute(named).scalars())
+        return [row["framework"] for row in self._session.rows(_FRAMEWORKS)]
 
     def some(self, entry_ids: Iterable[str]) -> list[Entry]:
         """Return the entries with these ids, sorted by id."""
-        wanted = sa.select(entries).where(entries.c.id.in_(list(entry_ids))).order_by(entries.c.id)
-        return [to_entry(row) for row in self._connection.execute(wanted)]
+        return [to_entry(row) for row in self._session.rows(_SOME, ids=json_list([*entry_ids]))]
 
     def _rows(
         self,
+        statement: str,
         framework: str,
         aliases: Mapping[str, str] = _NO_ALIASES,
-        statement: sa.Select[Any] = _OF_FRAMEWORK,
-    ) -> Iterator[sa.Row[Any]]:
-        for row in self._connection.execute(statement, {"keys": lookup_keys(framework, aliases)}):
-            if (row.framework_key is not None and not aliases) or same_framework(
-                row.framework, framework, aliases
+        **more: str,
+    ) -> "Iterator[sqlite3.Row]":
+        listed = json_list(lookup_keys(framework, aliases))
+        for row in self._session.rows(statement, keys=listed, **more):
+            if (row["framework_key"] is not None and not aliases) or same_framework(
+                row["framework"], framework, aliases
             ):
                 yield row
 
     def get(self, entry_id: str) -> Entry | None:
         """Return one entry, or None."""
-        row = self._connection.execute(sa.select(entries).where(entries.c.id == entry_id)).one_or_none()
+        row = self._session.row(_GET, id=entry_id)
         return None if row is None else to_entry(row)
 
     def all(self) -> list[Entry]:
         """Return every live entry, sorted by id."""
-        return [to_entry(row) for row in self._connection.execute(sa.select(entries).order_by(entries.c.id))]
+        return [to_entry(row) for row in self._session.rows(_ALL)]
 
     def of_pair(self, framework: str, topic: str) -> list[Entry]:
         """Return the entries of a framework and topic (equal by their keys): one for each major version."""
         wanted = keys.topic_key(topic)
-        return [to_entry(row) for row in self._rows(framework) if keys.topic_key(row.topic) == wanted]
+        rows = self._rows(_OF_FRAMEWORK, framework)
+        return [to_entry(row) for row in rows if keys.topic_key(row["topic"]) == wanted]
 
     def of_topic(self, framework: str, topic: str, version: str) -> Entry | None:
         """Return the entry of a framework, topic and major version; see ``of_major``."""
@@ -107,64 +136,50 @@ class Entries:
 
     def count(self) -> int:
         """Return the number of live entries."""
-        return self._connection.execute(sa.select(sa.func.count()).select_from(entries)).scalar_one()
+        return int(self._session.value(_COUNT))
 
     def next_access(self, now: datetime) -> str:
         """Return the time of an access now: later than every other, though the clock jumped back (SPEC 3.3)."""
-        return times.after(now, self._connection.execute(_NEWEST).scalars())
+        return times.after(now, (row["last_accessed"] for row in self._session.rows(_NEWEST)))
 
     def touch(self, entry_id: str, now: datetime) -> str | None:
         """Record an access and return its time; None when the entry is gone."""
         accessed = self.next_access(now)
-        touched = self._connection.execute(_TOUCH, {"entry": entry_id, "accessed": accessed})
-        return accessed if touched.rowcount else None
+        return accessed if self._session.execute(_TOUCH, id=entry_id, accessed=accessed) else None
 
     def mark_stale(self, entry_id: str, reason: str, *, major: str | None = None) -> bool:
         """Store the mark, for one ``major`` version (``kr.freshness.major_key``) or for all of them (SPEC 3.3).
 
         False when the entry is gone or marked already. A mark for all takes the place of one for a major version.
         """
-        is_due = entries.c.status != "stale"
-        if major is None:
-            is_due = sa.or_(is_due, entries.c.stale_major.is_not(None))
-        marked = self._connection.execute(
-            sa.update(entries)
-            .where(entries.c.id == entry_id, is_due)
-            .values(status="stale", stale_reason=reason, stale_major=major)
-        )
-        return bool(marked.rowcount)
+        return bool(self._session.execute(_MARK, id=entry_id, reason=reason, major=major))
 
     def set_text(self, entry_id: str, sha256: str) -> None:
         """Note which text an entry shows now."""
-        self._connection.execute(sa.update(entries).where(entries.c.id == entry_id).values(sha256=sha256))
+        self._session.execute(_SET_TEXT, id=entry_id, sha256=sha256)
 
     def set_question(self, entry_id: str, question: str) -> None:
         """Note what was asked when an entry was researched elsewhere, of every row of the id that doesn't know it."""
-        for table in (entries, archived_entries):
-            known = sa.update(table).where(table.c.id == entry_id, table.c.question.is_(None))
-            self._connection.execute(known.values(question=question))
+        for statement in (_SET_QUESTION, _SET_ARCHIVED_QUESTION):
+            self._session.execute(statement, id=entry_id, question=question)
 
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""
-        return bool(self._connection.execute(sa.delete(entries).where(entries.c.id == entry_id)).rowcount)
+        return bool(self._session.execute(_REMOVE, id=entry_id))
 
     def put(self, entry: Entry) -> None:
         """Insert an entry, or overwrite the one with its id; a mark of staleness, keys and vectors are forgotten."""
-        values = to_values(entry)
-        marks = {"stale_reason": None, "stale_major": None}
-        changed = self._connection.execute(
-            sa.update(entries).where(entries.c.id == entry.id).values(**values, **marks)
-        )
-        if not changed.rowcount:
-            self._connection.execute(sa.insert(entries).values(id=entry.id, **values))
+        values = {"id": entry.id, **to_values(entry)}
+        if not self._session.execute(_OVERWRITE, values):
+            self._session.execute(_INSERT, values)
             return
-        self._connection.execute(sa.delete(entry_vectors).where(entry_vectors.c.entry_id == entry.id))
+        self._session.execute(_FORGET_VECTORS, id=entry.id)
 
     def fill_keys(self) -> None:
         """Make the keys of framework and topic where they are missing; see ``kr.store.refilling``."""
         from kr.store import refilling
 
-        refilling.fill(self._connection)
+        refilling.fill(self._session)
 
 
 def of_major(same: Iterable[Entry], version: str) -> Entry | None:
@@ -182,51 +197,32 @@ def of_major(same: Iterable[Entry], version: str) -> Entry | None:
 
 
 def to_values(entry: Entry) -> dict[str, Any]:
-    """Return an entry's columns, without its id."""
-    return {
-        "framework": entry.framework,
-        "framework_version": entry.framework_version,
-        "topic": entry.topic,
+    """Return an entry's columns, without its id; a mark of staleness, and keys, are not carried over."""
+    values = entry.fields()
+    del values["id"], values["stale_major"]
+    return values | {
         "tags": json.dumps(entry.tags, ensure_ascii=False),
-        "path": entry.path,
-        "created": entry.created,
-        "last_accessed": entry.last_accessed,
-        "status": entry.status,
-        "confidence": entry.confidence,
-        "sha256": entry.sha256,
-        "researched_at": entry.researched_at,
-        "fresh_until": entry.fresh_until,
-        "origin": entry.origin,
         "framework_key": keys.framework_key(entry.framework),
         "topic_key": keys.topic_key(entry.topic),
-        "question": entry.question,
-        "configured_sources": entry.configured_sources,
         "keys_version": None,
     }
 
 
-def to_entry(row: sa.Row[Any], *, status: str | None = None) -> Entry:
+def to_entry(row: Columns, *, status: str | None = None) -> Entry:
     """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence."""
-    state: EntryStatus = "fresh" if (status or row.status) == "fresh" else "stale"
-    return Entry(
-        id=str(row.id),
-        framework=row.framework,
-        framework_version=row.framework_version,
-        topic=row.topic,
-        tags=texts_of(row.tags),
-        path=row.path,
-        created=row.created,
-        last_accessed=row.last_accessed,
-        status=state,
-        confidence=_one_of(_CONFIDENCES, row.confidence, "low"),
-        sha256=row.sha256.lower() if row.sha256 else None,
-        researched_at=row.researched_at,
-        fresh_until=row.fresh_until,
-        origin=_one_of(_ORIGINS, row.origin, "researched"),
-        question=row.question,
-        stale_major=row.stale_major,
-        configured_sources=row.configured_sources,
-    )
+    state: EntryStatus = "fresh" if (status or row["status"]) == "fresh" else "stale"
+    columns = {name: row[name] for name in Entry.names()}
+    columns["id"] = str(columns["id"])
+    columns["tags"] = texts_of(columns["tags"])
+    columns["status"] = state
+    columns["confidence"] = _one_of(_CONFIDENCES, columns["confidence"], "low")
+    columns["origin"] = _one_of(_ORIGINS, columns["origin"], "researched")
+    columns["sha256"] = columns["sha256"].lower() if columns["sha256"] else None
+    return Entry(**columns)
+
+
+def _may_answer(row: Columns) -> bool:
+    return bool(row["status"] != "archived")
 
 
 def _one_of(allowed: Sequence[_Text], value: object, otherwise: _Text) -> _Text:

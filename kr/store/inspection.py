@@ -11,8 +11,8 @@ from typing import Literal
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
 from kr.store.cells import SIGN, damaged_cells
 from kr.store.hashing import digest
-from kr.store.schema import DERIVED, SCHEMA_VERSION, metadata
-from kr.store.sqlite import SqliteFile
+from kr.store.schema import DERIVED, metadata
+from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 

@@ -2,50 +2,50 @@
 
 from datetime import datetime, timedelta
 
-import sqlalchemy as sa
-
 from kr.store import times
 from kr.store.owners import is_alive
-from kr.store.schema import leases
+from kr.store.session import Session, insert_into
+
+_HOLDER = "SELECT owner FROM leases WHERE key = :key AND expires_at > :moment"
+_CLEAR = "DELETE FROM leases WHERE key = :key OR expires_at <= :moment"
+_ACQUIRE = insert_into("leases", ("key", "owner", "expires_at"))
+_RENEW = (
+    "UPDATE leases SET expires_at = :expires_at WHERE key = :key AND owner = :owner AND expires_at > :moment"
+)
+_RELEASE = "DELETE FROM leases WHERE key = :key AND owner = :owner"
 
 
 class Leases:
     """Reads and writes leases in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def holder(self, key: str, now: datetime) -> str | None:
         """Return the owner of an unexpired lease."""
-        return self._connection.execute(
-            sa.select(leases.c.owner).where(leases.c.key == key, leases.c.expires_at > times.to_text(now))
-        ).scalar_one_or_none()
+        found: str | None = self._session.value(_HOLDER, key=key, moment=times.to_text(now))
+        return found
 
     def acquire(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
         """Take or prolong a lease for ``ttl`` seconds. False while another owner, who is not dead, holds it."""
         holder = self.holder(key, now)
         if holder not in {None, owner} and is_alive(holder or "") is not False:
             return False
-        self._connection.execute(
-            sa.delete(leases).where(sa.or_(leases.c.key == key, leases.c.expires_at <= times.to_text(now)))
-        )
-        expires_at = times.to_text(now + timedelta(seconds=ttl))
-        self._connection.execute(sa.insert(leases).values(key=key, owner=owner, expires_at=expires_at))
+        self._session.execute(_CLEAR, key=key, moment=times.to_text(now))
+        self._session.execute(_ACQUIRE, key=key, owner=owner, expires_at=_end(now, ttl))
         return True
 
     def renew(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
         """Prolong a lease. False when it expired or is another's: the work it stood for may be done twice."""
-        renewed = self._connection.execute(
-            sa.update(leases)
-            .where(leases.c.key == key, leases.c.owner == owner, leases.c.expires_at > times.to_text(now))
-            .values(expires_at=times.to_text(now + timedelta(seconds=ttl)))
+        moment = times.to_text(now)
+        return bool(
+            self._session.execute(_RENEW, key=key, owner=owner, moment=moment, expires_at=_end(now, ttl))
         )
-        return bool(renewed.rowcount)
 
     def release(self, key: str, owner: str) -> bool:
         """Give a lease back. False when the owner doesn't hold it."""
-        return bool(
-            self._connection.execute(
-                sa.delete(leases).where(leases.c.key == key, leases.c.owner == owner)
-            ).rowcount
-        )
+        return bool(self._session.execute(_RELEASE, key=key, owner=owner))
+
+
+def _end(now: datetime, ttl: float) -> str:
+    return times.to_text(now + timedelta(seconds=ttl))

@@ -1,26 +1,25 @@
 """Small facts about the knowledge base itself."""
 
-import sqlalchemy as sa
-
-from kr.store.schema import meta
+from kr.store.session import Session, insert_into
 
 FIRST_IMPORT = "first_import"
 """The key of when the index beside an empty database was imported; see ``kr.transfer.first_use``."""
+
+_GET = "SELECT value FROM meta WHERE key = :key"
+_PUT = f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class Meta:
     """Reads and writes them in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def get(self, key: str) -> str | None:
         """Return a value."""
-        return self._connection.execute(sa.select(meta.c.value).where(meta.c.key == key)).scalar_one_or_none()
+        found: str | None = self._session.value(_GET, key=key)
+        return found
 
     def put(self, key: str, value: str) -> None:
         """Set a value."""
-        if not self._connection.execute(
-            sa.update(meta).where(meta.c.key == key).values(value=value)
-        ).rowcount:
-            self._connection.execute(sa.insert(meta).values(key=key, value=value))
+        self._session.execute(_PUT, key=key, value=value)

@@ -2,50 +2,48 @@
 
 import zlib
 
-import sqlalchemy as sa
-
 from kr.store.keys import framework_key, pair_of
 from kr.store.meta import Meta
-from kr.store.schema import archived_entries, entries, libraries, revisions
+from kr.store.session import Session
 
 _NAMES = "framework_names"
+_SET = "SET framework_key = :framework_key, topic_key = :topic_key"
+_BLANK = "SELECT id, framework, topic FROM entries WHERE framework_key IS NULL"
+_FILL = f"UPDATE entries {_SET} WHERE id = :id"
+_BLANK_ARCHIVED = (
+    "SELECT archive_id AS id, framework, topic FROM archived_entries WHERE framework_key IS NULL"
+)
+_FILL_ARCHIVED = f"UPDATE archived_entries {_SET} WHERE archive_id = :id"
 
 
-def fill(connection: sa.Connection) -> None:
+def fill(session: Session) -> None:
     """Make the keys of rows that came, or were edited, by plain SQL; of all rows once kr knows other names."""
-    _follow_names(connection)
-    for table, key in ((entries, entries.c.id), (archived_entries, archived_entries.c.archive_id)):
-        rows = connection.execute(
-            sa.select(key.label("key"), table.c.framework, table.c.topic).where(
-                table.c.framework_key.is_(None)
-            )
-        ).all()
-        for row in rows:
-            pair = pair_of(row.framework, row.topic)
-            connection.execute(
-                sa.update(table).where(key == row.key).values(framework_key=pair[0], topic_key=pair[1])
-            )
+    _follow_names(session)
+    for blank, filled in ((_BLANK, _FILL), (_BLANK_ARCHIVED, _FILL_ARCHIVED)):
+        for row in session.rows(blank):
+            framework, topic = pair_of(row["framework"], row["topic"])
+            session.execute(filled, id=row["id"], framework_key=framework, topic_key=topic)
 
 
-def _follow_names(connection: sa.Connection) -> None:
+def _follow_names(session: Session) -> None:
     """Make the keys anew that another table of names made; where a name is not kept, its old key is one."""
     from kr.matching.framework_table import NAMES
 
-    meta, current = Meta(connection), str(zlib.crc32(NAMES.encode()))
+    meta, current = Meta(session), str(zlib.crc32(NAMES.encode()))
     if meta.get(_NAMES) == current:
         return
-    for table in (entries, archived_entries):
-        written = (table.c.framework, table.c.framework_key)
-        for name, old in connection.execute(sa.select(*written).distinct()).all():
-            if old is not None and framework_key(name) != old:
-                named = sa.update(table).where(table.c.framework_key == old, table.c.framework == name)
-                connection.execute(named.values(framework_key=framework_key(name)))
-    for table in (revisions, libraries):
-        old = connection.execute(sa.select(table.c.framework_key).distinct()).scalars().all()
-        for key in old:
-            if key is None or framework_key(key) == key:
-                continue
-            # A library that is known under both names stays as it is under the newer one.
-            rename = sa.update(table).where(table.c.framework_key == key).prefix_with("OR IGNORE")
-            connection.execute(rename.values(framework_key=framework_key(key)))
+    for table in ("entries", "archived_entries"):
+        written = f"SELECT DISTINCT framework, framework_key FROM {table} WHERE framework_key IS NOT NULL"
+        renamed = f"UPDATE {table} SET framework_key = :new WHERE framework_key = :old AND framework = :name"
+        for name, old in session.rows(written):
+            if framework_key(name) != old:
+                session.execute(renamed, new=framework_key(name), old=old, name=name)
+    for table in ("revisions", "libraries"):
+        # A library that is known under both names stays as it is under the newer one.
+        renamed = f"UPDATE OR IGNORE {table} SET framework_key = :new WHERE framework_key = :old"
+        for (old,) in session.rows(
+            f"SELECT DISTINCT framework_key FROM {table} WHERE framework_key IS NOT NULL"
+        ):
+            if framework_key(old) != old:
+                session.execute(renamed, new=framework_key(old), old=old)
     meta.put(_NAMES, current)

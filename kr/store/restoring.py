@@ -6,10 +6,8 @@ a revision, and the capacity guard runs in the same transaction.
 
 from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
-
-import sqlalchemy as sa
 
 from kr import naming
 from kr.errors import EntryConflict
@@ -22,8 +20,9 @@ from kr.store.hashing import decoded, digest
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived, Restored, Revision
 from kr.store.saving import Limits, swap
+from kr.store.session import Session
 from kr.store.unit import Unit
-from kr.values import Confidence, Entry
+from kr.values import Confidence, Entry, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,7 @@ class Restorer:
     def remove(self, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
         """Move live entries to the archive, each with the text that it last showed. None: one is not there."""
         with self.database.write() as transaction:
-            unit = Unit(transaction.connection)
+            unit = Unit(transaction.session)
             unit.entries.fill_keys()
             found = [unit.entries.get(entry_id) for entry_id in dict.fromkeys(entry_ids)]
             live = [entry for entry in found if entry is not None]
@@ -50,7 +49,7 @@ class Restorer:
         live one is archived first), and when its text is lost; ``ReportUnwritable`` as for a save.
         """
         with ExitStack() as opened, self.database.write() as transaction:
-            unit = Unit(transaction.connection)
+            unit = Unit(transaction.session)
             unit.entries.fill_keys()
             if not unit.archive.take(archived.archive_id):
                 return None
@@ -61,7 +60,7 @@ class Restorer:
                     "--replace archives it first and then restores this one"
                 )
             moved = [self._archive(unit, entry, now) for entry in live]
-            entry = replace(archived.entry, path=self._path(transaction.connection, archived.entry))
+            entry = replace(archived.entry, path=self._path(unit.session, archived.entry))
             owner = unit.archive.last_at(entry.path)
             back = _Return(entry, owner, archived.entry.sha256, archived.entry.path)
             return self._put_back(transaction, unit, opened, back=back, now=now, moved=tuple(moved))
@@ -72,7 +71,7 @@ class Restorer:
         The text's own version, confidence and time of research come back with it.
         """
         with ExitStack() as opened, self.database.write() as transaction:
-            unit = Unit(transaction.connection)
+            unit = Unit(transaction.session)
             unit.entries.fill_keys()
             current = unit.entries.get(entry_id)
             revision = unit.revisions.get(entry_id, number)
@@ -80,7 +79,7 @@ class Restorer:
             if current is None or revision is None or text is None:
                 return None
             entry = _as_it_was(current, revision, text)
-            entry = replace(entry, path=self._path(transaction.connection, current))
+            entry = replace(entry, path=self._path(unit.session, current))
             back = _Return(entry, current, revision.sha256, current.path)
             return self._put_back(transaction, unit, opened, back=back, now=now)
 
@@ -130,13 +129,13 @@ class Restorer:
         unit.archive.move(entry.id, "manual", now)
         return unit.archive.of_id(entry.id)[0]
 
-    def _path(self, connection: sa.Connection, entry: Entry) -> str:
+    def _path(self, session: Session, entry: Entry) -> str:
         """Return where the text goes: its own path, unless a folder or another entry's report is there."""
         name = naming.Name(entry.id, entry.path)
         subject = Subject(entry.framework, entry.topic, entry.framework_version)
-        if is_free(connection, self.files, name, subject, own_id=entry.id):
+        if is_free(session, self.files, name, subject, own_id=entry.id):
             return entry.path
-        return free_name(connection, self.files, subject).path
+        return free_name(session, self.files, subject).path
 
     def _text(self, unit: Unit, back: "_Return") -> str:
         """Return the text by its hash, or what still stands at its path if that is no other entry's text."""

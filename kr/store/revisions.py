@@ -46,7 +46,7 @@ class Revisions:
 
     def of_entry(self, entry_id: str) -> list[Revision]:
         """Return an entry's revisions, oldest first; those of an entry that is gone too."""
-        columns = (revisions.c[name] for name in Revision.__dataclass_fields__)
+        columns = (revisions.c[name] for name in Revision.names())
         rows = self._connection.execute(
             sa.select(*columns).where(revisions.c.entry_id == entry_id).order_by(revisions.c.revision)
         )

@@ -1,9 +1,8 @@
 """The values that go in and out of the store, besides ``kr.values.Entry``. Times are stored text."""
 
-from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from kr.values import Confidence, Entry, EntryStatus, Origin
+from kr.values import Confidence, Entry, EntryStatus, Origin, Value
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
 """What people decide of a lesson, by its column."""
@@ -11,8 +10,7 @@ LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
 ArchiveReason = Literal["lru", "age", "manual"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class Draft(Value):
     """What a report is about, before it has an id and a path. Texts are non-empty."""
 
     framework: str
@@ -29,8 +27,7 @@ class Draft:
     configured_sources: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Saved:
+class Saved(Value):
     """What became of a report (SPEC 3.8). ``lru_evicted`` is -1 when the guard failed; a warning says why."""
 
     entry: Entry
@@ -40,8 +37,7 @@ class Saved:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archived:
+class Archived(Value):
     """An archived row: the entry as it was (its status before), and when and why it left the index."""
 
     archive_id: int
@@ -50,8 +46,7 @@ class Archived:
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Restored:
+class Restored(Value):
     """What became of a restoration (SPEC 6.3). ``replaced`` are the live entries that were archived for it.
 
     ``stale_reason`` says why the entry came back stale; None: it is fresh.
@@ -62,8 +57,7 @@ class Restored:
     stale_reason: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Revision:
+class Revision(Value):
     """An earlier text at an entry's path. What a person's own file was made for is not known: None."""
 
     entry_id: str
@@ -83,8 +77,7 @@ class Need(NamedTuple):
     question: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wording:
+class Wording(Value):
     """One row of ``wordings``: how a request that an entry answered worded its need."""
 
     entry_id: str
@@ -95,8 +88,7 @@ class Wording:
     session_id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceCall:
+class SourceCall(Value):
     """One row of ``source_calls``. ``duration_ms`` is a whole number."""
 
     request_id: str
@@ -113,8 +105,7 @@ class SourceCall:
     """How much there was to read in what the source answered (characters / 4)."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RequestRow:
+class RequestRow(Value):
     """One row of ``requests``. ``id`` is made by the caller (uuid4 hex); fields a bad request lacks are None."""
 
     id: str
@@ -137,8 +128,7 @@ class RequestRow:
     """What went wrong, or what interrupted it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NearMiss:
+class NearMiss(Value):
     """A request that no entry answered for sure, with the entries that were near it: id and likelihood, best first.
 
     ``entry_id`` is what its own research wrote, where it wrote something.
@@ -155,8 +145,7 @@ class NearMiss:
     related: tuple[tuple[str, float], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LessonRow:
+class LessonRow(Value):
     """One row of ``lessons``, but for its counts. What a line of other tools came from is not known: None."""
 
     id: str
@@ -173,8 +162,7 @@ class LessonRow:
     """Who worded it: ``table``, ``agent``, ``tool``, ``model`` or ``person``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LessonState:
+class LessonState(Value):
     """What the database knows of one lesson beside its text: where it came from, what became of it, what people said.
 
     ``sessions`` is how many sessions it was given to, ``injected`` how often; times are stored text.
@@ -196,8 +184,7 @@ class LessonState:
     superseded_by: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Reservation:
+class Reservation(Value):
     """The answer to a wish for one call. ``id`` is there exactly when it was granted.
 
     ``exhausted``: the story has spent its budget. ``in_flight``: others hold the rest; they may give it back.
@@ -207,8 +194,7 @@ class Reservation:
     id: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Library:
+class Library(Value):
     """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
 
     library_id: str | None
@@ -217,8 +203,7 @@ class Library:
     learned_at: str | None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Circuit:
+class Circuit(Value):
     """A source's breaker. ``failures`` are in a row; ``open_until`` is None while it never opened."""
 
     source: str

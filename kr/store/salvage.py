@@ -53,7 +53,7 @@ def _readable(source: sqlite3.Connection, table: sa.Table) -> Iterator[dict[str,
         return
     listed = ", ".join(f'"{name}"' for name in wanted)
     for order in ("ASC", "DESC"):
-        query = f'SELECT {listed} FROM "{table.name}" NOT INDEXED ORDER BY rowid {order}'  # noqa: S608 - our own names
+        query = f'SELECT {listed} FROM "{table.name}" NOT INDEXED ORDER BY rowid {order}'
         for row in _read(source, query):
             found = dict(zip(wanted, row, strict=True))
             yield found | {"keys_version": None} if table is entries else found

@@ -1,13 +1,11 @@
 """Writing one report with its row: the old pair or the new pair, whatever happens in between (SPEC 3.8)."""
 
 import logging
+import sqlite3
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
-
-import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError
 
 from kr import naming
 from kr.errors import ReportUnwritable
@@ -18,11 +16,13 @@ from kr.store.free_names import Subject, free_name, is_free
 from kr.store.hashing import decoded, digest
 from kr.store.reports import Replacement, ReportFiles
 from kr.store.rows import Draft, Need, Saved
-from kr.store.schema import entries
+from kr.store.session import Session
 from kr.store.unit import Unit
 from kr.values import Entry
 
 log = logging.getLogger(__name__)
+
+_STANDS = "SELECT 1 FROM entries WHERE id = :id AND sha256 = :sha256 AND last_accessed = :last_accessed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,9 +54,9 @@ def save(
     with files.staged(content) as staged, ExitStack() as opened:
         with database.write() as transaction:
             files.sweep()
-            unit = Unit(transaction.connection)
+            unit = Unit(transaction.session)
             unit.entries.fill_keys()
-            place = _place(transaction.connection, unit, files, draft)
+            place = _place(unit, files, draft)
             target = opened.enter_context(files.replacement(place.name.path))
             entry = _write(unit, target, place, draft, content, now=now)
             saved = swap(transaction, unit, target, staged, entry, limits=limits, now=now)
@@ -104,14 +104,9 @@ def _write(
     return entry
 
 
-def _undo(seen: sa.Connection, target: Replacement, entry: Entry) -> None:
+def _undo(seen: Session, target: Replacement, entry: Entry) -> None:
     """Bring the old file back, unless what went wrong (a signal, say) struck after the commit."""
-    row = (
-        entries.c.id == entry.id,
-        entries.c.sha256 == entry.sha256,
-        entries.c.last_accessed == entry.last_accessed,
-    )
-    if seen.execute(sa.select(entries.c.id).where(*row)).one_or_none() is not None:
+    if seen.row(_STANDS, id=entry.id, sha256=entry.sha256, last_accessed=entry.last_accessed) is not None:
         target.finish()
     else:
         target.roll_back()
@@ -120,16 +115,16 @@ def _undo(seen: sa.Connection, target: Replacement, entry: Entry) -> None:
 def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, now: datetime) -> Saved:
     """Run the guard so that its failure is undone alone (seed 000, error row 15)."""
     try:
-        with transaction.connection.begin_nested():
+        with transaction.session.savepoint():
             moved = unit.archive.guard(
                 keep=entry.id,
                 now=now,
                 max_entries=limits.max_entries,
                 archive_after_days=limits.archive_after_days,
             )
-    except DBAPIError as exc:
+    except sqlite3.Error as exc:
         transaction.require_alive()
-        warning = f"the capacity guard failed: {exc.orig}"
+        warning = f"the capacity guard failed: {exc}"
         log.warning("%s", warning)
         return Saved(entry=entry, index_count=unit.entries.count(), lru_evicted=-1, warnings=(warning,))
     return Saved(
@@ -171,7 +166,7 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(tags.values())
 
 
-def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
+def _place(unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
     subject = Subject(draft.framework, draft.topic, draft.framework_version)
     live = unit.entries.of_topic(*subject)
     archived = (row.entry for row in unit.archive.of_pair(draft.framework, draft.topic))
@@ -181,8 +176,8 @@ def _place(connection: sa.Connection, unit: Unit, files: ReportFiles, draft: Dra
     own_id = live.id if live is not None else None
     if former is not None:
         name = naming.Name(former.id, former.path)
-        if is_free(connection, files, name, subject, own_id=own_id):
+        if is_free(unit.session, files, name, subject, own_id=own_id):
             return _Place(name, live, former)
-    name = free_name(connection, files, subject)
+    name = free_name(unit.session, files, subject)
     # Only the path of a live entry can be in the way: its id is its own.
     return _Place(name if live is None else name._replace(id=live.id), live, live)

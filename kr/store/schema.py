@@ -9,9 +9,6 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Float, ForeignKey, Index, Integer, LargeBinary, MetaData, Table, Text
 
-SCHEMA_VERSION = 8
-"""Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
-
 metadata = MetaData()
 
 

@@ -35,7 +35,7 @@ _FILLED_ANEW = (
     """INSERT INTO documents (kind, key, framework, topic, tags, question, text)
        SELECT 'lesson', id, '', phase, tags, '', summary || coalesce(' ' || ref, '') FROM lessons
        WHERE gone_at IS NULL""",
-    f"INSERT INTO {SEARCH_INDEX} ({SEARCH_INDEX}) VALUES ('rebuild')",  # noqa: S608 - our own name
+    f"INSERT INTO {SEARCH_INDEX} ({SEARCH_INDEX}) VALUES ('rebuild')",
 )
 
 
@@ -76,7 +76,7 @@ class Search:
         if not plain:
             return self._as_written(written, kind, junction)
         query = sa.text(
-            f"SELECT d.key, d.topic, snippet({SEARCH_INDEX}, 4, '', '', '…', {_PASSAGE_TOKENS}) AS passage "  # noqa: S608 - our own names
+            f"SELECT d.key, d.topic, snippet({SEARCH_INDEX}, 4, '', '', '…', {_PASSAGE_TOKENS}) AS passage "
             f"FROM {SEARCH_INDEX} JOIN documents d ON d.id = {SEARCH_INDEX}.rowid "
             f"WHERE {SEARCH_INDEX} MATCH :query AND d.kind = :kind ORDER BY bm25({SEARCH_INDEX}, {_WEIGHTS}), d.key"
         )

@@ -6,12 +6,19 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.lock import exclusive
 
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
 log = logging.getLogger(__name__)
+
+SCHEMA_VERSION = 8
+"""Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 _JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024
 _NETWORK_FILE_SYSTEMS = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"})
@@ -26,20 +33,34 @@ _KINDS: dict[int, type[StoreError]] = (
 
 
 class Connection(sqlite3.Connection):
-    """``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only."""
+    """A connection, and what is kept with it.
+
+    ``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only.
+    ``is_read_write``: opened so that it may write, ``is_writing``: made ready for that.
+    ``identity`` is of the file that it was opened on (``SqliteFile.identity``). ``engine``: SQLAlchemy's, once it was needed (``kr.store.core``).
+    """
 
     is_transient = False
+    is_read_write = False
+    is_writing = False
+    identity: tuple[int, int] | None = None
+    engine: "sa.Engine | None" = None
+
+    def end(self) -> None:
+        """Roll back what is open of a transaction. A failure of that must not hide why it is ended."""
+        if self.in_transaction:
+            try:
+                self.rollback()
+            except sqlite3.Error as exc:
+                log.debug("a transaction is left as it is: %s", exc)
 
     def close(self) -> None:
         """Close; what is open of a transaction ends at once.
 
-        SQLAlchemy closes a connection when an interrupt strikes in a statement. SQLite keeps it, and its lock,
-        for as long as a traceback holds the cursor.
+        SQLite keeps it, and its lock, for as long as a traceback holds a cursor.
         """
-        try:
-            self.rollback()
-        except sqlite3.Error as exc:
-            log.debug("a connection is closed as it is: %s", exc)
+        with suppress(sqlite3.ProgrammingError):  # it is closed already
+            self.end()
         super().close()
 
 
@@ -87,17 +108,21 @@ class SqliteFile:
 
     def open_for_writing(self) -> Connection:
         """Open an existing, up-to-date database. Call with the lock held."""
-        with self.translated(), ExitStack() as opened:
-            connection = self._connect("rw")
-            opened.callback(connection.close)
-            self._require_up_to_date(connection, opened)
+        with self.translated():
+            connection = self._up_to_date("rw")
+            self.make_ready_for_writing(connection)
+            return connection
+
+    def make_ready_for_writing(self, connection: Connection) -> None:
+        """Let a connection that was opened for reading write. Call with the lock held."""
+        if not connection.is_writing:
             with suppress(sqlite3.OperationalError):  # a reader of a restored copy may be in the way
                 _use_wal(connection)
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
-            opened.pop_all()
-            return connection
+        connection.execute("PRAGMA query_only = OFF")
+        connection.is_writing = True
 
     def open_for_reading(self) -> Connection:
         """Open an existing, up-to-date database; read-only where nothing may be written.
@@ -106,16 +131,29 @@ class SqliteFile:
         """
         for mode in ("rw", "ro"):
             with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
-                return self._opened_for_reading(mode)
+                return self._up_to_date(mode)
         with self.translated():
             wal = self.path.with_name(self.path.name + "-wal")
             if wal.is_file() and wal.stat().st_size:
                 raise StoreUnwritable(
                     f"{self.path}: changes wait in {wal.name}, and nothing may be written here"
                 )
-            connection = self._opened_for_reading("ro&immutable=1")
+            connection = self._up_to_date("ro&immutable=1")
             connection.is_transient = True
             return connection
+
+    def open_untouched(self) -> Connection:
+        """Open an existing database of any version so that not a byte of it, nor of its write-ahead log, changes.
+
+        An ordinary connection writes at its close what a killed process left in the log. Here SQLite may not write: a
+        closed database is read as it is, one with a log read-only. Beside a log SQLite may make its scratch file
+        (``-shm``) again, which holds no data.
+        """
+        return self._connect("ro" if self.has_log() else "ro&immutable=1")
+
+    def has_log(self) -> bool:
+        """Tell whether a write-ahead log stands beside the file: somebody has it open, or was killed."""
+        return self.path.with_name(self.path.name + "-wal").exists()
 
     @contextmanager
     def inspecting(self, *, is_locked: bool = False) -> Iterator[Connection]:
@@ -193,7 +231,7 @@ class SqliteFile:
         return kind(f"{self.path}: {exc}")
 
     def _connect(self, mode: str) -> Connection:
-        self.identity()  # a directory is told from a file that may not be opened
+        identity = self.identity()  # a directory is told from a file that may not be opened
         connection = sqlite3.connect(
             f"file:{quote(str(self.path.absolute()))}?mode={mode}",
             uri=True,
@@ -203,6 +241,7 @@ class SqliteFile:
             factory=Connection,
         )
         assert isinstance(connection, Connection)  # noqa: S101 - for the type checker: the factory's class
+        connection.identity = identity
         return connection
 
     def _open_to_inspect(self) -> Connection:
@@ -222,20 +261,18 @@ class SqliteFile:
             raise
         return connection
 
-    def _opened_for_reading(self, mode: str) -> Connection:
+    def _up_to_date(self, mode: str) -> Connection:
+        """Open it for reading. Raises ``OutdatedError`` with the connection, which stays open then."""
         with ExitStack() as opened:
             connection = self._connect(mode)
             opened.callback(connection.close)
-            self._require_up_to_date(connection, opened)
+            is_current = self.require_current(self.version(connection))
             connection.execute("PRAGMA query_only = ON")
+            connection.is_read_write = mode == "rw"
             opened.pop_all()
-            return connection
-
-    def _require_up_to_date(self, connection: Connection, opened: ExitStack) -> None:
-        """Raise ``OutdatedError`` with the connection, which stays open then."""
-        if not self.require_current(self.version(connection)):
-            opened.pop_all()
+        if not is_current:
             raise OutdatedError(connection)
+        return connection
 
     def _refuse_strangers(self, connection: Connection) -> None:
         if self.version(connection) == 0:

@@ -77,8 +77,8 @@ class Store:
         """Open a unit on one snapshot. Takes no lock; changes nothing."""
         from kr.store.unit import Unit
 
-        with self._database().read() as connection:
-            yield Unit(connection)
+        with self._database().read() as session:
+            yield Unit(session)
 
     @contextmanager
     def write(self) -> "Iterator[Unit]":
@@ -89,7 +89,7 @@ class Store:
         from kr.store.unit import Unit
 
         with self._database().write() as transaction:
-            yield Unit(transaction.connection)
+            yield Unit(transaction.session)
 
     @contextmanager
     def change(self) -> "Iterator[Unit]":

@@ -1,37 +1,49 @@
 """What live entries are looked up by: table ``entry_terms`` (SPEC 3.2; ``kr.matching.keys`` makes them)."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
-import sqlalchemy as sa
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from kr.matching.keys import NEED, VERSION, keys_of
 from kr.store.keys import framework_key
 from kr.store.rows import Need
-from kr.store.schema import entries, entry_terms
+from kr.store.session import Session, insert_into, json_list
 from kr.values import Entry
 
+if TYPE_CHECKING:
+    import sqlite3
+
 Keys = dict[str, int]
+
+_HAS_KEYS = "UPDATE entries SET keys_version = :version WHERE id = :id"
+_CLEAR = "DELETE FROM entry_terms WHERE entry_id = :id"
+_PUT = insert_into("entry_terms", ("framework_key", "term", "entry_id", "fields"))
+_HOLDING = (
+    "SELECT entry_id, term, fields FROM entry_terms "
+    "WHERE framework_key IN (SELECT value FROM json_each(:keys)) AND term IN (SELECT value FROM json_each(:terms))"
+)
+_NEEDS = (
+    "SELECT entry_id, term, fields FROM entry_terms "
+    f"WHERE entry_id IN (SELECT value FROM json_each(:ids)) AND fields & {NEED} <> 0"
+)
 
 
 class Terms:
     """Keeps the keys of entries in the caller's transaction. They go with their entry's row."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def put(self, entry: Entry, keys: Mapping[str, int]) -> None:
         """Keep the keys of a live entry in place of those it had; one that is gone meanwhile needs none."""
-        live = sa.update(entries).where(entries.c.id == entry.id).values(keys_version=VERSION)
-        if not self._connection.execute(live).rowcount:
+        if not self._session.execute(_HAS_KEYS, id=entry.id, version=VERSION):
             return
-        self._connection.execute(sa.delete(entry_terms).where(entry_terms.c.entry_id == entry.id))
+        self._session.execute(_CLEAR, id=entry.id)
         framework = framework_key(entry.framework)
         rows = [
             {"framework_key": framework, "term": term, "entry_id": entry.id, "fields": places}
             for term, places in keys.items()
         ]
-        self._connection.execute(sa.insert(entry_terms), rows)
+        self._session.execute_many(_PUT, rows)
 
     def make(self, entry: Entry, wordings: Iterable[Need], report: str) -> None:
         """Make the keys of a live entry and keep them."""
@@ -40,20 +52,16 @@ class Terms:
 
     def holding(self, framework_keys: Iterable[str], terms: Iterable[str]) -> dict[str, Keys]:
         """Return the entries of the frameworks that have some of the terms, by id, with where these stand."""
-        wanted = sa.select(entry_terms.c.entry_id, entry_terms.c.term, entry_terms.c.fields).where(
-            entry_terms.c.framework_key.in_(list(framework_keys)), entry_terms.c.term.in_(list(terms))
-        )
-        return self._grouped(wanted)
+        wanted = {"keys": json_list([*framework_keys]), "terms": json_list([*terms])}
+        return _grouped(self._session.rows(_HOLDING, wanted))
 
     def needs(self, entry_ids: Iterable[str]) -> dict[str, Keys]:
         """Return the keys of the entries' needs, by id: what only their reports have is left out."""
-        wanted = sa.select(entry_terms.c.entry_id, entry_terms.c.term, entry_terms.c.fields).where(
-            entry_terms.c.entry_id.in_(list(entry_ids)), entry_terms.c.fields.op("&")(NEED) != 0
-        )
-        return self._grouped(wanted)
+        return _grouped(self._session.rows(_NEEDS, ids=json_list([*entry_ids])))
 
-    def _grouped(self, wanted: sa.Select[Any]) -> dict[str, Keys]:
-        found: dict[str, Keys] = {}
-        for entry_id, term, places in self._connection.execute(wanted):
-            found.setdefault(entry_id, {})[term] = places
-        return found
+
+def _grouped(rows: "Sequence[sqlite3.Row]") -> dict[str, Keys]:
+    found: dict[str, Keys] = {}
+    for entry_id, term, places in rows:
+        found.setdefault(entry_id, {})[term] = places
+    return found

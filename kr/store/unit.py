@@ -3,12 +3,8 @@
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import sqlalchemy as sa
-
 from kr.store.archive import Archive
-from kr.store.browsing import Browsing
 from kr.store.circuits import Circuits
-from kr.store.counts import Counts
 from kr.store.entries import Entries
 from kr.store.leases import Leases
 from kr.store.ledger import Ledger
@@ -16,13 +12,16 @@ from kr.store.lessons import Lessons
 from kr.store.libraries import Libraries
 from kr.store.meta import Meta
 from kr.store.requests import Requests
-from kr.store.revisions import Revisions
+from kr.store.session import Session
 from kr.store.terms import Terms
 from kr.store.vectors import Vectors
 from kr.store.wordings import Wordings
 
 if TYPE_CHECKING:
+    from kr.store.browsing import Browsing
+    from kr.store.counts import Counts
     from kr.store.near_misses import NearMisses
+    from kr.store.revisions import Revisions
     from kr.store.search import Search
     from kr.store.upkeep import Upkeep
     from kr.store.workflows import Workflows
@@ -31,108 +30,114 @@ if TYPE_CHECKING:
 class Unit:
     """What happens through one unit happens together, or not at all. Don't use it after its block."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self.session = session
 
     @cached_property
     def entries(self) -> Entries:
         """The live index."""
-        return Entries(self._connection)
+        return Entries(self.session)
 
     @cached_property
     def archive(self) -> Archive:
         """The archive and its guard."""
-        return Archive(self._connection)
+        return Archive(self.session)
 
     @cached_property
-    def revisions(self) -> Revisions:
+    def revisions(self) -> "Revisions":
         """Earlier texts."""
-        return Revisions(self._connection)
+        from kr.store.revisions import Revisions
+
+        return Revisions(self.session.core)
 
     @cached_property
     def wordings(self) -> Wordings:
         """How the needs that entries answered were worded."""
-        return Wordings(self._connection)
+        return Wordings(self.session)
 
     @cached_property
     def terms(self) -> Terms:
         """What entries are looked up by."""
-        return Terms(self._connection)
+        return Terms(self.session)
 
     @cached_property
     def vectors(self) -> Vectors:
         """The needs of entries as a model of embeddings sees them."""
-        return Vectors(self._connection)
+        return Vectors(self.session)
 
     @cached_property
     def search(self) -> "Search":
         """What is found by words."""
         from kr.store.search import Search
 
-        return Search(self._connection)
+        return Search(self.session.core)
 
     @cached_property
-    def browsing(self) -> Browsing:
+    def browsing(self) -> "Browsing":
         """Index and archive as people look through them."""
-        return Browsing(self._connection)
+        from kr.store.browsing import Browsing
+
+        return Browsing(self.session.core)
 
     @cached_property
     def ledger(self) -> Ledger:
         """The budgets."""
-        return Ledger(self._connection)
+        return Ledger(self.session)
 
     @cached_property
     def lessons(self) -> Lessons:
         """What is known of the lines of the lessons file."""
-        return Lessons(self._connection)
+        return Lessons(self.session)
 
     @cached_property
     def requests(self) -> Requests:
         """The log of requests."""
-        return Requests(self._connection)
+        return Requests(self.session)
 
     @cached_property
     def near_misses(self) -> "NearMisses":
         """What was near requests that nothing answered."""
         from kr.store.near_misses import NearMisses
 
-        return NearMisses(self._connection)
+        return NearMisses(self.session.core)
 
     @cached_property
     def leases(self) -> Leases:
         """Who works on what."""
-        return Leases(self._connection)
+        return Leases(self.session)
 
     @cached_property
     def circuits(self) -> Circuits:
         """Which sources are paused."""
-        return Circuits(self._connection)
+        return Circuits(self.session)
 
     @cached_property
     def libraries(self) -> Libraries:
         """What was learned about frameworks."""
-        return Libraries(self._connection)
+        return Libraries(self.session)
 
     @cached_property
-    def counts(self) -> Counts:
+    def counts(self) -> "Counts":
         """The numbers for people."""
-        return Counts(self._connection)
+        from kr.store.counts import Counts
+
+        return Counts(self.session.core)
 
     @cached_property
     def upkeep(self) -> "Upkeep":
         """What keeps the tables in order."""
         from kr.store.upkeep import Upkeep
 
-        return Upkeep(self._connection)
+        return Upkeep(self.session)
 
     @cached_property
     def workflows(self) -> "Workflows":
         """The instances of workflows."""
         from kr.store.workflows import Workflows
 
-        return Workflows(self._connection)
+        return Workflows(self.session.core)
 
     @cached_property
     def meta(self) -> Meta:
         """Facts about the knowledge base."""
-        return Meta(self._connection)
+        return Meta(self.session)

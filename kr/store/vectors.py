@@ -2,36 +2,33 @@
 
 from collections.abc import Iterable, Mapping
 
-import sqlalchemy as sa
+from kr.store.session import Session, json_list
 
-from kr.store.schema import entries, entry_vectors
+_OF = (
+    "SELECT entry_id, vector FROM entry_vectors "
+    "WHERE model = :model AND entry_id IN (SELECT value FROM json_each(:ids))"
+)
+_PUT = "INSERT OR REPLACE INTO entry_vectors (entry_id, model, vector) SELECT id, :model, :vector FROM entries WHERE id = :id"
+_FORGET = "DELETE FROM entry_vectors WHERE entry_id IN (SELECT value FROM json_each(:ids))"
 
 
 class Vectors:
     """Keeps packed vectors (``kr.matching.vectors``) in the caller's transaction. They go with their entry's row."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def of(self, model: str, entry_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the vectors that are known of these entries."""
-        wanted = sa.select(entry_vectors.c.entry_id, entry_vectors.c.vector).where(
-            entry_vectors.c.model == model, entry_vectors.c.entry_id.in_(list(entry_ids))
-        )
-        return {row.entry_id: row.vector for row in self._connection.execute(wanted)}
+        rows = self._session.rows(_OF, model=model, ids=json_list([*entry_ids]))
+        return {row["entry_id"]: row["vector"] for row in rows}
 
     def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
         """Keep the vectors of entries, by id, in place of those of the same model; an entry that is gone needs none."""
-        live = sa.select(entries.c.id).where(entries.c.id.in_(list(vectors)))
-        for entry_id in self._connection.execute(live).scalars().all():
-            mine = (entry_vectors.c.entry_id == entry_id, entry_vectors.c.model == model)
-            self._connection.execute(sa.delete(entry_vectors).where(*mine))
-            self._connection.execute(
-                sa.insert(entry_vectors).values(entry_id=entry_id, model=model, vector=vectors[entry_id])
-            )
+        self._session.execute_many(
+            _PUT, [{"id": entry_id, "model": model, "vector": vector} for entry_id, vector in vectors.items()]
+        )
 
     def forget(self, entry_ids: Iterable[str]) -> None:
         """Delete the vectors of entries, whatever model they are of."""
-        self._connection.execute(
-            sa.delete(entry_vectors).where(entry_vectors.c.entry_id.in_(list(entry_ids)))
-        )
+        self._session.execute(_FORGET, ids=json_list([*entry_ids]))

@@ -4,34 +4,46 @@ They belong to the entry's id, and so stay with it through the archive and back.
 """
 
 import json
-from collections.abc import Iterable
-from typing import Any
-
-import sqlalchemy as sa
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from kr import naming
 from kr.store.lists import texts_of
 from kr.store.rows import Need, Wording
-from kr.store.schema import entries, wordings
+from kr.store.session import Columns, Session, insert_into, json_list
 from kr.values import Entry
+
+if TYPE_CHECKING:
+    import sqlite3
 
 MOST = 20
 """How many an entry keeps: the newest."""
+
+_COLUMNS = ", ".join(Wording.names())
+_OF = f"SELECT {_COLUMNS} FROM wordings WHERE entry_id IN (SELECT value FROM json_each(:ids)) ORDER BY id"
+_ALL = f"SELECT {_COLUMNS} FROM wordings ORDER BY id"
+_KEEP = insert_into("wordings", Wording.names())
+_DROP_OLD = (
+    "DELETE FROM wordings WHERE entry_id = :entry_id AND id NOT IN "
+    f"(SELECT id FROM wordings WHERE entry_id = :entry_id ORDER BY id DESC LIMIT {MOST})"
+)
+_KEYS_ARE_DUE = "UPDATE entries SET keys_version = NULL WHERE id = :entry_id"
+_FORGET = "DELETE FROM wordings WHERE entry_id = :entry_id"
 
 
 class Wordings:
     """Keeps wordings in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def of(self, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
         """Return the wordings of each of these ids that has some, oldest first."""
-        return self._grouped(wordings.c.entry_id.in_(list(entry_ids)))
+        return _grouped(self._session.rows(_OF, ids=json_list([*entry_ids])))
 
     def all(self) -> dict[str, list[Wording]]:
         """Return the wordings of every id that has some, oldest first."""
-        return self._grouped(sa.true())
+        return _grouped(self._session.rows(_ALL))
 
     def keep(self, entry: Entry, need: Need, *, at: str, session_id: str | None = None) -> bool:
         """Keep how a request worded the need of a live entry; its keys are then to be made anew.
@@ -41,31 +53,22 @@ class Wordings:
         known = [_own(entry), *map(_key, self.of([entry.id]).get(entry.id, ()))]
         if any(_says(key, need) for key in known):
             return False
-        self._connection.execute(
-            sa.insert(wordings).values(
-                entry_id=entry.id,
-                at=at,
-                topic=need.topic,
-                tags=json.dumps(need.tags, ensure_ascii=False),
-                question=need.question,
-                session_id=session_id,
-            )
-        )
-        mine = wordings.c.entry_id == entry.id
-        newest = sa.select(wordings.c.id).where(mine).order_by(wordings.c.id.desc()).limit(MOST)
-        self._connection.execute(sa.delete(wordings).where(mine, wordings.c.id.not_in(newest)))
-        self._connection.execute(sa.update(entries).where(entries.c.id == entry.id).values(keys_version=None))
+        wording = Wording(entry_id=entry.id, at=at, session_id=session_id, **need._asdict())
+        self._session.execute(_KEEP, {**wording.fields(), "tags": json.dumps(need.tags, ensure_ascii=False)})
+        self._session.execute(_DROP_OLD, entry_id=entry.id)
+        self._session.execute(_KEYS_ARE_DUE, entry_id=entry.id)
         return True
-
-    def _grouped(self, which: sa.ColumnElement[bool]) -> dict[str, list[Wording]]:
-        found: dict[str, list[Wording]] = {}
-        for row in self._connection.execute(sa.select(wordings).where(which).order_by(wordings.c.id)):
-            found.setdefault(row.entry_id, []).append(_to_wording(row))
-        return found
 
     def forget(self, entry_id: str) -> None:
         """Delete the wordings of an entry that is gone for good: its id may become another one's."""
-        self._connection.execute(sa.delete(wordings).where(wordings.c.entry_id == entry_id))
+        self._session.execute(_FORGET, entry_id=entry_id)
+
+
+def _grouped(rows: "Sequence[sqlite3.Row]") -> dict[str, list[Wording]]:
+    found: dict[str, list[Wording]] = {}
+    for row in rows:
+        found.setdefault(row["entry_id"], []).append(_to_wording(row))
+    return found
 
 
 _Key = tuple[str, frozenset[str], str | None]
@@ -91,12 +94,6 @@ def _says(known: _Key, need: Need) -> bool:
     return known[0] == topic and known[2] == question and tags <= known[1]
 
 
-def _to_wording(row: sa.Row[Any]) -> Wording:
-    return Wording(
-        entry_id=row.entry_id,
-        at=row.at,
-        topic=row.topic,
-        tags=texts_of(row.tags),
-        question=row.question,
-        session_id=row.session_id,
-    )
+def _to_wording(row: Columns) -> Wording:
+    columns = {name: row[name] for name in Wording.names()}
+    return Wording(**{**columns, "tags": texts_of(columns["tags"])})

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from kr.cli.completion import SHELLS
-from kr.store import glance
+from kr.store import read_only
+from kr.store.store import Store
 from tests.support.program import Project
 from tests.support.stores import draft
 
@@ -123,21 +124,21 @@ def test_ids_come_last_used_first(project: Project) -> None:
     with project.app() as app:
         with app.store.write() as unit:
             unit.entries.touch("vue-slots", project.clock())
-        assert glance.entry_ids(project.database) == ["vue-slots", "vue-plugins"]
+        assert read_only.entry_ids(Store(None, project.base)) == ["vue-slots", "vue-plugins"]
         with app.store.write() as unit:
             unit.archive.move("vue-slots", "manual", project.clock())
-        assert glance.archived_ids(project.database) == ["vue-slots"]
-    assert glance.entry_ids(project.database) == ["vue-plugins"]
+        assert read_only.archived_ids(Store(None, project.base)) == ["vue-slots"]
+    assert read_only.entry_ids(Store(None, project.base)) == ["vue-plugins"]
 
 
 def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
     keep(project, "vue", "slots")
     before = sorted(project.base.iterdir())
-    assert glance.frameworks(project.database) == ["vue"]
+    assert read_only.frameworks(Store(None, project.base)) == ["vue"]
     assert sorted(project.base.iterdir()) == before
     with project.app() as app, app.store.write():
         began = time.monotonic()
-        assert glance.frameworks(project.database) == ["vue"]
+        assert read_only.frameworks(Store(None, project.base)) == ["vue"]
         assert time.monotonic() - began < 10
 
 

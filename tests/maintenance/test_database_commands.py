@@ -16,7 +16,7 @@ from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.maintenance.databases import Databases
 from kr.store import copies
 from kr.store.inspection import TRIGGERS, VIEWS, examine, look
-from kr.store.schema import SCHEMA_VERSION
+from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 from tests.support.older import make_older
 from tests.support.program import Clock, Project

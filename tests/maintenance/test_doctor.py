@@ -22,7 +22,7 @@ from kr.maintenance import doctor
 from kr.maintenance.findings import Finding, Patient
 from kr.maintenance.orphans import read_facts
 from kr.store.inspection import examine
-from kr.store.schema import SCHEMA_VERSION
+from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.times import to_text
 from kr.transfer.export import export_yaml
 from tests.support.older import make_older

@@ -1,6 +1,5 @@
 """Which entry answers, which others may, and in which order they are told (SPEC 3.2, "Decision")."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import yaml
 
 from kr.matching.decide import SURE, Considered, decide, named
 from kr.matching.evidence import Candidate
-from kr.values import CacheMatch, MatchRules, Tier
+from kr.values import CacheMatch, MatchRules, Tier, replace
 from tests.support import calibration
 from tests.support.candidates import ENTRY, candidate, query
 

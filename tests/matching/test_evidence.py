@@ -2,7 +2,6 @@
 
 import itertools
 import time
-from dataclasses import replace
 from math import isfinite
 
 import pytest
@@ -14,7 +13,7 @@ from kr.matching.decide import decide
 from kr.matching.evidence import MEANING, NAMES, NEVER_AGAINST, Asked, Candidate, lead, shared_tags, weigh
 from kr.matching.topic import topic_of
 from kr.matching.weights import DEFAULT, WEIGHTS
-from kr.values import MatchRules, Query
+from kr.values import MatchRules, Query, replace
 from tests.support import calibration
 from tests.support.candidates import candidate, query
 

@@ -1,14 +1,13 @@
 """How often reports answer real questions: scripts/questions prints each. The floors stand a little below what was measured."""
 
 import time
-from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from kr.reports.report import build_report
-from kr.values import Answer, Passage
+from kr.values import Answer, Passage, replace
 from tests.support.questions import DATA, Outcome, load, rates, score
 
 pytestmark = pytest.mark.timeout(

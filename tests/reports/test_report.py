@@ -1,7 +1,6 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -14,7 +13,7 @@ from kr.reports.baseline import SKELETON_MARK, STALE_MARK
 from kr.reports.report import MAX_TOKENS, Report, Synthesis, build_report
 from kr.reports.template import HEADER, MAX_REPORT_BYTES, SECTIONS, read_confidence, read_shape
 from kr.text.counting import tokens_of
-from kr.values import Answer, Passage, Query
+from kr.values import Answer, Passage, Query, replace
 
 TODAY = date(2026, 3, 15)
 LATER = date(2026, 5, 1)

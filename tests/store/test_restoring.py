@@ -5,7 +5,6 @@ import random
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from kr.store.hashing import digest
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived
 from kr.store.store import Store
-from kr.values import Entry
+from kr.values import Entry, replace
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together
 
 LATER = NOW + timedelta(days=1)

@@ -1,12 +1,11 @@
 """Entries to hold a request against, made by hand, and the request."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 from kr.matching.evidence import Candidate
 from kr.matching.keys import Need, keys_of
-from kr.values import Entry, Query
+from kr.values import Entry, Query, replace
 
 ENTRY = Entry(
     id="e1",

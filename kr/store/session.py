@@ -1,0 +1,117 @@
+"""One transaction on one SQLite connection, and the two ways to speak in it.
+
+What every look-up needs is SQL text with named parameters: it costs no library. Everything else is SQLAlchemy Core
+on the same connection, in the same transaction (``core``), imported when it is first asked for.
+"""
+
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import sqlalchemy as sa
+
+    from kr.store.sqlite import Connection
+
+Parameters = Mapping[str, Any]
+
+
+class Session:
+    """A transaction that somebody else began, and ends. Don't use it afterwards."""
+
+    def __init__(self, connection: "Connection") -> None:
+        self._connection = connection
+        self._core: sa.Connection | None = None
+
+    def execute(self, statement: str, parameters: Parameters | None = None, /, **named: Any) -> int:
+        """Run a statement; return how many rows it changed."""
+        return self._cursor(statement, parameters, named).rowcount
+
+    def execute_many(self, statement: str, rows: Sequence[Parameters]) -> None:
+        """Run a statement once for each row of parameters."""
+        self._connection.executemany(statement, rows)
+
+    def rows(
+        self, statement: str, parameters: Parameters | None = None, /, **named: Any
+    ) -> list[sqlite3.Row]:
+        """Return the rows of a query; each gives its columns by name."""
+        return self._cursor(statement, parameters, named).fetchall()
+
+    def row(
+        self, statement: str, parameters: Parameters | None = None, /, **named: Any
+    ) -> sqlite3.Row | None:
+        """Return the first row of a query, or None."""
+        cursor = self._cursor(statement, parameters, named)
+        try:
+            found: sqlite3.Row | None = cursor.fetchone()
+        finally:
+            cursor.close()  # a statement that is left in the middle would hold its lock
+        return found
+
+    def value(self, statement: str, parameters: Parameters | None = None, /, **named: Any) -> Any:
+        """Return the first column of the first row of a query, or None."""
+        found = self.row(statement, parameters, **named)
+        return None if found is None else found[0]
+
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
+        """Undo what the block did, and no more, when it fails."""
+        self._connection.execute("SAVEPOINT step")
+        try:
+            yield
+        except BaseException:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK TO step")
+            raise
+        self._connection.execute("RELEASE step")
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the transaction still stands: some failures make SQLite give it up by itself."""
+        return self._connection.in_transaction
+
+    @property
+    def core(self) -> "sa.Connection":
+        """The same transaction for SQLAlchemy Core. It can neither commit nor end it."""
+        if self._core is None:
+            from kr.store.core import connect
+
+            self._core = connect(self._connection)
+        return self._core
+
+    def close(self) -> None:
+        """Let SQLAlchemy go of the connection."""
+        if self._core is not None:
+            self._core.close()
+
+    def _cursor(
+        self, statement: str, parameters: Parameters | None, named: Mapping[str, Any]
+    ) -> sqlite3.Cursor:
+        cursor = self._connection.cursor()
+        cursor.row_factory = sqlite3.Row
+        return cursor.execute(statement, named if parameters is None else parameters)
+
+
+class Columns(Protocol):
+    """A row that gives its columns by name, whichever way it was read."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """Return a column."""
+
+
+def insert_into(table: str, names: Sequence[str]) -> str:
+    """Write the statement that inserts a row with these columns, each a parameter of its name."""
+    return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
+
+
+def update_of(table: str, names: Sequence[str], where: str) -> str:
+    """Write the statement that sets these columns, each to the parameter of its name."""
+    return f"UPDATE {table} SET {', '.join(f'{name} = :{name}' for name in names)} WHERE {where}"
+
+
+def json_list(values: Sequence[str]) -> str:
+    """Write a list of texts as one parameter: ``IN (SELECT value FROM json_each(:name))`` reads it."""
+    import json
+
+    return json.dumps(values, ensure_ascii=False)
