@@ -1,14 +1,13 @@
 """Which entry answers a request, and which others may (SPEC 3.2, "Decision"; seed 000, Step 2)."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.evidence import Asked, Candidate, Evidence, Keys, weigh
 from kr.matching.keys import REPORT, whole
 from kr.matching.trial import Learned
 from kr.matching.weights import DEFAULT
-from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier
+from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
 if TYPE_CHECKING:
     from kr.matching.calibrated import Meant
@@ -25,8 +24,7 @@ _LEAST_RELATED = 0.05
 _MOST_RELATED = 3
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
+class Considered(Value):
     """One entry that was held against a request. ``reason`` says why it is not taken, None that it may be.
 
     ``tier`` is the seed's, or ``framework+need`` where the evidence alone speaks for it; ``numbers`` are those of

@@ -5,7 +5,6 @@ that is missing says more than a common one.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from math import log, sqrt
 from typing import NamedTuple
@@ -18,7 +17,7 @@ from kr.matching.terms import FILLERS, terms
 from kr.matching.topic import Topic, topic_of
 from kr.matching.words import is_near
 from kr.text.keywords import MAX_CHARACTERS
-from kr.values import Entry, Query
+from kr.values import Entry, Query, Value
 
 NAMES = (
     "question_covered",
@@ -91,8 +90,7 @@ class Candidate(NamedTuple):
     keys: Keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Evidence(Value):
     """The numbers of one entry in the order of ``NAMES``; what the seed's tiers are told from; what is missing.
 
     ``rarest_missing`` is the rarity of the rarest word of the topic that is nowhere in the entry.

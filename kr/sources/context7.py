@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
+from kr import values
 from kr.errors import SourceFailure
 from kr.sources.base import Ask, Source, with_server
 from kr.sources.context7_repository import repository_among, repository_named
@@ -157,7 +158,7 @@ class _Research:
             reply = await self._query(f"{library_id}/{version}" if version else library_id)
             passages = () if reply.is_error else parse_documentation(reply.text)
             if passages:
-                last = replace(passages[-1], is_cut=reply.is_cut)
+                last = values.replace(passages[-1], is_cut=reply.is_cut)
                 return _Docs((*passages[:-1], last), library_id, version, offered)
             failure = read_failure(reply.text)
             if failure.kind == "unknown_tag" and version:
