@@ -298,19 +298,21 @@ class App:
         folder = self._cwd / (project or ".")
         return self.catalog.versions(folder, everything=everything, mark_stale=mark_stale)
 
-    def warm(self, project: Path | None = None) -> list[dict[str, Any]]:
-        """List what a project depends on, and what the cache holds and lacks of it."""
-        return [need.plain() for need in self.catalog.needs(self._cwd / (project or "."))]
+    def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
+        return [need.plain() for need in self.catalog.needs(self._cwd / (project or "."), names)]
 
     def warm_up(
         self,
         project: Path | None = None,
         *,
+        names: Sequence[str] = (),
         max_calls: int | None = None,
         limit: int | None = None,
         tell: Callable[[str], None],
+        may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
-        """Research what the cache lacks of a project's frameworks, within one budget; ``tell`` hears of each."""
+        """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
         from kr.catalog.warming import QUESTION, TAGS, TOPIC, Need, research_needs
 
         session_id = f"warm-{uuid.uuid4().hex}"
@@ -326,8 +328,8 @@ class App:
                 max_calls=max_calls,
             )
 
-        found = self.catalog.needs(self._cwd / (project or "."))
-        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell)
+        found = self.catalog.needs(self._cwd / (project or "."), names)
+        return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
         """Give the operations of ``kr workflow`` (SPEC 9)."""

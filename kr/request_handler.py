@@ -253,6 +253,9 @@ class RequestHandler:
             version = version_of(folder, framework)
             if version:
                 return version
+        logger.warning(
+            "no version of %s was found in the project's files; tell it with --framework-version", framework
+        )
         return UNKNOWN_VERSION
 
     def _researcher(self) -> "Researcher":

@@ -212,11 +212,11 @@ class Catalog:
             self._exported()
         return rows
 
-    def needs(self, project: Path) -> "list[Need]":
-        """List a project's frameworks with what the cache holds of each; what it lacks comes first."""
+    def needs(self, project: Path, names: Sequence[str] = ()) -> "list[Need]":
+        """List a project's frameworks, or those named, with what the cache holds of each; what it lacks comes first."""
         from kr.catalog.warming import needs
 
-        return needs(project, self.store, self.limits, self.clock(), _warn)
+        return needs(project, self.store, self.limits, self.clock(), _warn, names=names)
 
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""

@@ -9,8 +9,11 @@ from typing import Any, Literal, Protocol
 from kr.catalog.versions import Warn, dependencies_of
 from kr.contracts.envelopes import Envelope
 from kr.freshness import Limits, judge
+from kr.matching.frameworks import is_usual_name
 from kr.naming import fold
-from kr.packages.dependencies import Dependency, fitting
+from kr.packages.dependencies import Dependency, fitting, project_root
+from kr.packages.imports import count_imports
+from kr.packages.model import UNKNOWN
 from kr.store.store import Store
 from kr.values import Entry
 
@@ -32,10 +35,14 @@ class Ask(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Need:
-    """One framework that the project depends on. ``fresh`` and ``stale`` count its entries that have a report."""
+    """One framework that the project depends on.
+
+    ``imports`` counts the files of its code that import it, ``fresh`` and ``stale`` its entries that have a report.
+    """
 
     framework: str
     version: str
+    imports: int = 0
     fresh: int = 0
     stale: int = 0
 
@@ -49,23 +56,29 @@ class Need:
         return {
             "framework": self.framework,
             "version": self.version,
+            "imports": self.imports,
             "fresh": self.fresh,
             "stale": self.stale,
             "state": self.state,
         }
 
 
-def needs(project: Path, store: Store, limits: Limits, now: datetime, warn: Warn) -> list[Need]:
+def needs(
+    project: Path, store: Store, limits: Limits, now: datetime, warn: Warn, *, names: Sequence[str] = ()
+) -> list[Need]:
     """List the project's direct dependencies, each framework once, with what the cache holds for its version.
 
-    What the cache lacks comes first, then what is stale there.
+    What the cache lacks comes first, then what is stale there; among these what the code imports in most files
+    first, and tools last. ``names`` takes the frameworks that they name alone, of unknown version where the
+    project does not have them. Its languages are listed when they are named.
     """
     used = dependencies_of(project, everything=False, warn=warn)
-    found = {fold(need.framework): need for need in map(_need, _once(used))}
+    chosen = _by_name(used, names) if names else _by_importance(project, used)
+    found = {fold(need.framework): need for need in chosen}
     entries = _entries(store)
-    names = {name: _names(used, name) for name in {entry.framework for entry in entries}}
+    kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
     for entry in entries:
-        need = next((found[name] for name in names[entry.framework] if name in found), None)
+        need = next((found[name] for name in kindred[entry.framework] if name in found), None)
         if need is None or entry.origin == "skeleton":
             continue
         is_fresh = judge(entry, need.version, limits, now).status == "fresh"
@@ -79,6 +92,27 @@ def needs(project: Path, store: Store, limits: Limits, now: datetime, warn: Warn
     return sorted(found.values(), key=lambda need: order.index(need.state))
 
 
+def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
+    packages = [dependency for dependency in used if dependency.ecosystem != "language"]
+    imports = count_imports(project_root(project), packages)
+    rows = [
+        Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in _once(packages)
+    ]
+    development = {d.framework for d in packages if d.dev}
+
+    def rank(need: Need) -> tuple[int, int, bool, str]:
+        is_tool = not need.imports and need.framework in development
+        tier = 0 if need.imports else 2 if is_tool else 1
+        return tier, -need.imports, not is_usual_name(need.framework), need.framework.casefold()
+
+    return sorted(rows, key=rank)
+
+
+def _by_name(used: Sequence[Dependency], names: Sequence[str]) -> list[Need]:
+    found = ((name, next(iter(fitting(used, name)), None)) for name in names)
+    return [Need(framework=name, version=UNKNOWN) if known is None else _need(known) for name, known in found]
+
+
 def research_needs(
     found: Sequence[Need],
     ask: Ask,
@@ -86,8 +120,11 @@ def research_needs(
     max_calls: int | None,
     limit: int | None,
     tell: Callable[[str], None],
+    may_spend: Callable[[list[str]], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
     """Ask about each framework without a fresh entry, while the budget of the whole run lasts.
+
+    ``may_spend`` is shown the plan (lines of text) before anything is asked, and may refuse.
 
     Returns a row for each framework of the project. ``status`` is the answer's; ``fresh`` where there was
     nothing to ask; ``skipped`` with a ``note`` where the limit or the budget was reached, or where no source
@@ -95,6 +132,8 @@ def research_needs(
     """
     lacking = [need for need in found if need.state != "fresh"]
     asked = len(lacking) if limit is None else min(limit, len(lacking))
+    if asked and not may_spend([f"{need.framework} {need.version}" for need in lacking[:asked]]):
+        limit = asked = 0
     left = max_calls
     in_vain = 0
     rows = []

@@ -22,6 +22,7 @@ __all__ = [
     "fitting",
     "package_aliases",
     "project_aliases",
+    "project_root",
     "version_of",
 ]
 
@@ -85,6 +86,11 @@ def find_dependencies(folder: Path) -> Found:
     if not folder.is_dir():
         return Found((), (f"{folder.name or '.'}: it is no folder",))
     return next(_found(folder))
+
+
+def project_root(folder: Path) -> Path:
+    """Return the folder of the project that ``folder`` lies in; ``folder`` itself where there is none."""
+    return folder / next(_projects_above(folder), "")
 
 
 def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None = None) -> str | None:
