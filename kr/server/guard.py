@@ -13,7 +13,7 @@ import logging
 import time
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -33,10 +33,11 @@ PROBLEM = "application/problem+json"
 """The media type of an error that is no envelope (RFC 9457)."""
 
 MAX_BODY = LIMIT
-BODY_SECONDS = 20.0
-"""That a client may take for its body."""
+_DROPPED = 8 * MAX_BODY
+_UNANSWERED = 499
+"""What the log says of a request whose client hung up first, as nginx does."""
 
-_SEND_SECONDS = 30.0
+_CLOSE = {"Connection": "close"}
 _RETRY_AFTER = {"Retry-After": "1"}
 _OPEN_TO_ALL = frozenset({"/healthz"})
 _NOT_COUNTED = frozenset({"/healthz", "/metrics"})
@@ -65,6 +66,9 @@ class Policy:
     names: Collection[str]
     token: str | None
     max_requests: int
+    body_seconds: float = 20.0
+    """That a client may take for its body, and for each piece of an answer."""
+    send_seconds: float = 30.0
 
 
 class Address(NamedTuple):
@@ -102,9 +106,10 @@ class Guard:
             await self._app(scope, receive, send)
             return
         began = time.perf_counter()
-        told = _Told(send)
+        told = _Told(send, self._policy.send_seconds)
         try:
-            await self._answer(scope, receive, told)
+            with told.reading:
+                await self._answer(scope, receive, told)
         finally:
             seconds = time.perf_counter() - began
             self._metrics.note_request(scope, told.status, seconds)
@@ -163,15 +168,30 @@ class Guard:
             return
         self._at_work += 1
         try:
-            body = await _read_body(scope, receive)
+            body = await _read_body(scope, receive, self._policy.body_seconds)
             if isinstance(body, Response):
                 await body(scope, receive, send)
-            else:
+            elif scope["path"].startswith("/v1/"):
+                await self._while_wanted(scope, body, receive, send)
+            else:  # MCP has rules of its own for a client that hangs up
                 await self._app(scope, _replayed(body, receive), send)
         except _Gone:
             return
         finally:
             self._at_work -= 1
+
+    async def _while_wanted(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Hand a request on, and break it off when its client hangs up."""
+        async with anyio.create_task_group() as group:
+
+            async def watch() -> None:
+                while (await receive())["type"] != "http.disconnect":
+                    pass
+                group.cancel_scope.cancel()
+
+            group.start_soon(watch)
+            await self._app(scope, _replayed(body, anyio.sleep_forever), send)
+            group.cancel_scope.cancel()
 
     async def _until_drained(self, scope: Scope, receive: Receive, send: Send) -> None:
         async with anyio.create_task_group() as group:
@@ -192,9 +212,12 @@ class _Gone(Exception):
 class _Told:
     """Sends, remembers the status, and waits for a slow reader only so long."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, patience: float) -> None:
         self._send = send
-        self.status = 0
+        self._patience = patience
+        self.status = _UNANSWERED
+        self.reading = anyio.CancelScope()
+        """Left where the client stops reading."""
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
@@ -202,39 +225,51 @@ class _Told:
             headers = MutableHeaders(scope=message)
             headers.setdefault("X-Content-Type-Options", "nosniff")
             headers.setdefault("Cache-Control", "no-store")
-        with anyio.fail_after(_SEND_SECONDS):
+        with anyio.move_on_after(self._patience) as waiting:
             await self._send(message)
+        if waiting.cancelled_caught:
+            self.reading.cancel()
+            await anyio.sleep_forever()
 
 
-async def _read_body(scope: Scope, receive: Receive) -> bytes | Response:
-    """Read a body while counting it; what is too large or too slow is answered, and read no further."""
-    too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers={"Connection": "close"})
+async def _read_body(scope: Scope, receive: Receive, patience: float) -> bytes | Response:
+    """Read a body while counting it; what is too large or too slow is answered.
+
+    Of what is too large some more is read and dropped: a client that still sends would not see the answer.
+    """
+    too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers=_CLOSE)
     length = Headers(scope=scope).get("content-length", "0")
-    if length.isdecimal() and int(length) > MAX_BODY:
+    if length.isdecimal() and int(length) > _DROPPED:
         return too_large
-    body = bytearray()
-    with anyio.move_on_after(BODY_SECONDS) as patience:
-        while True:
+    body, size = bytearray(), 0
+    with anyio.move_on_after(patience) as waiting:
+        while size <= _DROPPED:
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise _Gone
-            body += message.get("body", b"")
-            if len(body) > MAX_BODY:
-                return too_large
+            size += len(message.get("body", b""))
+            if size <= MAX_BODY:
+                body += message.get("body", b"")
             if not message.get("more_body", False):
-                return bytes(body)
-    assert patience.cancelled_caught  # noqa: S101 - for the type checker: the loop has no other end
-    return problem(408, "the body did not come in time", headers={"Connection": "close"})
+                break
+    if size > MAX_BODY:
+        return too_large
+    return (
+        problem(408, "the body did not come in time", headers=_CLOSE)
+        if waiting.cancelled_caught
+        else bytes(body)
+    )
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def _replayed(body: bytes, receive: Callable[[], Awaitable[Any]]) -> Receive:
     """Give a body that was read to who reads it next, then what comes after it."""
     left = [body]
 
     async def replay() -> Message:
         if left:
             return {"type": "http.request", "body": left.pop(), "more_body": False}
-        return await receive()
+        message: Message = await receive()
+        return message
 
     return replay
 

@@ -73,8 +73,8 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
     return Guard(api, policy=policy, metrics=metrics)
 
 
-def _json_body(schema: Schema) -> dict[str, Any]:
-    return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
+def _json_body(schema: Schema, *, required: bool = True) -> dict[str, Any]:
+    return {"requestBody": {"required": required, "content": {"application/json": {"schema": schema}}}}
 
 
 _PROBLEM: dict[str, Any] = {
@@ -133,7 +133,7 @@ def _requests(service: Service) -> APIRouter:
         "/lessons/record",
         response_model=RecordEnvelope,
         responses={422: {"model": RecordEnvelope, "description": "The lessons file can't be written."}},
-        openapi_extra=_json_body(record_request()),
+        openapi_extra=_json_body(record_request(), required=False),
     )
     async def record(request: Request) -> Response:
         """Record what an agent's return teaches."""

@@ -9,6 +9,7 @@ from kr.values import PHASES, IfUnsure
 
 Schema = dict[str, Any]
 
+_SCALAR = ["string", "number", "boolean"]  # read as the text that was written
 _CONTROLS = r"\x00-\x1f\x7f-\x9f\u2028\u2029"
 
 
@@ -86,12 +87,12 @@ def _object(properties: Schema, *, optional: tuple[str, ...] = ()) -> Schema:
 
 
 def _text() -> Schema:
-    return {"type": "string", "pattern": f"[^{_blanks()}]"}
+    return {"type": _SCALAR, "pattern": f"[^{_blanks()}]"}
 
 
 def _line() -> Schema:
     kept = f"[^{_CONTROLS}]*"
-    return {"type": "string", "pattern": f"^{kept}[^{_blanks()}{_CONTROLS}]{kept}$"}
+    return {"type": _SCALAR, "pattern": f"^{kept}[^{_blanks()}{_CONTROLS}]{kept}$"}
 
 
 @cache

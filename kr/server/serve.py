@@ -45,7 +45,7 @@ class Where:
 
 def serve(where: Where, environ: Mapping[str, str]) -> int:
     """Serve until SIGTERM or SIGINT, then finish what is under way. Raises ``ConfigError``."""
-    policy = make_policy(where, environ.get("KR_TOKEN"))
+    policy = make_policy(where, environ.get("KR_TOKEN") or None)
     _log_as_json()
     with (
         open_app(config=where.config, knowledge_base=where.knowledge_base, progress=RequestProgress()) as app,

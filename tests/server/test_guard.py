@@ -1,0 +1,116 @@
+"""What ``Guard`` does that a whole server shows only after a long wait: slow bodies, slow readers, too much at once."""
+
+import json
+from typing import Any
+
+import anyio
+from starlette.types import Message, Receive, Scope, Send
+
+from kr.server.guard import Guard, Policy
+from kr.server.metrics import Metrics
+
+HEADERS = [(b"host", b"localhost")]
+
+
+async def call(guard: Guard, *messages: Message) -> list[Message]:
+    """Make a request of these messages; after them the client says nothing."""
+    said = list(messages)
+    answered: list[Message] = []
+
+    async def receive() -> Message:
+        if not said:
+            await anyio.sleep_forever()
+        return said.pop(0)
+
+    async def send(message: Message) -> None:
+        answered.append(message)
+
+    scope = {"type": "http", "method": "POST", "path": "/v1/research", "headers": HEADERS}
+    await guard(scope, receive, send)
+    return answered
+
+
+def guard_of(app: Any, **policy: Any) -> Guard:
+    allowed = Policy(names={"localhost"}, token=None, **{"max_requests": 2, **policy})
+    return Guard(app, policy=allowed, metrics=Metrics())
+
+
+async def echo(_scope: Scope, receive: Receive, send: Send) -> None:
+    body = (await receive())["body"]
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": body})
+
+
+def part(body: bytes, *, more: bool = False) -> Message:
+    return {"type": "http.request", "body": body, "more_body": more}
+
+
+def status(answered: list[Message]) -> int:
+    return int(answered[0]["status"])
+
+
+def test_a_body_that_came_in_parts_arrives_whole() -> None:
+    answered = anyio.run(call, guard_of(echo), part(b"a", more=True), part(b"b"))
+    assert (status(answered), answered[1]["body"]) == (200, b"ab")
+
+
+def test_a_body_is_counted_while_it_comes() -> None:
+    chunks = [part(b"x" * 2**20, more=True)] * 100
+    assert status(anyio.run(call, guard_of(echo), *chunks)) == 413
+
+
+def test_a_body_that_does_not_come_is_waited_for_so_long() -> None:
+    async def slow() -> list[Message]:
+        with anyio.fail_after(5):
+            return await call(guard_of(echo, body_seconds=0.05), part(b"x", more=True))
+
+    answered = anyio.run(slow)
+    assert (status(answered), json.loads(answered[1]["body"])["status"]) == (408, 408)
+
+
+def test_one_request_more_than_is_worked_on_is_told_to_come_again() -> None:
+    release = anyio.Event()
+
+    async def busy(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await release.wait()
+        await echo(_scope, _receive, send)
+
+    async def crowd() -> None:
+        guard = guard_of(busy)
+        answers: list[list[Message]] = []
+
+        async def one() -> None:
+            answers.append(await call(guard, part(b"")))
+
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(one)
+            await anyio.wait_all_tasks_blocked()
+            (refused,) = answers
+            assert status(refused) == 429
+            assert (b"retry-after", b"1") in refused[0]["headers"]
+            release.set()
+        assert [status(answer) for answer in answers[1:]] == [200, 200]
+        assert status(await call(guard, part(b""))) == 200
+
+    anyio.run(crowd)
+
+
+def test_a_reader_that_reads_nothing_is_left() -> None:
+    said = [part(b"")]
+
+    async def stuck(_message: Message) -> None:
+        await anyio.sleep_forever()
+
+    async def receive() -> Message:
+        if not said:
+            await anyio.sleep_forever()
+        return said.pop()
+
+    async def run() -> None:
+        scope = {"type": "http", "method": "POST", "path": "/v1/research", "headers": HEADERS}
+        with anyio.fail_after(5):
+            await guard_of(echo, send_seconds=0.05)(scope, receive, stuck)
+
+    anyio.run(run)
+    assert not said

@@ -1,0 +1,277 @@
+"""``kr mcp`` as agents' programs meet it: a process of its own, and the SDK's client."""
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+
+from kr.server.mcp import create_mcp_server
+from kr.server.service import Service
+from kr.server.tools import TOOLS
+from tests.support.mcp_servers import Scenario, StandIn, context7_server
+from tests.support.program import Project
+from tests.support.servers import mcp_over_stdio
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+
+ARGUMENTS = {  # SPEC 8; what may be left out ends with `?`
+    "research": "framework question framework_version? topic? tags? story_key? session_id? max_calls? "
+    "timeout_seconds? if_unsure? use? refresh? max_tokens?",
+    "read_report": "id section? max_tokens?",
+    "search_entries": "query framework? limit?",
+    "lessons_inject": "phase story_key? session_id? framework? query? files?",
+    "lessons_record": "phase event_type agent_return story_key? session_id? framework_context?",
+}
+QUESTION = {
+    "framework": "vue",
+    "framework_version": "3.5",
+    "question": "How do I make an option repeatable?",
+    "topic": "repeatable options",
+    "tags": ["options", "configuration"],
+}
+FAILURE = {"status": "failure", "errors": [{"message": "a list has no key", "suggestion": "Give rows a key"}]}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def context7(project: Project) -> Iterator[StandIn]:
+    with context7_server() as server:
+        project.use_context7(server.url)
+        yield server
+
+
+@asynccontextmanager
+async def in_process(project: Project) -> AsyncIterator[Client]:
+    """The SDK's client on the very server, without a process and a wire between them."""
+    with project.app() as app:
+        async with Client(create_mcp_server(Service(app, workers=2))) as client:
+            yield client
+
+
+def content(result: Any) -> Any:
+    """What a tool answered, which its text tells as well."""
+    assert json.loads(text(result)) == result.structured_content
+    return result.structured_content
+
+
+def text(result: Any) -> str:
+    return str(result.content[0].text)
+
+
+def test_the_tools_are_those_of_the_specification() -> None:
+    for tool in TOOLS:
+        required = set(tool.input_schema["required"])
+        given = [name if name in required else f"{name}?" for name in tool.input_schema["properties"]]
+        assert " ".join(given) == ARGUMENTS[tool.name]
+    assert [tool.name for tool in TOOLS] == list(ARGUMENTS)
+
+
+def test_the_tools_cost_an_agent_less_than_a_thousand_tokens() -> None:
+    told = [(tool.name, tool.description, tool.input_schema) for tool in TOOLS]
+    assert sum(len(name) + len(text) + len(json.dumps(schema)) for name, text, schema in told) / 4 < 1000
+
+
+def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project, context7: StandIn) -> None:
+    reworded = {**QUESTION, "topic": "accept many values", "tags": ["multiple"]}
+    reworded["question"] = "Which setting lets an option be given several times?"
+    steps: list[str] = []
+
+    async def note(progress: float, total: float | None, message: str | None) -> None:
+        assert (progress, total) == (len(steps) + 1, None)
+        steps.append(str(message))
+
+    async def session() -> None:
+        async with mcp_over_stdio(project) as client:
+            missed = content(await client.call_tool("research", QUESTION, progress_callback=note))
+            assert missed["status"] == "success"
+            assert "multiple: true" in missed["results"]["report"]
+            assert steps == ["asking context7"]
+
+            unsure = content(await client.call_tool("research", reworded))
+            assert (unsure["status"], unsure["results"]["report"]) == ("degraded", None)
+            offered = unsure["results"]["related"][0]["id"]
+            assert offered == missed["results"]["cache_entry_id"]
+
+            read = content(await client.call_tool("read_report", {"id": offered, "section": "summary"}))
+            assert read["text"].startswith("## Summary")
+            assert (read["framework"], read["confidence"], read["is_cut"]) == ("vue", "high", False)
+
+            used = content(await client.call_tool("research", {**reworded, "use": offered}))
+            assert used["status"] == "cache-hit"
+            again = content(await client.call_tool("research", reworded))
+            assert (again["status"], again["results"]["cache_entry_id"]) == ("cache-hit", offered)
+
+            found = content(await client.call_tool("search_entries", {"query": "repeatable"}))
+            assert [entry["id"] for entry in found["entries"]] == [offered]
+            assert found["entries"][0]["passage"]
+
+    asyncio.run(session())
+    assert [call.tool for call in context7.calls()] == ["resolve-library-id", "query-docs"]
+
+
+def test_lessons_go_in_and_come_out(project: Project) -> None:
+    told = {"phase": "dev-execution", "event_type": "general_agent_failure", "agent_return": FAILURE}
+
+    async def session() -> None:
+        async with in_process(project) as client:
+            recorded = content(await client.call_tool("lessons_record", told))
+            assert recorded["status"] == "recorded"
+            given = content(await client.call_tool("lessons_inject", {"phase": "dev-execution"}))
+            assert "Give rows a key" in given["results"]["injection_block"]
+
+    asyncio.run(session())
+
+
+def test_a_failure_is_a_tool_error_with_the_same_content(project: Project) -> None:
+    async def session() -> None:
+        async with in_process(project) as client:
+            wrong = await client.call_tool(
+                "research", {"framework": "vue", "question": " ", "story_key": "x"}
+            )
+            assert wrong.is_error
+            fields = [error["field"] for error in content(wrong)["errors"]]
+            assert {"story_key", "research_query.question"} <= set(fields)
+            unread = await client.call_tool("read_report", {"id": "nothing"})
+            assert unread.is_error
+            assert 'no entry has the id "nothing"' in text(unread)
+            odd = await client.call_tool("search_entries", {"query": "x", "limit": "many"})
+            assert odd.is_error
+            assert text(odd) == "limit: must be a whole number from 1"
+
+    asyncio.run(session())
+
+
+def until(condition: Callable[[], bool], seconds: float = 20) -> None:
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def held(project: Project) -> tuple[int, int]:
+    """How many leases and reservations there are."""
+    (leases,) = project.sql("SELECT count(*) FROM leases")[0]
+    (reservations,) = project.sql("SELECT count(*) FROM reservations")[0]
+    return leases, reservations
+
+
+def test_a_cancelled_call_gives_back_what_it_held(project: Project) -> None:
+    with context7_server(Scenario(delay=30)) as slow:
+        project.use_context7(slow.url)
+
+        async def session() -> None:
+            async with mcp_over_stdio(project) as client:
+                with anyio.move_on_after(60) as patience:
+                    async with anyio.create_task_group() as group:
+                        group.start_soon(client.call_tool, "research", QUESTION)
+                        await anyio.to_thread.run_sync(until, lambda: bool(slow.calls()))
+                        assert held(project) == (1, 1)
+                        group.cancel_scope.cancel()
+                assert not patience.cancelled_caught
+                began = time.monotonic()
+                await anyio.to_thread.run_sync(until, lambda: held(project) == (0, 0))
+                assert time.monotonic() - began < 5
+                # The server is as it was, and the source is not to blame.
+                assert (await client.call_tool("search_entries", {"query": "x"})).is_error is False
+
+        asyncio.run(session())
+    assert project.sql("SELECT status, error FROM requests") == [("failure", "interrupted: Cancelled")]
+    assert project.sql("SELECT count(*) FROM source_calls") == [(0,)]
+    assert project.sql("SELECT count(*) FROM circuits WHERE failures > 0") == [(0,)]
+
+
+def start(project: Project) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(
+        [sys.executable, "-m", "kr", "mcp"],
+        cwd=project.root,
+        env=project.environ(),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def say(process: "subprocess.Popen[bytes]", **message: Any) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+    process.stdin.flush()
+
+
+def shake_hands(process: "subprocess.Popen[bytes]") -> dict[str, Any]:
+    assert process.stdout is not None
+    client = {"name": "a client of an older day", "version": "1"}
+    params = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+    say(process, id=1, method="initialize", params=params)
+    answer: dict[str, Any] = json.loads(process.stdout.readline())
+    say(process, method="notifications/initialized")
+    return answer
+
+
+def test_sigterm_ends_it_in_the_middle_of_a_research(project: Project) -> None:
+    with context7_server(Scenario(delay=30)) as slow:
+        project.use_context7(slow.url)
+        process = start(project)
+        assert shake_hands(process)["result"]["serverInfo"]["name"] == "kr"
+        say(process, id=2, method="tools/call", params={"name": "research", "arguments": QUESTION})
+        until(lambda: bool(slow.calls()))
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert (process.returncode, b"Traceback" in errors) == (143, False)
+    assert time.monotonic() - began < 10
+    assert held(project) == (0, 0)
+
+
+def test_a_client_that_hangs_up_ends_it_and_a_line_too_long_does_not(project: Project) -> None:
+    process = start(project)
+    shake_hands(process)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(b'{"jsonrpc": "2.0", "junk": "' + b"x" * 3_000_000 + b'"}\n')
+    say(process, id=2, method="ping")
+    answers = [json.loads(process.stdout.readline())]
+    while answers[-1].get("id") != 2:
+        answers.append(json.loads(process.stdout.readline()))
+    assert answers[-1]["result"] == {}
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out, b"Traceback" in errors) == (0, b"", False)
+
+
+def test_it_needs_none_of_the_extra(project: Project) -> None:
+    missing = "import sys; sys.modules.update(dict.fromkeys(['fastapi', 'prometheus_client', 'jinja2'])); "
+    code = f"{missing}from kr.cli.main import main; sys.exit(main({{}}))"
+    run = [sys.executable, "-c"]
+    served = subprocess.run(
+        [*run, code.format(["mcp"])],
+        cwd=project.root,
+        env=project.environ(),
+        input=b"",
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert (served.returncode, served.stderr) == (0, b"")
+    refused = subprocess.run(
+        [*run, code.format(["serve"])],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert refused.returncode == 2
+    assert b"pip install '.[serve]'" in refused.stderr
