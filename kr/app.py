@@ -352,7 +352,6 @@ class App:
             export_yaml=self.export_yaml,
             needs=self.warm,
             lessons=lessons,
-            stats=self.stats,
         )
         return Workflows(self.store, operations, self._cwd, self._environ, self._clock)
 

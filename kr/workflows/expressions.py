@@ -76,6 +76,11 @@ _RESERVED = frozenset(
 class ExpressionError(Exception):
     """An expression does not compile, or fails; ``str()`` says why, and holds the expression."""
 
+    def __init__(self, message: str, *, hangs_on_a_run: bool = False) -> None:
+        super().__init__(message)
+        self.hangs_on_a_run = hangs_on_a_run
+        """Whether it names what steps set, which a simulation need not know."""
+
 
 class Member(NamedTuple):
     """A use of ``params.NAME``, ``variables.NAME`` or ``steps.NAME``."""
@@ -128,6 +133,14 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     """
     names = tuple(name for name in values if name not in SCOPE)
     compiled = compile_expression(text, names)
+    try:
+        return _value(compiled, text, values)
+    except ExpressionError as error:
+        hangs = any(member.root != "params" for member in members(text))
+        raise ExpressionError(str(error), hangs_on_a_run=hangs) from error
+
+
+def _value(compiled: "Expression", text: str, values: Mapping[str, Any]) -> Any:
     try:
         # What it doesn't name isn't handed over: the results of all steps can be megabytes.
         value = compiled.eval(data={name: given for name, given in values.items() if name in text})
@@ -185,7 +198,8 @@ def as_json(value: Any, depth: int = 0) -> Any:
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
             raise TypeError("a map whose keys are no texts")
-        return {key: as_json(item, depth + 1) for key, item in value.items()}
+        # CEL gives a map's keys in any order; the same state shall give the same bytes.
+        return {key: as_json(value[key], depth + 1) for key in sorted(value)}
     raise TypeError(f"a {type(value).__name__}")
 
 

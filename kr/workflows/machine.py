@@ -5,10 +5,10 @@ Pure: nothing here reads a file or a clock, or runs a command. The runner saves 
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from kr.errors import WorkflowError
-from kr.workflows.events import Begin, Decided, Event, Finished, Job, Spawned, Transition
 from kr.workflows.expressions import ExpressionError, evaluate, fill, holds
 from kr.workflows.model import (
     END,
@@ -19,12 +19,25 @@ from kr.workflows.model import (
     ParallelStep,
     WorkStep,
 )
-from kr.workflows.state import Instance, StepState, SubTask, Target
-from kr.workflows.work import make_job, outputs_of, result_of, scope_of, shown, simulated, told
+from kr.workflows.state import (
+    Begin,
+    Decided,
+    Event,
+    Finished,
+    Instance,
+    Job,
+    Spawned,
+    StepState,
+    SubTask,
+    Target,
+    Transition,
+)
+from kr.workflows.work import make_job, outputs_of, result_of, scope_of, shown, simulated, told, unfilled
 
 MAX_STEPS = 1_000
 """Steps that one run may begin: what ends a cycle whose condition never chooses the way out."""
 SIMULATION = "simulation"
+T = TypeVar("T")
 _INTERRUPTED = "Interrupted: kr was stopped while it ran."
 
 
@@ -83,7 +96,7 @@ class _Machine:
         step.completed_at = None
         for task in step.sub_tasks:
             if task.status == "failed":
-                task.status, task.attempts, task.completed_at = "pending", 0, None
+                task.status, task.attempts, task.started_at, task.completed_at = "pending", 0, None, None
         instance.current_step = step.id
         instance.completed_at = None
         return step
@@ -134,7 +147,7 @@ class _Machine:
     def _act(self, step: StepState) -> StepState | None:
         match step.definition:
             case ActionStep() as action:
-                if action.if_ is not None and not holds(action.if_, scope_of(self.instance)):
+                if action.if_ is not None and not self._holds(action.if_, scope_of(self.instance)):
                     step.status, step.completed_at = "skipped", self._now
                     step.details = f"Skipped: {action.if_} is false."
                     return self._advance(step)
@@ -251,7 +264,10 @@ class _Machine:
         for number, case in enumerate(condition.cases, 1):
             if case.when is not None and not self._holds(case.when, scope):
                 continue
-            values = {name: evaluate(expression, scope) for name, expression in (case.set or {}).items()}
+            values = {
+                name: self._known(partial(evaluate, expression, scope), None)
+                for name, expression in (case.set or {}).items()
+            }
             self.instance.variables.update(values)
             details = f"Case {number} holds" + (f": {case.when}" if case.when else "")
             details += "".join(f"; {name} = {shown(value)}" for name, value in values.items())
@@ -260,16 +276,21 @@ class _Machine:
         return self._done(step, "No case holds.", {"case": None, "when": None, "set": {}, "next": None})
 
     def _holds(self, when: str, scope: Mapping[str, Any]) -> bool:
-        """In a simulation, what hangs on a value that only a command could give doesn't hold."""
+        return self._known(partial(holds, when, scope), False)
+
+    def _known(self, value: Callable[[], T], unknown: T) -> T:
+        """In a simulation, what hangs on a value that only a command could give is ``unknown`` and no mistake."""
         try:
-            return holds(when, scope)
-        except ExpressionError:
-            if not self.instance.is_simulated:
+            return value()
+        except ExpressionError as error:
+            if not (self.instance.is_simulated and error.hangs_on_a_run):
                 raise
-            return False
+            return unknown
 
     def _ask(self, step: StepState, approval: ApprovalStep) -> StepState | None:
-        step.details = fill(approval.message, scope_of(self.instance)) if approval.message else None
+        message = approval.message
+        if message:
+            step.details = self._known(partial(fill, message, scope_of(self.instance)), message)
         if self.instance.is_simulated:
             return self._decide(step, Decided(step.id, is_approved=True, by=SIMULATION))
         step.status = self.instance.status = "waiting"
@@ -292,11 +313,14 @@ class _Machine:
             raise TypeError(step.type)
         step.status = "running"
         step.attempts += 1
-        job = make_job(Target(step.id), step.definition, scope_of(self.instance))
+        job = self._job(Target(step.id), step.definition, scope_of(self.instance))
         if self.instance.is_simulated:
             return self._action_ended(step, simulated(job))
         self.jobs.append(job)
         return None
+
+    def _job(self, target: Target, work: WorkStep, scope: Mapping[str, Any]) -> Job:
+        return self._known(partial(make_job, target, work, scope), unfilled(target, work))
 
     def _action_ended(self, step: StepState, event: Finished) -> StepState | None:
         work = step.definition
@@ -320,7 +344,7 @@ class _Machine:
     # --- parallel steps
 
     def _sub_tasks(self, work: ParallelStep) -> list[SubTask]:
-        value = evaluate(work.foreach, scope_of(self.instance))
+        value = self._known(partial(evaluate, work.foreach, scope_of(self.instance)), None)
         if value is None and self.instance.is_simulated:
             value = []
         if not isinstance(value, list):
@@ -354,7 +378,7 @@ class _Machine:
         task.is_simulated = self.instance.is_simulated
         target = Target(step.id, index)
         try:
-            job = make_job(target, work, {**scope_of(self.instance), work.as_: task.item})
+            job = self._job(target, work, {**scope_of(self.instance), work.as_: task.item})
         except ExpressionError as error:
             task.status, task.completed_at, task.details = "failed", self._now, str(error)
             return False

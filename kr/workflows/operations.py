@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import WorkflowError
 from kr.text.counting import counted
-from kr.workflows.events import Finished, Job
-from kr.workflows.state import Instance
+from kr.workflows.state import Finished, Instance, Job
 
 if TYPE_CHECKING:
     from kr.contracts.envelopes import Envelope
@@ -33,7 +32,6 @@ class Operations:
     export_yaml: Callable[[Path | None], Result]
     needs: Callable[[], list[Result]]
     lessons: Callable[[str | None, int], list[Result]]
-    stats: Callable[[], Result]
 
     def perform(self, job: Job, instance: Instance, *, folder: Path) -> Finished:
         """Do the operation of a job. Raises ``KrError``."""
@@ -80,8 +78,6 @@ class Operations:
                 came_back = sum(lesson["recurred"] for lesson in listed)
                 result = {"lessons": listed, "total": len(listed), "recurred": came_back}
                 details = f"{counted(len(listed), 'lesson')}, came back {counted(came_back, 'time')}"
-            case "stats":
-                result, details = self.stats(), "counted"
             case _:
                 raise WorkflowError(f"{job.operation} is no operation of kr's")
         return Finished(job.target, is_success=True, details=details, result=result)

@@ -20,8 +20,7 @@ from typing import Any
 
 from kr.store.owners import is_alive, living_pid, make_owner
 from kr.text.characters import one_line
-from kr.workflows.events import Finished, Job
-from kr.workflows.state import Target
+from kr.workflows.state import Finished, Job, Target
 
 OUTPUT_VARIABLE = "KR_OUTPUT"
 KEPT = 16 * 1024
@@ -30,7 +29,10 @@ KEPT = 16 * 1024
 _RECORD = "kr-step-"
 _STREAMS = ("stdout", "stderr")
 # A trap that does something is not passed on to the command, as an ignored signal would be.
-_GATE = 'read -r _ || exit 125; trap : TERM; r=$1; shift; "$@" </dev/null; c=$?; echo $c >"$r"; exit $c'
+# exec: a list of arguments names a program, never one of the shell's own words (eval, echo, exit).
+_GATE = (
+    'read -r _ || exit 125; trap : TERM; r=$1; shift; (exec "$@") </dev/null; c=$?; echo $c >"$r"; exit $c'
+)
 _GRACE_SECONDS = 5.0
 _LOOK_SECONDS = 0.1
 _OUTPUT_LIMIT = 1024 * 1024
@@ -90,12 +92,27 @@ class Command:
             return Finished(self.job.target, is_success=False, details=details, result=finished.result)
         return finished
 
-    def stop(self, number: int) -> None:
-        """Send a signal to its whole process group."""
+    def stop(self) -> bool:
+        """Ask its whole process group to end; False where it has ended: its number may be somebody else's by now."""
         with self._mutex:
-            if not self._is_reaped:  # a number that was freed may be somebody else's
-                with suppress(ProcessLookupError, PermissionError):
-                    os.killpg(self._process.pid, number)
+            if not self._is_reaped:
+                self._signal(signal.SIGTERM)
+            return not self._is_reaped
+
+    def is_gone(self) -> bool:
+        """Tell whether nothing of the process group is left, right after ``stop``."""
+        return self.has_ended() and not self._signal(0)
+
+    def kill(self) -> None:
+        """End for good what ``stop`` has not ended."""
+        self._signal(signal.SIGKILL)
+
+    def _signal(self, number: int) -> bool:
+        try:
+            os.killpg(self._process.pid, number)
+        except (ProcessLookupError, PermissionError):
+            return False
+        return True
 
     def has_ended(self) -> bool:
         """Tell whether its process has ended."""
@@ -103,10 +120,14 @@ class Command:
             self._is_reaped = self._process.poll() is not None
             return self._is_reaped
 
+    def wait(self) -> None:
+        """Wait a moment for the end of a process that was killed."""
+        deadline = time.monotonic() + _GRACE_SECONDS
+        while not self.has_ended() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
     def discard(self) -> None:
         """Let go of a command that was ended, and of its record: it did not come to its end."""
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(_GRACE_SECONDS)
         if self._process.stdin is not None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
@@ -116,13 +137,12 @@ class Command:
         """Wait until it ends; True when it ran out of time."""
         timeout = self.job.timeout_seconds
         deadline = None if timeout is None else time.monotonic() + timeout
-        is_late = False
         while not self._waited():
             self._bound()
             if deadline is not None and time.monotonic() > deadline:
-                self.stop(signal.SIGKILL if is_late else signal.SIGTERM)
-                is_late, deadline = True, time.monotonic() + _GRACE_SECONDS
-        return is_late
+                stop_all([self])
+                return True
+        return False
 
     def _waited(self) -> bool:
         """Wait a moment for the end; the shorter, the sooner it comes."""
@@ -209,15 +229,14 @@ def _end(process: str) -> None:
 
 
 def stop_all(commands: Sequence[Command]) -> None:
-    """End commands that still run: politely, and a moment later for good."""
-    for command in commands:
-        command.stop(signal.SIGTERM)
+    """End commands that still run, with all they started: politely, and a moment later for good."""
+    asked = [command for command in commands if command.stop()]
     deadline = time.monotonic() + _GRACE_SECONDS / 2
-    while time.monotonic() < deadline and not all(command.has_ended() for command in commands):
+    while time.monotonic() < deadline and not all(command.is_gone() for command in asked):
         time.sleep(0.02)
-    for command in commands:
-        command.stop(signal.SIGKILL)
-        command.discard()
+    for command in asked:
+        command.kill()
+        command.wait()
 
 
 def _tail(path: Path) -> bytes:
@@ -237,7 +256,7 @@ def _handed_over(path: Path) -> dict[str, str]:
     if len(data) > _OUTPUT_LIMIT:
         raise ValueError(f"${OUTPUT_VARIABLE} holds more than {_OUTPUT_LIMIT} bytes")
     found = {}
-    for number, line in enumerate(data.decode(errors="replace").splitlines(), 1):
+    for number, line in enumerate(data.decode(errors="replace").split("\n"), 1):  # a value may hold U+2028
         name, sign, value = line.partition("=")
         if not line.strip():
             continue

@@ -118,7 +118,8 @@ def _approvals(instance: Instance) -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for step in rows:
         result = step.result or {}
-        decision = {True: "approved", False: "rejected"}.get(result.get("approved", ""), step.status)
+        approved = result.get("approved")
+        decision = ("approved" if approved else "rejected") if isinstance(approved, bool) else step.status
         yield (
             f"| {_cell(step.name)} (`{step.id}`) | {decision} | {_cell(result.get('by'))} | "
             f"{_moment(result.get('at'))} | {_cell(result.get('note') or None)} |"
@@ -203,7 +204,8 @@ def _code(text: str) -> str:
     return "`" + one_line(text, 300).replace("`", "'").replace("|", "\\|") + "`"
 
 
-def _moment(text: str | None) -> str:
-    return (
-        "–" if not text else text.replace("T", " ").partition(".")[0] + (" UTC" if text.endswith("Z") else "")
-    )
+def _moment(at: Any) -> str:
+    """Show a time; whatever else stands there (a state can be edited) as it is."""
+    if not isinstance(at, str) or parse_time(at) is None:
+        return _cell(at)
+    return at.replace("T", " ").partition(".")[0] + (" UTC" if at.endswith("Z") else "")

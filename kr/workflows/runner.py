@@ -16,11 +16,10 @@ from typing import Protocol
 
 from kr.errors import KrError
 from kr.store.times import to_text
-from kr.workflows.events import Begin, Event, Finished, Job, Spawned
+from kr.workflows.files import write_state
 from kr.workflows.machine import handle
 from kr.workflows.processes import Command, forget, may_still_run, recover, spawn, stop_all
-from kr.workflows.state import Instance
-from kr.workflows.state_file import write_state
+from kr.workflows.state import Begin, Event, Finished, Instance, Job, Spawned
 
 logger = logging.getLogger(__name__)
 
@@ -64,38 +63,49 @@ class Runner:
         try:
             return self._loop(instance, event)
         finally:
-            stop_all([command for command in self._running.values() if command is not None])
+            commands = [command for command in self._running.values() if command is not None]
+            stop_all(commands)
+            for command in commands:
+                command.discard()
 
     def _loop(self, instance: Instance, event: Event) -> Instance:
         events: deque[Event] = deque([event])
         while events or self._running:
             if not events:
-                events.append(self._next())
-            event = events.popleft()
-            self._settle(instance, event)
-            transition = handle(instance, event, now=self._now())
-            instance = transition.instance
-            started = []
-            for job in transition.jobs:
-                command, spawned = self._prepare(job)
-                if isinstance(spawned, Spawned):
-                    instance = handle(instance, spawned, now=self._now()).instance
-                if isinstance(spawned, Finished):
-                    events.append(spawned)
-                else:
-                    self._running[job.target] = command
-                    started.append((job, command))
+                events.extend(self._next())
+            started: list[tuple[Job, Command | None]] = []
+            while events:
+                instance = self._take(instance, events, started)
             write_state(self._path, instance)
             while self._settled:
                 forget(self._settled.pop())
             self._on_change(instance)
-            is_alone = len(self._running) == 1 and not events
+            is_alone = len(self._running) == 1
             for job, command in started:
                 if is_alone:  # in the main thread a signal ends it as any other of kr's work
                     events.append(self._do(job, command, instance))
                     del self._running[job.target]
                 else:
                     self._do_beside(job, command, instance)
+        return instance
+
+    def _take(
+        self, instance: Instance, events: deque[Event], started: list[tuple[Job, Command | None]]
+    ) -> Instance:
+        """Take the first event, and prepare the jobs it asks for; one that can't start is the next event."""
+        event = events.popleft()
+        self._settle(instance, event)
+        transition = handle(instance, event, now=self._now())
+        instance = transition.instance
+        for job in transition.jobs:
+            command, spawned = self._prepare(job)
+            if isinstance(spawned, Spawned):
+                instance = handle(instance, spawned, now=self._now()).instance
+            if isinstance(spawned, Finished):
+                events.append(spawned)
+            else:
+                self._running[job.target] = command
+                started.append((job, command))
         return instance
 
     def _settle(self, instance: Instance, event: Event) -> None:
@@ -133,13 +143,17 @@ class Runner:
 
         threading.Thread(target=work, name="kr-step", daemon=True).start()
 
-    def _next(self) -> Event:
-        ended = self._ended.get()
-        if isinstance(ended, BaseException):
-            raise ended
-        if isinstance(ended, Finished):
-            del self._running[ended.target]
-        return ended
+    def _next(self) -> list[Event]:
+        """Wait until something has ended; give all that has, so that many short commands share one writing."""
+        found: list[Event] = []
+        while not found or not self._ended.empty():
+            ended = self._ended.get()
+            if isinstance(ended, BaseException):
+                raise ended
+            if isinstance(ended, Finished):
+                del self._running[ended.target]
+            found.append(ended)
+        return found
 
     def _now(self) -> str:
         return to_text(self._clock())

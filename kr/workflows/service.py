@@ -12,14 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
 from kr.store.times import to_text
-from kr.workflows.events import Begin, Decided, Event
 from kr.workflows.expressions import require_cel
-from kr.workflows.find import find_template, read_bytes
-from kr.workflows.parameters import given_values
+from kr.workflows.files import (
+    DEFAULT_NAME,
+    find_template,
+    make_room,
+    only_runner,
+    read_bytes,
+    read_state,
+    write_state,
+)
+from kr.workflows.model import given_values
 from kr.workflows.report import render_report
 from kr.workflows.runner import OnChange, Runner
-from kr.workflows.state import Instance, new_instance
-from kr.workflows.state_file import DEFAULT_NAME, make_room, only_runner, read_state, write_state
+from kr.workflows.state import Begin, Decided, Event, Instance, new_instance
 from kr.workflows.template import Reading, read_template
 
 if TYPE_CHECKING:

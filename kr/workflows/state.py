@@ -1,16 +1,17 @@
-"""An instance of a workflow: what ``workflow_state.json`` holds (seed 004, SPEC 9).
+"""An instance of a workflow: what ``workflow_state.json`` holds, and what happens to it (seed 004, SPEC 9).
 
 The seed's fields come first, under the seed's names. Beyond them the file holds what an instance needs to go on by
 itself, whatever becomes of its template: the values it was started with and each step's definition.
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from kr.documents import KeyPath
-from kr.workflows.model import END, ConditionStep, Step, StepType, Template
+from kr.workflows.model import END, ConditionStep, Step, StepType, Template, TemplateId
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]
 StepStatus = Literal["pending", "running", "waiting", "completed", "failed", "skipped"]
@@ -75,7 +76,7 @@ class Instance(_State):
 
     workflow_id: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
     template_ref: str
-    template_id: str
+    template_id: TemplateId
     type: str
     status: InstanceStatus
     current_step: str | None
@@ -185,3 +186,70 @@ def new_instance(
         is_simulated=is_simulated,
         created_at=now,
     )
+
+
+# --- events, and what they ask for
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """A run begins: of a new instance, of one that was interrupted, or with ``retry`` of one that failed."""
+
+    retry: bool = False
+    simulate: bool = False
+    recovered: tuple["Finished", ...] = ()
+    """What came of commands that went on to their end after their runner was killed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spawned:
+    """The command of ``target`` has a process, which waits for the word to start."""
+
+    target: Target
+    process: str
+    record: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A command or an operation ended. ``outputs`` is what it handed over in ``$KR_OUTPUT``."""
+
+    target: Target
+    is_success: bool
+    details: str = ""
+    result: Mapping[str, Any] = field(default_factory=dict)
+    outputs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A person approved the step that waits, or rejected it."""
+
+    step_id: str
+    is_approved: bool
+    by: str
+    note: str = ""
+
+
+Event = Begin | Spawned | Finished | Decided
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the runner is to do for ``target``: a command (text: for the shell) or an operation with its request."""
+
+    target: Target
+    command: str | tuple[str, ...] | None = None
+    env: Mapping[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    timeout_seconds: float | None = None
+    operation: str | None = None
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Transition:
+    """The instance after an event, and what is to be done now."""
+
+    instance: Instance
+    jobs: tuple[Job, ...]

@@ -15,10 +15,17 @@ from kr.documents import KeyPath, Place, Tree, read_located, show_path
 from kr.errors import InvalidRequest
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
-from kr.workflows.model import STEP_MODELS, STEP_TYPES, Metadata, Parameter, Template
-from kr.workflows.parameters import BadValue, read_default
+from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default
 
 LIMIT = 1024 * 1024
+_KINDS = {
+    "bool_parsing": "true or false",
+    "dict_type": "a mapping of names to values",
+    "float_parsing": "a number",
+    "int_parsing": "a whole number",
+    "list_type": "a list",
+    "string_type": "text",
+}
 _FENCE = re.compile(r"^(?P<fence>`{3,}|~{3,})[ \t]*ya?ml\b[^\n]*$")
 _AT = re.compile(r"^(?P<what>.*?)line (?P<line>\d+), column \d+: ")
 
@@ -194,8 +201,10 @@ class _Reader:
         except ValidationError as exc:
             told = []
             for error in exc.errors(include_url=False, include_input=False):
-                loc = tuple(step for step in error["loc"] if not str(step).endswith("]"))  # parts of a union
-                told.append(((*path, *loc), _sentence(error, model)))
+                loc, sentence = error["loc"], _sentence(error, model)
+                if loc[0] == "run" and len(loc) == 2:  # of a union, each part complains
+                    loc, sentence = loc[:1], "must be a shell command, or a list of arguments"
+                told.append(((*path, *(at for at in loc if not str(at).endswith("]"))), sentence))
             self._tell(block, list(dict(told).items()))
             return None
 
@@ -293,9 +302,9 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel]) -> str:
         return f"allowed: {str(context['expected']).replace(chr(39), '').replace(' or ', ', ')}"
     if kind == "string_pattern_mismatch":
         return f"must be of the form {context['pattern']}"
+    if kind in _KINDS:
+        return f"must be {_KINDS[kind]}"
     message = str(error["msg"])
-    return (
-        message.replace("Input should be", "must be")
-        .replace("String should", "must")
-        .replace("List should", "must")
-    )
+    for said, plain in (("Input should be", "must be"), ("String should", "must"), ("List should", "must")):
+        message = message.replace(said, plain)
+    return message

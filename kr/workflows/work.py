@@ -4,11 +4,10 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from kr.workflows.events import Finished, Job
 from kr.workflows.expressions import ExpressionError, evaluate, fill, fill_tree
 from kr.workflows.model import WorkStep
 from kr.workflows.shell import fill_shell
-from kr.workflows.state import Instance, StepState, SubTask, Target
+from kr.workflows.state import Finished, Instance, Job, StepState, SubTask, Target
 
 
 def scope_of(instance: Instance) -> dict[str, Any]:
@@ -35,6 +34,15 @@ def make_job(target: Target, work: WorkStep, scope: Mapping[str, Any]) -> Job:
         timeout_seconds=work.timeout_seconds,
         operation=work.uses,
         request=fill_tree(work.with_ or {}, scope),
+    )
+
+
+def unfilled(target: Target, work: WorkStep) -> Job:
+    """Give a job as the template words it, for a simulation that doesn't know its values."""
+    return Job(
+        target,
+        command=tuple(work.run) if isinstance(work.run, list) else work.run,
+        operation=work.uses,
     )
 
 

@@ -137,3 +137,10 @@ def test_in_data_an_expression_alone_keeps_its_type() -> None:
 def test_members_are_found_outside_of_texts_and_comments() -> None:
     text = "params.a + params['b'] + \"params.c\" + x.params.d + steps.s.result.variables // params.e\n + variables . v"
     assert list(members(text)) == [("params", "a"), ("params", "b"), ("steps", "s"), ("variables", "v")]
+
+
+def test_a_maps_keys_stand_in_order() -> None:
+    items = ", ".join(f"'k{number}': {number}" for number in range(9))
+    assert list(evaluate(f"{{{items}}}", {"params": {}, "variables": {}, "steps": {}})) == sorted(
+        f"k{number}" for number in range(9)
+    )

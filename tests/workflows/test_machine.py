@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.errors import WorkflowError
-from kr.workflows.events import Begin, Decided, Event, Finished, Job, Spawned
 from kr.workflows.machine import MAX_STEPS, handle
-from kr.workflows.state import Instance, Target
+from kr.workflows.state import Begin, Decided, Event, Finished, Instance, Job, Spawned, Target
 from tests.support.workflows import NOW, action, approval, condition, make, parallel, statuses
 
 
@@ -293,6 +292,26 @@ class TestSimulation:
         )
         assert (instance.steps[4].result or {})["by"] == "simulation"
         assert "Simulated" in (instance.steps[0].details or "")
+
+    def test_what_hangs_on_what_a_command_gives_is_no_mistake(self) -> None:
+        steps = [
+            action("a", outputs={"n": "int(stdout)", "names": "result.names"}),
+            action("b", "touch b", **{"if": "variables.n > 3"}),
+            action("c", "echo ${{ variables.names.join(',') }}"),
+            condition("d", {"set": {"m": "variables.n * 2"}}),
+            parallel("p", "variables.names.map(name, name + '!')"),
+            approval("q", message="${{ variables.n + 1 }} are left"),
+        ]
+        instance, _ = drive(make(steps), Begin(simulate=True))
+        assert statuses(instance)["b"] == "skipped"
+        assert (instance.status, instance.variables["m"]) == ("completed", None)
+        assert "echo ${{ variables.names.join(',') }}" in (instance.steps[2].details or "")
+
+    def test_what_hangs_on_parameters_alone_is_a_mistake_in_a_simulation_too(self) -> None:
+        instance, _ = drive(
+            make([action("a", "echo ${{ params.items[9] }}")], items=[]), Begin(simulate=True)
+        )
+        assert instance.status == "failed"
 
     def test_it_goes_on_from_where_an_instance_waits(self) -> None:
         instance, _ = drive(make([approval("a"), action("b")]), Begin())

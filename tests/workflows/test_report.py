@@ -4,10 +4,9 @@ import re
 
 import pytest
 
-from kr.workflows.events import Begin, Decided, Finished
 from kr.workflows.machine import handle
 from kr.workflows.report import duration, render_report
-from kr.workflows.state import Instance, Target
+from kr.workflows.state import Begin, Decided, Finished, Instance, Target
 from tests.support.workflows import NOW, action, approval, condition, make, parallel
 
 LATER = "2026-11-22T13:02:03.000000Z"
@@ -108,3 +107,9 @@ def test_no_text_can_forge_a_part_of_it(text: str) -> None:
 )
 def test_durations(ended: str | None, told: str) -> None:
     assert duration(NOW, ended) == told
+
+
+def test_what_a_person_wrote_into_the_state_is_shown_as_it_is() -> None:
+    instance = took(make([approval("a")]), Begin(), Decided("a", is_approved=True, by="Ada"))
+    instance.steps[0].result = {"approved": ["?"], "by": {"name": "Ada"}, "at": 5, "note": None}
+    assert '| completed | {"name": "Ada"} | 5 | – |' in render_report(instance)

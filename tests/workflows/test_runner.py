@@ -16,19 +16,18 @@ import pytest
 
 from kr.errors import WorkflowError
 from kr.store.owners import living_pid
-from kr.workflows.events import Begin, Event, Finished, Job
+from kr.workflows.files import read_state, write_state
 from kr.workflows.processes import KEPT
 from kr.workflows.runner import Runner
-from kr.workflows.state import Instance, StepState
-from kr.workflows.state_file import read_state, write_state
+from kr.workflows.state import Begin, Event, Finished, Instance, Job, StepState
 from tests.support.stores import ROOT
 from tests.support.workflows import action, make, parallel, statuses
 
 
 def perform(job: Job, instance: Instance) -> Finished:
     """Stand where kr's own operations stand."""
-    if job.operation == "stats":
-        raise WorkflowError("no statistics today")
+    if job.operation == "export-yaml":
+        raise WorkflowError("no export today")
     result = {"asked": dict(job.request), "workflow": instance.workflow_id}
     return Finished(job.target, is_success=True, details="done", result=result)
 
@@ -71,6 +70,7 @@ def test_a_command_runs_in_the_folder_of_the_state_with_what_it_is_given(tmp_pat
     assert step.details == "b c"
     assert result(one(tmp_path, ["pwd"], cwd="sub"))["stdout"] == str(tmp_path / "sub")
     assert result(one(tmp_path, ["printf", "%s|", "a b", "$A"]))["stdout"] == "a b|$A|"
+    assert result(one(tmp_path, ["echo", r"a\tb"]))["stdout"] == r"a\tb", "dash's own echo would write a tab"
 
 
 def test_a_shell_command_stops_at_its_first_failure(tmp_path: Path) -> None:
@@ -84,6 +84,7 @@ def test_a_shell_command_stops_at_its_first_failure(tmp_path: Path) -> None:
         ("echo no good >&2; exit 3", "Exit status 3. no good"),
         ("kill -9 $$", "Exit status 137."),
         (["no-such-program"], "Exit status 127."),
+        (["eval", "echo a list is run by no shell"], "Exit status 127."),
         (["echo", "a\0b"], "The command can't be started: embedded null byte."),
         ("echo nonsense >> $KR_OUTPUT", "$KR_OUTPUT, line 1: must be name=value, not nonsense"),
     ],
@@ -103,6 +104,9 @@ def test_names_and_values_are_handed_over(tmp_path: Path) -> None:
         tmp_path, make([action("a", 'echo tag=v=1 >> "$KR_OUTPUT"; printf "b=2" >> "$KR_OUTPUT"')])
     )
     assert (instance.variables["tag"], instance.variables["b"]) == ("v=1", "2")
+    one_line_for_all_but_python = "a\u2028b\x0cc\x1dd"
+    told = action("a", f"printf 'v={one_line_for_all_but_python}\\n' >> \"$KR_OUTPUT\"")
+    assert run(tmp_path, make([told])).variables["v"] == one_line_for_all_but_python
 
 
 def test_output_is_bounded_to_its_end(tmp_path: Path) -> None:
@@ -125,6 +129,14 @@ def test_a_command_that_takes_too_long_is_ended_with_all_it_started(tmp_path: Pa
     assert time.monotonic() - began < 60
     assert (step.status, step.details) == ("failed", "It took longer than 0.3 s and was ended.")
     assert is_gone(int((tmp_path / "pid").read_text()))
+
+
+def test_what_ignores_a_polite_end_is_ended_too(tmp_path: Path) -> None:
+    command = "(trap '' TERM; echo > ready; sleep 1000 & echo $! > pid; wait) & sleep 1000"
+    step = one(tmp_path, command, timeout_seconds=1)
+    assert step.status == "failed"
+    if (tmp_path / "ready").exists():  # a slow machine may not have come so far
+        assert is_gone(int((tmp_path / "pid").read_text()))
 
 
 def test_what_a_command_leaves_in_the_background_is_not_waited_for(tmp_path: Path) -> None:
@@ -158,10 +170,10 @@ def test_one_sub_task_that_can_not_start_leaves_the_others_alone(tmp_path: Path)
 
 def test_operations_get_their_request_and_their_errors_are_told(tmp_path: Path) -> None:
     asked = {"id": "a", "name": "a", "type": "action", "uses": "warm", "with": {"limit": "${{ params.n }}"}}
-    refused = {"id": "b", "name": "b", "type": "action", "uses": "stats"}
+    refused = {"id": "b", "name": "b", "type": "action", "uses": "export-yaml"}
     instance = run(tmp_path, make([asked, refused], n=3))
     assert result(instance.steps[0]) == {"asked": {"limit": 3}, "workflow": "sample-1"}
-    assert (instance.steps[1].status, instance.steps[1].details) == ("failed", "no statistics today")
+    assert (instance.steps[1].status, instance.steps[1].details) == ("failed", "no export today")
 
 
 def test_an_error_of_ours_in_a_sub_task_comes_out(tmp_path: Path) -> None:
@@ -184,7 +196,7 @@ RUNNER = """
 import sys
 from pathlib import Path
 from tests.workflows.test_runner import run
-from kr.workflows.state_file import read_state
+from kr.workflows.files import read_state
 run(Path(sys.argv[1]), read_state(Path(sys.argv[1]) / "workflow_state.json"))
 """
 

@@ -77,7 +77,7 @@ def test_ten_mistakes_are_told_in_one_run_each_with_its_line() -> None:
         "the step four can't be reached",
         "a cycle without a condition: four -> four",
         "Syntax error",
-        "must be a valid integer",
+        "must be a whole number",
     ):
         assert words in messages
 
@@ -134,7 +134,7 @@ def test_a_template_without_mistakes() -> None:
             "- {id: a, name: A, type: action, uses: deploy}",
             "steps[0].uses: allowed: research, lessons.inject",
         ),
-        ("- {id: a, name: A, type: action, uses: stats, cwd: x}", "steps[0].cwd: belongs to run"),
+        ("- {id: a, name: A, type: action, uses: warm, cwd: x}", "steps[0].cwd: belongs to run"),
         ("- {id: a, name: A, type: action, run: x, with: {a: b}}", "steps[0].with: belongs to uses"),
         ("- {id: a, name: A, type: action, run: []}", "steps[0].run: must hold at least the program"),
         (

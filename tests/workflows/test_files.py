@@ -1,4 +1,4 @@
-"""The state file: the seed's fields, whole at any moment, and told by line and column where a person broke it."""
+"""Where a template is looked for, and the state file: the seed's fields, whole at any moment, and told by line and column where a person broke it."""
 
 import json
 import multiprocessing
@@ -7,9 +7,17 @@ from pathlib import Path
 import pytest
 
 from kr.errors import WorkflowError
-from kr.workflows.events import Begin
+from kr.workflows.files import (
+    find_template,
+    make_room,
+    only_runner,
+    read_bytes,
+    read_state,
+    shipped_folder,
+    write_state,
+)
 from kr.workflows.machine import handle
-from kr.workflows.state_file import make_room, only_runner, read_state, write_state
+from kr.workflows.state import Begin
 from tests.support.workflows import NOW, action, approval, condition, make, parallel
 
 SEED_FIELDS = [
@@ -90,6 +98,7 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
         ('"run": "true"', '"run": "true", "foo": 1', "steps[0].definition.action.foo: Extra inputs"),
         ('"variables": {}', '"variables": NaN', "NaN is no JSON"),
         ('"variables": {}', '"variables": ' + "[" * 100_000, "the state is broken"),
+        ('"template_id": "sample"', '"template_id": "../../x"', ":4:3: template_id: String should match"),
         ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ":2:3: workflow_id: String should match"),
     ],
 )
@@ -157,3 +166,58 @@ def test_one_runner_at_a_time(path: Path) -> None:
         other.join()
     with only_runner(path):  # a killed one's lock is free at once
         pass
+
+
+def put(folder: Path, *names: str) -> Path:
+    path = folder.joinpath(*names)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x")
+    return path
+
+
+def test_the_project_s_own_folder_first_then_nested_ones_then_anywhere_then_what_is_shipped(
+    tmp_path: Path,
+) -> None:
+    assert find_template("deployment", tmp_path) == shipped_folder() / "deployment.md"
+    anywhere = put(tmp_path, "docs", "deployment.md")
+    assert find_template("deployment", tmp_path) == anywhere
+    nested = put(tmp_path, "some", "project", "knowledge", "workflow", "templates", "deployment.md")
+    assert find_template("deployment.md", tmp_path) == nested
+    own = put(tmp_path, "knowledge", "workflow", "templates", "deployment.md")
+    assert find_template("deployment", tmp_path) == own
+
+
+def test_the_nearest_of_several_is_taken(tmp_path: Path) -> None:
+    put(tmp_path, "a", "b", "c", "mine.md")
+    near = put(tmp_path, "z", "mine.md")
+    assert find_template("mine", tmp_path) == near
+
+
+def test_installed_and_hidden_folders_are_passed_over(tmp_path: Path) -> None:
+    for folder in ("node_modules", ".venv", ".git"):
+        put(tmp_path, folder, "mine.md")
+    with pytest.raises(WorkflowError, match="there is no template mine"):
+        find_template("mine", tmp_path)
+
+
+def test_a_path_is_taken_as_it_is(tmp_path: Path) -> None:
+    path = put(tmp_path, "a", "mine.txt")
+    assert find_template("a/mine.txt", tmp_path) == path
+    assert find_template(str(path), tmp_path / "a") == path
+    assert find_template("mine.txt", tmp_path / "a") == path
+    with pytest.raises(WorkflowError, match=r"a/nothing\.md: there is no such template"):
+        find_template("a/nothing.md", tmp_path)
+
+
+def test_the_error_lists_where_it_looked(tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError, match=r".") as error:
+        find_template("nothing", tmp_path)
+    told = str(error.value)
+    assert str(tmp_path / "knowledge" / "workflow" / "templates" / "nothing.md") in told
+    assert f"nothing.md anywhere below {tmp_path}" in told
+    assert "deployment, retrospective, sprint-warmup" in told
+
+
+def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(WorkflowError, match="can't be read: Is a directory"):
+        read_bytes(tmp_path)

@@ -1,20 +1,100 @@
-"""The state file: read with the place of what is wrong, rewritten atomically and synced, run by one at a time (SPEC 9)."""
+"""The files of workflows: templates, looked for by their name, and the state file (seed 004, SPEC 9).
+
+A state file is read with the place of what is wrong, rewritten atomically and synced, and run by one at a time.
+"""
 
 import json
 import os
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import PydanticSerializationError, to_json
 
 from kr.documents import KeyPath, read_located, show_path
 from kr.errors import InvalidRequest, StoreBusy, StoreError, WorkflowError
 from kr.workflows.state import ENDED, Instance
+from kr.workflows.template import LIMIT
 
 DEFAULT_NAME = "workflow_state.json"
 _DEEPEST = 500
+FOLDER = Path("knowledge") / "workflow" / "templates"
+_PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages"})
+_MOST_FOLDERS = 50_000
+
+
+# --- templates
+
+
+def find_template(name: str, cwd: Path) -> Path:
+    """Find a template by name, or by path. Raises ``WorkflowError`` that lists where it looked."""
+    if "/" in name or (cwd / name).is_file():
+        path = cwd / name
+        if path.is_file():
+            return path.absolute()
+        raise WorkflowError(f"{path}: there is no such template")
+    file_name = name if name.endswith(".md") else f"{name}.md"
+    near = cwd / FOLDER / file_name
+    if near.is_file():
+        return near.absolute()
+    anywhere = None
+    for folder in _folders(cwd):
+        found = folder / file_name
+        if not found.is_file():
+            continue
+        if folder.parts[-3:] == FOLDER.parts:
+            return found.absolute()
+        anywhere = anywhere or found
+    if anywhere is not None:
+        return anywhere.absolute()
+    shipped = shipped_folder() / file_name
+    if shipped.is_file():
+        return shipped
+    looked = [str(near), f"{FOLDER} in the folders below {cwd}", f"{file_name} anywhere below {cwd}"]
+    looked.append(f"what kr ships: {', '.join(shipped_names())}")
+    raise WorkflowError(f"there is no template {name}; looked for it in:\n  " + "\n  ".join(looked))
+
+
+def shipped_folder() -> Path:
+    """Give the folder of the templates that kr ships."""
+    return Path(str(resources.files("kr.workflows").joinpath("templates")))
+
+
+def shipped_names() -> list[str]:
+    """Name the templates that kr ships."""
+    return sorted(path.stem for path in shipped_folder().glob("*.md"))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a template's bytes, no more than one too many. Raises ``WorkflowError``."""
+    try:
+        with path.open("rb") as file:
+            return file.read(LIMIT + 1)
+    except OSError as exc:
+        raise WorkflowError(f"{path}: can't be read: {exc.strerror}") from exc
+
+
+def _folders(top: Path) -> Iterator[Path]:
+    """Yield the folders below, the nearest first, without hidden ones and those of installed packages."""
+    ahead = deque([top])
+    for _ in range(_MOST_FOLDERS):
+        if not ahead:
+            return
+        folder = ahead.popleft()
+        yield folder
+        try:
+            with os.scandir(folder) as items:
+                names = sorted(item.name for item in items if item.is_dir(follow_symlinks=False))
+        except OSError:
+            continue  # one that can't be looked into holds nothing for us
+        ahead.extend(folder / name for name in names if not name.startswith(".") and name not in _PASSED_OVER)
+
+
+# --- the state
 
 
 def read_state(path: Path) -> Instance:
@@ -38,11 +118,11 @@ def read_state(path: Path) -> Instance:
 
 def write_state(path: Path, instance: Instance) -> None:
     """Put the instance in the file's place in one step, synced. Raises ``WorkflowError``."""
-    content = json.dumps(instance.plain(), ensure_ascii=False, indent=2) + "\n"
+    content = _as_bytes(instance.plain()) + b"\n"
     fresh = path.with_name(f".{path.name}.new")  # the runner alone writes it
     try:
         with fresh.open("wb") as file:
-            file.write(content.encode("utf-8", "replace"))
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         fresh.replace(path)
@@ -83,14 +163,21 @@ def make_room(path: Path) -> Path | None:
     ended = read_state(path)
     if ended.status not in ENDED:
         raise WorkflowError(
-            f"{path}: {ended.workflow_id} is {ended.status} and has not ended; go on with kr workflow run, "
-            "or name another file with --state"
+            f"{path}: {ended.workflow_id} is {ended.status} and has not ended; go on with it (kr workflow "
+            "status says how), or name another file with --state"
         )
     kept = path.with_name(f"{ended.workflow_id}.json")
     if kept.exists():
         raise WorkflowError(f"{kept}: is in the way of the ended instance of {path.name}")
     path.rename(kept)
     return kept
+
+
+def _as_bytes(value: Any) -> bytes:
+    try:
+        return to_json(value, indent=2)  # ten times as fast as json: a state is written after every change
+    except PydanticSerializationError:  # half a surrogate pair, which JSON can write and UTF-8 can't
+        return json.dumps(value, ensure_ascii=False, indent=2).encode("utf-8", "replace")
 
 
 def _decoded(path: Path, data: bytes) -> str:
