@@ -5,8 +5,8 @@ from typing import NamedTuple
 from kr.matching.direction import is_reversed
 from kr.matching.inflection import singular
 from kr.matching.names import Name, same_name
-from kr.matching.opposites import are_opposed
-from kr.matching.topic import Segment, Topic, Unit
+from kr.matching.opposites import Axis, are_opposed
+from kr.matching.topic import LIGHT, Segment, Topic, Unit
 from kr.matching.vocabulary import SHORT_FORMS
 from kr.matching.words import is_near, is_short_for, stem
 
@@ -173,6 +173,41 @@ def _gaps(topic: Topic, other: Topic) -> set[tuple[str, str]]:
     return gaps
 
 
+def opposed_acts(one: Topic, other: Topic) -> str | None:
+    """Say why two short phrases that begin with a verb tell opposite things to do; None where they don't.
+
+    More is asked than of topics: what is denied must be told outright, or the verbs must be opposites that share an object.
+    """
+    for mine, yours in ((one, other), (other, one)):
+        for denial in mine.denials:
+            shared = denial.scope & yours.lexicon if denial.strong else frozenset()
+            if shared and not any(denial.meets(theirs) for theirs in yours.denials):
+                return f"what is to be done denies what the other asks for: {', '.join(sorted(shared))}"
+    return opposed_verbs(one, other)
+
+
+def opposed_verbs(one: Topic, other: Topic) -> str | None:
+    """Say that two acts begin with opposites and share an object; of translated ones no more is to be known."""
+    begun, ended = _poles_of_verb(one), _poles_of_verb(other)
+    if any(begun.get(axis, pole) != pole for axis, pole in ended.items()) and _objects(one) & _objects(other):
+        return "what is to be done is the opposite of what the other asks for"
+    return None
+
+
+def _poles_of_verb(act: Topic) -> dict[Axis, int]:
+    first = act.segments[0].text if act.segments else act.units[0].stem if act.units else ""
+    return {
+        axis: end.pole
+        for axis, ends in act.poles.items()
+        for end in ends
+        if (first.startswith(end.text) if act.segments else first == end.text)
+    }
+
+
+def _objects(act: Topic) -> frozenset[str]:
+    return act.bigrams | {unit.stem for unit in act.units if unit.weight > LIGHT}
+
+
 def _opposite(one: Topic, other: Topic, *, related: bool) -> str | None:
     return (
         _denied(one, other)
@@ -230,7 +265,7 @@ def _turned(one: Topic, other: Topic) -> str | None:
 def _different_names(one: Topic, other: Topic, *, related: bool) -> str | None:
     if not one.names or not other.names:
         return None
-    mine, yours = _unmatched(one, other), _unmatched(other, one)
+    mine, yours = unmatched_names(one, other), unmatched_names(other, one)
     for name in mine:
         for theirs in yours:
             if _clash(name, theirs, related=related):
@@ -238,7 +273,8 @@ def _different_names(one: Topic, other: Topic, *, related: bool) -> str | None:
     return None
 
 
-def _unmatched(one: Topic, other: Topic) -> list[Name]:
+def unmatched_names(one: Topic, other: Topic) -> list[Name]:
+    """Return the names of one topic that the other has in no form."""
     return [name for name in one.names if not _is_known(name, other)]
 
 

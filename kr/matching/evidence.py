@@ -5,16 +5,17 @@ that is missing says more than a common one.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from itertools import islice
 from math import log, sqrt
 from typing import NamedTuple
 
 from kr.matching.compare import Comparison, compare
 from kr.matching.frameworks import canonical
-from kr.matching.keys import NEED, TOPIC, standing_in, times_in_report, whole
+from kr.matching.keys import NEED, TOPIC, Keys, standing_in, times_in_report, whole
 from kr.matching.rarity import rarity
 from kr.matching.terms import FILLERS, terms
-from kr.matching.topic import Topic, topic_of
+from kr.matching.topic import Topic, need_of, topic_of
 from kr.matching.words import is_near
 from kr.text.keywords import MAX_CHARACTERS
 from kr.values import Entry, Query, Value
@@ -80,8 +81,6 @@ _MOST_SLIPS = 24
 _UNUSUAL = 0.85
 """Rarer than any usual word: a name, or a typing error."""
 
-Keys = Mapping[str, int]
-
 
 class Candidate(NamedTuple):
     """A live entry and its keys, see ``kr.matching.keys``."""
@@ -124,6 +123,11 @@ class Asked:
         )
         self.unusual = set(islice(unusual, _MOST_SLIPS))
         self.parsed: Topic = topic_of(query.topic)
+
+    @cached_property
+    def need(self) -> Topic:
+        """Topic and question taken apart as one."""
+        return need_of(self.query.topic, self.query.question)
 
     def _of(self, text: str) -> dict[str, None]:
         return {term.text: None for term in terms(text[:MAX_CHARACTERS]) if term.text not in self.name_terms}

@@ -5,10 +5,13 @@ The examples are a few thousand and the pieces of evidence a few dozen, which ne
 
 from collections.abc import Collection, Sequence
 from math import exp, sqrt
+from operator import mul
 from typing import NamedTuple
 
 _ROUNDS = 50
 _CLOSE = 1e-9
+_SHORT_STEP = 1e-5
+"""A step of the search that changes no weight by more than this is its last: the fourth digit of a likelihood stays."""
 _FARTHEST = 30.0
 """Of the log odds: beyond it a likelihood is 0 or 1 to a dozen digits."""
 
@@ -32,20 +35,25 @@ def fit(
     *,
     ridge: float = 1.0,
     never_against: Collection[int] = (),
+    start: Fitted | None = None,
 ) -> Fitted:
     """Find the weights under which the labels are likeliest, less ``ridge`` times half their squares.
 
     The penalty is on numbers brought to one spread, so that the unit of a piece of evidence doesn't count; one that never
     changes gets the weight 0. ``rows`` are of one length, and both labels stand in ``labels``. The numbers at the places
-    ``never_against`` may not get a weight below 0, whatever the examples say.
+    ``never_against`` may not get a weight below 0, whatever the examples say. ``start`` is what was found for other
+    examples: where most are the same, the search ends sooner there.
     """
     if len(set(labels)) < 2:
         raise ValueError("examples of one label alone")
     means, spreads = _scale(rows)
+    columns = list(zip(*rows, strict=True))
     used = [place for place, spread in enumerate(spreads) if spread > _CLOSE]
+    bias, weights = start or (0.0, (0.0,) * len(means))
+    found = [bias + sum(map(mul, weights, means)), *(weights[place] * spreads[place] for place in used)]
     while True:
-        scaled = [[1.0, *((row[place] - means[place]) / spreads[place] for place in used)] for row in rows]
-        found = _newton(scaled, labels, ridge)
+        scaled = [[(number - means[place]) / spreads[place] for number in columns[place]] for place in used]
+        found = _newton([[1.0] * len(rows), *scaled], labels, ridge, found)
         wrong = {
             place
             for place, weight in zip(used, found[1:], strict=True)
@@ -53,12 +61,13 @@ def fit(
         }
         if not wrong:
             break
+        kept = dict(zip(used, found[1:], strict=True))
         used = [place for place in used if place not in wrong]
-    weights = [0.0] * len(means)
+        found = [found[0], *(kept[place] for place in used)]
+    fitted = [0.0] * len(means)
     for place, weight in zip(used, found[1:], strict=True):
-        weights[place] = weight / spreads[place]
-    bias = found[0] - sum(weight * mean for weight, mean in zip(weights, means, strict=True))
-    return Fitted(bias, tuple(weights))
+        fitted[place] = weight / spreads[place]
+    return Fitted(found[0] - sum(map(mul, fitted, means)), tuple(fitted))
 
 
 def least_likelihood(refused: Sequence[float], *, allowed: float) -> float:
@@ -70,29 +79,34 @@ def least_likelihood(refused: Sequence[float], *, allowed: float) -> float:
     return highest[int(allowed * len(highest))] if highest else 0.0
 
 
-def _newton(rows: Sequence[Sequence[float]], labels: Sequence[bool], ridge: float) -> list[float]:
-    width = len(rows[0])
-    weights = [0.0] * width
+def _newton(
+    columns: Sequence[Sequence[float]], labels: Sequence[bool], ridge: float, start: Sequence[float]
+) -> list[float]:
+    """Search from ``start`` on; ``columns`` hold a number of every example each, the first of them only ones."""
+    weights = list(start)
     for _ in range(_ROUNDS):
-        slope = [-(ridge * weight if place else 0.0) for place, weight in enumerate(weights)]
-        curve = [[0.0] * width for _ in range(width)]
-        for row, label in zip(rows, labels, strict=True):
-            likely = _logistic(sum(weight * number for weight, number in zip(weights, row, strict=True)))
-            error, bend = label - likely, max(likely * (1.0 - likely), _CLOSE)
-            for one, number in enumerate(row):
-                slope[one] += error * number
-                bent = bend * number
-                line = curve[one]
-                for other in range(one + 1):
-                    line[other] += bent * row[other]
-        for place in range(1, width):
-            curve[place][place] += ridge
+        odds = [sum(map(mul, weights, row)) for row in zip(*columns, strict=True)]
+        likely = [_logistic(value) for value in odds]
+        errors = [label - value for label, value in zip(labels, likely, strict=True)]
+        bends = [max(value * (1.0 - value), _CLOSE) for value in likely]
+        bent = [list(map(mul, bends, column)) for column in columns]
+        slope = [
+            sum(map(mul, errors, column)) - (ridge * weight if place else 0.0)
+            for place, (column, weight) in enumerate(zip(columns, weights, strict=True))
+        ]
+        curve = [
+            [
+                sum(map(mul, bent[one], columns[other])) + (ridge if one == other and one else 0.0)
+                for other in range(one + 1)
+            ]
+            for one in range(len(columns))
+        ]
         step = _solve(curve, slope)
         longest = max(map(abs, step))
         # A step of Newton's may go too far where the likelihoods are near 0 or 1.
         share = min(1.0, 4.0 / longest) if longest else 1.0
         weights = [weight + share * change for weight, change in zip(weights, step, strict=True)]
-        if longest < _CLOSE:
+        if longest < _SHORT_STEP:
             break
     return weights
 

@@ -1,12 +1,13 @@
 """Which names mean one framework (SPEC 3.2, "Candidates").
 
-Case, ``-``, ``_``, ``.`` and space don't count; other usual names come from ``framework_table`` and from the user's
+Case, ``-``, ``_``, ``.`` and space don't count; other usual names come from ``frameworks.txt`` and from the user's
 ``aliases``. A package's full name (``@nestjs/core``, ``github.com/gin-gonic/gin``, ``group:artifact``) is read as its registry
 does. No guess is made here but by :func:`nearest`, which needs to know what the cache holds.
 """
 
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
 from kr.naming import fold
@@ -197,10 +198,25 @@ def _table() -> str:
 
     It is searched as it stands: a look-up of one or two names need not take apart 1,500.
     """
-    from kr.matching.framework_table import NAMES
-
-    text = NAMES.translate(_SEPARATORS).replace("=", ",").replace("\n", ",\n,")
+    text = names().translate(_SEPARATORS).replace("=", ",").replace("\n", ",\n,")
     return f"\n,{text},\n"
+
+
+def names() -> str:
+    """Return the shipped table as it is written, one framework a line."""
+    return _sections()[0]
+
+
+def short_forms() -> list[str]:
+    """Return the lines of the short forms that stand for one of several, as they are written."""
+    return _sections()[1].splitlines()
+
+
+@cache
+def _sections() -> tuple[str, str]:
+    text = Path(__file__).with_name("frameworks.txt").read_text(encoding="ascii")
+    usual, _, short = text.partition("\n\n# Short forms")
+    return usual[usual.index("\n[]\n") + 1 :], short.partition("]\n")[2].rstrip()
 
 
 @cache
@@ -214,7 +230,5 @@ def _prefixes() -> tuple[tuple[str, str], ...]:
 
 @cache
 def _short_forms() -> Mapping[str, frozenset[str]]:
-    from kr.matching.framework_table import AMBIGUOUS
-
-    lines = (line.partition("=") for line in AMBIGUOUS.strip().translate(_SEPARATORS).splitlines())
+    lines = (line.translate(_SEPARATORS).partition("=") for line in short_forms())
     return {short: frozenset(map(canonical, names.split(","))) for short, _, names in lines}

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from kr.matching.terms import terms
 from kr.naming import fold
 
-VERSION = 2
+VERSION = 3
 """Of how keys are made: entries with other keys get new ones."""
 
 TOPIC, TAGS, QUESTION, WORDINGS, REPORT = (1 << place for place in range(5))
@@ -20,6 +20,9 @@ _MOST = 255
 
 Need = tuple[str, Iterable[str], str | None]
 """Topic, tags and question."""
+
+Keys = Mapping[str, int]
+"""What ``keys_of`` returns, or a part of it."""
 
 
 def keys_of(own: Need, wordings: Iterable[Need], report: str) -> dict[str, int]:

@@ -73,11 +73,19 @@ def root(word: str) -> str:
     return stem(word)
 
 
+def in_english(text: str) -> str:
+    """Return the technical terms of a Chinese text in English, and the Latin words among them, in its order."""
+    words = (" ".join(_english_of(run)) if is_cjk else run for run, is_cjk in runs(text))
+    return " ".join(" ".join(words).split())
+
+
 def _of_chinese(run: str) -> Iterable[Term]:
+    return (Term(root(word)) for word in _english_of(run))
+
+
+def _english_of(run: str) -> list[str]:
     table, pattern = _chinese()
-    for match in pattern.finditer(simplified(run)):
-        for word in table[match[0]].split():
-            yield Term(root(word))
+    return [word for match in pattern.finditer(simplified(run)) for word in table[match[0]].split()]
 
 
 @cache

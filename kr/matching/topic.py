@@ -112,6 +112,11 @@ def topic_of(text: str) -> Topic:
     return _topic_of(text[: kw.MAX_CHARACTERS])
 
 
+def need_of(topic: str, question: str | None) -> Topic:
+    """Take a topic and its question apart as one text."""
+    return topic_of(f"{topic} . {question or ''}")
+
+
 @lru_cache(maxsize=2048)
 def _topic_of(text: str) -> Topic:
     tokens, names = _read(kw.normalise(text))

@@ -17,12 +17,14 @@ class Example(NamedTuple):
 
     The entry that leads by a plain measure stands first in ``rows``: weights are learned from it alone, since what is to be
     told is when the best is not good enough. ``group`` is the framework: what is learned from one is judged on others.
+    ``forbidden`` are ids of entries that can't be the answer, whatever weights say: no limit is set because of them.
     """
 
     kind: str
     group: str
     rows: Mapping[str, Sequence[float]]
     want: str | None
+    forbidden: Collection[str] = ()
 
 
 class Learned(NamedTuple):
@@ -49,16 +51,17 @@ def learn(examples: Sequence[Example], *, never_against: Collection[int] = ()) -
     ``never_against``: places of numbers that may not get a weight below 0, see ``kr.matching.fit.fit``.
     """
     groups = sorted({example.group for example in examples})
+    whole = _fit(examples, never_against)
     refused = []
     for group in groups:
-        judge = _fit([example for example in examples if example.group != group], never_against)
+        judge = _fit([example for example in examples if example.group != group], never_against, whole)
         refused += [
             _best(judge, example)[0]
             for example in examples
             if example.group == group and example.want is None
         ]
     least = {mode: least_likelihood(refused, allowed=allowed) for mode, allowed in ALLOWED.items()}
-    return Learned(_fit(examples, never_against), least)
+    return Learned(whole, least)
 
 
 def judge(learned: Learned, examples: Sequence[Example]) -> Reached:
@@ -83,14 +86,15 @@ def mean(reached: Sequence[Reached]) -> Reached:
     )
 
 
-def _fit(examples: Sequence[Example], never_against: Collection[int]) -> Fitted:
+def _fit(examples: Sequence[Example], never_against: Collection[int], start: Fitted | None = None) -> Fitted:
     leaders = [(next(iter(example.rows.items())), example.want) for example in examples if example.rows]
     rows, labels = [row for (_, row), _ in leaders], [name == want for (name, _), want in leaders]
-    return fit(rows, labels, ridge=_RIDGE, never_against=never_against)
+    return fit(rows, labels, ridge=_RIDGE, never_against=never_against, start=start)
 
 
 def _best(fitted: Fitted, example: Example) -> tuple[float, str | None]:
-    found = [(fitted.likelihood(row), name) for name, row in example.rows.items()]
+    rows = example.rows.items()
+    found = [(fitted.likelihood(row), name) for name, row in rows if name not in example.forbidden]
     return max(found) if found else (0.0, None)
 
 

@@ -27,9 +27,9 @@ def fill(session: Session) -> None:
 
 def _follow_names(session: Session) -> None:
     """Make the keys anew that another table of names made; where a name is not kept, its old key is one."""
-    from kr.matching.framework_table import NAMES
+    from kr.matching.frameworks import names
 
-    meta, current = Meta(session), str(zlib.crc32(NAMES.encode()))
+    meta, current = Meta(session), str(zlib.crc32(names().encode()))
     if meta.get(_NAMES) == current:
         return
     for table in ("entries", "archived_entries"):

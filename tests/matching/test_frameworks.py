@@ -7,19 +7,27 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kr.matching import frameworks
-from kr.matching.framework_table import AMBIGUOUS, NAMES
-from kr.matching.frameworks import canonical, is_usual_name, lookup_keys, nearest, same_framework
+from kr.matching.frameworks import canonical, is_usual_name, lookup_keys, names, nearest, same_framework
 
 LINES = [
     [name.strip() for name in line.replace("=", ",").split(",")]
-    for line in NAMES.splitlines()
+    for line in names().splitlines()
     if line and line[0] != "["
 ]
 USUAL = [name for line in LINES for name in line if "*" not in name]
 
 ONE = [
     "next.js, nextjs, next, Next JS, NEXT.JS, next-js, next_js, vercel/next.js, Next.js 14, next@15.1, nextjs15",
-    "postgres, postgresql, PostgreSQL 16, postgres:16",
+    "postgres, postgresql, PostgreSQL 16, postgres:16, psql, pgsql, Postgre, PostgreSQL DB",
+    "numpy, np, NumPy 2.1",
+    "pandas, pd",
+    "github actions, GitHub Actions workflow, gha, gh-actions, GitHub Action",
+    "mssql, SQL Server, sqlserver, Microsoft SQL Server, MS SQL",
+    "react native, RN, react-native, React Native 0.76",
+    "cockroachdb, crdb, CockroachDB",
+    "dotnet, .NET 9, Microsoft .NET",
+    "wordpress, wp",
+    "bash, Bash Script",
     "vue, vue.js, vuejs, Vue 3, vue3, Vue.js 3.x, @vue/runtime-core, vuejs/core, Ｖｕｅ",
     "node, node.js, nodejs, Node.js 22, @types/node",
     "kubernetes, k8s, K8S, kubectl",
@@ -63,6 +71,13 @@ ONE = [
 
 APART = [
     "c, c++, c#, objective-c, c3, clang, c/c++",
+    "np, npm, pip",
+    "postgresql, pgvector, pgbouncer, postgis, pgadmin, mysql",
+    "kafka, kafka streams, kafka connect, kafkajs",
+    "argo cd, argo workflows, argo rollouts",
+    "dotnet, .net framework, asp.net",
+    "github, github actions, github cli, git, gitlab, gitlab ci",
+    "kubernetes, gke, eks, aks, ecs",
     "f#, f",
     ".net, asp.net, asp.net core, entity framework, entity framework core",
     "java, javascript, typescript",
@@ -145,7 +160,7 @@ def test_every_name_of_a_line_has_its_key() -> None:
 
 
 def test_short_forms_are_no_names_and_stand_for_names() -> None:
-    for line in AMBIGUOUS.strip().splitlines():
+    for line in frameworks.short_forms():
         short, _, names = line.partition(" = ")
         assert not is_usual_name(short), short
         assert all(is_usual_name(name) for name in names.split(", ")), line

@@ -12,7 +12,7 @@ from typing import Any
 import yaml
 
 from kr.matching import labelled
-from kr.matching.decide import decide
+from kr.matching.decide import contradiction, decide
 from kr.matching.evidence import NEVER_AGAINST, Asked, Candidate, lead, weigh
 from kr.matching.frameworks import canonical, nearest
 from kr.matching.keys import keys_of
@@ -145,15 +145,14 @@ def examples(cases: Sequence[Case], *, blank: Callable[[str], bool] = lambda _: 
     kept = [place for place, name in enumerate(NAMES) if not blank(name)]
     found = []
     for case in cases:
-        weighed = weigh(Asked(case.query), case.candidates)
-        rows = sorted(
-            ((c.entry.id, e.numbers) for c, e in zip(case.candidates, weighed, strict=True)),
-            key=lambda row: -lead(row[1]),
-        )
+        asked = Asked(case.query)
+        pairs = [*zip(case.candidates, weigh(asked, case.candidates), strict=True)]
+        rows = sorted(((c.entry.id, e.numbers) for c, e in pairs), key=lambda row: -lead(row[1]))
+        forbidden = {c.entry.id for c, e in pairs if contradiction(asked, c, e) is not None}
         masked = {
             name: tuple(number if at in kept else 0.0 for at, number in enumerate(row)) for name, row in rows
         }
-        found.append(Example(case.kind, canonical(case.query.framework), masked, case.expect))
+        found.append(Example(case.kind, canonical(case.query.framework), masked, case.expect, forbidden))
     return found
 
 
