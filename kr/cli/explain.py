@@ -5,7 +5,7 @@ from typing import IO, Any
 import click
 
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, open_app, schema_option
 from kr.cli.render import emit
 from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
@@ -21,6 +21,7 @@ _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
 
 @click.command("explain", epilog=_EPILOG)
 @question_parameters
+@schema_option("research_request")
 @common_options
 @click.pass_context
 def command(

@@ -91,6 +91,28 @@ _OPTIONS = (
 )
 
 
+def schema_option(name: str) -> Callable[[F], F]:
+    """Add --schema, which prints the JSON Schema of the request: the function ``name`` of ``kr.server.schemas``."""
+
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
+        if not value or ctx.resilient_parsing:
+            return
+        from kr.cli.render import to_json, write_out
+        from kr.server import schemas
+
+        write_out(to_json(getattr(schemas, name)()))
+        ctx.exit()
+
+    return click.option(
+        "--schema",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=show,
+        help="Print the JSON Schema of the request.",
+    )
+
+
 def common_options(function: F) -> F:
     """Add --config, --kb, --format and --verbose; their values go to the context's ``Common``."""
     for option in reversed(_OPTIONS):

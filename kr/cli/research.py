@@ -6,7 +6,7 @@ import click
 
 from kr.cli.completing import complete_entry_id
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, common, common_options, open_app, schema_option
 from kr.cli.render import emit, wants_text
 from kr.documents import LIMIT
 from kr.text.counting import counted
@@ -53,6 +53,12 @@ Examples:
     help="Where entries may answer, and kr is not sure: research (the default), or tell the candidates at once.",
 )
 @click.option("--include-report", is_flag=True, help="Put the report's text into the answer.")
+@click.option(
+    "--max-tokens",
+    type=click.IntRange(min=1, max=MOST),
+    help="Tokens of the report's text that --include-report gives at most.",
+)
+@schema_option("research_request")
 @common_options
 @click.pass_context
 def command(
@@ -63,6 +69,7 @@ def command(
     document: IO[bytes] | None,
     *,
     include_report: bool,
+    max_tokens: int | None,
     refresh: bool,
     use: str | None,
     if_unsure: IfUnsure | None,
@@ -101,6 +108,10 @@ def command(
                 **options,
             )
         value = envelope.plain()
+        if max_tokens is not None and value["results"] and value["results"]["report"]:
+            from kr.reports.bounded import fit
+
+            value["results"]["report"], _ = fit(value["results"]["report"], max_tokens)
         emit(value, common(ctx), view)
     return 1 if value["status"] == "failure" else 0
 

@@ -2,8 +2,10 @@
 
 import json
 import re
+from collections import deque
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
@@ -102,3 +104,20 @@ def test_init_says_what_to_commit_and_what_comes_next(project: Project) -> None:
     assert "_bmad-output/knowledge-base/kr.db*" in done
     _, _, following = done.partition("Next:\n")
     assert [line.split()[:2] for line in following.splitlines()][:2] == [["kr", "research"], ["kr", "warm"]]
+
+
+@pytest.mark.parametrize("command", ["research", "explain"])
+def test_the_schema_of_a_request_is_printed_and_fits_one(project: Project, command: str) -> None:
+    schema = json.loads(project.run(command, "--schema").stdout)
+    validator = jsonschema.Draft202012Validator(schema)
+    validator.validate(request())
+    assert [error.path for error in validator.iter_errors(request(topic=" "))] == [
+        deque(["research_query", "topic"])
+    ]
+
+
+def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:
+    full = project.ask(request(), "--include-report")["results"]["report"]
+    cut = project.ask(request(), "--include-report", "--max-tokens", "60")["results"]["report"]
+    assert len(full) > 4 * 60 >= len(cut)
+    assert full.startswith(cut[:100])
