@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from kr.lessons.book import LessonBook
     from kr.maintenance.databases import Databases
     from kr.maintenance.findings import Finding, Patient
+    from kr.overview import Course, OpenNeeds, Story
     from kr.research.chain import Progress
+    from kr.store.rows import Wording
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
@@ -158,6 +160,36 @@ class App:
             earned = book.earning()
         counted = collect_stats(self.store, self.settings, now=self._clock())
         return {**counted, "lessons": {**counted["lessons"], **earned}}
+
+    def course(self) -> "Course":
+        """Tell how the last thirty days went."""
+        from kr.overview import course
+
+        return course(self.store, self._clock())
+
+    def stories(self, *, limit: int, offset: int = 0) -> "tuple[list[Story], int]":
+        """Give stories by what they spent, the dearest first, and how many there are."""
+        from kr.overview import stories
+
+        return stories(self.store, limit=limit, offset=offset)
+
+    def open_needs(self, *, limit: int, offset: int = 0) -> "OpenNeeds":
+        """Give what was asked and near-missed, and nobody has settled."""
+        from kr.overview import open_needs
+
+        return open_needs(self.store, limit=limit, offset=offset)
+
+    def settle_need(self, request_id: str, entry_id: str | None) -> int:
+        """Say which entry answers what was near-missed; None: none. Raises ``UnknownEntry``."""
+        from kr.overview import settle
+
+        return settle(self.store, request_id, entry_id, self._clock())
+
+    def wordings(self, entry_id: str) -> "list[Wording]":
+        """Give how requests worded the need that an entry answers, the newest first."""
+        from kr.overview import wordings
+
+        return wordings(self.store, entry_id)
 
     def patient(self) -> "Patient":
         """Give what ``kr.maintenance.doctor`` examines and repairs."""

@@ -31,6 +31,38 @@ class Counts:
         """Return the rows of a public view, in its order."""
         return self._rows(sa.select(sa.text("*")).select_from(sa.table(name)))
 
+    def calls_by_day(self, since: str) -> dict[str, dict[str, int]]:
+        """Count calls to sources by UTC day from ``since`` (a date) on: ``charged`` and ``failed`` ones."""
+        day = sa.func.substr(source_calls.c.at, 1, 10).label("day")
+        charged = sa.func.sum(sa.case((source_calls.c.charged.is_(sa.true()), 1), else_=0))
+        failed = sa.func.sum(sa.case((source_calls.c.outcome != "success", 1), else_=0))
+        query = sa.select(day, charged.label("charged"), failed.label("failed"))
+        rows = self._rows(query.where(source_calls.c.at >= since).group_by(day))
+        return {row.pop("day"): row for row in rows}
+
+    def answer_tokens(self) -> float | None:
+        """Return how much a research that was answered gave to read on average, in tokens; None: never measured."""
+        each = (
+            sa.select(sa.func.sum(source_calls.c.answer_tokens).label("tokens"))
+            .where(source_calls.c.answer_tokens.is_not(None))
+            .group_by(source_calls.c.request_id)
+            .subquery()
+        )
+        mean = self._connection.execute(sa.select(sa.func.avg(each.c.tokens))).scalar_one()
+        return None if mean is None else float(mean)
+
+    def requests_by_story(self) -> list[Row]:
+        """Count the research requests of each story that were no failure, and how many of them were hits."""
+        story = (requests.c.session_id, requests.c.story_key)
+        query = sa.select(
+            *story,
+            sa.func.count().label("requests"),
+            sa.func.sum(sa.case((requests.c.status == HIT, 1), else_=0)).label("hits"),
+            sa.func.max(requests.c.at).label("last_at"),
+        )
+        chosen = query.where(requests.c.mode == "research", requests.c.status != "failure")
+        return self._rows(chosen.group_by(*story))
+
     def entries_by(self, column: str) -> dict[str, int]:
         """Count live entries by ``status``, ``confidence`` or another column; most first."""
         return self._counted(entries.c[column])

@@ -1,0 +1,135 @@
+"""Reports as HTML (SPEC 3.7: what comes from the network is untrusted; SPEC 8).
+
+Raw HTML stands there as text, links lead to http and https alone and images are their text: nothing that a source wrote
+is loaded or run. Code is highlighted with class names, since the page allows no inline style.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from html import escape
+
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.rules_core import StateCore
+from markdown_it.token import Token
+from markdown_it.utils import EnvType, OptionsDict
+from markupsafe import Markup
+from pygments import highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import get_lexer_by_name
+from pygments.util import ClassNotFound
+
+from kr.reports.template import read_shape
+
+_LONGEST_HIGHLIGHTED = 20_000
+"""Characters; a lexer may take long over what is longer, and no report of kr's own has such a block."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportPage:
+    """A report to look at: its header's lines, where it follows the template (SPEC 3.7), and the text without them."""
+
+    header: dict[str, Markup]
+    body: Markup
+
+
+def report_page(text: str) -> ReportPage:
+    """Make a report's page."""
+    shape = read_shape(text)
+    if shape is None:
+        return ReportPage(header={}, body=to_html(text))
+    sections = "\n\n".join(f"## {name}\n\n{body}" for name, body in shape.sections.items() if body.strip())
+    return ReportPage(
+        header={name: inline_html(value) for name, value in shape.header.items()}, body=to_html(sections)
+    )
+
+
+def to_html(text: str) -> Markup:
+    """Render Markdown; headings begin at the second level, below the page's own title."""
+    return Markup(_markdown().render(text))  # noqa: S704 - raw HTML is off, and the rules below are the rest
+
+
+def inline_html(text: str) -> Markup:
+    """Render one line of Markdown, without a paragraph around it."""
+    return Markup(_markdown().renderInline(text))  # noqa: S704 - the same
+
+
+@cache
+def _markdown() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    # A link that is refused here would stand in the text with its brackets; ``_defuse`` leaves its words alone.
+    markdown.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005 - its signature
+    markdown.core.ruler.push("defuse", _defuse)
+    markdown.add_render_rule("fence", _code)
+    markdown.add_render_rule("code_block", _code)
+    markdown.add_render_rule("table_open", _table_open)
+    markdown.add_render_rule("table_close", _table_close)
+    return markdown
+
+
+def _defuse(state: StateCore) -> None:
+    for token in state.tokens:
+        if token.tag == "h1":
+            token.tag = "h2"
+        if token.type == "inline" and token.children:
+            token.children = _harmless(token.children)
+
+
+def _harmless(tokens: Sequence[Token]) -> list[Token]:
+    kept, open_links = [], []
+    for token in tokens:
+        if token.type == "image":
+            kept.append(replace(token, type="text", tag="", children=None, attrs={}))
+            continue
+        if token.type == "link_open":
+            open_links.append(str(token.attrGet("href")).lower().startswith(("http://", "https://")))
+            token.attrs = {"href": str(token.attrGet("href")), "rel": "noopener noreferrer nofollow"}
+        is_link = token.type in {"link_open", "link_close"}
+        is_safe = open_links.pop() if token.type == "link_close" else not is_link or open_links[-1]
+        if is_safe:
+            kept.append(token)
+    return kept
+
+
+def _code(
+    renderer: RendererHTML,  # noqa: ARG001 - the signature of a rule, here and below
+    tokens: Sequence[Token],
+    index: int,
+    options: OptionsDict,  # noqa: ARG001
+    env: EnvType,  # noqa: ARG001
+) -> str:
+    token = tokens[index]
+    language = (token.info.split() or [""])[0]
+    # It scrolls where it is wide, so that the keyboard must reach it.
+    return f'<pre tabindex="0"><code>{_highlighted(token.content, language)}</code></pre>\n'
+
+
+def _highlighted(code: str, language: str) -> str:
+    if len(code) > _LONGEST_HIGHLIGHTED:
+        return escape(code)
+    try:
+        lexer = get_lexer_by_name(language.lower(), stripnl=False)
+    except ClassNotFound:
+        return escape(code)
+    return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
+
+
+def _table_open(
+    renderer: RendererHTML,  # noqa: ARG001
+    tokens: Sequence[Token],  # noqa: ARG001
+    index: int,  # noqa: ARG001
+    options: OptionsDict,  # noqa: ARG001
+    env: EnvType,  # noqa: ARG001
+) -> str:
+    return '<div class="scroll" tabindex="0"><table>\n'
+
+
+def _table_close(
+    renderer: RendererHTML,  # noqa: ARG001
+    tokens: Sequence[Token],  # noqa: ARG001
+    index: int,  # noqa: ARG001
+    options: OptionsDict,  # noqa: ARG001
+    env: EnvType,  # noqa: ARG001
+) -> str:
+    return "</table></div>\n"

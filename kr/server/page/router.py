@@ -1,0 +1,189 @@
+"""The addresses of the page (SPEC 8). Every one answers with whole HTML; htmx takes the part that it needs."""
+
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.routing import APIRoute
+from starlette.exceptions import HTTPException
+
+from kr.errors import EntryConflict, KrError
+from kr.server.page import session, views
+from kr.server.page.rendering import STATIC, render
+from kr.server.service import Service
+
+_CONTENT_SECURITY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "Content-Security-Policy": _CONTENT_SECURITY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every page: nothing inline, nothing from elsewhere, no frame around it, nothing kept by the browser."""
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+View = Callable[[Any, views.Asked], views.Context]
+Act = Callable[[Any, dict[str, str]], str]
+
+VIEWS: dict[str, View] = {
+    "/": views.overview,
+    "/entries": views.entries,
+    "/near-misses": views.near_misses,
+    "/lessons": views.lessons,
+    "/archive": views.archive,
+    "/spending": views.spending,
+    "/sources": views.sources,
+}
+ACTS: dict[str, tuple[Act, str]] = {
+    "/near-misses": (views.settle, "/near-misses"),
+    "/restore": (views.restore, "/archive"),
+    "/remove": (views.remove, "/entries"),
+    "/lessons": (views.judge_lesson, "/lessons"),
+}
+"""What a form does, and the view that it leads back to."""
+
+
+class PageRoute(APIRoute):
+    """Tells errors as a page; a caller of the interface gets them as JSON."""
+
+    def get_route_handler(self) -> Handler:
+        """Wrap the route's handler."""
+        handle = super().get_route_handler()
+
+        async def handled(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except KrError as error:
+                return _problem(request, error.http_status, str(error))
+            except HTTPException as error:
+                return _problem(request, error.status_code, error.detail)
+
+        return handled
+
+
+def page_router(service: Service, *, token: str | None = None) -> APIRouter:
+    """Build the routes of the page; ``token`` is the bearer token that ``/sign-in`` asks for, where there is one."""
+    router = APIRouter(route_class=PageRoute)
+    for path, view in VIEWS.items():
+        router.get(path)(_show(service, path, view))
+    for path, (act, back) in ACTS.items():
+        router.post(path)(_act(service, act, back))
+    _add_entry(router, service)
+    _add_static(router)
+    if token is not None:
+        _add_sign_in(router, token)
+    return router
+
+
+def _show(service: Service, path: str, view: View) -> Handler:
+    template = f"{path.removeprefix('/').replace('-', '_') or 'overview'}.html"
+
+    async def show(request: Request) -> Response:
+        asked = views.Asked(request.query_params)
+        context = await service.run(lambda: view(service.app, asked))
+        return _page(request, template, context)
+
+    return show
+
+
+def _act(service: Service, act: Act, back: str) -> Handler:
+    async def handle(request: Request) -> Response:
+        form = await _own_form(request)
+        try:
+            said = await service.run(lambda: act(service.app, form))
+        except EntryConflict as error:
+            conflict = {"message": str(error), "form": form}
+            return _page(request, "conflict.html", conflict, status=409)
+        query = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
+        query |= {"said": said, "of": form.get("entry") or form.get("id") or ""}
+        return RedirectResponse(f"{back}?{urlencode(query)}", status_code=303)
+
+    return handle
+
+
+async def _own_form(request: Request) -> dict[str, str]:
+    """Read a form that this page gave to this browser; another one is refused."""
+    async with request.form(max_files=0, max_fields=20) as given:
+        form = {name: value for name, value in given.items() if isinstance(value, str)}
+    if not session.is_own_form(request.cookies, form.pop("form_token", "")):
+        raise HTTPException(
+            403, "This form is not from this page, or kr was restarted since. Go back, reload, try again."
+        )
+    return form
+
+
+def _add_entry(router: APIRouter, service: Service) -> None:
+    @router.get("/entries/{entry_id:path}")
+    async def entry(request: Request, entry_id: str) -> Response:
+        context = await service.run(lambda: views.entry(service.app, entry_id))
+        return _page(request, "entry.html", context)
+
+
+def _add_static(router: APIRouter) -> None:
+    @router.get("/static/{name}")
+    async def static(name: str) -> Response:
+        if name not in STATIC:
+            raise HTTPException(404, "There is no such file.")
+        file = STATIC[name]
+        # The address changes with the content, see ``rendering``.
+        kept = {"Cache-Control": "public, max-age=31536000, immutable", "X-Content-Type-Options": "nosniff"}
+        return Response(file.content, media_type=file.media_type, headers=kept)
+
+
+def _add_sign_in(router: APIRouter, token: str) -> None:
+    @router.get("/sign-in")
+    async def ask(request: Request) -> Response:
+        return _page(request, "sign_in.html", {"next": _local(request.query_params.get("next", "/"))})
+
+    @router.post("/sign-in")
+    async def sign_in(request: Request) -> Response:
+        form = await _own_form(request)
+        following = _local(form.get("next", "/"))
+        if not session.knows(form.get("token", ""), token):
+            return _page(request, "sign_in.html", {"next": following, "is_wrong": True}, status=403)
+        response = RedirectResponse(following, status_code=303)
+        cookie = session.signed_in(token, time.time())
+        _set_cookie(request, response, session.SIGNED_IN, cookie, max_age=session.SIGNED_IN_SECONDS)
+        return response
+
+    @router.post("/sign-out")
+    async def sign_out(request: Request) -> Response:
+        await _own_form(request)
+        response = RedirectResponse("/sign-in", status_code=303)
+        response.delete_cookie(session.SIGNED_IN)
+        return response
+
+
+def _local(address: str) -> str:
+    """Return an address of this server, or its first page: a link must not lead elsewhere after signing in."""
+    is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return address if is_local else "/"
+
+
+def _problem(request: Request, status: int, message: str) -> Response:
+    return _page(request, "problem.html", {"status": status, "message": message}, status=status)
+
+
+def _page(request: Request, template: str, context: views.Context, *, status: int = 200) -> Response:
+    cookie = request.cookies.get(session.FORM) or session.new_form()
+    html = render(template, request, form_token=session.form_token(cookie), **context)
+    response = HTMLResponse(html, status_code=status, headers=HEADERS)
+    if request.cookies.get(session.FORM) != cookie:
+        _set_cookie(request, response, session.FORM, cookie)
+    return response
+
+
+def _set_cookie(
+    request: Request, response: Response, name: str, value: str, *, max_age: int | None = None
+) -> None:
+    is_secure = request.url.scheme == "https"
+    response.set_cookie(name, value, max_age=max_age, httponly=True, samesite="strict", secure=is_secure)

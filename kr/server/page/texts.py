@@ -1,0 +1,72 @@
+"""Numbers and times as people read them: the filters of the templates."""
+
+from datetime import UTC, datetime
+
+from kr.freshness import parse_time
+
+_UNITS = ((60, "minute"), (60 * 60, "hour"), (24 * 60 * 60, "day"))
+
+
+def percent(rate: float | None) -> str:
+    """Say a rate: ``62 %``; a dash where there is none."""
+    return "–" if rate is None else f"{100 * rate:.0f}\u202f%"
+
+
+def number(value: float) -> str:
+    """Say a number with its thousands parted: ``12,345``."""
+    return f"{value:,.0f}"
+
+
+def short(value: float) -> str:
+    """Say a big number shortly: ``840``, ``12.3k``, ``3.4M``."""
+    for limit, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= limit * 0.9995:
+            scaled = value / limit
+            return f"{scaled:.0f}{unit}" if scaled >= 99.95 else f"{scaled:.1f}".removesuffix(".0") + unit
+    return f"{value:.0f}"
+
+
+def duration(milliseconds: float | None) -> str:
+    """Say how long something took: ``12 ms``, ``3.4 s``, ``5 min``, ``2.1 h``."""
+    if milliseconds is None:
+        return "–"
+    seconds = milliseconds / 1000
+    if seconds < 1:
+        return f"{milliseconds:.0f} ms"
+    if seconds < 90:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 90 * 60 else f"{seconds / 3600:.1f} h"
+
+
+def ago(text: str | None, now: datetime) -> str:
+    """Say how long ago a stored time is: ``3 hours ago``, or ``in 9 minutes``; further away, the date."""
+    moment = parse_time(text or "")
+    if moment is None:
+        return text or "–"
+    seconds = (now - moment).total_seconds()
+    if len(text or "") == len("2026-01-01"):
+        days = (now.astimezone(UTC).date() - moment.date()).days
+        return "today" if days == 0 else day(text)
+    if -24 * 60 * 60 < seconds < -60:
+        return f"in {_span(-seconds)}"
+    if seconds < -60 or seconds >= 31 * 24 * 60 * 60:
+        return day(text)
+    if seconds < 60:
+        return "just now"
+    return f"{_span(seconds)} ago"
+
+
+def _span(seconds: float) -> str:
+    size, unit = next((size, unit) for size, unit in reversed(_UNITS) if seconds >= size)
+    return plural(seconds // size, unit)
+
+
+def day(text: str | None) -> str:
+    """Say a stored time's day: ``3 November 2026``."""
+    moment = parse_time(text or "")
+    return (text or "–") if moment is None else f"{moment.day} {moment:%B %Y}"
+
+
+def plural(count: float, one: str, many: str | None = None) -> str:
+    """Say a number of things: ``1 entry``, ``1,200 entries``."""
+    return f"{number(count)} {one if count == 1 else many or one + 's'}"

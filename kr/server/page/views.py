@@ -1,0 +1,250 @@
+"""What each view of the page shows: the operations of ``kr.app`` made into the values that its template reads."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kr.app import App
+from kr.errors import UnknownEntry
+from kr.overview import Course, Day
+from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
+from kr.server.page.markdown import report_page
+from kr.server.page.texts import number, percent, plural
+
+PER_PAGE = 50
+FEW = 20
+"""On a page of what is taller than a line."""
+_STATUSES = ("fresh", "stale")
+_REASONS = ("lru", "age", "manual")
+LESSON_MARKS = {
+    "approve": ("approved_at", True),
+    "retire": ("retired_at", True),
+    "bring-back": ("retired_at", False),
+    "pin": ("pinned_at", True),
+    "unpin": ("pinned_at", False),
+}
+"""What a person may say of a lesson, by the form's word: the mark, and whether it is set."""
+
+Context = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The query of an address. A value that makes no sense is as if it were not there: people edit addresses."""
+
+    values: Mapping[str, str]
+
+    def text(self, name: str) -> str:
+        """Return a value, or nothing."""
+        return self.values.get(name, "").strip()[:200]
+
+    def one_of(self, name: str, allowed: Sequence[str]) -> str:
+        """Return a value if it is one of these."""
+        return value if (value := self.text(name)) in allowed else ""
+
+    @property
+    def page(self) -> int:
+        """The number of the page, from 1 on."""
+        text = self.text("page")
+        return int(text) if text.isdecimal() and 1 <= int(text[:7]) <= 100_000 else 1
+
+    def offset(self, per_page: int = PER_PAGE) -> int:
+        """How many items come before the page."""
+        return (self.page - 1) * per_page
+
+
+def overview(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
+    """Show how the last thirty days went, what waits for a person, and what the cache holds."""
+    stats, course = app.stats(), app.course()
+    return {
+        "stats": stats,
+        "course": course,
+        "rate_chart": rate_chart(
+            [day.day for day in course.days], [day.hit_rate for day in course.days], _labels(course)
+        ),
+        "tokens_chart": _chart(course, hit=[day.spared_tokens for day in course.days]),
+        "questions_chart": _chart(
+            course, hit=[day.hits for day in course.days], miss=[day.misses for day in course.days]
+        ),
+        "open_needs": app.open_needs(limit=0).total,
+        "open_circuits": [row for row in stats["sources"] if row["circuit"] == "open"],
+    }
+
+
+def _chart(course: Course, **series: Sequence[float]) -> Chart:
+    """Draw a stack for each day, by the classes of its parts."""
+    return bar_chart([day.day for day in course.days], list(series.items()), _labels(course))
+
+
+def _labels(course: Course) -> list[str]:
+    return [_label(day) for day in course.days]
+
+
+def _label(day: Day) -> str:
+    asked = f"{plural(day.requests, 'question')}, {day.hits} from the cache ({percent(day.hit_rate)})"
+    spared = f", {number(day.spared_tokens)} tokens spared" if day.spared_tokens else ""
+    calls = f", {plural(day.charged, 'call')} to sources" if day.charged else ""
+    return f"{day_label(day.day)}: {asked}{spared}{calls}"
+
+
+def entries(app: App, asked: Asked) -> Context:
+    """List live entries, found by words or the last used first."""
+    words, framework = asked.text("q"), asked.text("framework")
+    status = asked.one_of("status", _STATUSES)
+    return {
+        "words": words,
+        "framework": framework,
+        "status": status,
+        "statuses": _STATUSES,
+        "frameworks": sorted(app.stats()["index"]["by_framework"], key=str.casefold),
+        **_entries(app, asked, words=words, framework=framework or None, status=status),
+    }
+
+
+def _entries(app: App, asked: Asked, *, words: str, framework: str | None, status: str) -> Context:
+    catalog = app.catalog
+    if not words and not status:
+        found = catalog.page(framework=framework, limit=PER_PAGE, offset=asked.offset())
+        return {"entries": found["entries"], **_paging(asked, found["total"])}
+    rows = catalog.search(words) if words else catalog.entries(framework=framework)
+    kept = [row for row in rows if status in {"", row["status"]} and framework in {None, row["framework"]}]
+    return {"entries": kept[asked.offset() : asked.offset() + PER_PAGE], **_paging(asked, len(kept))}
+
+
+def _paging(asked: Asked, total: int, per_page: int = PER_PAGE) -> Context:
+    return {"total": total, "page": asked.page, "pages": max(-(-total // per_page), 1)}
+
+
+def entry(app: App, entry_id: str) -> Context:
+    """Show one entry with its report and the wordings that find it."""
+    found = app.catalog.entry(entry_id, report=True)
+    text = found.pop("report")
+    return {
+        "entry": found,
+        "report": None if text is None else report_page(text),
+        "wordings": app.wordings(entry_id),
+    }
+
+
+def near_misses(app: App, asked: Asked) -> Context:
+    """List what was asked and nearly answered."""
+    found = app.open_needs(limit=FEW, offset=asked.offset(FEW))
+    return {"needs": found.shown, **_paging(asked, found.total, FEW)}
+
+
+def archive(app: App, asked: Asked) -> Context:
+    """List the archive, the last archived first."""
+    framework, reason = asked.text("framework"), asked.one_of("reason", _REASONS)
+    stats = app.stats()["archive"]
+    limit = asked.offset() + PER_PAGE + 1
+    found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
+    return {
+        "framework": framework,
+        "reason": reason,
+        "reasons": _REASONS,
+        "archived": found[asked.offset() : limit - 1],
+        "by_reason": stats["by_reason"],
+        "all": stats["entries"],
+        "page": asked.page,
+        "has_more": len(found) == limit,
+    }
+
+
+def spending(app: App, asked: Asked) -> Context:
+    """List stories by what they spent, the dearest first."""
+    found, total = app.stories(limit=PER_PAGE, offset=asked.offset())
+    course = app.course()
+    stats = app.stats()
+    return {
+        "stories": found,
+        "dearest": max((story.charged for story in found), default=0),
+        "course": course,
+        "chart": _chart(
+            course, hit=[day.charged for day in course.days], bad=[day.failed for day in course.days]
+        ),
+        "spending": stats["spending"],
+        "saved": stats["saved"],
+        **_paging(asked, total),
+    }
+
+
+def sources(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
+    """Show how each source does, and whether it is paused."""
+    return {"sources": app.stats()["sources"], "settings": app.settings.knowledge_research}
+
+
+def lessons(app: App, asked: Asked) -> Context:
+    """Show lessons by phase with what they are worth, and those that wait for a person."""
+    with app.lessons() as book:
+        everything = book.lessons(limit=100_000)
+        review = book.review()
+    phases = app.settings.knowledge_research.phases
+    phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
+    shown = [
+        lesson
+        for lesson in everything
+        if lesson["status"] != "quarantined" and _is_asked(lesson, phase, worth)
+    ]
+    return {
+        "phase": phase,
+        "worth": worth,
+        "worths": WORTHS,
+        "phases": [_phase(name, everything) for name in phases],
+        "review": review,
+        "all": len(everything),
+        "lessons": shown[asked.offset(FEW) : asked.offset(FEW) + FEW],
+        **_paging(asked, len(shown), FEW),
+    }
+
+
+WORTHS = ("helps", "unheeded", "idle", "new")
+
+
+def _is_asked(lesson: Mapping[str, Any], phase: str, worth: str) -> bool:
+    return (not phase or phase in lesson["tags"]) and worth in {"", lesson["worth"]}
+
+
+def _phase(name: str, everything: Sequence[Mapping[str, Any]]) -> Context:
+    mine = [
+        lesson for lesson in everything if name in lesson["tags"] and lesson["status"] in {"live", "pinned"}
+    ]
+    return {
+        "name": name,
+        "lessons": len(mine),
+        **{key: sum(lesson[key] for lesson in mine) for key in COUNTS},
+        "worths": [(worth, sum(lesson["worth"] == worth for lesson in mine)) for worth in WORTHS],
+    }
+
+
+COUNTS = ("injected", "recurred", "recurred_after_injection")
+
+
+def settle(app: App, form: Mapping[str, str]) -> str:
+    """Note which entry answers a need, or that none does; the code of what to say."""
+    app.settle_need(form.get("request", ""), form.get("entry") or None)
+    return "answered" if form.get("entry") else "none"
+
+
+def restore(app: App, form: Mapping[str, str]) -> str:
+    """Bring an archived entry back; raises ``EntryConflict`` where another is live at its place."""
+    number = form.get("archive_id", "")
+    archive_id = int(number) if number.isdecimal() and len(number) < 19 else -1
+    app.catalog.restore(form.get("id", ""), archive_id=archive_id, replace_live=form.get("replace") == "yes")
+    return "restored"
+
+
+def remove(app: App, form: Mapping[str, str]) -> str:
+    """Move an entry to the archive."""
+    app.catalog.remove([form.get("id", "")])
+    return "removed"
+
+
+def judge_lesson(app: App, form: Mapping[str, str]) -> str:
+    """Approve, retire or pin a lesson, or take that back."""
+    word = form.get("mark", "")
+    if word not in LESSON_MARKS:
+        raise UnknownEntry("a lesson can be approved, retired, brought back, pinned or unpinned")
+    mark, is_set = LESSON_MARKS[word]
+    with app.lessons() as book:
+        book.mark(form.get("id", ""), mark, is_set=is_set)  # type: ignore[arg-type]
+    return word
