@@ -17,15 +17,17 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import anyio
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kr.documents import LIMIT
 from kr.server.metrics import Metrics
+from kr.server.page.session import SIGN_IN, is_signed_in
 
 logger = logging.getLogger("kr.access")
 
@@ -39,7 +41,8 @@ _UNANSWERED = 499
 
 _CLOSE = {"Connection": "close"}
 _RETRY_AFTER = {"Retry-After": "1"}
-_OPEN_TO_ALL = frozenset({"/healthz"})
+_OPEN_TO_ALL = frozenset({"/healthz", SIGN_IN})
+_STATIC = "/static/"
 _NOT_COUNTED = frozenset({"/healthz", "/metrics"})
 
 
@@ -117,7 +120,7 @@ class Guard:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
-        refusal = self._refusal(scope["path"], headers)
+        refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send)
         elif scope["path"] in _NOT_COUNTED:
@@ -127,15 +130,20 @@ class Guard:
         else:
             await self._counted(scope, receive, send)
 
-    def _refusal(self, path: str, headers: Headers) -> Response | None:
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        path = scope["path"]
         host = read_address(headers.get("host", ""))
         if host is None or not self._is_ours(host.host):
             return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
         origin = headers.get("origin")
         if origin is not None and read_address(origin.partition("://")[2]) != host:
             return problem(403, "Origin is another site")
-        if path not in _OPEN_TO_ALL and not self._is_known(headers.get("authorization", "")):
-            # A browser asks its user, whose name doesn't matter, for the password of the second.
+        if path in _OPEN_TO_ALL or path.startswith(_STATIC):
+            return None
+        if not self._is_known(headers.get("authorization", "")) and not self._has_signed_in(scope):
+            if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+                return RedirectResponse(f"{SIGN_IN}?next={quote(path)}", status_code=303)
+            # A program may ask its user, whose name doesn't matter, for the password of the second.
             challenges = 'Bearer realm="kr", Basic realm="kr"'
             return problem(401, "the server wants its token", headers={"WWW-Authenticate": challenges})
         return None
@@ -159,6 +167,11 @@ class Guard:
         elif scheme.lower() != "bearer":
             return False
         return hmac.compare_digest(given.strip().encode(), self._policy.token.encode())
+
+    def _has_signed_in(self, scope: Scope) -> bool:
+        """Whether a browser's user gave the token on the page."""
+        token = self._policy.token
+        return token is not None and is_signed_in(Request(scope).cookies, token, time.time())
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._at_work >= self._policy.max_requests:

@@ -4,8 +4,6 @@ Bodies are the requests of F1 and U5 as the command line takes them, answers are
 and no success is ``application/problem+json``.
 """
 
-import importlib
-import importlib.util
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any
@@ -25,6 +23,7 @@ from kr.errors import KrError
 from kr.server.guard import MAX_BODY, PROBLEM, Guard, Policy, problem
 from kr.server.mcp import create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, Metrics
+from kr.server.page.router import page_router
 from kr.server.schemas import Schema, inject_request, record_request, research_request
 from kr.server.service import Service
 from kr.server.tools import InjectEnvelope
@@ -69,7 +68,7 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
     api.router.routes.append(Route("/mcp", StreamableHTTPASGIApp(sessions), include_in_schema=False))
     for kind, handler in _HANDLERS.items():
         api.add_exception_handler(kind, handler)
-    _mount_page(api, service)
+    api.include_router(page_router(service, token=policy.token), include_in_schema=False)
     return Guard(api, policy=policy, metrics=metrics)
 
 
@@ -197,13 +196,6 @@ def _operation(service: Service, metrics: Metrics) -> APIRouter:
         return Response(metrics.exposed(stats), headers={"Content-Type": CONTENT_TYPE})
 
     return router
-
-
-def _mount_page(api: FastAPI, service: Service) -> None:
-    """Add the page for people, where it is installed: ``kr.server.page.page_router(service)``."""
-    if importlib.util.find_spec("kr.server.page") is not None:
-        page = importlib.import_module("kr.server.page")
-        api.include_router(page.page_router(service), include_in_schema=False)
 
 
 def _enveloped(envelope: dict[str, Any]) -> Response:

@@ -3,7 +3,3 @@
 ``router`` has the addresses, ``views`` what each shows; ``charts``, ``markdown`` and ``texts`` are pure; ``session`` keeps
 strangers' forms out.
 """
-
-from kr.server.page.router import page_router
-
-__all__ = ["page_router"]

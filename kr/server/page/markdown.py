@@ -72,6 +72,8 @@ def _defuse(state: StateCore) -> None:
     for token in state.tokens:
         if token.tag == "h1":
             token.tag = "h2"
+        if token.type in {"th_open", "td_open"} and token.attrs:
+            token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
         if token.type == "inline" and token.children:
             token.children = _harmless(token.children)
 

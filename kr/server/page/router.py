@@ -140,11 +140,11 @@ def _add_static(router: APIRouter) -> None:
 
 
 def _add_sign_in(router: APIRouter, token: str) -> None:
-    @router.get("/sign-in")
+    @router.get(session.SIGN_IN)
     async def ask(request: Request) -> Response:
         return _page(request, "sign_in.html", {"next": _local(request.query_params.get("next", "/"))})
 
-    @router.post("/sign-in")
+    @router.post(session.SIGN_IN)
     async def sign_in(request: Request) -> Response:
         form = await _own_form(request)
         following = _local(form.get("next", "/"))
@@ -158,7 +158,7 @@ def _add_sign_in(router: APIRouter, token: str) -> None:
     @router.post("/sign-out")
     async def sign_out(request: Request) -> Response:
         await _own_form(request)
-        response = RedirectResponse("/sign-in", status_code=303)
+        response = RedirectResponse(session.SIGN_IN, status_code=303)
         response.delete_cookie(session.SIGNED_IN)
         return response
 

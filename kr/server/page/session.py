@@ -8,6 +8,7 @@ import hmac
 import secrets
 from collections.abc import Mapping
 
+SIGN_IN = "/sign-in"
 SIGNED_IN = "kr_signed_in"
 FORM = "kr_form"
 SIGNED_IN_SECONDS = 30 * 24 * 60 * 60

@@ -12,6 +12,7 @@ from kr.server.page.markdown import report_page
 from kr.server.page.texts import number, percent, plural
 
 PER_PAGE = 50
+_MOST_FOUND = 200
 FEW = 20
 """On a page of what is taller than a line."""
 _STATUSES = ("fresh", "stale")
@@ -102,13 +103,17 @@ def entries(app: App, asked: Asked) -> Context:
 
 
 def _entries(app: App, asked: Asked, *, words: str, framework: str | None, status: str) -> Context:
-    catalog = app.catalog
+    catalog, first = app.catalog, asked.offset()
     if not words and not status:
-        found = catalog.page(framework=framework, limit=PER_PAGE, offset=asked.offset())
+        found = catalog.page(framework=framework, limit=PER_PAGE, offset=first)
         return {"entries": found["entries"], **_paging(asked, found["total"])}
-    rows = catalog.search(words) if words else catalog.entries(framework=framework)
-    kept = [row for row in rows if status in {"", row["status"]} and framework in {None, row["framework"]}]
-    return {"entries": kept[asked.offset() : asked.offset() + PER_PAGE], **_paging(asked, len(kept))}
+    rows = (
+        catalog.search(words, framework=framework, limit=_MOST_FOUND)
+        if words
+        else catalog.entries(framework=framework)
+    )
+    kept = [row for row in rows if status in {"", row["status"]}]
+    return {"entries": kept[first : first + PER_PAGE], **_paging(asked, len(kept))}
 
 
 def _paging(asked: Asked, total: int, per_page: int = PER_PAGE) -> Context:

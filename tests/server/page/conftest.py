@@ -1,0 +1,66 @@
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from kr.server.guard import Guard, Policy
+from kr.server.http import create_http_app
+from kr.server.service import Service
+from tests.support.program import Project
+from tests.support.sprint import fill_sprint
+
+NAMES = ("localhost", "127.0.0.1")
+
+
+@dataclass(frozen=True)
+class Site:
+    """A project with its page: ``client`` is a browser without scripts, ``guard`` the application for a real one."""
+
+    project: Project
+    client: TestClient
+    guard: Guard
+
+
+@pytest.fixture(scope="module")
+def sprint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A page over a simulated sprint, a small one; tests change it, each something of its own."""
+    with site(tmp_path_factory.mktemp("sprint"), entries=40, requests=150) as found:
+        yield found
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Site]:
+    """A page where nobody has asked anything."""
+    with site(tmp_path) as found:
+        yield found
+
+
+class site:  # noqa: N801 - a context manager
+    """Make a project in a folder, fill it, and serve it."""
+
+    def __init__(
+        self, folder: Path, *, entries: int = 0, requests: int = 0, token: str | None = None
+    ) -> None:
+        self._project = Project(folder / "project")
+        self._project.clock.now = datetime.now(UTC)
+        self._app = self._project.app()
+        if entries:
+            fill_sprint(
+                self._app.store,
+                self._app.lessons_file,
+                self._project.clock(),
+                entries=entries,
+                requests=requests,
+            )
+        policy = Policy(names=NAMES, token=token, max_requests=16)
+        self._guard = create_http_app(Service(self._app, workers=8), policy)
+
+    def __enter__(self) -> Site:
+        client = TestClient(self._guard, base_url="http://localhost", follow_redirects=False)
+        return Site(self._project, client, self._guard)
+
+    def __exit__(self, *_: object) -> None:
+        self._app.close()

@@ -1,0 +1,281 @@
+"""The page as its HTML: what each view says, what forms do, and what nobody may do (SPEC 8)."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from bs4 import BeautifulSoup, Tag
+
+from kr.server.page.router import ACTS, VIEWS
+from kr.store.rows import Draft
+from tests.server.page.conftest import Site, site
+from tests.support.sprint import SCRIPT
+from tests.support.stores import draft
+
+TOKEN = "a-token-of-sixteen-characters"
+OURS = re.compile(
+    "html|head|meta|title|link|script|body|a|header|div|span|nav|ul|li|main|p|footer|h[1-4]|strong|dl|dt|dd|section|svg|line|g|rect"
+    "|text|circle|table|thead|tbody|tr|th|td|details|summary|form|label|input|select|option|button|time|article|aside|code|pre"
+    "|ol|blockquote|i|b|em"
+)
+"""The elements of the page: a hostile text brings none of its own."""
+
+
+def soup(site: Site, path: str, status: int = 200) -> BeautifulSoup:
+    response = site.client.get(path)
+    assert response.status_code == status, response.text
+    return BeautifulSoup(response.text, "html.parser")
+
+
+def one(within: Tag, selector: str) -> Tag:
+    found = within.select_one(selector)
+    assert found is not None, selector
+    return found
+
+
+def post(site: Site, form: Tag, **changes: str) -> Any:
+    """Send a form as a browser does."""
+    fields = {str(field["name"]): str(field.get("value", "")) for field in form.select("input[name]")}
+    return site.client.post(str(form["action"]), data={**fields, **changes})
+
+
+def said(site: Site, response: Any) -> str:
+    assert response.status_code == 303, response.text
+    status = one(soup(site, response.headers["location"]), ".said")
+    return status.get_text()
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_every_view_says_what_it_is_and_may_load_nothing_from_elsewhere(sprint: Site, path: str) -> None:
+    response = sprint.client.get(path)
+    page = BeautifulSoup(response.text, "html.parser")
+    assert (response.status_code, len(page.select("h1"))) == (200, 1)
+    assert one(page, f'nav a[href="{path}"]')["aria-current"] == "page"
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert response.headers["cache-control"] == "no-store"
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_an_empty_knowledge_base_says_what_to_do_next(empty: Site, path: str) -> None:
+    page = soup(empty, path)
+    if path != "/near-misses":
+        assert one(page, ".empty code"), page.get_text()
+    assert one(page, ".empty h2")
+    assert not empty.project.database.exists()  # looking makes nothing
+
+
+@pytest.mark.parametrize("path", [*VIEWS, "/entries?framework=vue", "/lessons?worth=new", "entry"])
+def test_hostile_text_is_text(sprint: Site, path: str) -> None:
+    if path == "entry":
+        path = str(one(soup(sprint, "/entries?framework=vue"), "#found tbody a")["href"])
+    page = soup(sprint, path)
+    assert all(OURS.fullmatch(tag.name) for tag in page.find_all(True))
+    assert [str(script["src"]).split("?")[0] for script in page.select("script")] == ["/static/htmx.min.js"]
+    for tag in page.find_all(True):
+        assert not [name for name in tag.attrs if name.startswith("on") or name in {"style", "srcdoc"}]
+        assert str(tag.get("href", "/")).startswith(("/", "?", "#", "https://"))
+
+
+def test_the_report_stands_with_its_code_highlighted_and_its_links_marked(sprint: Site) -> None:
+    link = one(soup(sprint, "/entries?framework=vue"), "#found tbody a")
+    report = one(soup(sprint, str(link["href"])), ".report")
+    assert [heading.get_text() for heading in report.select("h2")][:3] == [
+        "Summary",
+        "Details",
+        "Code Examples",
+    ]
+    assert report.select("pre code span")
+    assert SCRIPT in report.get_text()
+    links = {str(found["href"]): found["rel"] for found in report.select("a")}
+    assert "https://example.org/ok" in links
+    assert all(rel == ["noopener", "noreferrer", "nofollow"] for rel in links.values())
+
+
+def test_a_search_finds_and_a_filter_narrows(sprint: Site) -> None:
+    found = [row.get_text() for row in soup(sprint, "/entries?q=virtual+scroll").select("#found tbody th a")]
+    assert found
+    assert "virtual" in found[0]
+    statuses = {
+        row.get_text()
+        for row in soup(sprint, "/entries?status=stale").select("#found tbody td:nth-of-type(4)")
+    }
+    assert statuses == {"stale"}
+    assert "Nothing fits" in soup(sprint, "/entries?q=zzzzzz").get_text()
+    assert soup(sprint, "/entries?page=-3&status=nonsense").select("#found tbody tr")
+
+
+def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
+    page = soup(sprint, "/near-misses")
+    need = one(page, "article.need")
+    question, form = one(need, "h2"), one(need, ".near form")
+    entry_id = str(one(form, "input[name=entry]")["value"])
+    assert "From now on" in said(sprint, post(sprint, form))
+    kept = sprint.project.sql(
+        "SELECT question, topic FROM wordings WHERE entry_id = ? ORDER BY id DESC LIMIT 1", entry_id
+    )
+    assert question.get_text() in kept[0]
+    assert sprint.project.sql("SELECT count(*) FROM near_misses WHERE answered_by = ?", entry_id)[0][0] >= 1
+    after = [heading.get_text() for heading in soup(sprint, "/near-misses").select("article.need h2")]
+    assert question.get_text() not in after
+
+
+def test_saying_that_none_answers_settles_it_without_a_wording(sprint: Site) -> None:
+    before = sprint.project.sql("SELECT count(*) FROM wordings")
+    form = soup(sprint, "/near-misses").select("article.need > form")[-1]
+    assert "none of them" in said(sprint, post(sprint, form))
+    assert sprint.project.sql("SELECT count(*) FROM wordings") == before
+
+
+def test_an_entry_that_was_not_near_cannot_be_the_answer(sprint: Site) -> None:
+    form = soup(sprint, "/near-misses").select("article.need form")[0]
+    response = post(sprint, form, entry="vue-elsewhere")
+    assert (response.status_code, "was not near" in response.text) == (404, True)
+
+
+def test_what_is_archived_comes_back(sprint: Site) -> None:
+    link = soup(sprint, "/entries").select("#found tbody a")[3]
+    form = one(soup(sprint, str(link["href"])), "aside form")
+    assert "in the archive" in said(sprint, post(sprint, form))
+    row = one(soup(sprint, "/archive?reason=manual"), "tbody tr")
+    assert link.get_text() in row.get_text()
+    restore = one(row, "form")
+    assert "live again" in said(sprint, post(sprint, restore))
+    assert link.get_text() in soup(sprint, "/entries").get_text()
+    # The form of before: it has left the archive.
+    assert post(sprint, restore).status_code == 404
+
+
+def test_a_person_decides_before_a_live_entry_is_replaced(sprint: Site) -> None:
+    link = soup(sprint, "/entries").select("#found tbody a")[5]
+    entry_id = str(link["href"]).removeprefix("/entries/")
+    with sprint.project.app() as app:
+        entry = app.catalog.entry(entry_id)
+        app.catalog.remove([entry_id])
+        app.store.save_report(_again(entry), "# anew\n", sprint.project.clock())
+    archived = soup(sprint, "/archive").select("form")
+    form = next(form for form in archived if one(form, f'input[value="{entry_id}"]'))
+    response = post(sprint, form)
+    assert response.status_code == 409
+    choice = one(BeautifulSoup(response.text, "html.parser"), ".choice form")
+    assert "live again" in said(sprint, post(sprint, choice))
+
+
+def _again(entry: dict[str, Any]) -> Draft:
+    return draft(entry["framework"], entry["topic"], framework_version=entry["framework_version"])
+
+
+def test_lessons_are_shown_by_phase_and_judged(sprint: Site) -> None:
+    page = soup(sprint, "/lessons")
+    assert [row.get_text() for row in page.select(".phases th a")] == [
+        "story-creation",
+        "story-review",
+        "dev-execution",
+        "code-review",
+        "e2e-inspection",
+    ]
+    quarantined = one(page, "#review .lesson.quarantined")
+    text = one(quarantined, ".summary").get_text()
+    approve, retire = quarantined.select("form")
+    assert "given to agents" in said(sprint, post(sprint, approve))
+    live = [
+        item.get_text()
+        for item in soup(sprint, "/lessons?phase=code-review").select("#list .lesson .summary")
+    ]
+    assert text in live
+    assert "not given" in said(sprint, post(sprint, retire))
+    lessons = soup(sprint, "/lessons?phase=code-review").select("#list .lesson.retired")
+    assert text in [one(item, ".summary").get_text() for item in lessons]
+    for mark in ("bring-back", "pin", "unpin"):
+        assert post(sprint, retire, mark=mark).status_code == 303
+    assert post(sprint, retire, mark="delete").status_code == 404
+
+
+def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
+    rows = soup(sprint, "/spending").select("tbody tr")
+    charged = [int(row.select("td.num")[2].get_text()) for row in rows]
+    assert charged == sorted(charged, reverse=True)
+    ((total,),) = sprint.project.sql("SELECT count(*) FROM source_calls WHERE charged")
+    assert f"{total:,} calls" in one(soup(sprint, "/spending"), ".lead").get_text(" ", strip=True)
+    cards = {one(card, "h2").get_text(" ", strip=True) for card in soup(sprint, "/sources").select(".card")}
+    assert cards == {"context7 working", "deepwiki paused", "web_search working"}
+
+
+@pytest.mark.parametrize("path", ACTS)
+@pytest.mark.parametrize("given", ["", "0" * 64, "of another browser"])
+def test_a_form_of_strangers_is_refused(sprint: Site, path: str, given: str) -> None:
+    if given == "of another browser":
+        page = soup(sprint, "/near-misses")
+        given = str(one(page, "input[name=form_token]")["value"])
+        sprint.client.cookies.clear()
+        sprint.client.get("/")
+    before = list(sprint.project.sql("SELECT * FROM near_misses"))
+    response = sprint.client.post(path, data={"form_token": given, "id": "x", "request": "r0000"})
+    assert response.status_code == 403
+    assert "form is not from this page" in response.text
+    assert sprint.project.sql("SELECT * FROM near_misses") == before
+
+
+def test_the_cookie_of_forms_is_for_this_site_alone(empty: Site) -> None:
+    cookie = empty.client.get("/").headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+@pytest.mark.parametrize("entry_id", ["none", "..%2f..%2fetc%2fpasswd", "a/b", "%00", SCRIPT])
+def test_an_id_that_nothing_has_is_a_page(sprint: Site, entry_id: str) -> None:
+    page = soup(sprint, f"/entries/{entry_id}", status=404)
+    assert one(page, "[role=alert]")
+    assert len(page.select("script")) == 1
+
+
+def test_static_files_are_kept_by_the_browser_under_an_address_of_their_content(sprint: Site) -> None:
+    page = soup(sprint, "/")
+    for tag in page.select("link, script"):
+        response = sprint.client.get(str(tag.get("href") or tag.get("src")))
+        assert response.status_code == 200
+        assert "immutable" in response.headers["cache-control"]
+        assert response.headers["x-content-type-options"] == "nosniff"
+    assert sprint.client.get("/static/../router.py").status_code == 404
+
+
+def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> None:
+    with site(tmp_path, token=TOKEN) as closed:
+        client, html_wanted = closed.client, {"accept": "text/html"}
+        assert client.get("/entries").status_code == 401  # a program is told so
+        sent = client.get("/entries", headers=html_wanted)
+        assert (sent.status_code, sent.headers["location"]) == (303, "/sign-in?next=/entries")
+        form = one(soup(closed, sent.headers["location"]), "form")
+        wrong = post(closed, form, token="guessed-guessed-guessed")
+        assert (wrong.status_code, "That is not the token" in wrong.text) == (403, True)
+        assert "kr_signed_in" not in client.cookies
+        right = post(closed, form, token=TOKEN)
+        assert (right.status_code, right.headers["location"]) == (303, "/entries")
+        cookie = right.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert TOKEN not in cookie
+        leave = one(soup(closed, "/entries"), "form.sign-out")
+        assert post(closed, leave).status_code == 303
+        assert client.get("/entries", headers=html_wanted).status_code == 303
+        assert client.get("/v1/stats", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "address", ["https://evil.example", "//evil.example", "/\\evil.example", "javascript:alert(1)"]
+)
+def test_signing_in_leads_nowhere_else(tmp_path: Path, address: str) -> None:
+    with site(tmp_path, token=TOKEN) as closed:
+        form = one(soup(closed, f"/sign-in?next={address}"), "form")
+        assert post(closed, form, token=TOKEN, next=address).headers["location"] == "/"
+
+
+def test_the_interface_still_answers_in_json(sprint: Site) -> None:
+    assert sprint.client.get("/v1/entries/none").headers["content-type"] == "application/problem+json"
+    assert json.loads(sprint.client.get("/v1/stats").text)["index"]["entries"] > 10
+    assert "/near-misses" not in sprint.client.get("/openapi.json").json()["paths"]

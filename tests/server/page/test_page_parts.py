@@ -1,0 +1,169 @@
+"""The pure parts of the page: Markdown of strangers, plots, numbers in words, signatures (SPEC 3.7, 8)."""
+
+from datetime import UTC, date, datetime, timedelta
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kr.server.page import session, texts
+from kr.server.page.charts import HEIGHT, bar_chart, rate_chart, scale
+from kr.server.page.markdown import report_page, to_html
+from tests.support.sprint import SCRIPT
+
+NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
+DAYS = [date(2026, 11, 1) + timedelta(days=number) for number in range(30)]
+ALLOWED = {
+    "p": (), "h2": (), "h3": (), "h4": (), "h5": (), "h6": (), "em": (), "strong": (), "s": (), "br": (), "hr": (), "li": (),
+    "ul": (), "ol": ("start",), "blockquote": (), "code": (), "span": ("class",), "pre": ("tabindex",), "tbody": (), "thead": (),
+    "div": ("class", "tabindex"), "table": (), "tr": (), "th": ("class",), "td": ("class",), "a": ("href", "rel"),
+}  # fmt: skip
+PIECES = st.sampled_from(
+    [
+        SCRIPT,
+        "[x](javascript:alert(1))",
+        "[x](JaVaScRiPt&#58;alert(1))",
+        "[x](data:text/html,<script>)",
+        "<javascript:alert(1)>",
+        "![x](https://evil.example/pixel.png)",
+        "[ref]\n\n[ref]: javascript:alert(1)\n",
+        '[x](https://ok.example "onmouseover=alert(1)")',
+        "```python onload=alert(1)\nprint('<b>')\n```\n",
+        '```"><script>\nx\n```\n',
+        "| a |\n|:-:|\n| <svg onload=alert(1)> |\n",
+        "# one\n",
+        "> ",
+        "`",
+        "**",
+        "<!--",
+        "&lt;img src=x onerror=alert(1)&gt;",
+        "[a [b](https://x.example) c](javascript:1)",
+    ]
+)
+
+
+MARKS = "aé<>\"'&[]()`*#!|:/\\ \n"
+
+
+class Checked(HTMLParser):
+    """Reads HTML as a browser does, and refuses what the page must not hold."""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert tag in ALLOWED, tag
+        for name, value in attrs:
+            assert name in ALLOWED[tag], (tag, name)
+            if name == "href":
+                assert (value or "").lower().startswith(("http://", "https://"))
+
+    def handle_comment(self, data: str) -> None:
+        raise AssertionError(data)
+
+
+@settings(deadline=None)
+@given(st.lists(PIECES | st.text(MARKS, max_size=20), max_size=8).map("".join))
+def test_whatever_stands_in_a_report_only_harmless_html_comes_of_it(text: str) -> None:
+    Checked().feed(to_html(text))
+    page = report_page(f"# a - b\n\n{text}")
+    Checked().feed(page.body)
+
+
+def test_a_report_of_the_template_gives_its_header_and_its_sections() -> None:
+    head = "".join(
+        f"**{name}:** {name} <i>\n"
+        for name in ("Framework", "Version", "Research Date", "Confidence", "Sources")
+    )
+    names = ("Summary", "Details", "Code Examples", "Caveats & Version-Specific Notes", "Source Attribution")
+    page = report_page(
+        f"# vue - slots\n\n{head}\n" + "\n\n".join(f"## {name}\n\ntext" for name in names) + "\n"
+    )
+    assert page.header["Sources"] == "Sources &lt;i&gt;"
+    assert "vue - slots" not in page.body
+    assert page.body.count("<h2>") == 5
+
+
+def test_code_is_highlighted_unless_it_is_long_or_of_no_language() -> None:
+    assert '<span class="k">def</span>' in to_html("```python\ndef f(): ...\n```\n")
+    assert "<span" not in to_html("```\ndef f(): ...\n```\n")
+    assert "<span" not in to_html("```nonsense\ndef f(): ...\n```\n")
+    assert "<span" not in to_html("```python\n" + "def f(): ...\n" * 2000 + "```\n")
+
+
+@settings(deadline=None)
+@given(st.floats(min_value=0, max_value=1e12))
+def test_a_scale_is_round_and_holds_what_it_shows(most: float) -> None:
+    step, top = scale(most)
+    assert top >= most
+    assert 1 <= round(top / step) <= 5
+    assert f"{step:.0f}".rstrip("0") in {"1", "2", "5"}
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 10**6), st.integers(0, 10**6)), min_size=30, max_size=30))
+def test_the_parts_of_a_bar_stand_on_each_other_inside_the_plot(values: list[tuple[int, int]]) -> None:
+    hits, misses = ([pair[part] for pair in values] for part in (0, 1))
+    chart = bar_chart(DAYS, [("hit", hits), ("miss", misses)], ["label"] * 30)
+    assert [bar.tick for bar in chart.bars if bar.tick][-1] == "30 Nov"
+    for bar, pair in zip(chart.bars, values, strict=True):
+        assert 0 <= bar.x < bar.x + bar.width <= 100
+        assert len(bar.segments) == sum(map(bool, pair))
+        for part in bar.segments:
+            assert part.y >= -1
+            assert part.y + part.height <= HEIGHT + 1
+        if len(bar.segments) == 2 and min(part.height for part in bar.segments) > 1:
+            below, above = bar.segments
+            assert above.y + above.height == pytest.approx(below.y, abs=0.1)
+
+
+def test_a_line_breaks_where_a_day_has_no_rate() -> None:
+    chart = rate_chart(DAYS[:4], [0.0, 1.0, None, 0.5], ["label"] * 4)
+    assert [point.y for point in chart.points] == [HEIGHT, 0, HEIGHT / 2]
+    assert [point.before is not None for point in chart.points] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2026-11-22T11:59:30.000000Z", "just now"),
+        ("2026-11-22T11:59:00.000000Z", "1 minute ago"),
+        ("2026-11-22T09:00:00.000000Z", "3 hours ago"),
+        ("2026-11-21T11:00:00.000000Z", "1 day ago"),
+        ("2026-10-01T11:00:00.000000Z", "1 October 2026"),
+        ("2026-11-22T12:10:00.000000Z", "in 10 minutes"),
+        ("2026-11-22", "today"),
+        ("2026-11-20", "20 November 2026"),
+        ("somewhen", "somewhen"),
+        (None, "–"),
+    ],
+)
+def test_a_time_is_said_as_people_say_it(text: str | None, said: str) -> None:
+    assert texts.ago(text, NOW) == said
+
+
+def test_numbers_are_short_and_whole() -> None:
+    assert [texts.short(value) for value in (0, 999, 999.9, 12_345, 99_960, 4_300_000, 2e9)] == [
+        "0", "999", "1k", "12.3k", "100k", "4.3M", "2B",
+    ]  # fmt: skip
+    assert (texts.percent(0.517), texts.percent(None), texts.number(12345)) == ("52\u202f%", "–", "12,345")
+    assert [texts.duration(value) for value in (12, 3400, 5 * 60_000, 2.1 * 3_600_000, None)] == [
+        "12 ms", "3.4 s", "5 min", "2.1 h", "–",
+    ]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.text(".0é"), st.text("ab", min_size=1), st.text("ab", min_size=1))
+def test_only_who_knows_the_token_is_signed_in(forged: str, token: str, other: str) -> None:
+    genuine = session.signed_in(token, 1000.0)
+    assert session.is_signed_in({session.SIGNED_IN: genuine}, token, 1001.0)
+    assert not session.is_signed_in({session.SIGNED_IN: genuine}, token, 1000.0 + session.SIGNED_IN_SECONDS)
+    assert session.is_signed_in({session.SIGNED_IN: genuine}, other, 1001.0) == (token == other)
+    assert not session.is_signed_in({session.SIGNED_IN: forged}, token, 0.0)
+    until, _, signature = genuine.partition(".")
+    assert not session.is_signed_in({session.SIGNED_IN: f"{int(until) + 1}.{signature}"}, token, 1001.0)
+
+
+def test_a_form_is_of_one_browser() -> None:
+    mine, theirs = session.new_form(), session.new_form()
+    assert session.is_own_form({session.FORM: mine}, session.form_token(mine))
+    assert not session.is_own_form({session.FORM: mine}, session.form_token(theirs))
+    assert not session.is_own_form({}, session.form_token(""))
