@@ -5,6 +5,7 @@ A state file is read with the place of what is wrong, rewritten atomically and s
 
 import json
 import os
+import re
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,6 +26,8 @@ _DEEPEST = 500
 FOLDER = Path("knowledge") / "workflow" / "templates"
 _PASSED_OVER = frozenset({"node_modules", "__pycache__", "site-packages"})
 _MOST_FOLDERS = 50_000
+_HEAD = 4096
+_TEMPLATE_ID = re.compile(rb"^template_id\s*:", re.MULTILINE)
 
 
 # --- templates
@@ -32,8 +35,8 @@ _MOST_FOLDERS = 50_000
 
 def find_template(name: str, cwd: Path) -> Path:
     """Find a template by name, or by path. Raises ``WorkflowError`` that lists where it looked."""
-    if "/" in name or (cwd / name).is_file():
-        path = cwd / name
+    path = cwd / name
+    if "/" in name or (path.suffix and path.is_file()):
         if path.is_file():
             return path.absolute()
         raise WorkflowError(f"{path}: there is no such template")
@@ -41,20 +44,24 @@ def find_template(name: str, cwd: Path) -> Path:
     near = cwd / FOLDER / file_name
     if near.is_file():
         return near.absolute()
-    anywhere = None
+    anywhere, passed_over = None, []
     for folder in _folders(cwd):
         found = folder / file_name
         if not found.is_file():
             continue
         if folder.parts[-3:] == FOLDER.parts:
             return found.absolute()
-        anywhere = anywhere or found
+        if _TEMPLATE_ID.search(read_bytes(found)[:_HEAD]):
+            anywhere = anywhere or found
+        else:  # docs/deployment.md is somebody's page, and must not hide the template of that name
+            passed_over.append(f"{found} (no template: it has no template_id)")
     if anywhere is not None:
         return anywhere.absolute()
     shipped = shipped_folder() / file_name
     if shipped.is_file():
         return shipped
     looked = [str(near), f"{FOLDER} in the folders below {cwd}", f"{file_name} anywhere below {cwd}"]
+    looked += passed_over
     looked.append(f"what kr ships: {', '.join(shipped_names())}")
     raise WorkflowError(f"there is no template {name}; looked for it in:\n  " + "\n  ".join(looked))
 

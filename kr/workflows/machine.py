@@ -353,7 +353,7 @@ class _Machine:
             raise ExpressionError(
                 f"`{work.foreach}`: gives {len(value):,} elements; at most {MAX_SUB_TASKS:,}"
             )
-        return [SubTask(id=str(number), name=shown(item), item=item) for number, item in enumerate(value, 1)]
+        return [SubTask(id=str(number), name=_name(item), item=item) for number, item in enumerate(value, 1)]
 
     def _schedule(self, step: StepState) -> StepState | None:
         """Start sub-tasks as far as there is room; when all have ended, the step has."""
@@ -419,3 +419,9 @@ class _Machine:
             self.instance.variables[name] = [task.outputs.get(name) for task in tasks]
         simulated = " (simulated)" if step.is_simulated else ""
         return self._done(step, f"{len(tasks)} of {len(tasks)} completed{simulated}.", result)
+
+
+def _name(item: Any) -> str:
+    """Name a sub-task for people: a mapping by its ``name``, anything else by itself."""
+    named = item.get("name") if isinstance(item, dict) else None
+    return shown(named if isinstance(named, str) and named.strip() else item)

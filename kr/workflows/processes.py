@@ -88,7 +88,7 @@ class Command:
         code = None if is_late else self._process.returncode
         finished = _finished(self.job.target, self.record, code, cut=self._cut)
         if is_late:
-            details = f"It took longer than {self.job.timeout_seconds:g} s and was ended."
+            details = took_too_long(self.job)
             return Finished(self.job.target, is_success=False, details=details, result=finished.result)
         return finished
 
@@ -187,6 +187,11 @@ def _finished(target: Target, record: Path, code: int | None, *, cut: Mapping[st
         return Finished(target, is_success=False, details=str(error), result=result)
     details = one_line(_last_line(result["stdout"]) or _last_line(result["stderr"])) or "Exit status 0."
     return Finished(target, is_success=True, details=details, result=result, outputs=outputs)
+
+
+def took_too_long(job: Job) -> str:
+    """Say why a job was ended."""
+    return f"It took longer than {job.timeout_seconds:g} s and was ended."
 
 
 def recover(target: Target, process: str, record: str | None) -> Finished | None:

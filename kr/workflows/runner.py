@@ -7,23 +7,38 @@ completed is done and is never done again.
 import logging
 import queue
 import threading
+import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Protocol
 
+from kr.cancellation import Cancellation, Cancelled
 from kr.errors import KrError
 from kr.store.times import to_text
 from kr.workflows.files import write_state
 from kr.workflows.machine import handle
-from kr.workflows.processes import Command, forget, may_still_run, recover, spawn, stop_all
+from kr.workflows.processes import (
+    Command,
+    forget,
+    may_still_run,
+    recover,
+    spawn,
+    stop_all,
+    took_too_long,
+)
 from kr.workflows.state import Begin, Event, Finished, Instance, Job, Spawned
 
 logger = logging.getLogger(__name__)
 
 OnChange = Callable[[Instance], None]
+Work = Command | Cancellation
+"""What ends a job before its time: a command's process, or the cancellation of an operation."""
+
+_GRACE_SECONDS = 2.5
 
 
 class Perform(Protocol):
@@ -50,7 +65,8 @@ class Runner:
         self._clock = clock
         self._perform = perform
         self._on_change = on_change
-        self._running: dict[object, Command | None] = {}
+        self._running: dict[object, Work] = {}
+        self._threads: list[threading.Thread] = []
         self._settled: list[str] = []
         self._ended: queue.SimpleQueue[Event | BaseException] = queue.SimpleQueue()
 
@@ -63,17 +79,27 @@ class Runner:
         try:
             return self._loop(instance, event)
         finally:
-            commands = [command for command in self._running.values() if command is not None]
-            stop_all(commands)
-            for command in commands:
-                command.discard()
+            self._stop()
+
+    def _stop(self) -> None:
+        """End what still runs: commands with all they started; operations, so that they give back what they hold."""
+        commands = [work for work in self._running.values() if isinstance(work, Command)]
+        for work in self._running.values():
+            if isinstance(work, Cancellation):
+                work.cancel()
+        stop_all(commands)
+        deadline = time.monotonic() + _GRACE_SECONDS
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0))
+        for command in commands:
+            command.discard()
 
     def _loop(self, instance: Instance, event: Event) -> Instance:
         events: deque[Event] = deque([event])
         while events or self._running:
             if not events:
                 events.extend(self._next())
-            started: list[tuple[Job, Command | None]] = []
+            started: list[tuple[Job, Work]] = []
             while events:
                 instance = self._take(instance, events, started)
             write_state(self._path, instance)
@@ -81,31 +107,30 @@ class Runner:
                 forget(self._settled.pop())
             self._on_change(instance)
             is_alone = len(self._running) == 1
-            for job, command in started:
+            for job, work in started:
                 if is_alone:  # in the main thread a signal ends it as any other of kr's work
-                    events.append(self._do(job, command, instance))
+                    events.append(self._do(job, work, instance))
                     del self._running[job.target]
                 else:
-                    self._do_beside(job, command, instance)
+                    self._do_beside(job, work, instance)
         return instance
 
-    def _take(
-        self, instance: Instance, events: deque[Event], started: list[tuple[Job, Command | None]]
-    ) -> Instance:
+    def _take(self, instance: Instance, events: deque[Event], started: list[tuple[Job, Work]]) -> Instance:
         """Take the first event, and prepare the jobs it asks for; one that can't start is the next event."""
         event = events.popleft()
         self._settle(instance, event)
         transition = handle(instance, event, now=self._now())
         instance = transition.instance
         for job in transition.jobs:
-            command, spawned = self._prepare(job)
-            if isinstance(spawned, Spawned):
+            work = self._prepare(job)
+            if isinstance(work, Finished):
+                events.append(work)
+                continue
+            if isinstance(work, Command):
+                spawned = Spawned(job.target, work.name, str(work.record))
                 instance = handle(instance, spawned, now=self._now()).instance
-            if isinstance(spawned, Finished):
-                events.append(spawned)
-            else:
-                self._running[job.target] = command
-                started.append((job, command))
+            self._running[job.target] = work
+            started.append((job, work))
         return instance
 
     def _settle(self, instance: Instance, event: Event) -> None:
@@ -114,34 +139,39 @@ class Runner:
         if run is not None and run.record is not None:
             self._settled.append(run.record)
 
-    def _prepare(self, job: Job) -> tuple[Command | None, Spawned | Finished | None]:
+    def _prepare(self, job: Job) -> Work | Finished:
+        """Give what is to be done; ``Finished`` where it can't even be started."""
         if job.operation is not None:
-            return None, None
+            return Cancellation()
         try:
-            command = spawn(job, folder=self._path.parent, environ=self._environ)
+            return spawn(job, folder=self._path.parent, environ=self._environ)
         except (OSError, ValueError) as error:  # a ValueError: a NUL in an argument
             reason = error.strerror if isinstance(error, OSError) else None
             where = f" in {job.cwd}" if job.cwd else ""
             details = f"The command can't be started{where}: {reason or error}."
-            return None, Finished(job.target, is_success=False, details=details)
-        return command, Spawned(job.target, command.name, str(command.record))
+            return Finished(job.target, is_success=False, details=details)
 
-    def _do(self, job: Job, command: Command | None, instance: Instance) -> Finished:
-        if command is not None:
-            return command.run()
+    def _do(self, job: Job, work: Work, instance: Instance) -> Finished:
+        if isinstance(work, Command):
+            return work.run()
         try:
-            return self._perform(job, instance)
+            with _cancelled_after(job.timeout_seconds, work):
+                return work.run(lambda: self._perform(job, instance))
+        except Cancelled:
+            return Finished(job.target, is_success=False, details=took_too_long(job))
         except KrError as error:
             return Finished(job.target, is_success=False, details=str(error))
 
-    def _do_beside(self, job: Job, command: Command | None, instance: Instance) -> None:
-        def work() -> None:
+    def _do_beside(self, job: Job, work: Work, instance: Instance) -> None:
+        def do() -> None:
             try:
-                self._ended.put(self._do(job, command, instance))
+                self._ended.put(self._do(job, work, instance))
             except BaseException as error:  # noqa: BLE001 - raised again where the run is waited for
                 self._ended.put(error)
 
-        threading.Thread(target=work, name="kr-step", daemon=True).start()
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        self._threads.append(threading.Thread(target=do, name="kr-step", daemon=True))
+        self._threads[-1].start()
 
     def _next(self) -> list[Event]:
         """Wait until something has ended; give all that has, so that many short commands share one writing."""
@@ -157,6 +187,19 @@ class Runner:
 
     def _now(self) -> str:
         return to_text(self._clock())
+
+
+@contextmanager
+def _cancelled_after(seconds: float | None, work: Cancellation) -> Iterator[None]:
+    timer = None if seconds is None else threading.Timer(seconds, work.cancel)
+    if timer is not None:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        if timer is not None:
+            timer.cancel()
 
 
 def _recover(instance: Instance) -> tuple[Finished, ...]:

@@ -171,7 +171,7 @@ def test_one_runner_at_a_time(path: Path) -> None:
 def put(folder: Path, *names: str) -> Path:
     path = folder.joinpath(*names)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("x")
+    path.write_text("---\ntemplate_id: x\n---\n")
     return path
 
 
@@ -197,6 +197,16 @@ def test_installed_and_hidden_folders_are_passed_over(tmp_path: Path) -> None:
     for folder in ("node_modules", ".venv", ".git"):
         put(tmp_path, folder, "mine.md")
     with pytest.raises(WorkflowError, match="there is no template mine"):
+        find_template("mine", tmp_path)
+
+
+def test_a_page_or_a_program_of_that_name_hides_no_template(tmp_path: Path) -> None:
+    page = put(tmp_path, "docs", "deployment.md")
+    page.write_text("# How we deploy\n")
+    put(tmp_path, "deployment").write_text("#!/bin/sh\n")
+    assert find_template("deployment", tmp_path) == shipped_folder() / "deployment.md"
+    page.rename(tmp_path / "docs" / "mine.md")
+    with pytest.raises(WorkflowError, match=r"docs/mine\.md \(no template: it has no template_id\)"):
         find_template("mine", tmp_path)
 
 

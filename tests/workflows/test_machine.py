@@ -222,6 +222,11 @@ class TestParallel:
         instance, [job] = drive(instance, ended(job))
         assert (job.target, statuses(instance)["p"]) == (Target("b"), "completed")
 
+    def test_a_mapping_is_shown_by_its_name(self) -> None:
+        items = [{"name": "httpx", "version": "1"}, {"name": 5}, "a"]
+        instance, _ = drive(make([parallel("p", "params.items")], items=items), Begin())
+        assert [task.name for task in instance.steps[0].sub_tasks] == ["httpx", '{"name": 5}', "a"]
+
     def test_an_empty_list_is_done_at_once(self) -> None:
         instance, _ = drive(make([parallel("p", "params.items")], items=[]), Begin())
         assert (instance.status, instance.steps[0].details) == ("completed", "0 of 0 completed.")

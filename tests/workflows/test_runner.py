@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from kr import cancellation
 from kr.errors import WorkflowError
 from kr.store.owners import living_pid
 from kr.workflows.files import read_state, write_state
@@ -26,6 +27,13 @@ from tests.support.workflows import action, make, parallel, statuses
 
 def perform(job: Job, instance: Instance) -> Finished:
     """Stand where kr's own operations stand."""
+    if job.operation == "research":
+        (Path(str(job.request["folder"])) / "begun").write_text("yes")
+        try:
+            cancellation.sleep(1000)
+        except cancellation.Cancelled:
+            (Path(str(job.request["folder"])) / "given_back").touch()
+            raise
     if job.operation == "export-yaml":
         raise WorkflowError("no export today")
     result = {"asked": dict(job.request), "workflow": instance.workflow_id}
@@ -176,6 +184,25 @@ def test_operations_get_their_request_and_their_errors_are_told(tmp_path: Path) 
     assert (instance.steps[1].status, instance.steps[1].details) == ("failed", "no export today")
 
 
+@pytest.mark.parametrize("kind", ["action", "parallel"])
+def test_an_operation_that_takes_too_long_is_broken_off(tmp_path: Path, kind: str) -> None:
+    more = {"foreach": "[1, 2]"} if kind == "parallel" else {}
+    step = {
+        "id": "a",
+        "name": "a",
+        "type": kind,
+        "uses": "research",
+        "with": {"folder": str(tmp_path)},
+        **more,
+    }
+    began = time.monotonic()
+    ended = run(tmp_path, make([{**step, "timeout_seconds": 0.2}])).steps[0]
+    assert time.monotonic() - began < 60
+    told = [task.details for task in ended.sub_tasks] or [ended.details]
+    assert set(told) == {"It took longer than 0.2 s and was ended."}
+    assert (tmp_path / "given_back").exists()
+
+
 def test_an_error_of_ours_in_a_sub_task_comes_out(tmp_path: Path) -> None:
     step = {**parallel("p", "[1, 2]"), "uses": "warm"}
     del step["run"]
@@ -291,17 +318,29 @@ def test_a_runner_that_is_asked_to_end_takes_its_commands_with_it(tmp_path: Path
         "import sys", "import signal, sys\nsignal.signal(signal.SIGTERM, signal.default_int_handler)", 1
     )
     write_state(tmp_path / "workflow_state.json", make([action("a", "echo $$ > pid; sleep 1000")]))
+    interrupt(program, tmp_path, number, when=tmp_path / "pid")
+    assert is_gone(int((tmp_path / "pid").read_text()))
+    assert statuses(read_state(tmp_path / "workflow_state.json")) == {"a": "running"}
+
+
+def test_a_runner_that_is_asked_to_end_lets_operations_give_back_what_they_hold(tmp_path: Path) -> None:
+    step = {"id": "a", "name": "a", "type": "parallel", "foreach": "[1, 2]", "uses": "research"}
+    write_state(tmp_path / "workflow_state.json", make([{**step, "with": {"folder": str(tmp_path)}}]))
+    interrupt(RUNNER, tmp_path, signal.SIGINT, when=tmp_path / "begun")
+    assert (tmp_path / "given_back").exists()
+
+
+def interrupt(program: str, folder: Path, number: int, *, when: Path) -> None:
+    """Run a program on a folder, and send it a signal when a file is there and says something."""
     with subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], cwd=ROOT, stderr=subprocess.DEVNULL
+        [sys.executable, "-c", program, str(folder)], cwd=ROOT, stderr=subprocess.DEVNULL
     ) as process:
         deadline = time.monotonic() + 60
-        while not ((tmp_path / "pid").exists() and (tmp_path / "pid").read_text()):
+        while not (when.exists() and when.read_text()):
             assert time.monotonic() < deadline
             time.sleep(0.02)
         process.send_signal(number)
         process.wait(60)
-    assert is_gone(int((tmp_path / "pid").read_text()))
-    assert statuses(read_state(tmp_path / "workflow_state.json")) == {"a": "running"}
 
 
 def test_a_command_does_not_begin_before_its_process_stands_in_the_state(tmp_path: Path) -> None:

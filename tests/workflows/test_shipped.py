@@ -119,7 +119,7 @@ class TestSprintWarmup:
             state = start(depending, "sprint-warmup")
             assert state["status"] == "completed"
             tasks = next(step for step in state["steps"] if step["id"] == "research")["sub_tasks"]
-            assert {task["item"]["framework"] for task in tasks} == {"vue", "next", "vue-easytable"}
+            assert {task["name"] for task in tasks} == {"vue", "next", "vue-easytable"}
             assert state["variables"]["researched"] == ["success"] * 3
             assert all(task["result"]["results"]["report_path"] for task in tasks)
             assert "success: frameworks/vue/" in report(depending, "sprint-warmup")
