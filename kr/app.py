@@ -12,13 +12,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from kr.contracts.envelopes import Envelope
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
 from kr.store.store import Store
+from kr.values import EntryStatus
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
@@ -52,6 +53,9 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
+Handler = TypeVar("Handler", bound=RequestHandler)
+
+
 class App:
     """The operations of kr over one configuration. Close it, or use it as a context manager."""
 
@@ -72,7 +76,7 @@ class App:
             archive_after_days=settings.knowledge_research.archive_after_days,
             timeout=_patience(settings),
         )
-        self._environ = environ
+        self.environ = environ
         self._cwd = cwd
         self._progress = progress
         self._clock = clock
@@ -95,18 +99,22 @@ class App:
         """Write the configuration and the knowledge base where they are missing; never overwrite."""
         from kr.initialize import initialize
 
-        return initialize(self.settings, self.store, environ=self._environ, cwd=self._cwd)
+        return initialize(self.settings, self.store, environ=self.environ, cwd=self._cwd)
 
     @cached_property
     def requests(self) -> RequestHandler:
         """What answers research questions and hands out lessons."""
-        return RequestHandler(
+        return self.request_handler(RequestHandler)
+
+    def request_handler(self, kind: "type[Handler]") -> "Handler":
+        """Build a handler of requests of this kind."""
+        return kind(
             self.settings,
             self.store,
             lessons_file=self.lessons_file,
             lessons_store=self._brief_store,
             before_use=self.import_on_first_use,
-            environ=self._environ,
+            environ=self.environ,
             cwd=self._cwd,
             progress=self._progress,
             clock=self._clock,
@@ -121,7 +129,7 @@ class App:
         from kr.research.explain import explain, read_query
 
         query = read_query(request, warn=logger.warning)
-        rules = matching_rules(self.settings, environ=self._environ, clock=self._clock)
+        rules = matching_rules(self.settings, environ=self.environ, clock=self._clock)
         index = self.settings.knowledge_base / "index.yaml"
         return explain(self.store, query, rules, now=self._clock(), index=index)
 
@@ -136,7 +144,7 @@ class App:
         from kr.composition import build_embedder
         from kr.matching.calibrated import calibration_key, to_text
 
-        embedder = build_embedder(self.settings, self._environ)
+        embedder = build_embedder(self.settings, self.environ)
         if embedder is None:
             raise ConfigError(NO_EMBEDDINGS.format(file=self.settings.config_file or "kr.yaml"))
         if self.store.exists():
@@ -207,7 +215,7 @@ class App:
         from kr.composition import build_probes
         from kr.maintenance.online import check_sources
 
-        return check_sources(*build_probes(self.settings, self._environ), timeout=timeout)
+        return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
 
     def reset_circuits(self) -> list[str]:
         """Have every source asked again that was paused because it kept failing (SPEC 3.5); return their names."""
@@ -246,7 +254,7 @@ class App:
         if self.settings.knowledge_research.lessons_distiller == "llm":
             from kr.lessons.writer import lesson_writer
 
-            writer = lesson_writer(self.settings, self._environ, timeout=model_timeout)
+            writer = lesson_writer(self.settings, self.environ, timeout=model_timeout)
         with self._brief_store(patience) as store:
             yield LessonBook(
                 self.lessons_file,
@@ -259,10 +267,25 @@ class App:
                 writer=writer,
             )
 
-    def record_lessons(self, request: bytes) -> "RecordEnvelope":
-        """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out."""
-        with self.lessons(patience=_LONGEST_PATIENCE) as book:
+    def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
+        """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out; ``waits`` as ``lessons``."""
+        with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as book:
             return book.record_document(request)
+
+    def entries(
+        self,
+        *,
+        framework: str | None = None,
+        status: EntryStatus | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> dict[str, Any]:
+        """Give some of the live entries, the last accessed first: ``{entries, total}``."""
+        return self.catalog.page(framework=framework, status=status, limit=limit, offset=offset)
+
+    def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
+        """Tell all about one entry; see ``Catalog.entry``."""
+        return self.catalog.entry(entry_id, report=report)
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
         """Give an entry's report, or one section of it, at most ``max_tokens`` long (SPEC 8).
@@ -272,7 +295,7 @@ class App:
         from kr.reports.bounded import fit, headings
         from kr.reports.bounded import section as section_of
 
-        found = self.catalog.entry(entry_id, report=True)
+        found = self.entry(entry_id, report=True)
         text = found["report"]
         if text is None:
             raise UnknownEntry(f"{entry_id}: its report is lost; the next research writes it again")
@@ -385,7 +408,7 @@ class App:
             needs=self.warm,
             lessons=lessons,
         )
-        return Workflows(self.store, operations, self._cwd, self._environ, self._clock)
+        return Workflows(self.store, operations, self._cwd, self.environ, self._clock)
 
     def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
         """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""
@@ -433,8 +456,10 @@ def _patience(settings: Settings) -> float:
     return min(_LONGEST_PATIENCE, overall / 2)
 
 
-def open_app(*, config: Path | None, knowledge_base: Path | None, progress: "Progress") -> App:
-    """Read the environment and the configuration, and build the app. Raises ``ConfigError``."""
+def open_app(
+    *, config: Path | None, knowledge_base: Path | None, progress: "Progress", kind: type[App] = App
+) -> App:
+    """Read the environment and the configuration, and build an app of this kind. Raises ``ConfigError``."""
     environ = dict(os.environ)
     try:
         cwd = Path.cwd()
@@ -443,4 +468,4 @@ def open_app(*, config: Path | None, knowledge_base: Path | None, progress: "Pro
     settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
     for warning in settings.warnings:
         logger.warning("%s", warning)
-    return App(settings, environ=environ, cwd=cwd, progress=progress)
+    return kind(settings, environ=environ, cwd=cwd, progress=progress)

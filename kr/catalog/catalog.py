@@ -42,26 +42,27 @@ class Catalog:
     clock: Callable[[], datetime]
     export: Callable[[], None] | None
 
-    def entries(
-        self, *, framework: str | None = None, status: EntryStatus | None = None, limit: int | None = None
-    ) -> list[dict[str, Any]]:
-        """List live entries, the last accessed first."""
-        if not self.store.exists():
-            return []
-        now = self.clock()
-        with self.store.read() as unit:
-            judged = (self._judged(entry, now)[0] for entry in unit.browsing.entries(_valid(framework)))
-            wanted = (entry for entry in judged if status in {None, entry.status})
-            return [entry_item(entry) for entry in islice(wanted, limit)]
+    def page(
+        self,
+        *,
+        framework: str | None = None,
+        status: EntryStatus | None = None,
+        limit: int | None = None,
+        offset: int = 0,
+    ) -> dict[str, Any]:
+        """Give some of the live entries, the last accessed first: ``{entries, total}``.
 
-    def page(self, *, framework: str | None = None, limit: int, offset: int = 0) -> dict[str, Any]:
-        """Give some of the live entries, the last accessed first: ``{entries, total}``."""
+        A status is judged entry by entry, so one that is asked for costs a look at all.
+        """
         if not self.store.exists():
             return {"entries": [], "total": 0}
         now = self.clock()
+        end = None if limit is None else offset + limit
         with self.store.read() as unit:
             found = list(unit.browsing.entries(_valid(framework)))
-            shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset : offset + limit]]
+            if status is not None:
+                found = [entry for entry in found if self._judged(entry, now)[0].status == status]
+            shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset:end]]
         return {"entries": shown, "total": len(found)}
 
     def search(

@@ -56,8 +56,8 @@ def command() -> None:
 @click.pass_context
 def list_entries(ctx: click.Context, /, **wanted: Any) -> int:
     """List the entries, the last accessed first."""
-    with open_app(ctx) as app:
-        emit(app.catalog.entries(**wanted), common(ctx), entries_view)
+    with open_app(ctx, may_share=True) as app:
+        emit(app.entries(**wanted)["entries"], common(ctx), entries_view)
     return 0
 
 
@@ -72,8 +72,8 @@ def list_entries(ctx: click.Context, /, **wanted: Any) -> int:
 @click.pass_context
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> int:
     """Show one entry: its row, why it is stale, and how many earlier texts there are."""
-    with open_app(ctx) as app:
-        emit(app.catalog.entry(entry_id, report=report), common(ctx), entry_view)
+    with open_app(ctx, may_share=True) as app:
+        emit(app.entry(entry_id, report=report), common(ctx), entry_view)
     return 0
 
 
@@ -91,8 +91,8 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
 
     kr search finds lessons too.
     """
-    with open_app(ctx) as app:
-        emit(app.catalog.search(" ".join(words), limit=limit), common(ctx), search_view)
+    with open_app(ctx, may_share=True) as app:
+        emit(app.search(" ".join(words), limit=limit or MOST)["entries"], common(ctx), search_view)
     return 0
 
 

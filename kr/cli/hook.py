@@ -28,7 +28,6 @@ from kr.values import PHASES
 
 if TYPE_CHECKING:
     from kr.app import App
-    from kr.contracts.lessons import RecordEnvelope
 
 _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
@@ -121,8 +120,8 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
     """Do what is to do. The app is opened last: mostly there is nothing to do, and that must cost nothing."""
     match task:
         case Start():
-            if _has_lessons(ctx, task.phase):
-                with open_app(ctx) as app:
+            if os.environ.get("KR_SERVER") or _has_lessons(ctx, task.phase):
+                with open_app(ctx, may_share=True) as app:
                     return _lessons(app, task, story_key)
         case ToolFailure():
             from kr.lessons.distill.distill import is_worth_keeping
@@ -132,13 +131,13 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
             bare = re.sub(r"^Exit code -?\d+\n", "", task.error)
             error = f"{program}: {bare}" if program else bare
             if is_worth_keeping(error):
-                with open_app(ctx) as app:
+                with open_app(ctx, may_share=True) as app:
                     _record_tool(app, task, error, story_key)
         case AgentStop():
             message = task.message or last_words(_tail(Path(task.transcript or "")))
             returned = _returned(returned_documents(message))
             if returned is not None:
-                with open_app(ctx) as app:
+                with open_app(ctx, may_share=True) as app:
                     _record_agent(app, task, returned, story_key)
     return None
 
@@ -199,17 +198,14 @@ def _changed(folder: str | None) -> tuple[str, ...]:
 
 
 def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str) -> None:
-    with app.lessons(queue=_QUEUE, model_timeout=_MODEL) as book:
-        envelope = book.record(
-            {
-                "session_id": task.session_id,
-                "story_key": story_key,
-                "phase": task.phase,
-                "event_type": "general_agent_failure",
-                "agent_return": {"status": "failure", "errors": [error]},
-            }
-        )
-    _tell_failures(envelope)
+    request = {
+        "session_id": task.session_id,
+        "story_key": story_key,
+        "phase": task.phase,
+        "event_type": "general_agent_failure",
+        "agent_return": {"status": "failure", "errors": [error]},
+    }
+    _record(app, request)
 
 
 def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
@@ -235,14 +231,16 @@ def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
 
 
 def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_key: str) -> None:
-    with app.lessons(queue=_QUEUE, model_timeout=_MODEL) as book:
-        _tell_failures(
-            book.record_shown(task.phase, returned, session_id=task.session_id, story_key=story_key)
-        )
+    with app.lessons() as book:
+        events = book.shown_events(task.phase, returned)
+    if events:
+        identity = {"session_id": task.session_id, "story_key": story_key, "phase": task.phase}
+        _record(app, {**identity, "event_type": events[0], "agent_return": returned})
 
 
-def _tell_failures(envelope: "RecordEnvelope | None") -> None:
-    for problem in envelope.errors if envelope is not None else ():
+def _record(app: "App", request: dict[str, Any]) -> None:
+    data = json.dumps(request).encode()
+    for problem in app.record_lessons(data, queue=_QUEUE, model_timeout=_MODEL).errors:
         _tell(problem.message)
 
 

@@ -83,7 +83,7 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
     said = {"framework": framework, "query": query, "files": list(files) or None}
     need = {name: value for name, value in said.items() if value is not None}
-    with open_app(ctx) as app:
+    with open_app(ctx, may_share=True) as app:
         if document is not None:
             envelope = app.requests.inject_document(document.read(LIMIT + 1), need)
         else:
@@ -128,8 +128,8 @@ def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
     try:
         with _opened(source) as stream:
             data = stream.read(LIMIT + 1)
-        with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
-            return book.record_document(data)
+        with open_app(ctx, may_share=True) as app:
+            return app.record_lessons(data)
     except (KrError, OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else None
         problem = f"{source}: {reason}" if reason else str(error)

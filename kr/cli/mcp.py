@@ -22,5 +22,5 @@ def command(ctx: click.Context, /) -> int:
 
     gc.freeze()
     gc.enable()
-    with open_app(ctx, progress=RequestProgress()) as app:
+    with open_app(ctx, progress=RequestProgress(), may_share=True) as app:
         return serve_stdio(app)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
+from kr.cli.messages import warn
 from kr.errors import RequestUnreadable
 
 if TYPE_CHECKING:
@@ -136,17 +137,25 @@ def common(ctx: click.Context) -> Common:
     return said
 
 
-def open_app(ctx: click.Context, *, progress: "Progress | None" = None) -> "App":
+def open_app(ctx: click.Context, *, progress: "Progress | None" = None, may_share: bool = False) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
-    ``progress`` (None: what fits standard error) is told while sources are asked.
+    ``progress`` (None: what fits standard error) is told while sources are asked. ``may_share``: what the command does,
+    the server of ``KR_SERVER`` does as well; a command that can't says that it works here (SPEC 8).
     """
     from kr.app import open_app as build
     from kr.cli.progress import make_progress
 
     start_logging(ctx)
     said = common(ctx)
-    return build(config=said.config, knowledge_base=said.kb, progress=progress or make_progress())
+    progress = progress or make_progress()
+    if os.environ.get("KR_SERVER"):
+        if may_share:
+            from kr.remote import SharedApp
+
+            return build(config=said.config, knowledge_base=said.kb, progress=progress, kind=SharedApp)
+        warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
+    return build(config=said.config, knowledge_base=said.kb, progress=progress)
 
 
 def start_logging(ctx: click.Context) -> None:

@@ -38,7 +38,7 @@ def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None
     What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
     counts as read.
     """
-    with open_app(ctx) as app:
+    with open_app(ctx, may_share=True) as app:
         emit(app.search_all(" ".join(words), framework=framework, limit=limit), common(ctx), view)
     return 0
 

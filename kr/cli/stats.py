@@ -30,7 +30,7 @@ def command(ctx: click.Context) -> int:
     answered and that of a hit; saved calls are the hits times the calls charged to such a research on average.
     No database is made; one of an older kr is backed up beside itself and upgraded first.
     """
-    with open_app(ctx) as app:
+    with open_app(ctx, may_share=True) as app:
         emit(app.stats(), common(ctx), view)
     return 0
 

@@ -107,17 +107,9 @@ class LessonBook:
             writer=self._writer,
         )
 
-    def record_shown(
-        self, phase: str, agent_return: Mapping[str, Any], *, session_id: str, story_key: str
-    ) -> RecordEnvelope | None:
-        """Record what a return shows by itself, when nobody declared an event; ``None`` when it shows nothing."""
-        events = shown(phase, read_return(agent_return), self._limits)
-        if not events:
-            return None
-        identity = {"session_id": session_id, "story_key": story_key}
-        return self.record(
-            {**identity, "phase": phase, "event_type": events[0], "agent_return": agent_return}
-        )
+    def shown_events(self, phase: str, agent_return: Mapping[str, Any]) -> Sequence[str]:
+        """Tell which events a return shows by itself, when nobody declared one."""
+        return shown(phase, read_return(agent_return), self._limits)
 
     def lessons(
         self, *, phase: str | None = None, query: str = "", limit: int = 1000

@@ -27,6 +27,7 @@ from kr.server.page.router import page_router
 from kr.server.schemas import Schema, inject_request, record_request, research_request
 from kr.server.service import Service
 from kr.server.tools import InjectEnvelope
+from kr.values import EntryStatus
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Pass over so many.")]
@@ -147,21 +148,26 @@ def _knowledge(service: Service) -> APIRouter:
     unknown: dict[int | str, dict[str, Any]] = {404: _PROBLEM}
 
     @router.get("/entries")
-    async def entries(framework: Framework = None, limit: Limit = 100, offset: Offset = 0) -> dict[str, Any]:
+    async def entries(
+        framework: Framework = None,
+        status: EntryStatus | None = None,
+        limit: Limit = 100,
+        offset: Offset = 0,
+    ) -> dict[str, Any]:
         """List live entries, the last accessed first."""
         return await service.run(
-            lambda: service.app.catalog.page(framework=framework, limit=limit, offset=offset)
+            lambda: service.app.entries(framework=framework, status=status, limit=limit, offset=offset)
         )
 
     @router.get("/entries/{entry_id}", responses=unknown)
-    async def entry(entry_id: str) -> dict[str, Any]:
-        """Tell all about one entry."""
-        return await service.run(lambda: service.app.catalog.entry(entry_id))
+    async def entry(entry_id: str, *, report: bool = False) -> dict[str, Any]:
+        """Tell all about one entry; with its report where it is asked for."""
+        return await service.run(lambda: service.app.entry(entry_id, report=report))
 
     @router.get("/entries/{entry_id}/report", responses={**unknown, 200: {"content": {"text/markdown": {}}}})
     async def report(entry_id: str) -> Response:
         """Give the report of one entry."""
-        text = await service.run(lambda: service.app.catalog.entry(entry_id, report=True)["report"])
+        text = await service.run(lambda: service.app.entry(entry_id, report=True)["report"])
         if text is None:
             raise HTTPException(404, f"{entry_id}: its report is lost")
         return Response(text, media_type="text/markdown")
@@ -170,8 +176,8 @@ def _knowledge(service: Service) -> APIRouter:
     async def search(
         q: Annotated[str, Query(max_length=1000)], framework: Framework = None, limit: Limit = 10
     ) -> dict[str, Any]:
-        """Find entries by words, the best first, each with a passage of its report."""
-        return await service.run(lambda: service.app.search(q, framework=framework, limit=limit))
+        """Find entries and lessons by words, the best first, each with the passage."""
+        return await service.run(lambda: service.app.search_all(q, framework=framework, limit=limit))
 
     @router.get("/stats")
     async def stats() -> dict[str, Any]:

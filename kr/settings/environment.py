@@ -24,6 +24,7 @@ OWN_NAMES = frozenset(
         "KR_PHASE",
         "KR_PYTHON",
         "KR_QUICKSTART_TIMEOUT",
+        "KR_SERVER",
         "KR_STORY_KEY",
         "KR_TOKEN",
         "KR_VENV",

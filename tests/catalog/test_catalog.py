@@ -48,10 +48,10 @@ def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
         save(app, project, topic=topic)
     with app.store.write() as unit:
         unit.entries.touch("vue-b", project.clock())
-    rows = app.catalog.entries()
+    rows = app.catalog.page()["entries"]
     assert ids(rows) == ["vue-b", "vue-c", "vue-a"]
     assert list(rows[0]) == KEYS
-    assert ids(app.catalog.entries(limit=2)) == ["vue-b", "vue-c"]
+    assert ids(app.catalog.page(limit=2)["entries"]) == ["vue-b", "vue-c"]
 
 
 @pytest.mark.parametrize("empty", [True, False])
@@ -61,8 +61,8 @@ def test_an_entry_without_a_report_is_not_fresh(app: App, project: Project, *, e
     report.write_text("") if empty else report.unlink()
     shown = app.catalog.entry(lost)
     assert (shown["status"], shown["stale_because"]) == ("stale", ["missing report"])
-    assert ids(app.catalog.entries(status="fresh")) == [kept]
-    assert ids(app.catalog.entries(status="stale")) == [lost]
+    assert ids(app.catalog.page(status="fresh")["entries"]) == [kept]
+    assert ids(app.catalog.page(status="stale")["entries"]) == [lost]
     assert {row["id"]: row["status"] for row in app.catalog.search("vue")} == {lost: "stale", kept: "fresh"}
 
 
@@ -70,10 +70,10 @@ def test_a_list_is_filtered_by_framework_and_by_status_of_today(app: App, projec
     old = save(app, project, "Vue", "old")
     project.clock.pass_days(31)
     new, other = save(app, project, "VUE", "new"), save(app, project, "click")
-    assert ids(app.catalog.entries(framework=" vue ")) == [new, old]
-    assert ids(app.catalog.entries(status="stale")) == [old]
-    assert ids(app.catalog.entries(status="fresh")) == [other, new]
-    assert app.catalog.entries(framework="none") == []
+    assert ids(app.catalog.page(framework=" vue ")["entries"]) == [new, old]
+    assert ids(app.catalog.page(status="stale")["entries"]) == [old]
+    assert ids(app.catalog.page(status="fresh")["entries"]) == [other, new]
+    assert app.catalog.page(framework="none")["entries"] == []
     shown = app.catalog.entry(old)
     assert shown["status"] == "stale"
     assert shown["stale_because"] == ["last accessed 31 days ago, more than 30"]
@@ -98,7 +98,7 @@ def test_looking_is_no_access(app: App, project: Project) -> None:
     before = project.sql("SELECT * FROM entries")
     app.catalog.entry(entry_id, report=True)
     app.catalog.search("slots")
-    app.catalog.entries()
+    app.catalog.page()["entries"]
     assert project.sql("SELECT * FROM entries") == before
 
 
@@ -242,7 +242,7 @@ def test_one_unknown_id_of_several_removes_nothing(app: App, project: Project) -
     entry_id = save(app, project)
     with pytest.raises(UnknownEntry):
         app.catalog.remove([entry_id, "unknown"])
-    assert ids(app.catalog.entries()) == [entry_id]
+    assert ids(app.catalog.page()["entries"]) == [entry_id]
 
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
@@ -258,7 +258,7 @@ def test_odd_ids_are_harmless(app: App, text: str) -> None:
         assert strip_invisible(str(caught.value)) == str(caught.value)
         assert len(str(caught.value)) < 1000
     assert app.catalog.search(text) == []
-    assert app.catalog.entries(framework=text) == app.catalog.archive(framework=text) == []
+    assert app.catalog.page(framework=text)["entries"] == app.catalog.archive(framework=text) == []
 
 
 def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
@@ -267,7 +267,7 @@ def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
         "INSERT INTO entries (id, framework, framework_version, topic, tags, path, created, last_accessed, status,"
         " confidence) VALUES ('by hand', 'VUE', 'x', 't', 'a, b', '../x', 'never', 'never', 'odd', 'odd')"
     )
-    assert ids(app.catalog.entries(framework="vue")) == ["by hand", "vue-slots"]
+    assert ids(app.catalog.page(framework="vue")["entries"]) == ["by hand", "vue-slots"]
     shown = app.catalog.entry("by hand", report=True)
     assert (shown["tags"], shown["status"], shown["confidence"], shown["report"]) == (
         ["a", "b"],

@@ -151,7 +151,7 @@ def test_the_budget_and_the_limit_are_of_the_whole_run(
         assert (statuses.count("success"), statuses.count("skipped")) == (researched, 3 - researched)
         assert all(row["note"] for row in rows if row["status"] == "skipped")
         assert len(told) == researched
-        assert len(app.catalog.entries()) == researched
+        assert len(app.catalog.page()["entries"]) == researched
     assert len([call for call in context7.calls() if call.tool == "query-docs"]) == researched
 
 
@@ -169,7 +169,7 @@ def test_where_no_source_answers_it_gives_up(project: Project) -> None:
         rows, _ = warm_up(app)
         assert [row["status"] for row in rows] == ["degraded"] * 3 + ["skipped"] * 3
         assert rows[-1]["note"] == "no source answers"
-        assert len(app.catalog.entries()) == 3
+        assert len(app.catalog.page()["entries"]) == 3
 
 
 def test_a_project_without_dependencies(project: Project) -> None:

@@ -59,7 +59,7 @@ def at_a_terminal(project: Project, typed: str, *arguments: str) -> tuple[int, s
 def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
     project = Project(tmp_path / "nothing")
     with project.app() as app:
-        assert app.catalog.entries() == app.catalog.search("slots") == app.catalog.archive() == []
+        assert app.catalog.page()["entries"] == app.catalog.search("slots") == app.catalog.archive() == []
         assert app.warm() == []
         for look in (
             app.catalog.entry,
@@ -174,13 +174,13 @@ def test_tables_keep_within_eighty_columns(project: Project) -> None:
     with project.app() as app:
         long = draft("a-framework-with-a-long-name", "topic " * 20, tags=tuple(f"tag-{n}" for n in range(20)))
         app.store.save_report(long, "# text\n", project.clock())
-        entry_id = app.catalog.entries()[0]["id"]
+        entry_id = app.catalog.page()["entries"][0]["id"]
         app.catalog.remove([entry_id])
         app.catalog.restore(entry_id)
         app.catalog.remove(["vue-slots"])
         archived = draft("a-framework-with-a-long-name", "other " * 20)
         app.store.save_report(archived, "# text\n", project.clock())
-        app.catalog.remove([app.catalog.entries()[0]["id"]])
+        app.catalog.remove([app.catalog.page()["entries"][0]["id"]])
     for command in (["entries", "list"], ["entries", "search", "topic"], ["archive", "list"]):
         lines = project.run(*command, "--format", "text").stdout.decode().splitlines()
         assert len(lines) > 2

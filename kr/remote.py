@@ -1,0 +1,243 @@
+"""A shared ``kr serve`` in place of a knowledge base of one's own: what ``KR_SERVER`` names (SPEC 8).
+
+``SharedApp`` is an ``App`` whose requests, lessons and looks go over HTTP. A server that is gone means the local path,
+with a note; one that refuses (the token, the address) is an error, or a fleet would fall apart unseen. Redirects are
+never followed: the token goes to the server that was named, and nowhere else.
+"""
+
+import http.client
+import json
+import logging
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
+
+from kr.app import App
+from kr.cancellation import broken_off, check, sleep
+from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope
+from kr.contracts.lessons import RecordEnvelope
+from kr.contracts.requests import Mode
+from kr.documents import LIMIT
+from kr.errors import ConfigError, KrError, UnknownEntry
+from kr.request_handler import RequestHandler
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_CONNECT_SECONDS = 3.0
+_MARGIN_SECONDS = 15.0
+_MORE_TRIES = 2
+_LONGEST_PAUSE = 5.0
+_BUSY = frozenset({429, 503})
+
+
+class ServerGone(KrError):
+    """The shared server gives no answer. The message says why, in one line."""
+
+    code = "server_gone"
+    http_status = 502
+
+
+class Reply(NamedTuple):
+    """An answer of the server: its status, and its JSON."""
+
+    status: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedServer:
+    """The server of ``KR_SERVER``. ``timeout`` is how long it may take for an answer, in seconds."""
+
+    url: str
+    token: str | None
+    timeout: float
+
+    def get(self, path: str, **query: Any) -> Any:
+        """Ask for something. Raises ``UnknownEntry``, ``ServerGone``, ``ConfigError``."""
+        said = urlencode({name: value for name, value in query.items() if value is not None})
+        reply = self._exchange("GET", f"{path}?{said}" if said else path, None)
+        if reply.status == http.client.NOT_FOUND:
+            raise UnknownEntry(reply.value["detail"])
+        if reply.status != http.client.OK:
+            raise KrError(f"KR_SERVER: {reply.value.get('detail', reply.status)}")
+        return reply.value
+
+    def post(self, path: str, body: bytes) -> dict[str, Any]:
+        """Send a request and return its envelope. Raises ``ServerGone``, ``ConfigError``."""
+        reply = self._exchange("POST", path, body)
+        if not isinstance(reply.value, dict) or not isinstance(reply.value.get("status"), str):
+            raise ServerGone(f"answers HTTP {reply.status} and no envelope")
+        return reply.value
+
+    def _exchange(self, method: str, path: str, body: bytes | None) -> Reply:
+        status, headers, data = self._once(method, path, body)
+        for _ in range(_MORE_TRIES):
+            if status not in _BUSY:
+                break
+            said = headers.get("Retry-After", "")
+            sleep(min(float(said) if said.isdecimal() else 1.0, _LONGEST_PAUSE))
+            status, headers, data = self._once(method, path, body)
+        if 300 <= status < 400:
+            place = headers.get("Location", "another address")
+            raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
+        if status in {401, 403}:
+            raise ConfigError(f"KR_SERVER: {self.url} refuses: {_detail(data)}; is KR_TOKEN its token?")
+        if status in _BUSY or status >= 500:
+            raise ServerGone(f"answers HTTP {status}: {_detail(data)}")
+        try:
+            return Reply(status, json.loads(data))
+        except ValueError as error:
+            raise ServerGone(f"answers HTTP {status}, and no JSON") from error
+
+    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, http.client.HTTPMessage, bytes]:
+        connection = self._connection()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if self.token:
+            headers["Authorization"] = f"Bearer {self.token}"
+        try:
+            connection.connect()
+            connection.sock.settimeout(self.timeout)
+            with broken_off(partial(connection.sock.shutdown, socket.SHUT_RDWR)):
+                connection.request(method, urlsplit(self.url).path.rstrip("/") + path, body, headers)
+                answer = connection.getresponse()
+                return answer.status, answer.headers, answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            check()
+            raise ServerGone(f"can't be reached: {error}") from error
+        finally:
+            connection.close()
+
+    def _connection(self) -> http.client.HTTPConnection:
+        parts = urlsplit(self.url)
+        if parts.scheme == "https":
+            context = ssl.create_default_context()
+            return http.client.HTTPSConnection(
+                parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=context
+            )
+        return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
+
+
+def _detail(data: bytes) -> str:
+    try:
+        return str(json.loads(data)["detail"])
+    except (ValueError, KeyError, TypeError):
+        return "no reason given"
+
+
+def check_url(url: str) -> str:
+    """Return a server's address as it is used. Raises ``ConfigError``."""
+    problem = "KR_SERVER: must be http://HOST[:PORT] or https://HOST[:PORT], without user and query"
+    try:
+        parts = urlsplit(url)
+        is_good = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        raise ConfigError(problem) from error
+    if not is_good or parts.username is not None or parts.query or parts.fragment:
+        raise ConfigError(problem)
+    return url.rstrip("/")
+
+
+def _fall_back(gone: ServerGone, server: SharedServer) -> str:
+    note = f"KR_SERVER: {server.url} {gone}; the local knowledge base is used"
+    logger.warning("%s", note)
+    return note
+
+
+class SharedRequests(RequestHandler):
+    """Reads requests as ever, and has the server answer them; what can't be read is refused here."""
+
+    server: SharedServer
+    _is_local = False
+
+    def _handle(
+        self, data: Mapping[str, Any], *, include_report: bool, default_mode: Mode | None = None
+    ) -> Envelope:
+        path = "/v1/lessons/inject" if default_mode == "lessons-inject" else "/v1/research"
+        query = "?include_report=true" if include_report else ""
+        try:
+            value = self.server.post(path + query, json.dumps(data).encode())
+        except ServerGone as gone:
+            note = _fall_back(gone, self.server)
+            self._is_local = True
+            envelope = super()._handle(data, include_report=include_report, default_mode=default_mode)
+            if isinstance(envelope, ResearchEnvelope) and envelope.results is not None:
+                envelope.results.degradation_notes.append(note)
+            return envelope
+        return Envelope(**{**value, "errors": [Problem(**problem) for problem in value["errors"]]})
+
+    def _record(self, data: Mapping[str, Any], envelope: Envelope, *, error: str | None) -> None:
+        """Keep a row where the local knowledge base answers, and only there."""
+        if self._is_local:
+            super()._record(data, envelope, error=error)
+
+
+class SharedApp(App):
+    """An app that asks the server; where that is gone, it answers from the local knowledge base."""
+
+    @cached_property
+    def server(self) -> SharedServer:
+        """The server of ``KR_SERVER``. Raises ``ConfigError``."""
+        overall = self.settings.defaults.agent_timeout_seconds.knowledge_research
+        return SharedServer(
+            url=check_url(self.environ["KR_SERVER"]),
+            token=self.environ.get("KR_TOKEN") or None,
+            timeout=overall + _MARGIN_SECONDS,
+        )
+
+    @cached_property
+    def requests(self) -> RequestHandler:
+        """What answers research questions and hands out lessons: the server."""
+        handler = self.request_handler(SharedRequests)
+        handler.server = self.server
+        return handler
+
+    def record_lessons(self, request: bytes, **waits: float) -> RecordEnvelope:
+        """Have the server record."""
+        if len(request) > LIMIT:
+            return super().record_lessons(request, **waits)
+        envelope = self._asked(
+            lambda: RecordEnvelope.model_validate(self.server.post("/v1/lessons/record", request)),
+            lambda: super(SharedApp, self).record_lessons(request, **waits),
+        )
+        why = (envelope.results.message or "").partition("Recording skipped: ")[2]
+        if why:
+            logger.warning("nothing is recorded: %s", why)
+        return envelope
+
+    def stats(self) -> dict[str, Any]:
+        """Count what the server holds."""
+        return self._asked(lambda: self.server.get("/v1/stats"), super().stats)
+
+    def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
+        """Find what the server holds."""
+        return self._asked(
+            lambda: self.server.get("/v1/search", q=query, framework=framework, limit=min(limit, 1000)),
+            lambda: super(SharedApp, self).search_all(query, framework=framework, limit=limit),
+        )
+
+    def entries(self, **wanted: Any) -> dict[str, Any]:
+        """List what the server holds."""
+        return self._asked(
+            lambda: self.server.get("/v1/entries", **wanted), lambda: super(SharedApp, self).entries(**wanted)
+        )
+
+    def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
+        """Tell about an entry of the server. Raises ``UnknownEntry``."""
+        path = f"/v1/entries/{quote(entry_id, safe='')}"
+        return self._asked(
+            lambda: self.server.get(path, report=str(report).lower()),
+            lambda: super(SharedApp, self).entry(entry_id, report=report),
+        )
+
+    def _asked(self, ask: Callable[[], T], local: Callable[[], T]) -> T:
+        try:
+            return ask()
+        except ServerGone as gone:
+            _fall_back(gone, self.server)
+            return local()

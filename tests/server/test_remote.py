@@ -1,0 +1,158 @@
+"""``KR_SERVER``: the command line on a shared ``kr serve`` says what it says on a knowledge base of its own."""
+
+import http.server
+import json
+import re
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.mcp_servers import StandIn, context7_server
+from tests.support.program import Project, request
+from tests.support.servers import TOKEN, Server, serving
+
+pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
+
+RETURN = """
+session_id: s-1
+story_key: 3-1
+phase: dev-execution
+event_type: general_agent_failure
+agent_return: {status: failure, errors: [{message: a list has no key, suggestion: Give rows a key}]}
+"""
+HOOK = {"hook_event_name": "SubagentStart", "agent_type": "dev-runner", "session_id": "s-1"}
+SESSION: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("research", "--request", "-", "--include-report"), json.dumps(request())),
+    (("research", "--request", "-"), json.dumps(request())),
+    (("research", "--request", "-", "--use", "nothing"), json.dumps(request())),
+    (("research", "--request", "-"), "story_key: x"),
+    (("research", "vue", "How do I make an option repeatable?", "--session-id", "s-2"), ""),
+    (("lessons", "record", "--request", "-"), RETURN),
+    (("lessons", "record", "--request", "-"), "no request"),
+    (("lessons", "inject", "--phase", "dev-execution", "--session-id", "s-3"), ""),
+    (("lessons", "inject", "--phase", "nonsense", "--session-id", "s-3"), ""),
+    (("hook",), json.dumps(HOOK)),
+    (("entries", "list", "--status", "fresh"), ""),
+    (("entries", "show", "vue-repeatable-options", "--report"), ""),
+    (("entries", "show", "nothing"), ""),
+    (("search", "repeatable", "key"), ""),
+    (("stats",), ""),
+    (("research", "--request", "-"), ": no yaml ["),  # which the server never hears of
+)
+
+
+@pytest.fixture(scope="module")
+def context7() -> Iterator[StandIn]:
+    with context7_server() as stand_in:
+        yield stand_in
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, context7: StandIn) -> Project:
+    project = Project(tmp_path_factory.mktemp("served"))
+    project.use_context7(context7.url)
+    return project
+
+
+@pytest.fixture(scope="module")
+def server(served: Project) -> Iterator[Server]:
+    with serving(served, KR_TOKEN=TOKEN) as started:
+        yield started
+
+
+@pytest.fixture
+def client(tmp_path: Path) -> Project:
+    """A container: it has no source and no knowledge base."""
+    return Project(tmp_path / "client")
+
+
+def told(project: Project, more: Mapping[str, str]) -> list[tuple[int, str, str]]:
+    """What a session of commands says, without what no two runs have in common."""
+    said: list[tuple[int, str, str]] = []
+    for arguments, stdin in SESSION:
+        done = project.run(*arguments, stdin=stdin, more=more)
+        out, err = (
+            re.sub(r"\d{4}-\d\d-\d\d[T0-9:.Z]*|\d+\.\d+", "N", stream.decode()).replace(
+                str(project.root), "ROOT"
+            )
+            for stream in (done.stdout, done.stderr)
+        )
+        said.append((done.returncode, out, err))
+    return said
+
+
+def test_every_shared_command_says_the_same(
+    tmp_path: Path, context7: StandIn, served: Project, server: Server, client: Project
+) -> None:
+    local = Project(tmp_path / "local")
+    local.use_context7(context7.url)
+    shared = [
+        (status, out.replace(str(served.root), "ROOT"), err)
+        for status, out, err in told(client, {"KR_SERVER": server.url, "KR_TOKEN": TOKEN})
+    ]
+    assert shared == told(local, {})
+    assert not client.base.exists()
+
+
+def test_a_server_that_is_gone_means_the_local_path_with_a_note(client: Project) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    done = client.run("research", "--request", "-", stdin=json.dumps(request()), more={"KR_SERVER": url})
+    assert done.returncode == 0
+    assert b"the local knowledge base is used" in done.stderr
+    assert b"the local knowledge base is used" in done.stdout  # an agent reads the answer, not the log
+    assert client.sql("SELECT count(*) FROM requests") == [(1,)]
+    changed = client.run("entries", "remove", "nothing", "--yes", more={"KR_SERVER": url})
+    assert b"works on the local knowledge base" in changed.stderr
+
+
+def test_a_server_that_refuses_is_an_error(server: Server, client: Project) -> None:
+    for more in ({"KR_SERVER": server.url}, {"KR_SERVER": "ftp://x"}, {"KR_SERVER": "http://user@x"}):
+        done = client.run("research", "--request", "-", stdin=json.dumps(request()), more=more)
+        assert (done.returncode, done.stdout) == (2, b""), more
+        assert b"KR_SERVER" in done.stderr
+    assert not client.base.exists()
+
+
+@contextmanager
+def redirecting(seen: list[Any]) -> Iterator[str]:
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append((self.path, self.headers.get("Authorization")))
+            self.send_response(307)
+            self.send_header("Location", f"http://{self.headers['Host']}/elsewhere")
+            self.end_headers()
+
+        def log_message(self, *_: Any) -> None:
+            """Say nothing."""
+
+    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as listener:
+        thread = threading.Thread(target=listener.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.server_port}"
+        finally:
+            listener.shutdown()
+            thread.join()
+
+
+def test_the_token_is_sent_to_no_redirect(client: Project) -> None:
+    seen: list[Any] = []
+    with redirecting(seen) as url:
+        done = client.run(
+            "research",
+            "--request",
+            "-",
+            stdin=json.dumps(request()),
+            more={"KR_SERVER": url, "KR_TOKEN": TOKEN},
+        )
+    assert seen == [("/v1/research", f"Bearer {TOKEN}")]
+    assert done.returncode == 2
+    assert b"elsewhere" in done.stderr
+    assert TOKEN.encode() not in done.stderr
