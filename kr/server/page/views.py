@@ -10,6 +10,7 @@ from kr.overview import Course, Day
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.texts import number, percent, plural
+from kr.values import EntryStatus
 
 PER_PAGE = 50
 _MOST_FOUND = 200
@@ -104,14 +105,11 @@ def entries(app: App, asked: Asked) -> Context:
 
 def _entries(app: App, asked: Asked, *, words: str, framework: str | None, status: str) -> Context:
     catalog, first = app.catalog, asked.offset()
-    if not words and not status:
-        found = catalog.page(framework=framework, limit=PER_PAGE, offset=first)
+    if not words:
+        judged: EntryStatus | None = "fresh" if status == "fresh" else "stale" if status == "stale" else None
+        found = catalog.page(framework=framework, status=judged, limit=PER_PAGE, offset=first)
         return {"entries": found["entries"], **_paging(asked, found["total"])}
-    rows = (
-        catalog.search(words, framework=framework, limit=_MOST_FOUND)
-        if words
-        else catalog.entries(framework=framework)
-    )
+    rows = catalog.search(words, framework=framework, limit=_MOST_FOUND)
     kept = [row for row in rows if status in {"", row["status"]}]
     return {"entries": kept[first : first + PER_PAGE], **_paging(asked, len(kept))}
 
