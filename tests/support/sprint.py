@@ -188,7 +188,7 @@ def _ask(
             unit.requests.record(row)
             if not is_hit:
                 _research(unit, row, status, story, chance)
-            if not is_hit and number % 11 == 0:
+            if not is_hit and number % 7 == 0:
                 near = chance.sample(ids, chance.randrange(1, 4))
                 likely = sorted((chance.uniform(0.2, 0.72) for _ in near), reverse=True)
                 unit.near_misses.keep(

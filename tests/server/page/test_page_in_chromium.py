@@ -1,0 +1,177 @@
+"""The page in a real browser: scripts that must not run, themes and widths, the keyboard, and no script at all (SPEC 8)."""
+
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import uvicorn
+
+from kr.server.page.router import VIEWS
+from tests.server.page.conftest import Site
+from tests.support.stores import ROOT
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = [
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine"),
+    pytest.mark.timeout(400),  # a browser and what it shows share the machine with the rest of the suite
+]
+
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+AXE = (ROOT / "tests" / "data" / "axe" / "axe.min.js").read_text(encoding="utf-8")
+WCAG = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]}
+RULES = {"light": WCAG, "dark": {"type": "rule", "values": ["color-contrast"]}}
+"""Of axe, by theme: they differ in their colours alone."""
+
+
+@pytest.fixture(scope="module")
+def address(sprint: Site) -> Iterator[str]:
+    """Serve the page on a port of loopback."""
+    settings = uvicorn.Config(sprint.guard, port=0, log_config=None, lifespan="on", ws="none")
+    server = uvicorn.Server(settings)
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    server.should_exit = True
+    thread.join(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    with playwright.sync_playwright() as started:
+        browser = started.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def page_of(chromium: Any, address: str, **options: Any) -> Iterator[Any]:
+    """Open a page that must say nothing on the console: a script that was refused, or failed, says something."""
+    context = chromium.new_context(base_url=address, **options)
+    page = context.new_page()
+    said: list[str] = []
+    page.on(
+        "console", lambda message: said.append(message.text) if message.type in {"error", "warning"} else None
+    )
+    page.on("pageerror", lambda error: said.append(str(error)))
+    try:
+        yield page
+        assert said == []
+    finally:
+        context.close()
+
+
+def hostile_entry(page: Any) -> str:
+    page.goto("/entries?framework=vue")
+    return str(page.locator("#found tbody a").first.get_attribute("href"))
+
+
+def addresses(page: Any) -> list[str]:
+    return [*VIEWS, "/entries?q=virtual", "/entries?q=zzzz", hostile_entry(page)]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_and_no_script_of_strangers_runs(
+    chromium: Any, address: str, theme: str
+) -> None:
+    with page_of(chromium, address, color_scheme=theme) as page:
+        for path in addresses(page)[:: 1 if theme == "light" else 3]:
+            page.goto(path)
+            assert page.title().endswith(" · kr"), path  # the hostile text would name it
+            for summary in page.locator("summary").all():
+                summary.click()
+            page.evaluate(AXE)
+            found = page.evaluate("only => axe.run(document, {runOnly: only})", RULES[theme])["violations"]
+            bad = [
+                (rule["id"], node["html"], node["failureSummary"])
+                for rule in found
+                if rule["impact"] in {"serious", "critical"}
+                for node in rule["nodes"]
+            ]
+            assert bad == [], path
+
+
+@pytest.mark.parametrize("width", [390, 1400])
+def test_nothing_is_wider_than_the_window(chromium: Any, address: str, width: int) -> None:
+    with page_of(chromium, address, viewport={"width": width, "height": 900}) as page:
+        for path in addresses(page):
+            page.goto(path)
+            over = page.evaluate(
+                "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+            )
+            assert over <= 0, path
+
+
+def test_the_themes_differ(chromium: Any, address: str) -> None:
+    paper = []
+    for theme in ("light", "dark"):
+        with page_of(chromium, address, color_scheme=theme) as page:
+            page.goto("/")
+            paper.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+    assert paper[0] != paper[1]
+
+
+def test_typing_searches_without_loading_the_page_anew(chromium: Any, address: str) -> None:
+    with page_of(chromium, address) as page:
+        page.goto("/entries")
+        page.evaluate("window.isTheSame = true")
+        page.locator("#q").press_sequentially("virtual scroll")
+        page.locator("#found", has_text="best first").wait_for()
+        assert page.evaluate("window.isTheSame")
+        assert page.evaluate("document.activeElement.id") == "q"
+        page.wait_for_url("**q=virtual*scroll*")
+        page.select_option("#status", "stale")
+        page.wait_for_url("**status=stale*")
+        assert page.evaluate("window.isTheSame")
+
+
+@pytest.mark.parametrize("has_scripts", [True, False])
+def test_a_near_miss_is_settled_by_the_keyboard_with_and_without_scripts(
+    chromium: Any, address: str, has_scripts: bool
+) -> None:
+    with page_of(chromium, address, java_script_enabled=has_scripts) as page:
+        page.goto("/near-misses")
+        question = page.locator("article.need h2").first.inner_text()
+        before = page.locator("article.need").count()
+        page.locator("article.need").first.get_by_role("button", name="This answers").first.focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("status").filter(has_text="From now on this wording finds").wait_for()
+        assert "said" in page.evaluate("document.activeElement.className")  # not lost with the button
+        after = page.locator("article.need h2").all_inner_texts()
+        assert question not in after
+        assert len(after) == before - 1
+
+
+def test_the_first_tab_leads_to_the_content(chromium: Any, address: str) -> None:
+    with page_of(chromium, address) as page:
+        page.goto("/")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.closest('main') !== null")
+
+
+def test_the_entries_are_found_without_scripts(chromium: Any, address: str) -> None:
+    with page_of(chromium, address, java_script_enabled=False) as page:
+        page.goto("/entries")
+        page.locator("#q").fill("virtual")
+        page.get_by_role("button", name="Search").click()
+        assert "best first" in page.locator("#found").inner_text()
+        page.locator("#found tbody a").first.click()
+        assert page.locator("article.report h2").first.inner_text() == "Summary"
