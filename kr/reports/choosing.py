@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from kr.reports.passages import Unit
+from kr.reports.passages import Unit, read_answer
 from kr.reports.ranking import rank
-from kr.reports.terms import Terms
+from kr.reports.terms import Terms, question_terms
 from kr.source_kinds import is_answer, is_package
 from kr.text.sentences import plain
+from kr.values import Answer, Query
 
 MOST = 5
 """Passages of a report (SPEC 3.7)."""
@@ -72,6 +73,12 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
     if not all(row.is_warned_off for row in taken):
         taken = [row for row in taken if not row.is_warned_off]
     return Choice(tuple(taken), tuple(rows), covers=_covers(taken, terms))
+
+
+def covers_question(query: Query, answer: Answer) -> bool:
+    """Tell whether an answer holds passages that cover the question, so that a report can be made from it."""
+    terms = question_terms(query.framework, query.question, query.topic, query.tags)
+    return choose(read_answer(answer).units, terms).covers
 
 
 def ranked(units: Sequence[Unit], terms: Terms) -> list[Ranked]:

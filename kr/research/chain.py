@@ -1,4 +1,4 @@
-"""Step 5 of seed 000: the sources are asked in order, within the budget, until one answers.
+"""Step 5 of seed 000: the sources are asked in order, within the budget, until one covers the question.
 
 The chain decides and counts; who keeps the budget (`Budget`) and who remembers broken sources (`Breaker`)
 are given to it, so that a database that can't serve changes neither the order nor the rules.
@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
+from kr.reports.choosing import covers_question
 from kr.reports.passages import read_answer
 from kr.research.overall_deadline import OverallDeadline
 from kr.sources.base import Ask, Source
@@ -84,9 +85,14 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class Gathered:
-    """What the sources gave. ``ended`` tells what stopped the chain before it was through."""
+    """What the sources gave. ``ended`` tells what stopped the chain before it was through.
+
+    ``gap`` is the first answer that does not cover the question (SPEC 3.7): it was charged, and the next source is
+    asked all the same.
+    """
 
     answer: Answer | None = None
+    gap: Answer | None = None
     consulted: list[Consulted] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     ended: Literal["budget", "deadline"] | None = None
@@ -159,7 +165,7 @@ class Chain:
             self._add_failure(source, failure, time.monotonic() - started, gathered)
         else:
             self._breaker.note(source.name, None)
-            self._add_answer(source, answer, time.monotonic() - started, gathered)
+            self._add_answer(source, answer, time.monotonic() - started, gathered, ask)
         finally:
             self._progress.done()
         return True
@@ -181,10 +187,16 @@ class Chain:
             return False
         return True
 
-    def _add_answer(self, source: Source, answer: Answer, seconds: float, gathered: Gathered) -> None:
+    def _add_answer(
+        self, source: Source, answer: Answer, seconds: float, gathered: Gathered, ask: Ask
+    ) -> None:
         passages = len(answer.passages)
         logger.info("%s answered in %.1f s: %d passages, %s", source.name, seconds, passages, answer.url)
-        gathered.answer = answer
+        if covers_question(ask.query, answer):
+            gathered.answer = answer
+        else:
+            gathered.gap = gathered.gap or answer
+            gathered.notes.append(f"{source.name}: what it answered does not cover the question")
         gathered.learned = Learned(
             library_id=answer.library_id,
             library_versions=answer.library_versions,

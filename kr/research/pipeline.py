@@ -180,7 +180,7 @@ class Researcher:
             gathered.notes.append(message)
         if gathered.answer is None:
             used = _fall_back(chain, sources, ask, found, gathered)
-            if gathered.ended != "budget":
+            if gathered.ended != "budget" and gathered.gap is None:
                 gathered.notes.append(f"all_sources_unavailable: {used}")
         self._remember(run, gathered)
         run.notes += gathered.notes
@@ -219,7 +219,7 @@ class Researcher:
         """Step 6: the passages that answer, or the old report, or a skeleton."""
         return build_report(
             run.query,
-            answer=gathered.answer,
+            answer=gathered.answer or gathered.gap,
             baseline=found.baseline,
             today=self._services.clock().date(),
             notes=run.notes,

@@ -407,3 +407,28 @@ def test_an_unknown_tag_is_replaced_by_one_on_offer_and_remembered(world: World)
     assert world.ask(topic="slots", tags=["slots"])["status"] == "success"
     asked = [call.arguments["libraryId"] for call in server.calls() if call.tool == "query-docs"]
     assert asked == ["/vuejs/docs/v3.5.1", "/vuejs/docs/v3.6.0", "/vuejs/docs/v3.6.0"]
+
+
+def test_a_gap_is_charged_and_the_next_source_answers(world: World) -> None:
+    world.project.env["KR_SOURCES"] = "[web_search, context7]"
+    world.web({"/a": page("<main><h1>Weather</h1><p>Rain falls on the plain in Spain, mostly.</p></main>")})
+    world.context7()
+    answer = world.ask()
+    assert consulted(answer) == {"web_search": "success", "context7": "success"}
+    assert answer["results"]["confidence"] == "high"
+    assert (
+        "web_search: what it answered does not cover the question" in answer["results"]["degradation_notes"]
+    )
+    assert world.project.sql("SELECT source, charged FROM source_calls ORDER BY at") == [
+        ("web_search", 1),
+        ("context7", 1),
+    ]
+
+
+def test_a_gap_that_nobody_fills_is_told_as_one(world: World) -> None:
+    world.project.env["KR_SOURCES"] = "[web_search, context7]"
+    world.web({"/a": page("<main><h1>Weather</h1><p>Rain falls on the plain in Spain, mostly.</p></main>")})
+    world.context7(Scenario(docs=["Rate limit exceeded. Please try again later."]))
+    answer = world.ask()
+    assert consulted(answer) == {"web_search": "success", "context7": "unavailable"}
+    assert "does not answer the question" in Path(answer["results"]["report_file"]).read_text()
