@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.maintenance.databases import Databases
-    from kr.maintenance.findings import Finding, Patient
+    from kr.maintenance.findings import Finding, KnowledgeBase
     from kr.overview import Course, OpenNeeds, Story
     from kr.research.chain import Progress
     from kr.store.rows import Wording
@@ -199,13 +199,13 @@ class App:
 
         return wordings(self.store, entry_id)
 
-    def patient(self) -> "Patient":
+    def knowledge_base(self) -> "KnowledgeBase":
         """Give what ``kr.maintenance.doctor`` examines and repairs."""
-        from kr.maintenance.findings import Patient
+        from kr.maintenance.findings import KnowledgeBase
 
-        return Patient(
+        return KnowledgeBase(
             store=self.store,
-            knowledge_base=self.settings.knowledge_base,
+            folder=self.settings.knowledge_base,
             auto_export=self.settings.knowledge_research.auto_export,
             clock=self._clock,
         )
@@ -410,17 +410,17 @@ class App:
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self._clock)
 
-    def export_yaml(self, output: Path | None = None) -> dict[str, Any]:
+    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
         """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""
         from kr.transfer.export import export_yaml
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
-        return export_yaml(self.store, self.settings.knowledge_base, folder).plain()
+        return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only).plain()
 
     def import_yaml(self, sources: Sequence[Path], *, progress: "ImportProgress | None" = None) -> "Imported":
         """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
-        from kr.transfer.export import export_yaml
+        from kr.transfer.export import refresh_exports
         from kr.transfer.import_yaml import import_yaml
 
         self.import_on_first_use()
@@ -429,7 +429,7 @@ class App:
         result = import_yaml(self.store, base, paths, now=self._clock(), progress=progress)
         if result.has_changed and self.settings.knowledge_research.auto_export:
             try:
-                export_yaml(self.store, base)
+                refresh_exports(self.store, base)
             except KrError as error:
                 result.warnings.append(f"export failed: {error}")
         return result

@@ -46,9 +46,9 @@ def build_export(settings: Settings, store: Store) -> Callable[[], None] | None:
         return None
 
     def export() -> None:
-        from kr.transfer.export import export_yaml
+        from kr.transfer.export import refresh_exports
 
-        export_yaml(store, settings.knowledge_base)
+        refresh_exports(store, settings.knowledge_base)
 
     return export
 

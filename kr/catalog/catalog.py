@@ -239,7 +239,7 @@ class Catalog:
 
     def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
         aged, reasons = self._aged(entry, now)
-        if self.store.read_file(entry.path):
+        if entry.sha256 is not None or self.store.read_file(entry.path):
             return aged, reasons
         return replace(aged, status="stale"), (*reasons, MISSING_REPORT)
 

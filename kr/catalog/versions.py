@@ -33,7 +33,7 @@ def mark_versions(project: Path, store: Store, *, everything: bool, warn: Warn) 
     rows = [{**_row(dependency), "marked_stale": []} for dependency in used]
     if not store.exists():
         return rows
-    with store.change() as unit:
+    with store.write() as unit:
         live = unit.entries.all()
         known = {name: fitting(used, name) for name in {entry.framework for entry in live}}
         for entry in live:

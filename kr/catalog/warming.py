@@ -82,7 +82,7 @@ def needs(
         if need is None or entry.origin == "skeleton":
             continue
         is_fresh = judge(entry, need.version, limits, now).status == "fresh"
-        if not store.read_file(entry.path):
+        if entry.sha256 is None and not store.read_file(entry.path):
             continue  # a look-up would find nothing to serve, and remove it
         if is_fresh:
             need.fresh += 1

@@ -42,14 +42,14 @@ def command(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits
     with open_app(ctx) as app:
         for source in app.reset_circuits() if reset_circuits else ():
             click.echo(f"{source} is asked again from now on", err=True)
-        patient = app.patient()
+        base = app.knowledge_base()
         if repair:
-            listed = [finding for finding in doctor.examine(patient) if finding.fix]
+            listed = [finding for finding in doctor.examine(base) if finding.fix]
             for finding in listed:
                 _announce(finding)
-            value = doctor.repair(patient, lambda it: None if it in listed else _announce(it))
+            value = doctor.repair(base, lambda it: None if it in listed else _announce(it))
         else:
-            value = doctor.report(patient)
+            value = doctor.report(base)
         if online:
             found = list(app.check_sources())
             value["findings"] += [finding.plain() for finding in found]

@@ -140,7 +140,7 @@ class LessonCounts:
         another knowledge base, the table stays as it is.
         """
         try:
-            if not self._store.exists() or self._store.why_foreign() is not None:
+            if not self._store.exists():
                 return
             with self._origins.taken() as waiting:
                 if waiting:

@@ -5,10 +5,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kr.freshness import parse_time
-from kr.maintenance.ahead import news
-from kr.maintenance.findings import Finding, Patient
+from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.maintenance.orphans import entry_of, linked_folders, modified, report_paths
-from kr.store.standing import standing
 from kr.text.counting import counted
 from kr.values import Entry
 
@@ -19,21 +17,19 @@ _VOLATILE = ("  last_accessed: ", "  status: ")
 """Lines of the export that a mere hit changes, after which nothing is exported (SPEC 3.8)."""
 
 
-def check_orphans(patient: Patient) -> Iterator[Finding]:
-    """Reports that no row speaks of, nor an item of the exports that is taken in first."""
-    if not patient.is_at_home:
-        return  # told by check_home: these reports are another database's
-    with patient.store.read() as unit:
+def check_orphans(base: KnowledgeBase) -> Iterator[Finding]:
+    """Reports that no row speaks of."""
+    if not base.is_readable:
+        return
+    with base.store.read() as unit:
         known = unit.upkeep.known_paths()
-    orphans = [path for path in report_paths(patient.knowledge_base) if path not in known]
-    told = {item.path for item in news(patient)} if orphans else set()
-    yield from (_orphan(patient, path) for path in orphans if path not in told)
+    yield from (_orphan(base, path) for path in report_paths(base.folder) if path not in known)
 
 
-def _orphan(patient: Patient, path: str) -> Finding:
-    entry = _read(patient, path)
+def _orphan(base: KnowledgeBase, path: str) -> Finding:
+    entry = _read(base, path)
     if entry is None:
-        stands = standing(patient.knowledge_base, path)
+        stands = base.reports.look(path)
         if stands.state == "unreadable":
             return Finding(
                 check="unreadable",
@@ -47,7 +43,7 @@ def _orphan(patient: Patient, path: str) -> Finding:
             subject=path,
             message="is no report that kr can index: it has no title `# framework - topic`. It is left alone",
         )
-    with patient.store.read() as unit:
+    with base.store.read() as unit:
         live = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
     if live is not None:
         return Finding(
@@ -62,34 +58,34 @@ def _orphan(patient: Patient, path: str) -> Finding:
         subject=path,
         message="no entry has this report",
         repair=f"index it as {entry.framework} - {entry.topic}, researched {entry.created[:10]}",
-        fix=lambda: _adopt(patient, path),
+        fix=lambda: _adopt(base, path),
     )
 
 
-def _read(patient: Patient, path: str) -> Entry | None:
-    content = patient.reports.read(path)
+def _read(base: KnowledgeBase, path: str) -> Entry | None:
+    content = base.reports.read(path)
     try:
         text = (content or b"").decode()
-        written = modified(patient.knowledge_base / path)
+        written = modified(base.folder / path)
         path.encode()
     except (OSError, UnicodeError):
         return None
-    return entry_of(text, path, modified=written, now=patient.clock())
+    return entry_of(text, path, modified=written, now=base.clock())
 
 
-def _adopt(patient: Patient, path: str) -> str:
-    entry = _read(patient, path)
-    content = patient.reports.read(path)
+def _adopt(base: KnowledgeBase, path: str) -> str:
+    entry = _read(base, path)
+    content = base.reports.read(path)
     if entry is None or content is None:
         return "it is gone"
-    with patient.store.change() as unit:
-        adopted = unit.upkeep.adopt(patient.reports, entry, content)
+    with base.store.write() as unit:
+        adopted = unit.upkeep.adopt(base.reports, entry, content)
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
 
 
-def check_links(patient: Patient) -> Iterator[Finding]:
+def check_links(base: KnowledgeBase) -> Iterator[Finding]:
     """Folders of reports that are symbolic links: nothing is written through them."""
-    for path in linked_folders(patient.knowledge_base):
+    for path in linked_folders(base.folder):
         yield Finding(
             check="link",
             severity="error",
@@ -99,28 +95,28 @@ def check_links(patient: Patient) -> Iterator[Finding]:
         )
 
 
-def check_export(patient: Patient) -> Iterator[Finding]:
+def check_export(base: KnowledgeBase) -> Iterator[Finding]:
     """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
-    if not patient.is_at_home or not patient.knowledge_base.is_dir():
+    if not base.is_readable or not base.folder.is_dir():
         return
     from kr.transfer.export import ARCHIVE, INDEX
     from kr.transfer.index_yaml import render_archive, render_index
 
-    with patient.store.read() as unit:
+    with base.store.read() as unit:
         live, archived = unit.entries.all(), unit.archive.all()
     wanted = {
         INDEX: render_index(live),
-        ARCHIVE: render_archive((row.entry, row.archived_at, row.reason) for row in archived),
+        ARCHIVE: "".join(render_archive(archived)),
     }
-    is_expected = patient.auto_export and bool(live or archived)
-    found = {name: _present(patient.knowledge_base / name) for name in wanted}
+    is_expected = base.auto_export and bool(live or archived)
+    found = {name: _present(base.folder / name) for name in wanted}
     blocked = [name for name, present in found.items() if isinstance(present, str)]
     for name, text in wanted.items():
-        path, present = patient.knowledge_base / name, found[name]
+        path, present = base.folder / name, found[name]
         if isinstance(present, str):
             yield Finding(check="export", severity="error", subject=str(path), message=present)
         elif present != text.encode() and (present is not None or is_expected):
-            yield _outdated(patient, path, present, text, blocked)
+            yield _outdated(base, path, present, text, blocked)
 
 
 def _present(path: Path) -> bytes | str | None:
@@ -133,9 +129,15 @@ def _present(path: Path) -> bytes | str | None:
         return f"can't be read: {error.strerror or error}; `chmod u+r {path}`, or let its owner run kr"
 
 
-def _outdated(patient: Patient, path: Path, present: bytes | None, text: str, blocked: list[str]) -> Finding:
+def _outdated(
+    base: KnowledgeBase, path: Path, present: bytes | None, text: str, blocked: list[str]
+) -> Finding:
     is_minor = present is not None and _lasting(present) == _lasting(text.encode())
-    message = "is missing" if present is None else "differs from the database"
+    message = (
+        "is missing"
+        if present is None
+        else "differs from the database; if that is an older copy, `kr import-yaml` takes in what the file knows more"
+    )
     if blocked:
         message += f"; both files are exported together, once {blocked[0]} is put right"
     return Finding(
@@ -146,7 +148,7 @@ def _outdated(patient: Patient, path: Path, present: bytes | None, text: str, bl
         repair=None
         if blocked
         else "export both files; a file that somebody else wrote is kept as a copy beside it",
-        fix=None if blocked else lambda: _export(patient),
+        fix=None if blocked else lambda: _export(base),
     )
 
 
@@ -155,33 +157,33 @@ def _lasting(content: bytes) -> list[str]:
     return [line for line in lines if not line.startswith(_VOLATILE)]
 
 
-def _export(patient: Patient) -> str:
+def _export(base: KnowledgeBase) -> str:
     from kr.transfer.export import export_yaml
 
-    export_yaml(patient.store, patient.knowledge_base)
+    export_yaml(base.store, base.folder)
     return "exported"
 
 
-def check_expired(patient: Patient) -> Iterator[Finding]:
+def check_expired(base: KnowledgeBase) -> Iterator[Finding]:
     """Leases and reservations that killed processes left."""
-    if not patient.is_readable:
+    if not base.is_readable:
         return
-    with patient.store.read() as unit:
-        expired = unit.upkeep.expired(patient.clock())
+    with base.store.read() as unit:
+        expired = unit.upkeep.expired(base.clock())
     if any(expired):
         yield Finding(
             check="expired",
             severity="warning",
-            subject=str(patient.database),
+            subject=str(base.database),
             message=f"expired: {_told(expired)}",
             repair="remove what has expired: it holds nothing any more",
-            fix=lambda: _sweep(patient),
+            fix=lambda: _sweep(base),
         )
 
 
-def _sweep(patient: Patient) -> str:
-    with patient.store.write() as unit:
-        gone = unit.upkeep.drop_expired(patient.clock())
+def _sweep(base: KnowledgeBase) -> str:
+    with base.store.write() as unit:
+        gone = unit.upkeep.drop_expired(base.clock())
     return f"removed: {_told(gone)}"
 
 
@@ -193,15 +195,15 @@ def _told(expired: "Expired") -> str:
     return " and ".join(part for part in parts if part) or "nothing"
 
 
-def check_circuits(patient: Patient) -> Iterator[Finding]:
+def check_circuits(base: KnowledgeBase) -> Iterator[Finding]:
     """Sources that are paused because they kept failing (SPEC 3.5)."""
-    if not patient.is_readable:
+    if not base.is_readable:
         return
-    with patient.store.read() as unit:
+    with base.store.read() as unit:
         circuits = unit.upkeep.circuits()
     for circuit in circuits:
         until = parse_time(circuit.open_until or "")
-        if until is not None and patient.clock() < until:
+        if until is not None and base.clock() < until:
             yield Finding(
                 check="circuit",
                 severity="information",

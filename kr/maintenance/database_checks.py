@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from kr.errors import StoreError
-from kr.maintenance.findings import Finding, Patient
-from kr.maintenance.rebuild import rebuild, remains, replace_damaged, told_times
+from kr.maintenance.findings import Finding, KnowledgeBase
+from kr.maintenance.rebuild import rebuild, remains, replace_damaged
 from kr.store.copies import keep_before_repair
 from kr.store.inspection import examine
 from kr.store.sqlite import network_file_system
@@ -16,12 +16,12 @@ from kr.text.counting import counted
 _MOST_SHOWN = 5
 
 
-def check_database(patient: Patient) -> Iterator[Finding]:
+def check_database(base: KnowledgeBase) -> Iterator[Finding]:
     """A database that is deleted, damaged, of another version, or none of ours."""
-    found = patient.look
-    path = patient.place
+    found = base.look
+    path = base.place
     if found.state == "absent":
-        yield from _absent(patient)
+        yield from _absent(base)
     elif found.state == "corrupt":
         yield Finding(
             check="database",
@@ -29,7 +29,7 @@ def check_database(patient: Patient) -> Iterator[Finding]:
             subject=path,
             message=f"is damaged: {found.message}. `kr db restore FILE` brings a backup back, if there is one",
             repair="move it aside, and build a new one from its readable rows, the exports and the reports",
-            fix=lambda: replace_damaged(patient),
+            fix=lambda: replace_damaged(base),
         )
     elif found.state == "older":
         yield Finding(
@@ -38,7 +38,7 @@ def check_database(patient: Patient) -> Iterator[Finding]:
             subject=path,
             message=f"is of an older kr (schema {found.version}); the next use upgrades it",
             repair="back it up and upgrade it",
-            fix=lambda: _upgrade(patient),
+            fix=lambda: _upgrade(base),
         )
     elif found.state == "newer":
         yield _beyond_repair(path, f"{found.message}. Install that kr, or `kr db restore` an older backup")
@@ -52,87 +52,86 @@ def _beyond_repair(path: str, message: str) -> Finding:
     return Finding(check="database", severity="error", subject=path, message=message)
 
 
-def _absent(patient: Patient) -> Iterator[Finding]:
-    left = remains(patient)
+def _absent(base: KnowledgeBase) -> Iterator[Finding]:
+    left = remains(base)
     if not left:
         yield Finding(
             check="database",
             severity="information",
-            subject=str(patient.database),
+            subject=str(base.database),
             message="there is no knowledge base yet; `kr init` or the first research makes it",
         )
         return
     yield Finding(
         check="database",
         severity="error",
-        subject=str(patient.database),
+        subject=str(base.database),
         message=f"there is no database, but there are {left}",
         repair="make a new database from them",
-        fix=lambda: rebuild(patient),
+        fix=lambda: rebuild(base),
     )
 
 
-def _upgrade(patient: Patient) -> str:
-    with patient.store.write() as unit:
+def _upgrade(base: KnowledgeBase) -> str:
+    with base.store.write() as unit:
         return f"upgraded, {counted(unit.entries.count(), 'entry', 'entries')}"
 
 
-def check_integrity(patient: Patient) -> Iterator[Finding]:
+def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     """Broken indexes, pages, references, tables or views."""
-    if patient.look.state not in {"current", "older"}:
+    if base.look.state not in {"current", "older"}:
         return
-    health = examine(patient.database)
+    health = examine(base.database)
     if not health.problems:
         return
     shown = "; ".join(health.problems[:_MOST_SHOWN])
     more = len(health.problems) - _MOST_SHOWN
     if health.is_mendable:
         repair, fix = (
-            "back it up, put what is missing or unreadable right and build its indexes anew, in place",
-            lambda: _mend(patient),
+            "back it up, put what is missing right and build its indexes anew, in place",
+            lambda: _repair(base),
         )
     else:
         repair = "move it aside, and build a new one from its readable rows, the exports and the reports"
-        fix = lambda: replace_damaged(patient)  # noqa: E731 - beside its text
+        fix = lambda: replace_damaged(base)  # noqa: E731 - beside its text
     yield Finding(
         check="integrity",
         severity="error",
-        subject=str(patient.database),
+        subject=str(base.database),
         message=f"is not sound: {shown}{f'; and {more} more' if more > 0 else ''}",
         repair=repair,
         fix=fix,
     )
 
 
-def _mend(patient: Patient) -> str:
-    kept = keep_before_repair(patient.database)
-    told = told_times(patient)
-    with patient.store.write() as unit:
-        made = unit.upkeep.mend(told)
+def _repair(base: KnowledgeBase) -> str:
+    kept = keep_before_repair(base.database)
+    with base.store.write() as unit:
+        made = unit.upkeep.repair()
     mended = f"put right: {', '.join(made)}; " if made else ""
     return f"{mended}indexes built anew; the database as it was is {kept}"
 
 
-def check_network(patient: Patient) -> Iterator[Finding]:
+def check_network(base: KnowledgeBase) -> Iterator[Finding]:
     """SQLite's locks don't hold on network file systems."""
-    if patient.look.state == "unreadable":
+    if base.look.state == "unreadable":
         return
-    kind = network_file_system(patient.database.parent, patient.mounts)
+    kind = network_file_system(base.database.parent, base.mounts)
     if kind is not None:
         yield Finding(
             check="network_file_system",
             severity="warning",
-            subject=str(patient.database),
+            subject=str(base.database),
             message=f"is on a network file system ({kind}), where SQLite may corrupt it. Set "
             "KR_DATABASE_URL=sqlite:////local/path/kr.db; reports may stay where they are",
         )
 
 
-def check_permissions(patient: Patient) -> Iterator[Finding]:
+def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
     """What kr must read and write and may not: of a whole tree, its top-most folder."""
     told: dict[Path, str] = {}
     below: Counter[Path] = Counter()
-    for path in dict.fromkeys(_to_be_written(patient)):
+    for path in dict.fromkeys(_to_be_written(base)):
         lacking = _lacking(path)
         top = next((folder for folder in path.parents if told.get(folder) == lacking), None)
         if lacking and top is not None:
@@ -158,19 +157,19 @@ def _lacking(path: Path) -> str:
     return "" if os.access(path, os.W_OK | enter) else "written"
 
 
-def _to_be_written(patient: Patient) -> Iterator[Path]:
-    base = patient.knowledge_base
-    yield _nearest(base)
+def _to_be_written(base: KnowledgeBase) -> Iterator[Path]:
+    folder = base.folder
+    yield _nearest(folder)
     try:
-        database = patient.database
+        database = base.database
     except StoreError:
         return
     yield _nearest(database.parent)
     beside = (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", ".lock")))
-    exports = (base / "index.yaml", base / "_archived-index.yaml", base / ".export.lock")
-    lessons = (base / "lessons", base / "lessons" / "_lessons-learned.md")
+    exports = (folder / "index.yaml", folder / "_archived-index.yaml", folder / ".export.lock")
+    lessons = (folder / "lessons", folder / "lessons" / "_lessons-learned.md")
     yield from (path for path in (*beside, *exports, *lessons) if path.exists())
-    frameworks = base / "frameworks"
+    frameworks = folder / "frameworks"
     if frameworks.is_dir():
         yield frameworks
         if os.access(frameworks, os.R_OK):

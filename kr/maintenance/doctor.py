@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from kr.errors import KrError
-from kr.maintenance import ahead, content_checks, dangling, database_checks
-from kr.maintenance.findings import Finding, Patient
+from kr.maintenance import content_checks, database_checks, missing_reports
+from kr.maintenance.findings import Finding, KnowledgeBase
 
-Check = Callable[[Patient], Iterator[Finding]]
+Check = Callable[[KnowledgeBase], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
     database_checks.check_network,
@@ -16,49 +16,43 @@ CHECKS: tuple[Check, ...] = (
     database_checks.check_database,
     database_checks.check_integrity,
     content_checks.check_expired,
-    dangling.check_home,
-    dangling.check_dangling,
-    ahead.check_ahead,
+    missing_reports.check_missing_reports,
     content_checks.check_orphans,
     content_checks.check_export,
     content_checks.check_circuits,
 )
 """In the order in which they repair: a row must be right before it is exported."""
 
-_LATER = {"orphan": "ahead", "export": "ahead"}
-"""What must wait when the repair of another check failed: it would be done over what that still needs."""
-
 _MOST_ROUNDS = 6
-_FAILED = "failed: "
 
 
-def examine(patient: Patient) -> list[Finding]:
+def examine(base: KnowledgeBase) -> list[Finding]:
     """Run every check; nothing is changed. A check that an error stops is a finding itself."""
-    patient.forget()
+    base.forget()
     findings: list[Finding] = []
     for check in CHECKS:
         try:
-            findings += check(patient)
+            findings += check(base)
         except (KrError, OSError) as error:
-            findings.append(_stopped(patient, check, error))
+            findings.append(_stopped(base, check, error))
     return findings
 
 
-def _stopped(patient: Patient, check: Check, error: KrError | OSError) -> Finding:
+def _stopped(base: KnowledgeBase, check: Check, error: KrError | OSError) -> Finding:
     name = check.__name__.removeprefix("check_")
     if isinstance(error, OSError):
-        subject, message = str(error.filename or patient.knowledge_base), error.strerror or str(error)
+        subject, message = str(error.filename or base.folder), error.strerror or str(error)
     else:
-        subject, message = patient.place, str(error)
+        subject, message = base.place, str(error)
     return Finding(check=name, severity="error", subject=subject, message=f"can't be examined: {message}")
 
 
-def report(patient: Patient) -> dict[str, Any]:
+def report(base: KnowledgeBase) -> dict[str, Any]:
     """Say what is wrong: ``{knowledge_base, problems, findings, repaired}``."""
-    return _result(patient, examine(patient), [])
+    return _result(base, examine(base), [])
 
 
-def repair(patient: Patient, announce: Callable[[Finding], None]) -> dict[str, Any]:
+def repair(base: KnowledgeBase, announce: Callable[[Finding], None]) -> dict[str, Any]:
     """Do what the findings announce, each once, and look again until nothing more can be done.
 
     ``announce`` hears of each before it is done. Returns as ``report``, with ``repaired``: the findings that
@@ -66,21 +60,18 @@ def repair(patient: Patient, announce: Callable[[Finding], None]) -> dict[str, A
     """
     repaired: list[dict[str, Any]] = []
     tried: set[tuple[str, str]] = set()
-    failed: set[str] = set()
-    findings = examine(patient)
+    findings = examine(base)
     for _ in range(_MOST_ROUNDS):
         due = (it for it in findings if it.fix and (it.check, it.subject) not in tried)
-        finding = next((it for it in due if _LATER.get(it.check) not in failed), None)
+        finding = next(due, None)
         if finding is None:
             break
         for one in _of_one_check(findings, finding, tried):
             tried.add((one.check, one.subject))
             announce(one)
-            done = _do(one)
-            failed |= {one.check} if done.startswith(_FAILED) else set()
-            repaired.append(one.plain() | {"done": done})
-        findings = examine(patient)
-    return _result(patient, findings, repaired)
+            repaired.append(one.plain() | {"done": _do(one)})
+        findings = examine(base)
+    return _result(base, findings, repaired)
 
 
 def _of_one_check(findings: list[Finding], first: Finding, tried: set[tuple[str, str]]) -> list[Finding]:
@@ -95,12 +86,12 @@ def _do(finding: Finding) -> str:
     try:
         return finding.fix()
     except (KrError, OSError) as error:
-        return f"{_FAILED}{error}"
+        return f"failed: {error}"
 
 
-def _result(patient: Patient, findings: list[Finding], repaired: list[dict[str, Any]]) -> dict[str, Any]:
+def _result(base: KnowledgeBase, findings: list[Finding], repaired: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "knowledge_base": str(patient.knowledge_base),
+        "knowledge_base": str(base.folder),
         "problems": sum(finding.is_problem for finding in findings),
         "findings": [finding.plain() for finding in findings],
         "repaired": repaired,

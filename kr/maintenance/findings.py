@@ -49,11 +49,11 @@ class Finding:
 
 
 @dataclass(kw_only=True)
-class Patient:
+class KnowledgeBase:
     """A knowledge base under examination. ``mounts`` is the system's table of file systems."""
 
     store: Store
-    knowledge_base: Path
+    folder: Path
     auto_export: bool
     clock: Callable[[], datetime]
     mounts: Path = Path("/proc/self/mounts")
@@ -85,14 +85,9 @@ class Patient:
         return self.look.state == "current"
 
     @property
-    def is_at_home(self) -> bool:
-        """Whether the tables can be asked, and speak of the reports of this folder."""
-        return self.is_readable and self.store.why_foreign() is None
-
-    @property
     def reports(self) -> ReportFiles:
         """The report files."""
-        return ReportFiles(self.knowledge_base)
+        return ReportFiles(self.folder)
 
     def forget(self) -> None:
         """Look anew: something was repaired."""

@@ -86,8 +86,7 @@ def explain(
         mine = nearest
     ranked = decide(query, mine, rules.match, meant=meant).considered
     best = ranked[0] if ranked and ranked[0].reason is None else None
-    # Not through read_report, which puts right what a killed writer left.
-    is_lost = best is not None and not (store.read_file(best.entry.path) or b"").strip()
+    is_lost = best is not None and best.entry.sha256 is None and not store.read_file(best.entry.path)
     rows = [_row(item, verdicts[item.entry.id][1], best, meant, is_lost=is_lost) for item in ranked]
     archived = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
     shown = {item.entry.id for item in ranked}
@@ -138,13 +137,15 @@ class _Held:
 
 
 def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
+    from kr.store.hashing import decoded
     from kr.store.read_only import read_only
-
-    def report(entry: Entry) -> str:
-        return (store.read_file(entry.path) or b"").decode(errors="replace")
 
     def read(unit: "Unit") -> _Held:
         from kr.store.meta import FIRST_IMPORT
+
+        def report(entry: Entry) -> str:
+            # Not through read_report, which takes in what somebody wrote into the file.
+            return unit.revisions.text(entry.sha256) or decoded(store.read_file(entry.path))
 
         gathered = gather(unit, query, aliases, read=report, most=None)
         return _Held(

@@ -188,9 +188,12 @@ class Researcher:
 
     def _prepare(self, run: Run) -> Ask:
         known = run.shelf.read(lambda unit: unit.libraries.get(run.query.framework), None)
-        repository = self._services.repository(run.query.framework)
+
+        def own_repository() -> str | None:
+            return self._services.repository(run.query.framework)
+
         if known is None:
-            return Ask(query=run.query, repository=repository)
+            return Ask(query=run.query, own_repository=own_repository)
         # What was learned long ago may list no version that came since: it is searched for anew.
         learned = parse_time(known.learned_at or "")
         is_recent = learned is not None and run.started - learned <= LIBRARY_IDS_LAST
@@ -198,7 +201,8 @@ class Researcher:
             query=run.query,
             library_id=known.library_id if is_recent else None,
             library_versions=known.versions if is_recent else (),
-            repository=repository or known.repository,
+            repository=known.repository,
+            own_repository=own_repository,
         )
 
     def _remember(self, run: Run, gathered: Gathered) -> None:

@@ -70,7 +70,7 @@ class Shelf:
             return otherwise
 
         def run(store: Store) -> T:
-            with store.change() as unit:
+            with store.write() as unit:
                 return action(unit)
 
         return self.attempt(run, otherwise)

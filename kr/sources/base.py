@@ -15,14 +15,16 @@ if TYPE_CHECKING:
 class Ask:
     """One question to one source.
 
-    ``library_id`` with its ``library_versions``, and ``repository``, are what an earlier request learned about the framework, or what
-    the configuration says; a source that needs neither ignores them.
+    ``library_id`` with its ``library_versions``, and ``repository``, are what an earlier request learned about the
+    framework; ``own_repository`` finds what the configuration or the installed package says, which may start the
+    project's Python: only a source that needs it calls it.
     """
 
     query: Query
     library_id: str | None = None
     library_versions: tuple[str, ...] = ()
     repository: str | None = None
+    own_repository: Callable[[], str | None] = lambda: None
 
 
 class Source(Protocol):

@@ -51,7 +51,7 @@ class DeepWiki:
         prepare()
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        """Answer from the wiki of ``ask.repository``, or of a framework that is given as ``owner/repo``."""
+        """Answer from the wiki of the framework's repository, or of a framework that is given as ``owner/repo``."""
         repository = repository_for(ask)
         if repository is None:
             raise SourceNotAsked(f"no repository known for {one_line(ask.query.framework, limit=80)}")
@@ -69,7 +69,7 @@ class DeepWiki:
 
 def repository_for(ask: Ask) -> str | None:
     """``owner/repo`` from the ask, else from the framework's own name, when it is well formed."""
-    for candidate in (ask.repository, ask.query.framework):
+    for candidate in (ask.own_repository(), ask.repository, ask.query.framework):
         if candidate is not None and _REPOSITORY.fullmatch(candidate.strip()):
             return candidate.strip()
     return None

@@ -1,5 +1,6 @@
 """The archive and the capacity guard that fills it (SPEC 3.8; seed 002, Cache Capacity Guard)."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import NamedTuple
 
@@ -19,7 +20,9 @@ _KEPT = (
 """The columns that both tables of entries have, but for ``status``."""
 
 _COLUMNS = ", ".join((*Entry.names(), "archive_id", "archived_at", "reason", "prior_status"))
-_ALL = f"SELECT {_COLUMNS} FROM archived_entries ORDER BY id, archive_id"
+_SINCE = f"SELECT {_COLUMNS} FROM archived_entries WHERE archive_id > :after ORDER BY archive_id LIMIT 1000"
+_COUNT = "SELECT count(*) FROM archived_entries"
+_LAST_ID = "SELECT coalesce(max(archive_id), 0) FROM archived_entries"
 _OF_PAIR = (
     f"SELECT {_COLUMNS} FROM archived_entries "
     "WHERE framework_key = :framework_key AND topic_key = :topic_key ORDER BY archive_id DESC"
@@ -60,8 +63,23 @@ class Archive:
         self._session = session
 
     def all(self) -> list[Archived]:
-        """Return every archived row, sorted by id, earlier archived first."""
-        return [to_archived(row) for row in self._session.rows(_ALL)]
+        """Return every archived row, in the order in which they were archived."""
+        return list(self.since(0))
+
+    def since(self, archive_id: int) -> Iterator[Archived]:
+        """Give the rows that were archived after one, in the order in which they were archived."""
+        while rows := self._session.rows(_SINCE, after=archive_id):
+            for row in rows:
+                yield to_archived(row)
+            archive_id = rows[-1]["archive_id"]
+
+    def count(self) -> int:
+        """Return the number of archived rows."""
+        return int(self._session.value(_COUNT))
+
+    def last_id(self) -> int:
+        """Return the number of the row that was archived last; 0 when none is."""
+        return int(self._session.value(_LAST_ID))
 
     def of_pair(self, framework: str, topic: str) -> list[Archived]:
         """Return the archived rows of a framework and topic, the last archived first. Keys must be filled."""

@@ -4,6 +4,7 @@ One batch is one transaction. An entry is known again by its id; the newer ``las
 against the archive, so that what the guard archived doesn't come back with every import.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -22,14 +23,15 @@ from kr.store.free_names import Subject, wanted_names
 from kr.store.hashing import decoded, digest
 from kr.store.incoming import Incoming, Outcome
 from kr.store.keys import Pair, pair_of
+from kr.store.report_texts import edit_at
 from kr.store.reports import ReportFiles
 from kr.store.schema import archived_entries, entries, report_texts
-from kr.store.session import Session
 from kr.store.unit import Unit
 from kr.values import Entry
 
+log = logging.getLogger(__name__)
+
 _MAX_SUFFIX = 9
-_IS_SPOKEN_OF = "SELECT id FROM entries WHERE path = :path UNION ALL SELECT id FROM archived_entries WHERE path = :path LIMIT 1"
 
 
 def take_in(
@@ -47,6 +49,7 @@ def take_in(
         intake.prepare(batch)
         outcomes = [intake.take(incoming) for incoming in batch]
         intake.flush()
+        transaction.afterwards.append(intake.write_files)
     return outcomes
 
 
@@ -58,7 +61,6 @@ class _Intake:
     """One batch in its transaction. Rows are collected, and written at the end."""
 
     def __init__(self, transaction: Transaction, unit: Unit, files: ReportFiles, now: datetime) -> None:
-        self._transaction = transaction
         self._connection = transaction.connection
         self._unit = unit
         self._files = files
@@ -69,6 +71,7 @@ class _Intake:
         self._pairs: dict[Pair, set[str]] = {}
         self._archived: list[dict[str, object]] = []
         self._texts: dict[str, str] = {}
+        self._new_files: dict[str, str] = {}
 
     def prepare(self, batch: Sequence[Incoming]) -> None:
         """Look everything up at once that the batch will ask for."""
@@ -104,14 +107,14 @@ class _Intake:
     def _enter(self, item: Incoming, pair: Pair) -> Outcome:
         entry_id = self._identify(item, pair)
         live = self._live(entry_id)
-        if any(not _wins(item, at) for at in self._accesses(entry_id)):
+        if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
             return Outcome("unchanged", differs=live is not None and _differs(item, live))
         path = self._place(item, pair, live)
         entry = self._entry(item, entry_id, path, live)
         if live is not None and live.sha256 != entry.sha256:
-            on_disk = self._files.read(live.path) if path != live.path else None
+            edit = edit_at(self._unit, self._files, live.path)
             self._write_texts()
-            self._unit.revisions.replace(entry, live, on_disk, self._now)
+            self._unit.revisions.replace(entry, live, edit.text if edit is not None else None, self._now)
         self._put[entry_id] = entry
         self._pairs.setdefault(pair, set()).add(entry_id)
         self._claims.add(Claim(entry_id, path, pair, is_live=True, last_accessed=entry.last_accessed))
@@ -122,7 +125,7 @@ class _Intake:
         if departure is None:
             raise AssertionError("only an archived entry comes here")
         entry_id = self._identify(item, pair)
-        if any(is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
+        if any(_is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
             return Outcome("unchanged")
         if item.text is not None and item.text.is_here and self._is_of_another(item.path, departure.at):
             item = replace(item, text=None)
@@ -198,35 +201,41 @@ class _Intake:
         return live or [claim.last_accessed for claim in claims if claim.archived_at]
 
     def _place(self, item: Incoming, pair: Pair, live: Entry | None) -> str:
-        """Return the path of the entry's report, copied there where it isn't yet."""
-        holder = next((claim for claim in self._claims.of_path(item.path) if claim.pair != pair), None)
+        """Return the path of the entry's report. The text of an archived one needs no file until it is restored."""
         if item.text is None:
-            if live is not None and live.path != item.path:
-                raise _NoPlace(f"path: there is no report at it, and {live.id} has one here")
-            if holder is not None and item.departure is not None:
-                # It has no text to lose, and its row is worth keeping.
-                return next(
-                    (path for path in self._paths(item, None) if not self._claims.of_path(path)), item.path
-                )
-            self._require_free(holder)
+            return self._place_without_text(item, pair, live)
+        paths = (path for path in self._paths(item, live) if not self._is_of_others(path, pair))
+        if item.departure is not None:
+            return next(paths, item.path)
+        if not item.text.is_theirs or (item.text.is_here and not self._is_of_others(item.path, pair)):
+            self._require_free(item, pair)
             return item.path
-        if item.text.is_here and holder is None:
-            return item.path
-        if not item.text.is_theirs:
-            self._require_free(holder)
         problem = ""
-        for path in self._paths(item, live):
-            if any(claim.pair != pair for claim in self._claims.of_path(path)):
-                continue
+        text = decoded(item.text.content)
+        for path in paths:
             try:
-                if self._copy(path, item.text.content):
+                if self._is_available(path, text):
                     return path
             except ReportUnwritable as error:
                 problem = problem or str(error)
         raise _NoPlace(problem or "path: every name for its report is taken")
 
-    @staticmethod
-    def _require_free(holder: Claim | None) -> None:
+    def _place_without_text(self, item: Incoming, pair: Pair, live: Entry | None) -> str:
+        if live is not None and live.path != item.path:
+            raise _NoPlace(f"path: there is no report at it, and {live.id} has one here")
+        if item.departure is not None and self._is_of_others(item.path, pair):
+            # It has no text to lose, and its row is worth keeping.
+            return next(
+                (path for path in self._paths(item, None) if not self._claims.of_path(path)), item.path
+            )
+        self._require_free(item, pair)
+        return item.path
+
+    def _is_of_others(self, path: str, pair: Pair) -> bool:
+        return any(claim.pair != pair for claim in self._claims.of_path(path))
+
+    def _require_free(self, item: Incoming, pair: Pair) -> None:
+        holder = next((claim for claim in self._claims.of_path(item.path) if claim.pair != pair), None)
         if holder is not None:
             raise _NoPlace(f"path: it is that of {holder.id}, and there is no report to copy")
 
@@ -239,20 +248,25 @@ class _Intake:
         stem = suffixed.removesuffix(".md")
         yield from (f"{stem}-{number}.md" for number in range(2, _MAX_SUFFIX + 1))
 
-    def _copy(self, path: str, content: bytes) -> bool:
-        """Make sure that this very text stands at a path; False when something else does."""
-        with self._files.replacement(path) as target:
-            if target.create(content):
-                self._transaction.compensations.append(lambda seen: self._take_back(seen, path))
-                return True
-            return target.current() == content
+    def _is_available(self, path: str, text: str) -> bool:
+        """Tell whether this very text may stand at a path: nothing else does. Its file is made after the commit."""
+        if path in self._new_files:
+            return self._new_files[path] == text
+        if self._files.is_blocked(path):
+            return False
+        if self._files.state(path) is not None:
+            return decoded(self._files.read(path)) == text
+        with self._files.place(path):
+            self._new_files[path] = text
+        return True
 
-    def _take_back(self, seen: Session, path: str) -> None:
-        """Remove a copy, unless what went wrong (a signal, say) struck after the commit."""
-        if seen.row(_IS_SPOKEN_OF, path=path) is not None:
-            return
-        with self._files.replacement(path) as target:
-            target.remove()
+    def write_files(self) -> None:
+        """Make the files of what was taken in. One that can't be made is made by the next one who reads it."""
+        for path, text in self._new_files.items():
+            try:
+                self._files.write(path, text, to_disk=False)
+            except ReportUnwritable as error:
+                log.warning("%s; its text is in the database", error)
 
     def _entry(self, item: Incoming, entry_id: str, path: str, live: Entry | None) -> Entry:
         now = times.to_text(self._now)
@@ -299,14 +313,9 @@ def _stored(time: str | None) -> str | None:
     return None if time is None else times.to_text(times.from_text(time))
 
 
-def is_newer(told: str | None, known: str) -> bool:
+def _is_newer(told: str | None, known: str) -> bool:
     """Tell whether an access is later than the known one. A date alone compares as a date; none tells nothing."""
     return told is not None and told > known[: len(told)]
-
-
-def _wins(item: Incoming, known: str) -> bool:
-    told = item.last_accessed
-    return is_newer(told, known) or (item.wins_ties and told is not None and told == known[: len(told)])
 
 
 def _differs(item: Incoming, live: Entry) -> bool:
@@ -322,7 +331,7 @@ def _differs(item: Incoming, live: Entry) -> bool:
     return any(new is not None and new != old for new, old in told)
 
 
-def is_same(item: Incoming, claim: Claim) -> bool:
+def _is_same(item: Incoming, claim: Claim) -> bool:
     """Tell whether an archived row is the item: by when it was archived, else by all that it tells."""
     if item.departure is not None and item.departure.at is not None:
         return claim.archived_at == _stored(item.departure.at)

@@ -134,10 +134,10 @@ def _check_copy(copy: Path, source: Path) -> None:
         raise StoreCorrupt(f"{source}: is not sound ({health.problems[0]}); nothing was changed")
     if health.problems and found.state == "current":
         from kr.store.database import Database
-        from kr.store.mending import mend
+        from kr.store.repair import repair
 
         with Database(copy).migrating() as connection:
-            mend(connection, {})
+            repair(connection)
     if found.state == "older":
         from kr.store import upgrade
         from kr.store.database import Database

@@ -33,10 +33,8 @@ class Transaction:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.compensations: list[Callable[[Session], None]] = []
-        """Run newest first when the transaction fails, with a session that shows what is committed."""
         self.afterwards: list[Callable[[], None]] = []
-        """Run once it is committed."""
+        """Run once it is committed, with the lock still held."""
 
     @property
     def connection(self) -> "sa.Connection":
@@ -132,39 +130,9 @@ class Database:
             connection.execute("COMMIT")
         except BaseException:
             connection.end()
-            self._compensate(transaction)
             raise
         for step in transaction.afterwards:
             step()
-
-    def _compensate(self, transaction: Transaction) -> None:
-        """Undo what joined a transaction that failed.
-
-        An interrupt may have left the writing connection anyhow: in the middle of a commit, of a rollback.
-        """
-        if not transaction.compensations:
-            return
-        try:
-            connection = self._kept.take() or self._opened(self._file.open_for_reading, is_locked=True)
-            seen = Session(connection)
-            try:
-                for compensate in reversed(transaction.compensations):
-                    self._try(compensate, seen)
-            finally:
-                self._give_back(seen, connection)
-        except (KrError, sqlite3.Error) as exc:
-            self._leave_for_later(exc)
-
-    def _try(self, compensate: Callable[[Session], None], seen: Session) -> None:
-        try:
-            with self._translated():
-                compensate(seen)
-        except KrError as exc:
-            self._leave_for_later(exc)
-
-    def _leave_for_later(self, exc: Exception) -> None:
-        # Whoever uses the report next reads from its undo name what is to be done.
-        log.warning("%s: a write that failed is left to be put right later: %s", self.path, exc)
 
     def _give_back(self, session: Session, connection: Connection) -> None:
         """Keep a connection for the next one; what an interrupt left in a transaction is closed."""

@@ -53,7 +53,7 @@ _MARK = (
     "UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major "
     "WHERE id = :id AND (status <> 'stale' OR (:major IS NULL AND stale_major IS NOT NULL))"
 )
-_SET_TEXT = "UPDATE entries SET sha256 = :sha256 WHERE id = :id"
+_SET_TEXT = "UPDATE entries SET sha256 = :sha256, keys_version = NULL WHERE id = :id"
 _SET_QUESTION = "UPDATE entries SET question = :question WHERE id = :id AND question IS NULL"
 _SET_ARCHIVED_QUESTION = (
     "UPDATE archived_entries SET question = :question WHERE id = :id AND question IS NULL"

@@ -1,10 +1,10 @@
 """Texts of reports as files hold them, and the hash by which they are known."""
 
-import hashlib
-
 
 def digest(text: str) -> str:
     """Return the SHA-256 of a report's text in UTF-8, lower-case hex."""
+    import hashlib
+
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -40,7 +40,7 @@ class Incoming:
 
     Texts are not blank; ``path`` is relative and stays below its folder. Times are stored text or a bare
     ``YYYY-MM-DD``, none of them in the future. ``text`` is None when the report is missing, or not read yet.
-    ``wins_ties``: it is newer than a row that was accessed on the same day.
+    ``report`` is where the text of an archived one stands, when that is not at its path.
     """
 
     id: str | None
@@ -53,8 +53,8 @@ class Incoming:
     last_accessed: str | None
     status: EntryStatus
     departure: Departure | None
+    report: str | None = None
     text: ReportText | None = None
-    wins_ties: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,9 @@ from kr.store.session import Session, insert_into
 FIRST_IMPORT = "first_import"
 """The key of when the index beside an empty database was imported; see ``kr.transfer.first_use``."""
 
+ARCHIVE_CHANGES = "archive_changes"
+"""The key of how often archived rows changed, or left; triggers count."""
+
 _GET = "SELECT value FROM meta WHERE key = :key"
 _PUT = f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 

@@ -1,7 +1,7 @@
 """Taking entries out of the index by hand, and bringing them and earlier texts back (SPEC 3.8 and 6.3).
 
-As when a report is saved, file and row change in one step under the write lock, what is written over becomes
-a revision, and the capacity guard runs in the same transaction.
+As when a report is saved, the file is made once the row is committed, what is written over becomes a revision, and
+the capacity guard runs in the same transaction.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,10 @@ from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.free_names import Subject, free_name, is_free
 from kr.store.hashing import decoded, digest
+from kr.store.report_texts import take_edit
 from kr.store.reports import ReportFiles
 from kr.store.rows import Archived, Restored, Revision
-from kr.store.saving import Limits, swap
+from kr.store.saving import Limits, finish, note_edit
 from kr.store.session import Session
 from kr.store.unit import Unit
 from kr.values import Confidence, Entry, replace
@@ -93,39 +94,27 @@ class Restorer:
         now: datetime,
         moved: tuple[Archived, ...] = (),
     ) -> Restored:
-        owner = back.owner if back.owner is not None and back.owner.path == back.entry.path else None
-        target = opened.enter_context(self.files.replacement(back.entry.path))
-        opened.callback(target.sync)
-        target.heal(owner.sha256 if owner is not None else None)
-        content = self._text(unit, back)
-        staged = opened.enter_context(self.files.staged(content.encode()))
+        place = opened.enter_context(self.files.place(back.entry.path))
+        opened.callback(place.sync)
+        text = self._text(unit, back)
+        staged = opened.enter_context(self.files.staged(text))
         stale_reason = why_stale(back.entry, now)
         entry = replace(
             back.entry,
-            sha256=unit.revisions.keep(content),
+            sha256=unit.revisions.keep(text),
             last_accessed=unit.entries.next_access(now),
             status="fresh" if stale_reason is None else "stale",
         )
-        on_disk = target.current()
-        unit.revisions.replace(entry, back.owner, on_disk, now)
-        if on_disk:
-            unit.archive.keep_text(entry.path, digest(decoded(on_disk)))
+        note_edit(unit, self.files, entry, back.owner, now)
         unit.entries.put(replace(entry, status="fresh"))
         if stale_reason is not None:
             unit.entries.mark_stale(entry.id, stale_reason)
-        saved = swap(transaction, unit, target, staged, entry, limits=self.limits, now=now)
+        saved = finish(transaction, unit, place, staged, entry, limits=self.limits, now=now)
         return Restored(saved=saved, replaced=moved, stale_reason=stale_reason)
 
     def _archive(self, unit: Unit, entry: Entry, now: datetime) -> Archived:
-        """Move an entry to the archive; a text that a person changed goes with it, kr's own is a revision."""
-        if self.files.may_be_torn(entry.path):
-            with self.files.replacement(entry.path) as target:
-                target.heal(entry.sha256)
-        content = decoded(self.files.read(entry.path))
-        if content.strip():
-            shown = replace(entry, sha256=unit.revisions.keep(content))
-            unit.revisions.replace(shown, entry, None, now)
-            unit.entries.set_text(entry.id, digest(content))
+        """Move an entry to the archive; what a person wrote into its file goes with it."""
+        take_edit(unit, self.files, entry)
         unit.archive.move(entry.id, "manual", now)
         return unit.archive.of_id(entry.id)[0]
 

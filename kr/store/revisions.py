@@ -1,44 +1,73 @@
-"""Texts of reports, kept by their hash for good, and the revisions that point to them (SPEC 3.8)."""
+"""Texts of reports, kept by their hash for good; which of them a file holds; and the revisions (SPEC 3.8)."""
 
 from datetime import datetime
-
-import sqlalchemy as sa
+from typing import NamedTuple
 
 from kr.store import times
-from kr.store.hashing import decoded, digest
+from kr.store.hashing import digest
 from kr.store.keys import framework_key, topic_key
 from kr.store.rows import Revision
-from kr.store.schema import report_texts, revisions
+from kr.store.session import Session, insert_into
 from kr.values import Entry
+
+_KEEP = "INSERT INTO report_texts (sha256, text) VALUES (:sha256, :text) ON CONFLICT DO NOTHING"
+_TEXT = "SELECT text FROM report_texts WHERE sha256 = :sha256"
+_HAS = "SELECT 1 FROM report_texts WHERE sha256 = :sha256"
+_NOTE = (
+    f"{insert_into('report_files', ('path', 'sha256', 'size', 'mtime_ns'))} ON CONFLICT (path) DO UPDATE "
+    "SET sha256 = excluded.sha256, size = excluded.size, mtime_ns = excluded.mtime_ns"
+)
+_NOTED = "SELECT sha256, size, mtime_ns FROM report_files WHERE path = :path"
+_OF_ENTRY = (
+    f"SELECT {', '.join(Revision.names())} FROM revisions WHERE entry_id = :entry_id ORDER BY revision"
+)
+_LAST = "SELECT revision, sha256 FROM revisions WHERE entry_id = :entry_id ORDER BY revision DESC LIMIT 1"
+_ADD = insert_into("revisions", (*Revision.names(), "path", "framework_key", "topic_key"))
+
+
+class FileState(NamedTuple):
+    """By what a file is known again without reading it: bytes, and the time of its last change."""
+
+    size: int
+    mtime_ns: int
+
+
+class Noted(NamedTuple):
+    """Which text a file holds while it is in this state."""
+
+    sha256: str
+    state: FileState
 
 
 class Revisions:
-    """Keeps texts in the caller's transaction. Nothing is ever deleted here."""
+    """Keeps texts in the caller's transaction. No text is ever deleted here."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def keep(self, text: str) -> str:
         """Store a text unless it is there already; return its hash."""
         sha256 = digest(text)
-        if not self.has(sha256):
-            self._connection.execute(sa.insert(report_texts).values(sha256=sha256, text=text))
+        self._session.execute(_KEEP, sha256=sha256, text=text)
         return sha256
 
     def text(self, sha256: str | None) -> str | None:
         """Return a stored text."""
-        return self._connection.execute(
-            sa.select(report_texts.c.text).where(report_texts.c.sha256 == sha256)
-        ).scalar_one_or_none()
+        found: str | None = self._session.value(_TEXT, sha256=sha256)
+        return found
 
     def has(self, sha256: str) -> bool:
         """Return whether a text is stored."""
-        return (
-            self._connection.execute(
-                sa.select(report_texts.c.sha256).where(report_texts.c.sha256 == sha256)
-            ).one_or_none()
-            is not None
-        )
+        return self._session.value(_HAS, sha256=sha256) is not None
+
+    def note_file(self, path: str, sha256: str, state: FileState) -> None:
+        """Note which of the stored texts the file at a path holds."""
+        self._session.execute(_NOTE, path=path, sha256=sha256, size=state.size, mtime_ns=state.mtime_ns)
+
+    def file_at(self, path: str) -> Noted | None:
+        """Return what was noted of the file at a path."""
+        row = self._session.row(_NOTED, path=path)
+        return None if row is None else Noted(row["sha256"], FileState(row["size"], row["mtime_ns"]))
 
     def get(self, entry_id: str, number: int) -> Revision | None:
         """Return one revision of an entry."""
@@ -46,47 +75,33 @@ class Revisions:
 
     def of_entry(self, entry_id: str) -> list[Revision]:
         """Return an entry's revisions, oldest first; those of an entry that is gone too."""
-        columns = (revisions.c[name] for name in Revision.names())
-        rows = self._connection.execute(
-            sa.select(*columns).where(revisions.c.entry_id == entry_id).order_by(revisions.c.revision)
-        )
-        return [Revision(**row._mapping) for row in rows]  # noqa: SLF001 - the documented name
+        return [Revision(**dict(row)) for row in self._session.rows(_OF_ENTRY, entry_id=entry_id)]
 
-    def replace(self, new: Entry, old: Entry | None, on_disk: bytes | None, now: datetime) -> None:
-        """Note what the text of ``new`` takes the place of.
-
-        That is kr's own text of ``old``, and the bytes on disk (None or empty: there were none) if a person
-        changed them since, or another program wrote them.
-        """
+    def replace(self, new: Entry, old: Entry | None, edited: str | None, now: datetime) -> None:
+        """Note what the text of ``new`` takes the place of: the text of ``old``, and what somebody ``edited`` since."""
         replaced = []
         if old is not None and old.sha256 is not None and self.has(old.sha256):
             replaced.append(old.sha256)
-        if on_disk:
-            replaced.append(self.keep(decoded(on_disk)))
+        if edited is not None:
+            replaced.append(self.keep(edited))
         for sha256 in dict.fromkeys(replaced):
             if sha256 != new.sha256:
                 self._add(new, sha256, old, now)
 
     def _add(self, new: Entry, sha256: str, old: Entry | None, now: datetime) -> None:
-        last = self._connection.execute(
-            sa.select(revisions.c.revision, revisions.c.sha256)
-            .where(revisions.c.entry_id == new.id)
-            .order_by(revisions.c.revision.desc())
-            .limit(1)
-        ).one_or_none()
-        if last is not None and last.sha256 == sha256:
+        last = self._session.row(_LAST, entry_id=new.id)
+        if last is not None and last["sha256"] == sha256:
             return
-        self._connection.execute(
-            sa.insert(revisions).values(
-                entry_id=new.id,
-                revision=last.revision + 1 if last is not None else 1,
-                sha256=sha256,
-                path=new.path,
-                framework_key=framework_key(new.framework),
-                topic_key=topic_key(new.topic),
-                framework_version=old.framework_version if old else None,
-                confidence=old.confidence if old else None,
-                researched_at=(old.researched_at or old.created) if old else None,
-                replaced_at=times.to_text(now),
-            )
+        self._session.execute(
+            _ADD,
+            entry_id=new.id,
+            revision=last["revision"] + 1 if last is not None else 1,
+            sha256=sha256,
+            path=new.path,
+            framework_key=framework_key(new.framework),
+            topic_key=topic_key(new.topic),
+            framework_version=old.framework_version if old else None,
+            confidence=old.confidence if old else None,
+            researched_at=(old.researched_at or old.created) if old else None,
+            replaced_at=times.to_text(now),
         )

@@ -1,4 +1,4 @@
-"""Writing one report with its row: the old pair or the new pair, whatever happens in between (SPEC 3.8)."""
+"""Writing one report: its text and its row in one transaction, and then the file (SPEC 3.8)."""
 
 import logging
 import sqlite3
@@ -13,16 +13,14 @@ from kr.freshness import same_major
 from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.free_names import Subject, free_name, is_free
-from kr.store.hashing import decoded, digest
-from kr.store.reports import Replacement, ReportFiles
+from kr.store.hashing import digest
+from kr.store.report_texts import edit_at
+from kr.store.reports import Place, ReportFiles, Staged
 from kr.store.rows import Draft, Need, Saved
-from kr.store.session import Session
 from kr.store.unit import Unit
 from kr.values import Entry
 
 log = logging.getLogger(__name__)
-
-_STANDS = "SELECT 1 FROM entries WHERE id = :id AND sha256 = :sha256 AND last_accessed = :last_accessed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +31,7 @@ class Limits:
     archive_after_days: int = 60
 
 
-class _Place(NamedTuple):
+class _Spot(NamedTuple):
     """Where a report goes. ``live`` is the entry that it renews, ``former`` that or the archived one."""
 
     name: naming.Name
@@ -44,72 +42,70 @@ class _Place(NamedTuple):
 def save(
     database: Database, files: ReportFiles, draft: Draft, text: str, *, limits: Limits, now: datetime
 ) -> Saved:
-    """Write the report and its row, then run the guard.
+    """Write the text and its row, run the guard, and once that is committed make the file of it.
 
     Raises ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
     """
-    content = text.encode(errors="replace")
-    if not content.strip():
+    text = text.encode(errors="replace").decode()
+    if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with files.staged(content) as staged, ExitStack() as opened:
+    with files.staged(text) as staged, ExitStack() as opened:
         with database.write() as transaction:
             files.sweep()
             unit = Unit(transaction.session)
             unit.entries.fill_keys()
-            place = _place(unit, files, draft)
-            target = opened.enter_context(files.replacement(place.name.path))
-            entry = _write(unit, target, place, draft, content, now=now)
-            saved = swap(transaction, unit, target, staged, entry, limits=limits, now=now)
-        target.sync()
+            spot = _spot(unit, files, draft)
+            place = opened.enter_context(files.place(spot.name.path))
+            entry = _entry(unit, spot, draft, unit.revisions.keep(text), now)
+            _put(unit, files, spot, entry, text, now=now)
+            saved = finish(transaction, unit, place, staged, entry, limits=limits, now=now)
+        place.sync()
     return saved
 
 
-def swap(
+def finish(
     transaction: Transaction,
     unit: Unit,
-    target: Replacement,
-    staged: str,
+    place: Place,
+    staged: Staged,
     entry: Entry,
     *,
     limits: Limits,
     now: datetime,
 ) -> Saved:
-    """Run the guard, then put the staged text of ``entry``, whose row is written, in its place.
+    """Run the guard, and make the file of ``entry``, whose row is written, once the transaction is committed.
 
-    The last step of a transaction: if that fails to commit, the old file comes back.
+    A file that is not made, whatever the reason, is made by the next one who reads the report.
     """
-    saved = _guard(transaction, unit, entry, limits, now)
-    transaction.compensations.append(lambda seen: _undo(seen, target, entry))
-    transaction.afterwards.append(target.finish)
-    target.run(staged, entry.sha256 or "")
-    return saved
+    unit.revisions.note_file(entry.path, entry.sha256 or "", staged.state)
+    transaction.afterwards.append(lambda: _publish(place, staged))
+    return _guard(transaction, unit, entry, limits, now)
 
 
-def _write(
-    unit: Unit, target: Replacement, place: _Place, draft: Draft, content: bytes, *, now: datetime
-) -> Entry:
-    target.heal(place.former.sha256 if place.former is not None else None)
-    entry = _entry(unit, place, draft, unit.revisions.keep(decoded(content)), now)
-    on_disk = target.current()
-    unit.revisions.replace(entry, place.former, on_disk, now)
-    if on_disk:
-        unit.archive.keep_text(entry.path, digest(decoded(on_disk)))
+def note_edit(unit: Unit, files: ReportFiles, entry: Entry, former: Entry | None, now: datetime) -> None:
+    """Keep what stands at the path of ``entry`` and is about to be written over."""
+    edit = edit_at(unit, files, entry.path)
+    unit.revisions.replace(entry, former, edit.text if edit is not None else None, now)
+    if edit is not None:
+        unit.archive.keep_text(entry.path, digest(edit.text))
+
+
+def _publish(place: Place, staged: Staged) -> None:
+    try:
+        place.put(staged)
+    except ReportUnwritable as exc:
+        log.warning("%s; its text is in the database", exc)
+
+
+def _put(unit: Unit, files: ReportFiles, spot: _Spot, entry: Entry, text: str, *, now: datetime) -> None:
+    note_edit(unit, files, entry, spot.former, now)
     unit.entries.put(entry)
-    old = place.live
+    old = spot.live
     if old is not None and old.question is not None:
         need = Need(old.topic, old.tags, old.question)
         unit.wordings.keep(entry, need, at=old.researched_at or old.created)
     said = (Need(it.topic, it.tags, it.question) for it in unit.wordings.of([entry.id]).get(entry.id, ()))
-    unit.terms.make(entry, said, content.decode(errors="replace"))
-    return entry
-
-
-def _undo(seen: Session, target: Replacement, entry: Entry) -> None:
-    """Bring the old file back, unless what went wrong (a signal, say) struck after the commit."""
-    if seen.row(_STANDS, id=entry.id, sha256=entry.sha256, last_accessed=entry.last_accessed) is not None:
-        target.finish()
-    else:
-        target.roll_back()
+    unit.terms.make(entry, said, text)
 
 
 def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, now: datetime) -> Saved:
@@ -135,16 +131,16 @@ def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, n
     )
 
 
-def _entry(unit: Unit, place: _Place, draft: Draft, sha256: str, now: datetime) -> Entry:
-    live = place.live
+def _entry(unit: Unit, spot: _Spot, draft: Draft, sha256: str, now: datetime) -> Entry:
+    live = spot.live
     moment = times.to_text(now)
     return Entry(
-        id=place.name.id,
+        id=spot.name.id,
         framework=live.framework if live else draft.framework,
         framework_version=draft.framework_version,
         topic=live.topic if live else draft.topic,
         tags=_joined(live.tags if live else (), draft.tags),
-        path=place.name.path,
+        path=spot.name.path,
         created=live.created if live else moment,
         last_accessed=unit.entries.next_access(now),
         status=draft.status,
@@ -166,7 +162,7 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(tags.values())
 
 
-def _place(unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
+def _spot(unit: Unit, files: ReportFiles, draft: Draft) -> _Spot:
     subject = Subject(draft.framework, draft.topic, draft.framework_version)
     live = unit.entries.of_topic(*subject)
     archived = (row.entry for row in unit.archive.of_pair(draft.framework, draft.topic))
@@ -177,7 +173,7 @@ def _place(unit: Unit, files: ReportFiles, draft: Draft) -> _Place:
     if former is not None:
         name = naming.Name(former.id, former.path)
         if is_free(unit.session, files, name, subject, own_id=own_id):
-            return _Place(name, live, former)
+            return _Spot(name, live, former)
     name = free_name(unit.session, files, subject)
     # Only the path of a live entry can be in the way: its id is its own.
-    return _Place(name if live is None else name._replace(id=live.id), live, live)
+    return _Spot(name if live is None else name._replace(id=live.id), live, live)

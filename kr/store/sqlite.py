@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-SCHEMA_VERSION = 8
+SCHEMA_VERSION = 9
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 _JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024

@@ -92,35 +92,26 @@ class Store:
             yield Unit(transaction.session)
 
     @contextmanager
-    def change(self) -> "Iterator[Unit]":
-        """Open a unit as ``write`` does, for what changes entries: none of another folder's (``kr.store.home``)."""
-        self._require_home()
-        with self.write() as unit:
-            yield unit
-
-    @contextmanager
     def rescuing(self) -> "Iterator[Connection]":
         """Open a transaction for ``kr.store.salvage``, as ``write`` does."""
         with self._database().write() as transaction:
             yield transaction.connection
 
     def save_report(self, draft: Draft, text: str, now: datetime) -> Saved:
-        """Write a report, its row and its revision in one step, then run the capacity guard (SPEC 3.8)."""
+        """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8)."""
         from kr.store.saving import save
 
-        self._require_home()
         return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now)
 
     def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
         """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""
         from kr.store.bulk import take_in
 
-        self._require_home()
         return take_in(self._database(), self._files(), batch, now=now)
 
     def run_guard(self, now: datetime) -> "Guarded":
         """Run the capacity guard by itself (SPEC 3.8): the last step of an import."""
-        with self.change() as unit:
+        with self.write() as unit:
             return unit.archive.guard(
                 keep="",
                 now=now,
@@ -138,36 +129,38 @@ class Store:
         return ReportFiles(folder or self._knowledge_base).read(path)
 
     def read_report(self, entry: Entry) -> str | None:
-        """Return a report's text; None when it is missing, empty, no regular file, or outside the base.
+        """Return a report's text (``kr.store.report_texts``); None when it is neither in the database nor in its file.
 
-        What a person edited is served as it stands; what a killed writer left half done is put right first.
+        What a person wrote into the file since is taken in first, and a file that is missing is made.
         """
-        from kr.store.hashing import decoded, digest
+        from kr.store.report_texts import settled
 
-        content = self._files().read(entry.path)
-        if content and digest(decoded(content)) != entry.sha256 and self._files().may_be_torn(entry.path):
-            self._heal(entry)
-            content = self._files().read(entry.path)
-        text = decoded(content)
-        if "\ufffd" in text and "\ufffd".encode() not in (content or b""):
-            log.warning("%s: some bytes are no UTF-8 text; they are shown as \ufffd", entry.path)
+        with self.read() as unit:
+            text = settled(unit, self._files(), entry)
+        return text if text is not None else self._settle(entry)
+
+    def report_text(self, entry: Entry) -> str | None:
+        """Return a report's text as the database has it, or else the file; nothing is put right, or changed."""
+        from kr.store.hashing import decoded
+
+        with self.read() as unit:
+            text = unit.revisions.text(entry.sha256)
+        text = text or decoded(self.read_file(entry.path))
         return text if text.strip() else None
 
     def drop_lost(self, entry: Entry) -> bool:
-        """Remove an entry whose report is gone (SPEC 3.3), unless somebody has written it again meanwhile.
+        """Remove an entry whose text is nowhere (SPEC 3.3), unless somebody has written it again meanwhile.
 
         A report that merely can't be read just now (no permission, a failing disk) is not gone, nor one of a
-        database elsewhere whose folder of reports is not there (not mounted). Raises ``StoreError`` where the
-        database belongs to another such folder.
+        folder of reports that is not there at all (not mounted).
         """
-        from kr.store.standing import standing
-
-        self._require_home()
-        if not self._is_at_home() and not (self._knowledge_base / "frameworks").is_dir():
+        if not self._knowledge_base.is_dir():
             return False
         with self.write() as unit:
             row = unit.entries.get(entry.id)
-            if row is None or standing(self._knowledge_base, row.path).state != "absent":
+            if row is None or unit.revisions.text(row.sha256) is not None:
+                return False
+            if self._files().look(row.path).state != "absent":
                 return False
             unit.wordings.forget(entry.id)
             return unit.entries.remove(entry.id)
@@ -191,97 +184,31 @@ class Store:
         if self._opened is not None:
             self._opened.close()
 
-    def _heal(self, entry: Entry) -> None:
-        if self._database().is_writing:
-            return
-        try:
-            with self.write() as unit:
-                row = unit.entries.get(entry.id)
-                if row is not None and row.path == entry.path:
-                    with self._files().replacement(row.path) as target:
-                        target.heal(row.sha256)
-        except (StoreError, ReportUnwritable) as exc:
-            log.warning("%s: an interrupted write could not be put right: %s", entry.path, exc)
+    def _settle(self, entry: Entry) -> str | None:
+        """Bring row and file together where that is possible; the text is served all the same where it is not."""
+        from kr.store.hashing import decoded
+        from kr.store.report_texts import settle
+
+        text = None
+        if not self._database().is_writing:
+            try:
+                with self.write() as unit:
+                    text = settle(unit, self._files(), entry.id)
+            except (StoreError, ReportUnwritable) as exc:
+                log.warning("%s: its file is left as it is: %s", entry.path, exc)
+        if text is None:
+            with self.read() as unit:
+                text = unit.revisions.text(entry.sha256) or decoded(self._files().read(entry.path))
+        return text if text.strip() else None
 
     def _limits(self) -> "Limits":
         from kr.store.saving import Limits
 
         return Limits(max_entries=self._max_entries, archive_after_days=self._archive_after_days)
 
-    def other_home(self) -> Path | None:
-        """Return the folder of reports that the database belongs to, when it is not this one (``kr.store.home``)."""
-        from kr.store.home import foreign_home
-
-        if self._is_at_home():
-            return None
-        with self.read() as unit:
-            return foreign_home(unit, self._knowledge_base)
-
-    def why_foreign(self) -> str | None:
-        """Say why the database is another folder's, and what to do; None where it is this one's."""
-        from kr.store.home import why_foreign
-
-        if self._is_at_home():
-            return None
-        with self.read() as unit:
-            reason = why_foreign(unit, self._knowledge_base)
-        if reason is None:
-            return None
-        return (
-            f"{reason}. Name the folder that holds them, or let this one have a database of its own (--kb); "
-            "to a copy of that folder, `kr doctor --repair` gives the database"
-        )
-
-    def may_move_in(self) -> bool:
-        """Tell whether ``move_in`` would go well."""
-        from kr.store.home import may_move_in
-
-        if self._is_at_home():
-            return False
-        with self.read() as unit:
-            return may_move_in(unit, self._knowledge_base)
-
-    def move_in(self) -> bool:
-        """Give the database this folder, which holds every report that it indexes as its own folder does."""
-        from kr.store.home import claim, may_move_in
-
-        if self._is_at_home():
-            return False
-        with self.write() as unit:
-            if not may_move_in(unit, self._knowledge_base):
-                return False
-            claim(unit, self._knowledge_base)
-            return True
-
-    def _is_at_home(self) -> bool:
-        """Whether the database lies in its knowledge base: they go together wherever they go."""
-        return self._database_url is None or self.path.resolve().is_relative_to(
-            self._knowledge_base.resolve()
-        )
-
-    def refuse_foreign(self) -> None:
-        """Raise ``StoreError`` where the database is another folder's."""
-        reason = self.why_foreign()
-        if reason is not None:
-            raise StoreError(f"{self.path}: {reason}")
-
-    def _require_home(self) -> None:
-        """Refuse to touch another folder's entries; the first folder that is written to is the database's own."""
-        from kr.store.home import claim, is_claimed
-
-        if self._is_at_home():
-            return
-        with self.read() as unit:
-            if is_claimed(unit, self._knowledge_base):
-                return
-        self.refuse_foreign()
-        with self.write() as unit:
-            claim(unit, self._knowledge_base)
-
     def _restorer(self) -> "Restorer":
         from kr.store.restoring import Restorer
 
-        self._require_home()
         return Restorer(database=self._database(), files=self._files(), limits=self._limits())
 
     def _database(self) -> "Database":

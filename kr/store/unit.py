@@ -48,7 +48,7 @@ class Unit:
         """Earlier texts."""
         from kr.store.revisions import Revisions
 
-        return Revisions(self.session.core)
+        return Revisions(self.session)
 
     @cached_property
     def wordings(self) -> Wordings:

@@ -3,8 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
-from kr.store import mending, times
-from kr.store.cells import Told
+from kr.store import times
 from kr.store.circuits import Circuits
 from kr.store.entries import Entries
 from kr.store.free_names import Subject, free_id
@@ -72,12 +71,14 @@ class Upkeep:
             **entry.fields()
             | {
                 "id": free_id(self._session, files, subject, entry.path),
-                "sha256": Revisions(self._session.core).keep(decoded(content)),
+                "sha256": Revisions(self._session).keep(decoded(content)),
             }
         )
         Entries(self._session).put(adopted)
         return adopted
 
-    def mend(self, told: Told) -> list[str]:
-        """Put indexes, triggers, views, counters and cells right; see ``kr.store.mending``."""
-        return mending.mend(self._session.core, told)
+    def repair(self) -> list[str]:
+        """Put indexes, triggers, views and derived rows right; see ``kr.store.repair.repair``."""
+        from kr.store.repair import repair
+
+        return repair(self._session.core)

@@ -1,22 +1,25 @@
-"""Writes ``index.yaml`` and ``_archived-index.yaml`` beside the reports (SPEC 3.8 and 6.1)."""
+"""Writes ``index.yaml`` and ``_archived-index.yaml`` (SPEC 3.8 and 6.1); elsewhere with what an import needs besides.
+
+A write of kr must not cost more because a million entries are archived: the exported archive stands in the order of
+archiving, so that new rows are appended. It is written anew where rows left it or changed, which triggers count.
+"""
 
 import hashlib
 import logging
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.lock import exclusive
+from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.store import Store
-from kr.transfer.index_yaml import render_archive, render_index, tells_others
-
-if TYPE_CHECKING:
-    from kr.store.unit import Unit
+from kr.store.unit import Unit
+from kr.transfer.index_yaml import render_archive, render_index
 
 log = logging.getLogger(__name__)
 
@@ -26,15 +29,18 @@ ARCHIVE = "_archived-index.yaml"
 _LOCK = ".export.lock"
 _OWN = "exported:"
 _WAIT_SECONDS = 60.0
-_KEPT_HASHES = 8
+_KEPT = 8
+"""How many of its own earlier states of a file kr knows again."""
+_CHUNK = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """How many entries and archived rows were written, and to which files."""
+    """How many entries, archived rows and reports were written, and which index files."""
 
     entries: int
     archived: int
+    reports: int
     files: tuple[Path, ...]
 
     def plain(self) -> dict[str, Any]:
@@ -42,59 +48,152 @@ class Exported:
         return {
             "entries": self.entries,
             "archived": self.archived,
+            "reports": self.reports,
             "files": [str(file) for file in self.files],
         }
 
 
-def export_yaml(store: Store, knowledge_base: Path, folder: Path | None = None) -> Exported:
+def refresh_exports(store: Store, knowledge_base: Path) -> None:
+    """Bring both files of the knowledge base to what the database holds; raises as ``export_yaml``."""
+    _make(knowledge_base)
+    with _queue(knowledge_base, is_own=True):
+        _write_indexes(store, knowledge_base, _OWN)
+
+
+def export_yaml(
+    store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
+) -> Exported:
     """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
 
-    Into another folder what the entries were asked goes along (``kr.transfer.wordings_yaml``).
+    Into another folder the reports go along, unless ``index_only``, and what the entries were asked
+    (``kr.transfer.wordings_yaml``): an import of it makes the same knowledge base elsewhere.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
-    the one that stays. A file that kr did not write, or that tells of entries which are neither live nor
-    archived any more, is kept as a copy beside it first; the files of
-    a folder that the database doesn't belong to are left alone. Raises ``ExportFailed`` naming the file, or a
-    ``StoreError``.
+    the one that stays. A file that kr did not write is kept as a copy beside it first. Raises ``ExportFailed``
+    naming the file, or a ``StoreError``.
     """
     folder = knowledge_base if folder is None else folder
     is_own = folder.resolve() == knowledge_base.resolve()
-    if is_own:
-        store.refuse_foreign()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ExportFailed(f"{folder}: {error.strerror}") from error
+    files, reports = [folder / INDEX, folder / ARCHIVE], 0
+    _make(folder)
     with _queue(knowledge_base, is_own=is_own):
+        if is_own:
+            _write_indexes(store, folder, _OWN)
+        else:
+            more, reports = _write_elsewhere(store, folder, index_only=index_only)
+            files += more
         with store.read() as unit:
-            entries, archived = unit.entries.all(), unit.archive.all()
-            wordings = None if is_own else _wordings(unit)
-        # The knowledge base may be moved or copied with its database: its own files are known by their names.
-        key = _OWN if is_own else f"{_OWN}{folder.resolve()}{os.sep}"
-        known = {entry.id for entry in entries} | {row.entry.id for row in archived}
-        index = _put(store, folder / INDEX, render_index(entries), key + INDEX, known)
-        rows = ((row.entry, row.archived_at, row.reason) for row in archived)
-        archive = _put(store, folder / ARCHIVE, render_archive(rows), key + ARCHIVE, known)
-        files = [index, archive]
-        if wordings:
-            files.append(_put(store, folder / wordings[0], wordings[1], key + wordings[0], known))
-    return Exported(len(entries), len(archived), tuple(files))
+            return Exported(unit.entries.count(), unit.archive.count(), reports, tuple(files))
 
 
-def _wordings(unit: "Unit") -> tuple[str, str] | None:
-    """Return name and text of what the entries were asked, where anything is known of it."""
+def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> tuple[list[Path], int]:
+    from kr.transfer.reports_along import archived_report, write_reports
     from kr.transfer.wordings_yaml import WORDINGS, render_wordings
 
-    text = render_wordings(unit)
-    return (WORDINGS, text) if text is not None else None
+    # Reports before the index that names them.
+    with _told(folder), store.read() as unit:
+        reports = 0 if index_only else write_reports(unit, folder)
+        asked = render_wordings(unit)
+        if asked is not None:
+            _stage(folder / WORDINGS, [asked]).replace(folder / WORDINGS)
+    prefix = f"{_OWN}{folder.resolve()}{os.sep}"
+    _write_indexes(store, folder, prefix, report_of=None if index_only else archived_report)
+    return [folder / WORDINGS] if asked is not None else [], reports
 
 
-def is_ours(store: Store, path: Path) -> bool:
-    """Tell whether this very database wrote the file that stands at a path of the knowledge base."""
+class _Ready(NamedTuple):
+    """A file that takes its name once ``value`` is remembered under ``key``: a crash must not make it a stranger's.
+
+    Without ``staged`` it is in place already.
+    """
+
+    path: Path
+    staged: Path | None
+    key: str
+    value: str
+
+
+def _write_indexes(store: Store, folder: Path, prefix: str, report_of: Any = None) -> None:
+    ready: list[_Ready] = []
     try:
-        return _digest(path.read_bytes()) in _known(store, _OWN + path.name)
-    except OSError:
-        return False
+        with _told(folder):
+            with store.read() as unit:
+                ready += _index(unit, folder / INDEX, prefix + INDEX)
+                ready += _archive(unit, folder / ARCHIVE, prefix + ARCHIVE, report_of)
+            _remember(store, ready)
+            for file in ready:
+                if file.staged is not None:
+                    file.staged.replace(file.path)
+    finally:
+        for file in ready:
+            if file.staged is not None:
+                file.staged.unlink(missing_ok=True)
+
+
+def _index(unit: Unit, path: Path, key: str) -> Iterator[_Ready]:
+    """Make the index ready; its earlier states are known by their hashes."""
+    content = render_index(unit.entries.all()).encode()
+    present = path.read_bytes() if path.is_file() else None
+    if present == content:
+        return
+    known = (unit.meta.get(key) or "").split()
+    if present is not None and _digest(present) not in known:
+        _keep_copy(path, present)
+    yield _Ready(path, _stage(path, [content.decode()]), key, " ".join([_digest(content), *known][:_KEPT]))
+
+
+class _Mark(NamedTuple):
+    """A state of the exported archive: the file's size and time, its last row, and how many changes were seen."""
+
+    size: int
+    mtime_ns: int
+    last: int
+    changes: int
+
+    @classmethod
+    def of(cls, path: Path, last: int, changes: int) -> "_Mark":
+        """Read a file's size and time."""
+        status = path.stat()
+        return cls(status.st_size, status.st_mtime_ns, last, changes)
+
+
+def _archive(unit: Unit, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
+    """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours."""
+    last, changes = unit.archive.last_id(), int(unit.meta.get(ARCHIVE_CHANGES) or 0)
+    marks = [_Mark(*map(int, mark.split())) for mark in (unit.meta.get(key) or "").split(";") if mark]
+    present = path.stat() if path.is_file() else None
+    ours = [
+        mark for mark in marks if present is not None and mark[:2] == (present.st_size, present.st_mtime_ns)
+    ]
+    newest = marks[0] if marks[:1] == ours[:1] and ours else None
+    if newest is not None and newest.changes == changes and report_of is None:
+        if newest.last == last:
+            return
+        if newest.last:
+            _append(path, render_archive(unit.archive.since(newest.last), is_continued=True))
+            yield _Ready(path, None, key, _joined(_Mark.of(path, last, changes), marks))
+            return
+    staged = _stage(path, render_archive(unit.archive.since(0), report_of=report_of))
+    # An export that was killed while it appended left a beginning of what is to be written now.
+    if present is not None and not ours and not _begins_with(staged, path):
+        _keep_copy(path, path.read_bytes())
+    yield _Ready(path, staged, key, _joined(_Mark.of(staged, last, changes), marks))
+
+
+def _joined(newest: _Mark, marks: list[_Mark]) -> str:
+    return ";".join(" ".join(map(str, mark)) for mark in [newest, *marks][:_KEPT])
+
+
+def _remember(store: Store, ready: list[_Ready]) -> None:
+    if not ready:
+        return
+    try:
+        with store.write() as unit:
+            for file in ready:
+                unit.meta.put(file.key, file.value)
+    except StoreUnwritable as error:
+        # A database that can only be read is exported all the same; next time these files get copies.
+        log.debug("%s", error)
 
 
 @contextmanager
@@ -112,39 +211,21 @@ def _queue(knowledge_base: Path, *, is_own: bool) -> Iterator[None]:
         yield
 
 
-def _put(store: Store, path: Path, text: str, key: str, known: set[str]) -> Path:
-    content = text.encode()
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
     try:
-        present = path.read_bytes() if path.is_file() else None
-        if present == content:
-            return path
-        ours = _known(store, key)
-        if present is not None and (_digest(present) not in ours or tells_others(present.decode(), known)):
-            _keep_copy(path, present)
-        # Known as ours before it is there: a crash in between must not make it a stranger's.
-        _remember(store, key, [_digest(content), *ours])
-        _replace(path, content)
+        yield
     except OSError as error:
-        raise ExportFailed(f"{path}: {error.strerror}") from error
-    return path
+        raise ExportFailed(f"{error.filename or folder}: {error.strerror}") from error
+
+
+def _make(folder: Path) -> None:
+    with _told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
 
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _known(store: Store, key: str) -> list[str]:
-    with store.read() as unit:
-        return (unit.meta.get(key) or "").split()
-
-
-def _remember(store: Store, key: str, hashes: list[str]) -> None:
-    try:
-        with store.write() as unit:
-            unit.meta.put(key, " ".join(hashes[:_KEPT_HASHES]))
-    except StoreUnwritable as error:
-        # A database that can only be read is exported all the same; next time this file gets a copy.
-        log.debug("%s", error)
 
 
 def _keep_copy(path: Path, content: bytes) -> None:
@@ -161,13 +242,28 @@ def _keep_copy(path: Path, content: bytes) -> None:
         number += 1
 
 
-def _replace(path: Path, content: bytes) -> None:
-    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+def _stage(path: Path, parts: Iterable[str]) -> Path:
+    """Write a text to disk under a hidden name beside ``path``; nothing is left of it when that fails."""
+    staged = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with fresh.open("xb") as file:
-            file.write(content)
+        with staged.open("x", encoding="utf-8", newline="") as file:
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
+    except BaseException:
+        staged.unlink(missing_ok=True)
+        raise
+    return staged
+
+
+def _append(path: Path, parts: Iterable[str]) -> None:
+    with path.open("a", encoding="utf-8", newline="") as file:
+        file.writelines(parts)
+
+
+def _begins_with(whole: Path, beginning: Path) -> bool:
+    with whole.open("rb") as one, beginning.open("rb") as other:
+        while part := other.read(_CHUNK):
+            if one.read(len(part)) != part:
+                return False
+    return True

@@ -29,10 +29,6 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
         return False
     from kr.transfer.import_yaml import import_yaml
 
-    foreign = store.why_foreign()
-    if foreign is not None:
-        log.warning("%s: its index is not taken into %s: %s", knowledge_base, store.path, foreign)
-        return False
     with exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
         if not _is_first_use(store):
             return False

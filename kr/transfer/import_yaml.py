@@ -6,7 +6,6 @@ A report that is missing is no reason to refuse its entry: a look-up removes suc
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -104,9 +103,8 @@ def import_yaml(
     *,
     now: datetime,
     progress: Progress | None = None,
-    only: Callable[[Incoming], bool] | None = None,
 ) -> Imported:
-    """Import folders (both files of each) and single index files; the guard runs at the end. ``only``: which items.
+    """Import folders (both files of each) and single index files; the guard runs at the end.
 
     Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
     """
@@ -117,7 +115,7 @@ def import_yaml(
     for file in sorted(files, key=lambda file: file.name == ARCHIVE):
         live = live_paths.setdefault(file.absolute().parent, set())
         try:
-            taken = _Import(store, knowledge_base, file, result=result, now=now, live_paths=live, only=only)
+            taken = _Import(store, knowledge_base, file, result=result, now=now, live_paths=live)
             taken.run(progress)
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
@@ -140,15 +138,6 @@ def _take_in_wordings(store: Store, sources: Sequence[Path], result: Imported, n
             result.warnings += take_in_wordings(store, file, _read(file), now=now)
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
-
-
-def told_in(file: Path, *, now: datetime) -> Iterator[Incoming]:
-    """Read what an index file tells, without the reports; what can't be read is passed over."""
-    with suppress(IndexUnreadable):
-        for found in read_items(_read(file)):
-            with suppress(BadItem):
-                if isinstance(found, Item):
-                    yield check_item(found.fields, now=now, archived=file.name == ARCHIVE)
 
 
 def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
@@ -176,7 +165,6 @@ class _Import:
         result: Imported,
         now: datetime,
         live_paths: set[str],
-        only: Callable[[Incoming], bool] | None,
     ) -> None:
         self._store = store
         self._file = file
@@ -188,7 +176,6 @@ class _Import:
         self._is_in_place = _is_same(self._folder, knowledge_base)
         self._first = len(result.refused)
         self._live_paths = live_paths
-        self._only = only
         self._departed: list[tuple[int, Incoming]] = []
         self._batch: list[tuple[int, Incoming]] = []
         self._bytes = 0
@@ -209,6 +196,7 @@ class _Import:
                 self._add(found)
                 step(found.line)
         except IndexUnreadable as error:
+            # What stands before the place is taken in; once that is mended, importing again takes in the rest.
             broken = error
         self._add_departed(step)
         self._flush()
@@ -244,15 +232,11 @@ class _Import:
             last[told.path] = max(last.get(told.path, ("", 0)), (at, line))
         for line, told in self._departed:
             is_last = last[told.path][1] == line and told.path not in self._live_paths
-            self._put(line, told, is_own=is_last)
+            self._put(line, told, is_own=is_last or told.report is not None)
             step(line)
         self._departed.clear()
 
     def _put(self, line: int, told: Incoming, *, is_own: bool) -> None:
-        if self._only is not None and not self._only(told):
-            return
-        # What was chosen for being newer is so to the day.
-        told = replace(told, wins_ties=self._only is not None)
         try:
             text = self._text(told) if is_own else None
         except BadItem as error:
@@ -263,7 +247,7 @@ class _Import:
 
     def _text(self, told: Incoming) -> ReportText | None:
         """Read the report that an item names; where its folder has none, the one that is here already."""
-        content = self._content(self._folder, told.path)
+        content = self._content(self._folder, told.report or told.path)
         if content is not None or self._is_in_place:
             return _read_header(content, self._now, is_here=self._is_in_place, is_theirs=True)
         here = self._store.read_file(told.path) if os.path.lexists(self._base / told.path) else None

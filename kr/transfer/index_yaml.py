@@ -7,13 +7,15 @@ same bytes with and without its C library.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
+from kr.store.rows import Archived
 from kr.values import Entry
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"
 
-_ID = re.compile(r'^- id: (".*")$', re.MULTILINE)
+Item = Mapping[str, str | tuple[str, ...]]
+
 _EMOJI = "[\u203c-\u3299\ufe0f\U0001f000-\U0001faff]"
 _NOT_PRINTABLE = re.compile(
     "[\x7f-\x9f\xad\u200b\u200c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff0-\uffff\U000e0000-\U000e0fff]"
@@ -37,17 +39,24 @@ def render_index(entries: Iterable[Entry]) -> str:
     return render_items(_item(entry, entry.status) for entry in sorted(entries, key=lambda entry: entry.id))
 
 
-def render_archive(archived: Iterable[tuple[Entry, str, str]]) -> str:
-    """Render ``(entry, archived_at, reason)``, sorted by id and then by time."""
-    rows = sorted(archived, key=lambda row: (row[0].id, row[1]))
-    return render_items(
-        {**_item(entry, "archived"), "archived_at": at, "reason": why} for entry, at, why in rows
-    )
+def render_archive(
+    archived: Iterable[Archived],
+    *,
+    report_of: Callable[[Archived], str | None] | None = None,
+    is_continued: bool = False,
+) -> Iterator[str]:
+    """Render archived rows as they come, the header first; ``is_continued``: more of a file that has it already.
+
+    ``report_of`` says where a row's text stands beside the file.
+    """
+    items = (_archived_item(row, report_of) for row in archived)
+    return render_parts(items, is_continued=is_continued)
 
 
-def tells_others(text: str, ids: Iterable[str]) -> bool:
-    """Tell whether a text of these functions tells of entries with other ids."""
-    return not set(_ID.findall(text)) <= set(map(quoted, ids))
+def _archived_item(row: Archived, report_of: Callable[[Archived], str | None] | None) -> Item:
+    item = {**_item(row.entry, "archived"), "archived_at": row.archived_at, "reason": row.reason}
+    report = report_of(row) if report_of is not None else None
+    return item if report is None else {**item, "report": report}
 
 
 def _item(entry: Entry, status: str) -> dict[str, str | tuple[str, ...]]:
@@ -64,14 +73,22 @@ def _item(entry: Entry, status: str) -> dict[str, str | tuple[str, ...]]:
     }
 
 
-def render_items(items: Iterable[Mapping[str, str | tuple[str, ...]]]) -> str:
+def render_items(items: Iterable[Item]) -> str:
     """Render items, whose first key is ``id``, as a list."""
-    lines = [
-        f"{'- ' if position == 0 else '  '}{key}: {_value(value)}\n"
-        for item in items
-        for position, (key, value) in enumerate(item.items())
-    ]
-    return HEADER + ("".join(lines) or "[]\n")
+    return "".join(render_parts(items))
+
+
+def render_parts(items: Iterable[Item], *, is_continued: bool = False) -> Iterator[str]:
+    """Render a list item by item; an empty one, unless it ``is_continued``, is told as such."""
+    if not is_continued:
+        yield HEADER
+    is_empty = not is_continued
+    for item in items:
+        is_empty = False
+        lines = (f"  {key}: {_value(value)}\n" for key, value in item.items())
+        yield f"- {''.join(lines)[2:]}"
+    if is_empty:
+        yield "[]\n"
 
 
 def _value(value: str | tuple[str, ...]) -> str:

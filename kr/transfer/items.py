@@ -50,6 +50,7 @@ def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> 
         last_accessed=_time(fields, "last_accessed", now),
         status="stale" if status == "stale" else "fresh",
         departure=_departure(fields, now) if archived or status == "archived" else None,
+        report=check_path(told) if (told := _text(fields, "report")) is not None else None,
     )
 
 

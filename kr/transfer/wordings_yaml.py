@@ -40,7 +40,7 @@ def take_in_wordings(store: Store, file: Path, data: bytes, *, now: datetime) ->
     """
     bad: list[str] = []
     items = list(read_items(data))
-    with store.change() as unit:
+    with store.write() as unit:
         for found in items:
             if isinstance(found, Bad):
                 bad.append(f"{file}:{found.line}: {found.reason}")

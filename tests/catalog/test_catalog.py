@@ -54,11 +54,14 @@ def test_the_last_accessed_is_listed_first(app: App, project: Project) -> None:
     assert ids(app.catalog.page(limit=2)["entries"]) == ["vue-b", "vue-c"]
 
 
-@pytest.mark.parametrize("empty", [True, False])
-def test_an_entry_without_a_report_is_not_fresh(app: App, project: Project, *, empty: bool) -> None:
+def lose_text(project: Project, entry_id: str, path: str) -> None:
+    (project.base / path).unlink()
+    project.sql("UPDATE entries SET sha256 = NULL WHERE id = ?", entry_id)
+
+
+def test_an_entry_whose_text_is_lost_is_not_fresh(app: App, project: Project) -> None:
     lost, kept = save(app, project, topic="a"), save(app, project, topic="b")
-    report = project.base / app.catalog.entry(lost)["path"]
-    report.write_text("") if empty else report.unlink()
+    lose_text(project, lost, app.catalog.entry(lost)["path"])
     shown = app.catalog.entry(lost)
     assert (shown["status"], shown["stale_because"]) == ("stale", ["missing report"])
     assert ids(app.catalog.page(status="fresh")["entries"]) == [kept]
@@ -89,7 +92,7 @@ def test_show_tells_all_and_the_report(app: App, project: Project) -> None:
     assert list(shown)[:10] == KEYS
     assert (shown["revisions"], shown["archived"], shown["report"]) == (1, 0, "# two\n")
     assert shown["stale_because"] == ["the version changed"]
-    (project.base / shown["path"]).unlink()
+    lose_text(project, entry_id, shown["path"])
     assert app.catalog.entry(entry_id, report=True)["report"] is None
 
 

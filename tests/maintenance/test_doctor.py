@@ -10,16 +10,15 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from datetime import timedelta
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
 import yaml
 
 from kr.app import App
-from kr.errors import ReportUnwritable, StoreError
+from kr.errors import ReportUnwritable
 from kr.maintenance import doctor
-from kr.maintenance.findings import Finding, Patient
+from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.maintenance.orphans import read_facts
 from kr.store.inspection import examine
 from kr.store.sqlite import SCHEMA_VERSION
@@ -61,12 +60,12 @@ def project(tmp_path: Path) -> Project:
 
 def report(project: Project) -> dict[str, Any]:
     with project.app() as app:
-        return doctor.report(app.patient())
+        return doctor.report(app.knowledge_base())
 
 
 def repair(project: Project) -> dict[str, Any]:
     with project.app() as app:
-        return doctor.repair(app.patient(), lambda _: None)
+        return doctor.repair(app.knowledge_base(), lambda _: None)
 
 
 def found(value: dict[str, Any]) -> list[tuple[str, str]]:
@@ -121,7 +120,7 @@ def test_a_sound_knowledge_base_has_no_findings(project: Project) -> None:
 
 
 def forget_texts(project: Project) -> None:
-    for table in ("revisions", "report_texts"):
+    for table in ("report_files", "revisions", "report_texts"):
         project.sql(f"DELETE FROM {table}")
     project.sql("UPDATE entries SET sha256 = NULL")
 
@@ -158,8 +157,12 @@ def test_a_lost_report_is_written_back_from_the_text_that_is_kept(project: Proje
     text = lost.read_bytes()
     lost.unlink()
     (finding,) = report(project)["findings"]
-    assert (finding["check"], finding["severity"], finding["subject"]) == ("dangling", "error", "vue-slots")
-    assert "write the report back" in finding["repair"]
+    assert (finding["check"], finding["severity"], finding["subject"]) == (
+        "missing_report",
+        "warning",
+        "vue-slots",
+    )
+    assert "of the text in the database" in finding["repair"]
     assert not lost.exists()
     value = repair(project)
     assert (value["problems"], value["findings"]) == (0, [])
@@ -225,13 +228,13 @@ def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project
     assert (finding["check"], finding["repair"]) == ("export", None)
 
 
-def test_an_empty_report_and_a_path_that_leaves_are_dangling(project: Project) -> None:
+def test_an_empty_report_and_a_path_that_leaves_are_missing(project: Project) -> None:
     keep(project, "slots")
     put(project, "frameworks/vue/slots.md", " \n")
     (project.root / "secret.md").write_text("# secret\n")
     insert_entry(project.database, "away", path="../../secret.md")
-    dangling = [row["subject"] for row in report(project)["findings"] if row["check"] == "dangling"]
-    assert dangling == ["away", "vue-slots"]
+    missing = [row["subject"] for row in report(project)["findings"] if row["check"] == "missing_report"]
+    assert missing == ["away", "vue-slots"]
     assert repair(project)["problems"] == 0
     assert (project.root / "secret.md").read_text() == "# secret\n"
 
@@ -241,60 +244,9 @@ def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
     keep(project, "slots", "plugins")
     project.base.rename(project.root / "away")
     value = repair(project)
-    assert (found(value), value["repaired"]) == ([("dangling", "error")], [])
+    assert (found(value), value["repaired"]) == ([("missing_report", "error")], [])
     assert not project.base.exists()
     assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
-
-
-def reports_and_exports(folder: Path) -> dict[str, bytes]:
-    return {name: content for name, content in state(folder).items() if name.endswith((".md", ".yaml"))}
-
-
-@pytest.mark.parametrize("has_entries", [False, True])
-@pytest.mark.parametrize("is_there", [False, True])
-def test_a_database_of_another_folder_is_told_and_left_alone(
-    project: Project, *, has_entries: bool, is_there: bool
-) -> None:
-    other = Project(project.root, env={**project.env, "KR_KNOWLEDGE_BASE_PATH": "other"})
-    folder = project.root / "other"
-    if is_there:
-        with other.app() as app:
-            research(other, "plugins")(app)
-            research(other, "gone")(app)
-            app.catalog.remove(["vue-gone"])
-            export_yaml(app.store, folder)
-        put(other, "../../other/frameworks/c/c.md", REPORT.format(framework="C++", topic="moves"))
-    for each in (project, other):
-        each.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
-    keep(project, "slots")
-    if not has_entries:
-        with project.app() as app:
-            app.catalog.remove(["vue-slots"])
-    before = reports_and_exports(folder)
-    for _ in range(2):
-        value = repair(other)
-        assert (found(value), value["repaired"]) == ([("foreign_folder", "error")], [])
-        assert str(project.base) in value["findings"][0]["message"]
-        with other.app() as app:
-            app.import_on_first_use()
-            with pytest.raises(StoreError, match=str(project.base)):
-                app.export_yaml()
-    assert reports_and_exports(folder) == before
-    count = [(int(has_entries),)]
-    assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == count
-    assert sql(project.root / "kr.db", "SELECT key FROM meta WHERE value = 'begun'") == []
-
-
-def test_a_database_is_given_the_copy_of_its_folder(project: Project) -> None:
-    project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
-    keep(project, "slots")
-    copytree(project.base, project.root / "new")
-    moved = Project(project.root, env={**project.env, "KR_KNOWLEDGE_BASE_PATH": "new"})
-    (finding,) = report(moved)["findings"]
-    assert (finding["check"], bool(finding["repair"])) == ("foreign_folder", True)
-    assert repair(moved)["problems"] == 0
-    assert report(moved)["findings"] == []
-    assert found(report(project)) == [("foreign_folder", "error")]
 
 
 def test_an_orphan_report_becomes_an_entry_again(project: Project) -> None:
@@ -331,17 +283,6 @@ def test_a_folder_of_reports_that_is_a_link_is_named(project: Project, tmp_path:
     assert not list(shared.iterdir())
 
 
-def older_copy(project: Project, *between: Callable[[App], object]) -> None:
-    """Do something, then put the database back as it was before."""
-    old = project.database.read_bytes()
-    with project.app() as app:
-        for step in between:
-            step(app)
-        export_yaml(app.store, project.base)
-    remove_database(project)
-    project.database.write_bytes(old)
-
-
 def research(project: Project, topic: str, **changes: Any) -> Callable[[App], object]:
     text = REPORT.format(framework="vue", topic=topic)
     made = draft("vue", topic, **{"tags": ("a", "b"), "framework_version": "3.5", **changes})
@@ -350,123 +291,6 @@ def research(project: Project, topic: str, **changes: Any) -> Callable[[App], ob
 
 def exports(project: Project) -> list[str]:
     return [(project.base / name).read_text() for name in ("index.yaml", "_archived-index.yaml")]
-
-
-def test_an_older_copy_of_the_database_learns_from_the_exports(project: Project) -> None:
-    keep(project, "slots")
-    project.clock.pass_days(1)
-    older_copy(
-        project,
-        research(project, "plugins"),
-        research(project, "slots", framework_version="3.6"),
-        research(project, "gone"),
-        lambda app: app.catalog.remove(["vue-gone"]),
-    )
-    before = exports(project)
-    assert found(report(project)) == [("ahead", "warning"), ("export", "warning"), ("export", "warning")]
-    value = repair(project)
-    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["ahead"])
-    assert exports(project) == before
-    assert project.sql("SELECT id, tags, framework_version FROM entries ORDER BY id") == [
-        ("vue-plugins", '["a", "b"]', "3.5"),
-        ("vue-slots", '["options", "a", "b"]', "3.6"),
-    ]
-    assert project.sql("SELECT id, reason, tags FROM archived_entries") == [
-        ("vue-gone", "manual", '["a", "b"]')
-    ]
-    with project.app() as app:
-        assert app.catalog.restore("vue-gone")["entry"]["status"] == "fresh"
-
-
-@pytest.mark.parametrize("day", [0, 1])
-def test_what_was_archived_after_an_older_copy_comes_back_though_it_lives_there(
-    project: Project, day: int
-) -> None:
-    keep(project, "slots", "plugins")
-    project.clock.pass_days(day)
-    older_copy(
-        project,
-        lambda app: app.catalog.remove(["vue-plugins", "vue-slots"]),
-        research(project, "slots"),
-    )
-    before = exports(project)
-    assert repair(project)["problems"] == 0
-    assert project.sql("SELECT id FROM archived_entries ORDER BY id") == [
-        ("vue-plugins",),
-        ("vue-slots",),
-    ]
-    assert exports(project)[1] == before[1]
-    assert report(project)["findings"] == []
-
-
-def test_an_older_copy_of_the_same_day_takes_the_newer_version_that_its_report_has(project: Project) -> None:
-    keep(project, "slots")
-    newer = REPORT.format(framework="vue", topic="slots").replace("3.5", "3.9")
-    old = draft("vue", "slots", framework_version="3.9", tags=("new",))
-    older_copy(project, lambda app: app.store.save_report(old, newer, project.clock()))
-    before = exports(project)
-    assert ("ahead", "warning") in found(report(project))
-    assert repair(project)["problems"] == 0
-    assert exports(project) == before
-    assert project.sql("SELECT framework_version, tags FROM entries") == [("3.9", '["options", "new"]')]
-    with project.app() as app, app.store.read() as unit:
-        (entry,) = unit.entries.all()
-        assert app.store.read_report(entry) == newer
-        assert unit.revisions.of_entry("vue-slots")
-    assert report(project)["findings"] == []
-
-
-def test_a_report_that_a_person_edited_makes_no_export_ahead(project: Project) -> None:
-    keep(project, "slots")
-    put(project, "frameworks/vue/slots.md", REPORT.format(framework="vue", topic="slots") + "\nMine.\n")
-    assert report(project)["findings"] == []
-    project.sql("UPDATE entries SET tags = '[\"mine\"]'")
-    assert repair(project)["problems"] == 0
-    assert project.sql("SELECT tags FROM entries") == [('["mine"]',)]
-
-
-def test_rows_that_were_deleted_come_back_from_the_export_whole(project: Project) -> None:
-    keep(project, "slots", "plugins")
-    with project.app() as app:
-        research(project, "slots", tags=("kept",), framework_version="3.6")(app)
-        app.catalog.remove(["vue-plugins"])
-        export_yaml(app.store, project.base)
-    before = exports(project)
-    rows = "SELECT id, tags, framework_version, substr(created, 1, 10) FROM entries ORDER BY id"
-    whole = project.sql(rows)
-    project.sql("DELETE FROM entries")
-    value = repair(project)
-    # Plain SQL leaves behind what was made of the rows that it deletes.
-    assert (value["problems"], [row["check"] for row in value["repaired"]]) == (0, ["integrity", "ahead"])
-    assert project.sql(rows) == whole
-    assert exports(project) == before
-
-
-def test_an_export_that_tells_what_nobody_else_does_is_kept_as_a_copy(project: Project) -> None:
-    keep(project, "slots", "plugins")
-    (text, _) = exports(project)
-    with project.app() as app:
-        app.catalog.remove(["vue-plugins"])
-    export(project)
-    assert not list(project.base.glob("*.bak*"))  # it went to the archive
-    project.sql("DELETE FROM entries")
-    (text, _) = exports(project)
-    export(project)
-    assert (project.base / "index.yaml.bak").read_text() == text
-    assert "[]" in exports(project)[0]
-
-
-def test_what_could_not_be_taken_in_is_not_exported_over(project: Project) -> None:
-    keep(project, "slots")
-    older_copy(project, research(project, "plugins"))
-    before = exports(project)
-    lock = project.base / "kr.db.lock"
-    lock.unlink(missing_ok=True)
-    lock.mkdir()  # stops every writer, root included
-    value = repair(project)
-    assert value["repaired"][-1]["done"].startswith("failed: ")
-    assert ("ahead", "warning") in found(value)
-    assert exports(project) == before
 
 
 def test_exports_that_are_behind_bring_nothing_back(project: Project) -> None:
@@ -667,43 +491,6 @@ def test_a_missing_index_view_or_trigger_is_created_in_place(project: Project, k
     assert project.sql("SELECT count(*) FROM documents") == [(3,)]
 
 
-@pytest.mark.parametrize("is_told", [False, True])
-def test_cells_that_no_query_can_read_are_put_right(project: Project, *, is_told: bool) -> None:
-    keep(project, "slots", "plugins")
-    with project.app() as app:
-        app.catalog.remove(["vue-plugins"])
-    ((archived,),) = project.sql("SELECT archived_at FROM archived_entries")
-    ((researched,),) = project.sql("SELECT researched_at FROM entries")
-    if not is_told:
-        for file in project.base.glob("*.yaml"):
-            file.unlink()
-    project.sql("UPDATE entries SET tags = 'not, json', last_accessed = 'garbage'")
-    project.sql(
-        "UPDATE archived_entries SET tags = '3', created = '', archived_at = 'x', last_accessed = '2026-11-01'"
-    )
-    value = report(project)
-    assert found(value)[0] == ("integrity", "error")
-    for told in (
-        "entries, vue-slots: tags is no JSON array",
-        "vue-slots: last_accessed is no time",
-        "archived_at is",
-    ):
-        assert told in value["findings"][0]["message"]
-    value = repair(project)
-    assert value["problems"] == 0
-    assert "put right: 2 rows" in value["repaired"][0]["done"]
-    assert project.sql("SELECT tags, last_accessed FROM entries") == [
-        ('["not", "json"]', f"{project.clock.now:%Y-%m-%d}T00:00:00.000000Z" if is_told else researched)
-    ]
-    ((tags, created, at),) = project.sql("SELECT tags, created, archived_at FROM archived_entries")
-    assert (tags, created[:4], at) == (
-        '["3"]',
-        "2026",
-        archived if is_told else "2026-11-01T00:00:00.000000Z",
-    )
-    assert list(project.base.glob("kr.db.repair.bak*"))
-
-
 def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
     keep(project, "slots", "plugins")
     with project.app() as app:
@@ -875,15 +662,15 @@ def test_a_network_file_system_is_told(project: Project, tmp_path: Path, kind: s
     point = str(project.base.resolve()).replace(" ", "\\040")
     mounts.write_text(f"/dev/root / ext4 rw 0 0\nserver:/export {point} {kind} rw 0 0\n")
     with project.app() as app:
-        given = app.patient()
-        patient = Patient(
+        given = app.knowledge_base()
+        base = KnowledgeBase(
             store=given.store,
-            knowledge_base=given.knowledge_base,
+            folder=given.folder,
             auto_export=True,
             clock=project.clock,
             mounts=mounts,
         )
-        value = doctor.report(patient)
+        value = doctor.report(base)
     assert value["problems"] == problems
     assert [row["check"] for row in value["findings"]] == ["network_file_system"] * problems
 
@@ -899,7 +686,9 @@ def test_what_may_not_be_written_is_told_once(project: Project, option: list[str
     (told,) = [row for row in value["findings"] if row["check"] == "permissions"]
     assert told["subject"] == str(project.base)
     assert "more below it" in told["message"]
-    assert all(row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "dangling")
+    assert all(
+        row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "missing_report"
+    )
     assert ids(project) == ["vue-slots"]
 
 
@@ -914,7 +703,7 @@ def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:
         heard.append((finding.subject, ids(project)))
 
     with project.app() as app:
-        doctor.repair(app.patient(), announce)
+        doctor.repair(app.knowledge_base(), announce)
     assert heard[:2] == [("vue-plugins", ["vue-plugins", "vue-slots"]), ("vue-slots", ["vue-slots"])]
 
 
@@ -929,6 +718,6 @@ def test_the_command(project: Project) -> None:
     assert b"1 problem in" in told.stdout
     done = project.run("doctor", "--repair", "--format", "json")
     assert done.returncode == 0
-    assert b"dangling: vue-slots" in done.stderr
+    assert b"missing_report: vue-slots" in done.stderr
     value = json.loads(done.stdout)
     assert (value["problems"], value["repaired"][0]["done"]) == (0, "archived")

@@ -306,6 +306,7 @@ def test_a_report_that_cannot_be_read_is_not_gone(base: Path) -> None:
     )
     with Store(None, base) as store:
         saved = store.save_report(draft(), "# text\n", NOW)
+    sql(base / "kr.db", "UPDATE entries SET sha256 = NULL")
     folder = (base / saved.entry.path).parent
     folder.chmod(0)
     try:

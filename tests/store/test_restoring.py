@@ -13,7 +13,6 @@ import pytest
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.reports.baseline import SKELETON_MARK
 from kr.store.hashing import digest
-from kr.store.reports import ReportFiles
 from kr.store.rows import Archived
 from kr.store.store import Store
 from kr.values import Entry, replace
@@ -248,19 +247,6 @@ def test_an_entry_without_its_file_can_be_removed_and_restored(
     assert store.read_report(back.saved.entry) == "# one\n"
 
 
-def test_what_a_killed_writer_left_is_put_right_before_it_is_removed(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    files = ReportFiles(base)
-    with files.staged(b"# torn\n") as staged, files.replacement(entry.path) as target:
-        target.run(staged, digest("# torn\n"))
-    assert (base / entry.path).read_text() == "# torn\n"
-    store.remove([entry.id], NOW)
-    assert (base / entry.path).read_text() == "# one\n"
-    assert archived(store, entry.id).entry == entry
-    assert hidden(base) == []
-
-
 def test_a_revision_brings_its_text_version_and_confidence_back(
     store: Store, base: Path, entry: Entry
 ) -> None:
@@ -347,23 +333,6 @@ def test_a_report_that_cannot_be_written_changes_nothing(store: Store, base: Pat
         store.restore_archived(archived(store, entry.id), LATER)
     assert archived(store, entry.id).entry == entry
     assert live(store, entry.id) is None
-
-
-def test_a_restoration_that_was_killed_before_its_commit_is_put_right(
-    store: Store, base: Path, entry: Entry
-) -> None:
-    store.remove([entry.id], NOW)
-    store.save_report(draft(), "# two\n", LATER)
-    store.remove([entry.id], LATER)
-    files = ReportFiles(base)
-    with files.staged(b"# one\n") as staged, files.replacement(entry.path) as target:
-        target.run(staged, digest("# one\n"))
-    assert (base / entry.path).read_text() == "# one\n"
-    back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
-    assert back is not None
-    assert store.read_report(back.saved.entry) == "# two\n"
-    assert texts(store, entry.id) == ["# one\n"]
-    assert hidden(base) == []
 
 
 @pytest.mark.processes

@@ -83,6 +83,7 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
 ) -> None:
     keep(store, entry, need(question="How else?"))
     (base / entry.path).unlink()
+    sql(store.path, "UPDATE entries SET sha256 = NULL")
     assert store.drop_lost(entry)
     assert questions(store, entry.id) == []
 
@@ -127,6 +128,6 @@ def test_what_a_deletion_by_plain_sql_leaves_is_told_and_put_right(store: Store,
     assert len(health.problems) == 2
     assert health.is_mendable
     with store.write() as unit:
-        unit.upkeep.mend({})
+        unit.upkeep.repair()
     store.close()
     assert examine(store.path).problems == ()

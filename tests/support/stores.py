@@ -165,10 +165,10 @@ def call(request_id: str = "r", **changes: Any) -> SourceCall:
 
 def _save_on(store: Store, seed: str) -> str:
     for number in range(10_000):
-        store.save_report(draft(), f"# report {seed}.{number}\n" + "x" * 4096, datetime.now(UTC))
-        if number == 0:
-            sys.stdout.write("saving\n")
-            sys.stdout.flush()
+        head = f"# report {seed}.{number}\n"
+        store.save_report(draft(), head + "x" * 4096, datetime.now(UTC))
+        sys.stdout.write(head)
+        sys.stdout.flush()
     return ""
 
 

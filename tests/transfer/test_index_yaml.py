@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from kr.store.rows import Archived
 from kr.transfer.index_yaml import quoted, render_archive, render_index
 from kr.values import Entry
 
@@ -78,7 +79,8 @@ def test_sorted_by_id_whatever_the_order() -> None:
 
 
 def test_the_archive_tells_when_and_why() -> None:
-    (item,) = yaml.safe_load(render_archive([(entry(), "2026-04-01T00:00:00.000000Z", "lru")]))
+    row = Archived(archive_id=1, entry=entry(), archived_at="2026-04-01T00:00:00.000000Z", reason="lru")
+    (item,) = yaml.safe_load("".join(render_archive([row])))
     assert item["status"] == "archived"
     assert list(item)[-2:] == ["archived_at", "reason"]
     assert item["archived_at"] == "2026-04-01T00:00:00.000000Z"

@@ -17,7 +17,7 @@ INDEX = """\
   topic: slots
   path: frameworks/vue/slots.md
 - framework: vue
-  topic: broken: here
+  topic: [broken, here]
   path: x.md
 - {framework: vue, topic: "\\u001b[31m", path: x.md}
 """
@@ -38,10 +38,10 @@ def test_bad_items_are_named_on_standard_error(project: Project) -> None:
     assert list(value)[:5] == ["imported", "updated", "unchanged", "archived", "refused"]
     assert [value[name] for name in list(value)[:5]] == [1, 0, 0, 0, 2]
     file = str(project.root / "old" / "index.yaml")
-    assert [(item["file"], item["line"]) for item in value["refused_items"]] == [(file, 5), (file, 7)]
+    assert [(item["file"], item["line"]) for item in value["refused_items"]] == [(file, 4), (file, 7)]
     told = done.stderr.decode().splitlines()
-    assert told[0] == f"refused: {file}:5: mapping values are not allowed in this context"
-    assert told[1].startswith(f"refused: {file}:7: topic: must not contain control characters")
+    assert told[0] == f"warning: refused: {file}:4: topic: must be text, not a list"
+    assert told[1].startswith(f"warning: refused: {file}:7: topic: must not contain control characters")
     assert told[2].startswith("warning: 1 entry comes without a report: a look-up removes such an entry")
     assert len(told) == 3
 
