@@ -20,12 +20,13 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One error or issue: what is wrong, what to do about it, how bad it is, and where."""
+    """One error or issue: what is wrong, what to do about it, how bad it is, and where; or what an agent says in all."""
 
     complaint: str = ""
     remedy: str = ""
     severity: str = ""
     path: str | None = None
+    is_summary: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from kr.lessons.distill.noise import ERROR_WORD, is_slip, teaches_nothing
+from kr.lessons.distill.noise import is_slip, teaches_nothing
 
 _OWN_SLIPS = frozenset(
     {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
@@ -55,12 +55,7 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
     """
     told = "\n".join(line for line in error[:_LONG].splitlines() if not _is_looked_for_in_vain(line))
     given = tool_input if isinstance(tool_input, Mapping) else {}
-    if (
-        not ERROR_WORD.search(told)
-        or is_slip(told)
-        or teaches_nothing(told)
-        or teaches_nothing(_said_of(given))
-    ):
+    if is_slip(told) or teaches_nothing(told) or teaches_nothing(_said_of(given)):
         return None
     words = _WORDS.findall(_EXIT.sub("", told).lower())
     if tool in _OWN_SLIPS or len(words) < 2 or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kr.lessons.columns import columns, cut
+from kr.lessons.columns import ELLIPSIS, columns, cut
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.noise import ERROR_WORD
 from kr.lessons.distill.problems import Problem, find_problems, shortened, with_short_lines
@@ -46,6 +46,11 @@ _LABEL = re.compile(
     r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
     re.IGNORECASE,
 )
+_MODULE = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*: )")
+_CLASS = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Violation|Check): ")
+# What an error is about: in quotation marks, a host with its port, coordinates.
+_NAMED = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]")
+_WORDS = re.compile(r"[\w.@/-]{3,}")
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
@@ -107,7 +112,9 @@ def is_telling(text: str) -> bool:
 def is_worth_keeping(complaint: str) -> bool:
     """Tell whether an error that nobody reported by hand teaches: a known one, or words that speak of an error."""
     told = distill(complaint)
-    return told is not None and (told.source == "table" or ERROR_WORD.search(told.summary) is not None)
+    return told is not None and (
+        told.source == "table" or told.tags != () or ERROR_WORD.search(told.summary) is not None
+    )
 
 
 def is_vague(text: str) -> bool:
@@ -155,7 +162,25 @@ def _with_error(remedy: str, error: str, limit: int) -> str:
     room = limit - columns(remedy) - 3
     if not error or room < _LEAST_ERROR or error.casefold() in remedy.casefold():
         return remedy
-    return f"{remedy.rstrip('.')} ({cut(error, room)})"
+    return f"{remedy.rstrip('.')} ({_squeezed(error, room, remedy)})"
+
+
+def _squeezed(error: str, room: int, remedy: str) -> str:
+    """Return what fits of an error: rather its names and values than the class of the exception or how it begins."""
+    for shorter in (error, _MODULE.sub("", error), _CLASS.sub("", error)):
+        if columns(shorter) <= room:
+            return shorter
+    error = _CLASS.sub("", error)
+    named = next((name for name in _NAMED.finditer(error) if columns(name[0]) < room), None)
+    if (
+        named is None
+        or columns(error[: named.end()]) < room
+        or any(name[0] in remedy for name in _WORDS.finditer(named[0]))
+    ):
+        return cut(error, room)
+    start = max(error.rfind(" ", 0, at) for at in (named.start(), max(named.end() - room + 1, 1)))
+    rest = f"{ELLIPSIS}{error[start:].strip()}"
+    return cut(rest if columns(rest) >= _LEAST_ERROR else error, room)
 
 
 def _remedy(text: str) -> str:

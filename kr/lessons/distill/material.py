@@ -77,6 +77,9 @@ def lesson_of(
     again: Worded | None = None
     is_meant = event != _TIMEOUT and teaches_nothing(returned.summary)
     for finding in _findings(event, phase, returned, context):
+        if finding.is_summary and again:
+            # What happened in all adds nothing to what was found.
+            break
         if not finding.remedy and (is_meant or (event != _TIMEOUT and teaches_nothing(finding.complaint))):
             continue
         worded = _worded(finding, phase, returned, context, date)
@@ -123,7 +126,7 @@ def _findings(event: EventType, phase: str, returned: AgentReturn, context: Cont
     # Severe issues have an event of their own: another one takes them when nothing else is left.
     if phase == phase_tag("high_severity_issues", phase) or not returned.errors:
         yield from severe
-    yield Finding(complaint=returned.summary, remedy=returned.remedy)
+    yield Finding(complaint=returned.summary, remedy=returned.remedy, is_summary=not returned.remedy)
     yield Finding(complaint=context.additional)
     if event == _TIMEOUT:
         yield Finding(complaint=_RESEARCH_TIMEOUT)
@@ -137,9 +140,8 @@ def _tags(framework: str, shown: Sequence[str]) -> list[str]:
     """Return the frameworks that the request names, or else those that the output shows."""
     given = (_VERSION.sub("", part.strip()) for part in _TAG_BREAK.split(clean(framework)))
     tags = [clean_tag(cut(name.casefold(), _TAG_COLUMNS)) for name in (*given, *shown)]
-    return list(dict.fromkeys(tag for tag in tags if tag and tag != QUARANTINED and not is_order(tag)))[
-        :_MOST_TAGS
-    ]
+    kept = (tag for tag in tags if tag and tag != QUARANTINED and not (" " in tag and is_order(tag)))
+    return list(dict.fromkeys(kept))[:_MOST_TAGS]
 
 
 def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Context) -> str | None:
@@ -148,10 +150,10 @@ def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Co
     if given and place and ":" not in given and _base(given) == _base(place):
         given = f"{given}{place[place.rfind(':') :]}" if ":" in place else given
     if not given and place and not _PRODUCT.search(place.replace("\\", "/")):
-        given = next(
-            (path for path in returned.artifacts if path.endswith(f"/{place.partition(':')[0]}")), ""
-        )
-        given = f"{given}{place[place.rfind(':') :]}" if given and ":" in place else place
+        file, colon, line = place.partition(":")
+        longer = [path for path in returned.artifacts if path.endswith(f"/{file}")]
+        is_known = len(longer) == 1 and file not in returned.artifacts
+        given = f"{longer[0]}{colon}{line}" if is_known else place
     if not given:
         text = f"{finding.complaint} {finding.remedy}"
         known = (*context.code_paths, *returned.artifacts)
@@ -166,7 +168,8 @@ def _as_ref(path: str, root: str | None) -> str | None:
         return None
     within = ref.removeprefix(f"{root.rstrip('/')}/") if root else ref
     told = clean(relative_path(within))
-    return None if is_order(told) or is_advice(told) else clean_ref(told)
+    is_text = " " in told and (is_order(told) or is_advice(told))
+    return None if is_text else clean_ref(told)
 
 
 def _distance(path: str, text: str) -> tuple[bool, bool, bool]:

@@ -4,7 +4,7 @@ import re
 
 ERROR_WORD = re.compile(
     r"(?<![A-Za-z])(?:\w*error|\w*exception|traceback|panic\w*|fatal|abort\w*|segmentation|assert\w*|expected|fail(?:ed|ure|s)?|cannot|can't|couldn't|could not|unable|not (?:found|allowed|supported|permitted|defined|installed|exist\w*|configured|recogni[sz]ed)|denied|invalid|missing|undefined|refused"
-    r"|exceeded|mismatch\w*|unexpected|unsupported|conflict\w*|rejected|no (?:such|module|matching|space|route)|already (?:exists|in use|used)|must|required|deprecated|removed|timed? ?out|unavailable|killed|unknown|unresolved|illegal|overflow)\b"
+    r"|exceeded|mismatch\w*|unexpected|unsupported|conflict\w*|rejected|no (?:such|module|matching|space|route)|already (?:exists|in use|used)|must|required|deprecated|removed|timed? ?out|unavailable|killed|unknown|unresolved|illegal|overflow|unbound|duplicate\w*|did not raise|no upstream|unclosed)\b"
     r"|错误|失败|无法|不能|不支持|必须|需要|缺少|未找到|不存在|拒绝",
     re.IGNORECASE,
 )
@@ -38,7 +38,7 @@ _OFTEN = 3
 _LOOKED_AT = 20_000
 # What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
 _SLIP = re.compile(
-    r"^(?:E\s+)?(?:SyntaxError: (?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
+    r"^(?:E\s+)?(?:SyntaxError: (?!.* in JSON\b)(?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
     r"|\berror TS1\d{3}:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
     r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
     r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"

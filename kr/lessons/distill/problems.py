@@ -143,9 +143,18 @@ def _exceptions(text: str) -> Iterator[Problem]:
             tool=""
             if package in sys.stdlib_module_names
             else package.removeprefix("_").removesuffix("_core"),
-            context="\n".join(lines[number : number + _WITHIN]),
+            # The code of the last own frame stands under it.
+            context="\n".join([*_code(lines, place), *lines[number : number + _WITHIN]]),
         )
         return
+
+
+def _code(lines: list[str], frame: re.Match[str] | None) -> list[str]:
+    """Return the line of code that a traceback shows under a frame."""
+    if frame is None:
+        return []
+    number = next(at for at, line in enumerate(lines) if line.startswith(frame[0].strip("\n")))
+    return [line.strip() for line in lines[number + 1 : number + 2]]
 
 
 @lru_cache(maxsize=1)

@@ -109,7 +109,7 @@ _PROGRAMS = (
     _rule(r"(\bnet use\b[^\n]{0,200}?\\\\\S+\s+)\S+(?=\s+/user)"),
     _rule(rf"(\bset(?:x|env)?\s+(?:-\w+\s+)*[\w./:@-]*(?:{_WORD})\w*\s+)(?!to\b|is\b|in\b|for\b|=)\S+"),
     _rule(r"(\bconfig\s+(?:set\s+)?\S*(?:http-basic|token|passw|secret|_auth)\S*)(?:\s+[^\s-]\S*){1,2}", rf"\1 {SECRET}"),
-    _rule(rf"(\b(?:\w*(?:{_WORD})|identified by)[(\s]+)([\"'])[^\"']{{6,}}\2"),
+    _rule(rf"(\b(?:\w*(?:{_WORD})|(?<!revision )identified by)[(\s]+)([\"'])[^\"']{{6,}}\2"),
     _rule(r"(\b(?:requirepass|masterauth|wpa_passphrase\s+\S+|AUTH)\s+)(?!<|failed|called|command|required|is\b|error)[\w!@#$%^&*.-]{4,}", flags=0),
     _rule(r"(\b(?:mnemonic|(?:seed|recovery) phrase)\s*(?:is|was)?\s*[:=]?\s*)(?:[a-z]+ ){5,}[a-z]+"),
     _rule(r"(\b(?:otp|(?:one-time|verification|2fa|mfa|totp|security)[ -](?:code|password|pin|token))\b\W{0,4}(?:is\s+)?)[0-9]{4,8}\b(?:\s+[\w!@#$%^&*-]*[0-9][\w!@#$%^&*-]*)?"),
