@@ -158,7 +158,7 @@ class App:
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
-        from kr.lessons.review import earning
+        from kr.lessons.worth import earning
 
         if not self.store.exists():
             counted = collect_stats(self.store, self.settings, now=self._clock())
@@ -241,8 +241,8 @@ class App:
         for others who write to the file, which is the authority; a language model has ``model_timeout`` seconds.
         """
         from kr.lessons.book import LessonBook
-        from kr.lessons.events import Limits
         from kr.lessons.file import LOCK_TIMEOUT
+        from kr.lessons.returned import Limits
 
         defaults = self.settings.defaults
         limits = Limits(

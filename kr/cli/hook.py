@@ -23,7 +23,7 @@ from kr.lessons.claude_code import (
     read_hook,
     task_of,
 )
-from kr.lessons.embedded import returned_documents
+from kr.lessons.returned import returned_documents
 from kr.values import PHASES
 
 if TYPE_CHECKING:
@@ -126,10 +126,8 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
         case ToolFailure():
             from kr.lessons.distill.distill import is_worth_keeping
 
-            # What failed is named by its program alone: a whole command is nothing to hand on.
-            program = task.about.partition(" ")[0]
             bare = re.sub(r"^Exit code -?\d+\n", "", task.error)
-            error = f"{program}: {bare}" if program else bare
+            error = f"{task.about}: {bare}" if task.about else bare
             if is_worth_keeping(error):
                 with open_app(ctx, may_share=True) as app:
                     _record_tool(app, task, error, story_key)

@@ -32,6 +32,7 @@ Examples:
   kr lessons inject --phase dev-execution
   kr lessons inject --phase code-review --framework mybatis-plus --query "paging"
   kr lessons record --request return.yaml
+  kr lessons add --phase dev-execution --tag vue "Set row-height for virtual scrolling"
   kr lessons search "row height"
   kr lessons review
 """
@@ -60,6 +61,7 @@ def command() -> None:
     help="Put lessons about this framework first.",
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
+@click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
 @common_options
 @click.pass_context
 def inject(
@@ -73,6 +75,7 @@ def inject(
     query: str | None,
     framework: str | None,
     files: tuple[str, ...],
+    dry_run: bool,
 ) -> int:
     """Give the lessons of a phase, for an agent that is about to start."""
     identity = {"phase": phase, "story-key": story_key, "session-id": session_id}
@@ -81,7 +84,7 @@ def inject(
         raise click.UsageError("Say --phase PHASE, or --request FILE.")
     if document is not None and given:
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
-    said = {"framework": framework, "query": query, "files": list(files) or None}
+    said = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
     need = {name: value for name, value in said.items() if value is not None}
     with open_app(ctx, may_share=True) as app:
         if document is not None:
@@ -162,6 +165,13 @@ def _legal(app: "App", phase: str | None) -> str | None:
     return phase
 
 
+def _at_most(limit: int, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Cut a list that was asked for with one more than its limit, and say so."""
+    if len(lessons) > limit:
+        click.echo(f"the first {limit} are shown; --limit N shows more", err=True)
+    return lessons[:limit]
+
+
 @command.command("list")
 @_listing
 @common_options
@@ -169,8 +179,8 @@ def _legal(app: "App", phase: str | None) -> str | None:
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx) as app, app.lessons() as book:
-        found = book.lessons(phase=_legal(app, phase), limit=limit)
-    emit(found, common(ctx), _table)
+        found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
+    emit(_at_most(limit, found), common(ctx), _table)
     return 0
 
 
@@ -183,8 +193,8 @@ def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> 
     """Find lessons by words, the most relevant first."""
     with open_app(ctx) as app, app.lessons() as book:
         legal = _legal(app, phase)
-        found = book.lessons(phase=legal, query=query, limit=limit) if query.strip() else []
-    emit(found, common(ctx), _table)
+        found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
+    emit(_at_most(limit, found), common(ctx), _table)
     return 0
 
 
@@ -218,6 +228,24 @@ _marking(
     "no longer approved",
     "Let a quarantined lesson out: you read it, and agents may.",
 )
+
+
+@command.command("add")
+@click.argument("text")
+@click.option(
+    "--phase", required=True, shell_complete=complete_phase, help="The phase whose agents are to know it."
+)
+@click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
+@click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
+@common_options
+@click.pass_context
+def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], ref: str | None) -> int:
+    """Write a lesson yourself: one line of at most 160 columns, appended to the file."""
+    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
+        legal = _legal(app, phase) or phase
+        added = book.add(legal, text, tags=tags, ref=ref)
+    emit(added, common(ctx), lambda it: _table([it]))
+    return 0
 
 
 @command.command("edit")

@@ -116,6 +116,7 @@ class LessonsInject(_Request):
     framework: OptionalText = ""
     query: OptionalText = ""
     files: OptionalPaths = ()
+    dry_run: YesNo = False
 
 
 class LessonsInjectRequest(_Request):

@@ -11,19 +11,17 @@ from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
 from kr.errors import InvalidRequest, KrError, StoreError
 from kr.lessons.choose import matching, of_phase, recency
-from kr.lessons.columns import columns
 from kr.lessons.counts import LessonCounts
 from kr.lessons.distill.distill import COLUMNS
 from kr.lessons.distill.material import Writer
+from kr.lessons.distill.problems import Remedy, read_rows
 from kr.lessons.distill.secrets import without_secrets
-from kr.lessons.duplicates import Told
-from kr.lessons.events import Limits, shown
+from kr.lessons.duplicates import Told, duplicates
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
-from kr.lessons.line import QUARANTINED, Lesson, cleaned, parse_file
-from kr.lessons.own_remedies import own_remedies
+from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
 from kr.lessons.record import record
-from kr.lessons.returned import read_return
-from kr.lessons.review import earning, state_of, to_review, view
+from kr.lessons.returned import Limits, read_return, shown
+from kr.lessons.worth import earning, state_of, to_review, view
 from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
@@ -153,31 +151,46 @@ class LessonBook:
             state = unit.lessons.states([lesson.id])[lesson.id]
         return view(lesson, state)
 
+    def add(
+        self, phase: str, summary: str, *, tags: Sequence[str] = (), ref: str | None = None
+    ) -> dict[str, Any]:
+        """Append a lesson that a person writes, under the rules of recording: one line, no secrets, nothing told twice.
+
+        Raises ``AppendFailed``, and ``KrError`` for a text that is no lesson's, or that a lesson of the phase tells already.
+        """
+        new = self._written((phase, *tags), summary, ref)
+        appended = self._file.append(lambda present: [] if any(duplicates(new, present)) else [new], {phase})
+        if not appended.lessons:
+            known = next(duplicates(new, self._read(phase)), new)
+            raise KrError(f"lesson {known.id} tells this already: {known.summary}")
+        return self._approved(new)
+
     def edit(self, lesson_id: str, summary: str) -> dict[str, Any]:
         """Word a lesson anew: a line of its own at the end of the file, which takes the place of the old one.
 
         Raises ``UnknownLessonError``, ``AppendFailed``, and ``KrError`` for a text that is no lesson's.
         """
         old = self._one(lesson_id)
-        tags = tuple(tag for tag in old.tags if tag != QUARANTINED)
+        new = self._written(old.tags, summary, old.ref)
+        self._file.append(lambda present: [] if any(new.id == lesson.id for lesson in present) else [new])
+        return self._approved(new, old)
+
+    def _written(self, tags: Sequence[str], summary: str, ref: str | None) -> Lesson:
         today = self._clock().astimezone(UTC).date().isoformat()
-        new = cleaned(Lesson(today, tags, without_secrets(summary), old.ref))
+        kept = tuple(tag for tag in tags if tag != QUARANTINED)
+        new = cleaned(Lesson(today, kept, without_secrets(summary), without_secrets(ref or "")))
         if new is None or columns(new.summary) > COLUMNS:
             raise KrError(f"a lesson is one line of 1 to {COLUMNS} columns")
-        self._file.append(lambda present: [] if any(new.id == lesson.id for lesson in present) else [new])
-        row = LessonRow(
-            id=new.id,
-            date=new.date,
-            phase=new.phase,
-            tags=tags,
-            summary=new.summary,
-            ref=new.ref,
-            source="person",
-        )
+        return new
+
+    def _approved(self, new: Lesson, old: Lesson | None = None) -> dict[str, Any]:
+        """Keep that a person wrote a lesson, and which other one it replaces."""
         with self._store.write() as unit:
-            unit.lessons.add([row, _known(old)])
-            if new.id != old.id:
-                unit.lessons.mark(old.id, "superseded_by", new.id)
+            unit.lessons.add([_known(new, source="person")])
+            if old is not None:
+                unit.lessons.add([_known(old)])
+                if new.id != old.id:
+                    unit.lessons.mark(old.id, "superseded_by", new.id)
             unit.lessons.mark(new.id, "approved_at", to_text(self._clock()))
             state = unit.lessons.states([new.id])[new.id]
         return view(self._one(new.id), state)
@@ -208,16 +221,12 @@ class LessonBook:
         lessons: list[Lesson] = []
         refused, unread = 0, []
         for path in files:
-            try:
-                text = LessonsFile(path).text() if path.exists() else None
-            except (LessonsUnreadable, OSError) as error:
-                logger.warning("%s: %s", path, error)
-                text = None
+            text = _text_of(path)
             if text is None:
                 unread.append(str(path))
                 continue
             parsed = parse_file(text)
-            clean = [cleaned(lesson) for lesson in parsed.lessons]
+            clean = [_without_secrets(lesson) for lesson in parsed.lessons]
             lessons += [lesson for lesson in clean if lesson is not None]
             refused += parsed.unread + clean.count(None)
             _tell_bad_lines(path, text)
@@ -245,7 +254,23 @@ class LessonBook:
             return {}
 
 
-def _known(lesson: Lesson) -> LessonRow:
+def _text_of(path: Path) -> str | None:
+    try:
+        return LessonsFile(path).text() if path.exists() else None
+    except (LessonsUnreadable, OSError) as error:
+        logger.warning("%s: %s", path, error)
+        return None
+
+
+def _without_secrets(lesson: Lesson) -> Lesson | None:
+    return cleaned(
+        lesson._replace(
+            summary=without_secrets(lesson.summary), ref=without_secrets(lesson.ref) if lesson.ref else None
+        )
+    )
+
+
+def _known(lesson: Lesson, source: str | None = None) -> LessonRow:
     return LessonRow(
         id=lesson.id,
         date=lesson.date,
@@ -253,6 +278,7 @@ def _known(lesson: Lesson) -> LessonRow:
         tags=lesson.tags,
         summary=lesson.summary,
         ref=lesson.ref,
+        source=source,
     )
 
 
@@ -283,3 +309,35 @@ def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
         logger.warning("nothing is recorded: %s: %s", field.field, field.message)
     told = "; ".join(f"{field.field}: {field.message}" for field in error.fields)
     return skip(data, f"Recording skipped: {told}")
+
+
+logger = logging.getLogger(__name__)
+
+NAME = "remedies.yaml"
+_LARGEST = 1024 * 1024
+
+
+def own_remedies(folder: Path) -> tuple[Remedy, ...]:
+    """Read the rows beside the lessons file; what is wrong is told with its file and row, and costs only itself."""
+    path = folder / NAME
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        logger.warning("%s: %s; its remedies are not used", path, error.strerror or error)
+        return ()
+    if len(data) > _LARGEST:
+        logger.warning("%s: larger than 1 MiB; its remedies are not used", path)
+        return ()
+    import yaml
+
+    try:
+        rows, problems = read_rows(yaml.safe_load(data))
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        logger.warning("%s: no YAML: %s; its remedies are not used", path, " ".join(str(error).split()))
+        return ()
+    for problem in problems:
+        logger.warning("%s: %s; passed over", path, problem)
+    return rows

@@ -8,10 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from kr.lessons.columns import columns, cut, cut_head
-from kr.lessons.distill.trust import is_hostile
-from kr.lessons.line import QUARANTINED, Lesson, clean
-from kr.lessons.worth import rank
+from kr.lessons.line import Lesson, clean, columns, cut, cut_head
+from kr.lessons.worth import is_injectable, rank
 from kr.naming import fold
 from kr.store.rows import LessonState
 from kr.text.keywords import keywords
@@ -78,23 +76,6 @@ def choose(
         ):
             found[text] = lesson
     return list(found.values())
-
-
-def is_injectable(lesson: Lesson, state: LessonState) -> bool:
-    """Tell whether a lesson may go into an agent's prompt: not retired, replaced or in quarantine."""
-    if state.retired_at or state.superseded_by:
-        return False
-    return state.approved_at is not None or not is_quarantined(lesson, state)
-
-
-def is_quarantined(lesson: Lesson, state: LessonState) -> bool:
-    """Tell a lesson that nobody approved and that names what an agent must not just do (SPEC 4.1).
-
-    A line that people or other tools wrote may name a command; it must not read as an order to its reader.
-    """
-    if state.source in {"table", "person"} and QUARANTINED not in lesson.tags:
-        return False
-    return QUARANTINED in lesson.tags or is_hostile(f"{lesson.summary} {lesson.ref or ''}")
 
 
 def recency(lesson: Lesson) -> tuple[str, bool, int]:

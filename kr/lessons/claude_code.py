@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kr.lessons.tools import taught
+from kr.lessons.distill.noise import is_slip, teaches_nothing
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
@@ -17,70 +17,60 @@ CONTEXT_LIMIT = 10_000
 DEFAULT_PHASE = "dev-execution"
 """The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
 
-_PHASE_WORDS = (
-    (
-        "e2e-inspection",
-        frozenset(
-            ["e2e", "browser", "playwright", "cypress", "inspect", "inspector", "inspection", "inspecting"]
-        ),
+_PHASE_WORDS = {
+    "e2e-inspection": frozenset(
+        ["e2e", "browser", "playwright", "cypress", "inspect", "inspector", "inspection", "inspecting"]
     ),
-    (
-        "code-review",
-        frozenset(
-            [
-                "review",
-                "reviews",
-                "reviewer",
-                "reviewers",
-                "reviewing",
-                "audit",
-                "auditor",
-                "auditing",
-                "critic",
-                "critique",
-            ]
-        ),
+    "code-review": frozenset(
+        [
+            "review",
+            "reviews",
+            "reviewer",
+            "reviewers",
+            "reviewing",
+            "audit",
+            "auditor",
+            "auditing",
+            "critic",
+            "critique",
+        ]
     ),
-    ("story-creation", frozenset(["story", "stories", "scrum", "plan", "planner", "planning"])),
-    (
-        "dev-execution",
-        frozenset(
-            [
-                "dev",
-                "devs",
-                "develop",
-                "developer",
-                "developers",
-                "development",
-                "developing",
-                "coder",
-                "coders",
-                "coding",
-                "implement",
-                "implementer",
-                "implementor",
-                "implementation",
-                "implementing",
-                "engineer",
-                "engineers",
-                "engineering",
-                "programmer",
-                "programming",
-                "fix",
-                "fixer",
-                "fixing",
-                "refactor",
-                "refactorer",
-                "refactoring",
-            ]
-        ),
+    "story-creation": frozenset(["story", "stories", "scrum", "plan", "planner", "planning"]),
+    "dev-execution": frozenset(
+        [
+            "dev",
+            "devs",
+            "develop",
+            "developer",
+            "developers",
+            "development",
+            "developing",
+            "coder",
+            "coders",
+            "coding",
+            "implement",
+            "implementer",
+            "implementor",
+            "implementation",
+            "implementing",
+            "engineer",
+            "engineers",
+            "engineering",
+            "programmer",
+            "programming",
+            "fix",
+            "fixer",
+            "fixing",
+            "refactor",
+            "refactorer",
+            "refactoring",
+        ]
     ),
-)
+}
 _CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
 _LONG_PROMPT = 4000
 _MANY_FILES = 50
 _STARTS = frozenset({"SessionStart", "SubagentStart"})
-_WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +149,7 @@ def read_hook(data: object, default_phase: str | None = None) -> Task | None:
 def phase_of(agent_type: str) -> str | None:
     """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
     words = _WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
-    found = [phase for phase, known in _PHASE_WORDS if not known.isdisjoint(words)]
+    found = [phase for phase, known in _PHASE_WORDS.items() if not known.isdisjoint(words)]
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
@@ -228,3 +218,93 @@ def _text(data: Mapping[str, Any], key: str) -> str:
     value = data.get(key)
     # A lone surrogate is no text that a database or a stream could take.
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+_OWN_SLIPS = frozenset(
+    {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
+)
+_LONG = 20_000
+_LONG_COMMAND = 2000
+_WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
+_EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: code| status)?|status|code):? ?-?[0-9]+", re.IGNORECASE)
+_AMOUNT = re.compile(r"[0-9]+(?:ms|[smh])?")
+# A shell's way of reading what is not there: the same slip as one of the tools above.
+_READER = re.compile(
+    r"\b(?:cat|bat|ls|cd|pushd|head|tail|less|more|e?grep|rg|find|sed|awk|wc|stat|tree|du|diff|cp|mv|rm|rmdir|mkdir|ln)[:-]"
+)
+_ABSENT = re.compile(r"no such file|not a directory|is a directory|cannot access|file exists", re.IGNORECASE)
+# Code that was written on the command line and is gone with it.
+_THROWN_AWAY = re.compile(r"File \"<(?:string|stdin)>\"")
+_MISWRITTEN = re.compile(r"^(?:Name|Syntax|Indentation|Tab|UnboundLocal)Error\b", re.MULTILINE)
+# What any failure may say, whatever failed.
+_SAID_BY_ANY = frozenset(
+    _WORDS.findall(
+        """
+    error errors fatal failed failure failing fail command process task tool timed timeout time out after permission denied access
+    operation not permitted killed terminated aborted abort segmentation fault core dumped broken pipe connection refused reset
+    closed by peer network is unreachable no such file or directory found memory cannot allocate space left on device argument
+    list too long bad interrupted system call resource temporarily unavailable exit code status signal bash sh zsh line seconds
+    minutes ms the a was with
+    """
+    )
+)
+
+_STEPS = re.compile(r"&&|\|\||[;|&\n]")
+_ASSIGNMENT = re.compile(r"\w+=\S*")
+_WRAPPERS = frozenset({"sudo", "env", "nohup", "time", "exec", "command", "nice", "timeout", "npx", "uvx"})
+_OF_WRAPPER = re.compile(r"-|[0-9]")
+_PREPARATIONS = frozenset(
+    {"cd", "export", "source", ".", "set", "echo", "printf", "mkdir", "sleep", "test", "[", "true", "unset"}
+)
+_PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,30}")
+
+
+def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
+    """Return what of an error may teach, and what it is about where the error doesn't say that.
+
+    ``None`` for what interests nobody but the agent that did it, and for what names nothing even so.
+    """
+    told = "\n".join(line for line in error[:_LONG].splitlines() if not _is_looked_for_in_vain(line))
+    given = tool_input if isinstance(tool_input, Mapping) else {}
+    if is_slip(told) or teaches_nothing(told) or teaches_nothing(_said_of(given)):
+        return None
+    words = _WORDS.findall(_EXIT.sub("", told).lower())
+    if tool in _OWN_SLIPS or len(words) < 2 or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):
+        return None
+    if any(word not in _SAID_BY_ANY and not _AMOUNT.fullmatch(word) for word in words):
+        return told, ""
+    about = _about(tool, given)
+    return (told, about) if about else None
+
+
+def _said_of(tool_input: Mapping[str, Any]) -> str:
+    """Return what the agent says of its call: that the test is meant to fail, for one."""
+    description = tool_input.get("description")
+    return description[:_LONG_COMMAND] if isinstance(description, str) else ""
+
+
+def _is_looked_for_in_vain(line: str) -> bool:
+    reader = _READER.search(line)
+    return reader is not None and _ABSENT.search(line, reader.end()) is not None
+
+
+def _about(tool: str, tool_input: Mapping[str, Any]) -> str:
+    command = tool_input.get("command")
+    if isinstance(command, str):
+        return next(filter(None, map(_called, _STEPS.split(command[:_LONG_COMMAND]))), "")
+    path = tool_input.get("file_path")
+    if isinstance(path, str) and path.strip():
+        return re.split(r"[/\\]", path.strip())[-1]
+    # mcp__SERVER__TOOL
+    return tool.split("__")[1] if tool.startswith("mcp__") else ""
+
+
+def _called(step: str) -> str:
+    """Return the program that a step of a command line calls; an argument may be a secret, and is not told."""
+    words = step.split()
+    while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in _WRAPPERS or _OF_WRAPPER.match(words[0])):
+        del words[0]
+    if not words or words[0] in _PREPARATIONS:
+        return ""
+    program = words[0].rpartition("/")[2]
+    return program if _PROGRAM.fullmatch(program) else ""

@@ -3,30 +3,27 @@
 The file is the authority. A database that is busy, broken or absent costs these counts and nothing else.
 """
 
-import hashlib
+import json
 import logging
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from kr.errors import StoreError
-from kr.lessons.file import LessonsFile, LessonsUnreadable, decoded
-from kr.lessons.line import Lesson, parse_file
-from kr.lessons.origins import WaitingOrigins
+from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.lessons.line import Lesson
 from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import EventType
 
-if TYPE_CHECKING:
-    from kr.store.unit import Unit
-
 logger = logging.getLogger(__name__)
 
 MODE = "lessons-inject"
 _AT_ONCE = 2000
-_PORTION = 1024 * 1024
-_PICKED_UP = "lessons_picked_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,7 +102,6 @@ class LessonCounts:
             for event, lesson, source in recording.recorded
         ]
         try:
-            content = self._content()
             # One transaction: many recorders at once queue for it.
             with self._origins.taken() as waiting, self._store.write() as unit:
                 unit.lessons.add([*rows, *waiting])
@@ -114,13 +110,11 @@ class LessonCounts:
                     unit.lessons.add([_row(lesson) for lesson in recording.recurred])
                     ids = [lesson.id for lesson in recording.recurred]
                     unit.lessons.recurred(ids, session_id=recording.session_id, at=at)
-                mark = unit.meta.get(_PICKED_UP)
-                _pick_up(unit, mark, content)
-            if _is_edited(mark, content):
-                self.reconcile(now)
         except StoreError as error:
             _tell(error)
             self._origins.keep(rows)
+        else:
+            self.reconcile(now, most=_AT_ONCE)
 
     def states(self, phase: str) -> dict[str, LessonState]:
         """Return what is known of the phase's lessons that bears on which of them go first; empty without a database."""
@@ -133,11 +127,11 @@ class LessonCounts:
             _tell(error)
             return {}
 
-    def reconcile(self, now: datetime) -> None:
-        """Bring the table to what the file holds: lessons that it lacks are marked as gone, others taken in.
+    def reconcile(self, now: datetime, *, most: int | None = None) -> None:
+        """Bring the table to what the file holds: lessons that it lacks are marked as gone, those of others taken in.
 
-        Nothing is written where nothing has changed. Where the file can't be read, or the database belongs to
-        another knowledge base, the table stays as it is.
+        At most ``most`` are taken in at once, so that a long file delays nobody. Nothing is written where nothing has
+        changed. Where the file can't be read, or the database belongs to another knowledge base, the table stays as it is.
         """
         try:
             if not self._store.exists():
@@ -146,63 +140,30 @@ class LessonCounts:
                 if waiting:
                     with self._store.write() as unit:
                         unit.lessons.add(waiting)
-            with self._store.read() as unit:
-                known = unit.lessons.in_file()
-            held = {lesson.id: lesson for lesson in self._file.read().lessons}
-            if {id_ for id_, stands in known.items() if stands} == held.keys():
-                return
-            # What others record meanwhile is in the file before it is in the table.
-            with self._store.write() as unit:
-                known = unit.lessons.in_file()
-                held = {lesson.id: lesson for lesson in self._file.read().lessons}
-                unit.lessons.mark_gone(known.keys() - held.keys(), to_text(now))
-                unit.lessons.mark_gone(known.keys() & held.keys(), None)
-            new = [_row(lesson) for id_, lesson in held.items() if id_ not in known]
-            for at in range(0, len(new), _AT_ONCE):
-                with self._store.write() as unit:
-                    unit.lessons.add(new[at : at + _AT_ONCE])
+            self._reconcile(now, most)
         except StoreError as error:
             _tell(error)
         except LessonsUnreadable as error:
             logger.warning("%s: %s; its lessons are counted as they were known", self._file.path, error)
 
-    def pick_up(self) -> int:
-        """Take lines that people or other tools added into the table; return how many. Raises ``StoreError``."""
-        content = self._content()
+    def _reconcile(self, now: datetime, most: int | None) -> None:
+        with self._store.read() as unit:
+            known = unit.lessons.in_file()
+        if {id_ for id_, stands in known.items() if stands} == self._held().keys():
+            return
+        # What others record meanwhile is in the file before it is in the table.
         with self._store.write() as unit:
-            return _pick_up(unit, unit.meta.get(_PICKED_UP), content)
+            known = unit.lessons.in_file()
+            held = self._held()
+            unit.lessons.mark_gone(known.keys() - held.keys(), to_text(now))
+            unit.lessons.mark_gone(known.keys() & held.keys(), None)
+        new = [_row(lesson) for id_, lesson in held.items() if id_ not in known][:most]
+        for at in range(0, len(new), _AT_ONCE):
+            with self._store.write() as unit:
+                unit.lessons.add(new[at : at + _AT_ONCE])
 
-    def _content(self) -> bytes:
-        try:
-            return self._file.content()
-        except LessonsUnreadable:
-            return b""
-
-
-def _pick_up(unit: "Unit", mark: str | None, content: bytes) -> int:
-    """Take what the file holds beyond ``mark``, which remembers how far it came; return how many lessons that is.
-
-    Looks from the start again when what it saw was edited. At most 2,000 lessons at once, so that a long file delays
-    nobody.
-    """
-    seen = _seen(mark, content)
-    whole = content.rfind(b"\n") + 1
-    end = _end_of_portion(content, seen, whole)
-    lessons = parse_file(decoded(content[seen:end])).lessons
-    if not lessons and seen == whole:
-        return 0
-    if len(lessons) > _AT_ONCE:
-        lessons = lessons[:_AT_ONCE]
-        end = _end_of_line(content, seen, lessons[-1].position)
-    unit.lessons.add([_row(lesson) for lesson in lessons])
-    unit.meta.put(_PICKED_UP, f"{end} {_digest(content[:end])}")
-    return len(lessons)
-
-
-def _is_edited(mark: str | None, content: bytes) -> bool:
-    """Tell whether what was picked up is no longer as it was; not of a long file, which is left to reconcile."""
-    is_short = bool(content) and len(content) <= _PORTION
-    return is_short and mark is not None and not mark.startswith("0 ") and not _seen(mark, content)
+    def _held(self) -> dict[str, Lesson]:
+        return {lesson.id: lesson for lesson in self._file.read().lessons}
 
 
 def _row(
@@ -229,32 +190,54 @@ def _row(
     )
 
 
-def _seen(mark: str | None, content: bytes) -> int:
-    """Return how much of ``content`` was looked at before: nothing when that part is not as it was."""
-    end, _, digest = (mark or "0 ").partition(" ")
-    size = int(end) if end.isdigit() else 0
-    return size if 0 < size <= len(content) and _digest(content[:size]) == digest else 0
-
-
-def _end_of_portion(content: bytes, start: int, whole: int) -> int:
-    """Return the end of the last line that ends within a portion from ``start``, or of the first line."""
-    if whole - start <= _PORTION:
-        return whole
-    end = content.rfind(b"\n", start, start + _PORTION) + 1
-    return end or content.find(b"\n", start) + 1
-
-
-def _digest(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
-def _end_of_line(content: bytes, start: int, lines: int) -> int:
-    """Return where the line number ``lines`` (from 0) after ``start`` ends."""
-    end = start
-    for _ in range(lines + 1):
-        end = content.index(b"\n", end) + 1
-    return end
-
-
 def _tell(error: StoreError) -> None:
     logger.warning("lessons are not counted: %s", error)
+
+
+_PREFIX = ".origin-"
+_MOST = 1000
+
+
+class WaitingOrigins:
+    """The rows that wait in a folder. Nothing is raised for a folder that can't be written."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def keep(self, rows: Sequence[LessonRow]) -> None:
+        """Keep rows that the database could not take."""
+        if not rows:
+            return
+        path = self._folder / f"{_PREFIX}{uuid.uuid4().hex}"
+        try:
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps([row.fields() for row in rows]), encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            logger.warning("%s: %s; an origin is lost", path, error.strerror or error)
+
+    @contextmanager
+    def taken(self) -> Iterator[list[LessonRow]]:
+        """Give the rows that wait; their files go when the block ends well. Taking one twice does no harm."""
+        found: list[LessonRow] = []
+        files: list[Path] = []
+        for path in self._waiting():
+            try:
+                items = json.loads(path.read_text(encoding="utf-8"))
+                found += [LessonRow(**{**item, "tags": tuple(item["tags"])}) for item in items]
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError, TypeError, KeyError) as error:
+                logger.warning("%s: no origin of a lesson: %s", path, error)
+                continue
+            files.append(path)
+        yield found
+        for path in files:
+            with suppress(OSError):
+                path.unlink()
+
+    def _waiting(self) -> list[Path]:
+        with suppress(OSError):
+            names = [path for path in self._folder.iterdir() if path.name.startswith(_PREFIX)]
+            return [path for path in sorted(names)[:_MOST] if path.suffix != ".part"]
+        return []

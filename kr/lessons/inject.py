@@ -37,44 +37,53 @@ def inject(
     """Answer a valid request: ``success``, ``empty`` or ``failure`` (``file_read_error``).
 
     At most ``budget`` lessons: those that fit the request's framework, query and files first, then by worth and date.
-    ``store`` knows what became of them, and keeps what was injected and the request; ``None``, or a database that can't
-    serve, changes nothing else of the answer.
+    ``store`` knows what became of them, and keeps what was injected and the request, unless it is a dry run;
+    ``None``, or a database that can't serve, changes nothing else of the answer.
     """
     began = time.monotonic()
-    asked = request.lessons_inject
     file = LessonsFile(lessons_file)
     counts = None if store is None else LessonCounts(store, file)
     try:
-        parsed = file.read({asked.phase})
+        answer, chosen = _chosen(request, file, budget, counts)
     except LessonsUnreadable as error:
-        answer = _failed(request, error)
-        chosen: list[Lesson] = []
-    else:
-        if parsed.unread:
-            passed = counted(parsed.unread, "line is no lesson", "lines are no lessons")
-            logger.warning("%s: %s; passed over", lessons_file, passed)
-        found = of_phase(parsed.lessons, asked.phase)
-        states = counts.states(asked.phase) if counts and found else {}
-        need = Need(framework=asked.framework, query=asked.query, files=asked.files)
-        chosen = choose(found, budget, need, states)
-        if not found:
-            logger.info(NONE_FOUND.format(phase=asked.phase))
-        answer = _answered(request, parsed.total, len(found), chosen, states)
-    if counts is not None:
-        counts.note_injection(
-            Injection(
-                request_id=uuid.uuid4().hex,
-                phase=asked.phase,
-                status=answer.status,
-                story_key=request.story_key,
-                session_id=request.session_id,
-                framework=asked.framework or None,
-                lessons=tuple(chosen),
-                duration_ms=round((time.monotonic() - began) * 1000),
-            ),
-            now,
-        )
+        answer, chosen = _failed(request, error), []
+    if counts is not None and not request.lessons_inject.dry_run:
+        duration_ms = round((time.monotonic() - began) * 1000)
+        counts.note_injection(_injection(request, answer.status, chosen, duration_ms), now)
     return answer
+
+
+def _chosen(
+    request: LessonsInjectRequest, file: LessonsFile, budget: int, counts: LessonCounts | None
+) -> tuple[Envelope, list[Lesson]]:
+    asked = request.lessons_inject
+    parsed = file.read({asked.phase})
+    if parsed.unread:
+        passed = counted(parsed.unread, "line is no lesson", "lines are no lessons")
+        logger.warning("%s: %s; passed over", file.path, passed)
+    found = of_phase(parsed.lessons, asked.phase)
+    if not found:
+        logger.info(NONE_FOUND.format(phase=asked.phase))
+    states = counts.states(asked.phase) if counts and found else {}
+    need = Need(framework=asked.framework, query=asked.query, files=asked.files)
+    chosen = choose(found, budget, need, states)
+    return _answered(request, parsed.total, len(found), chosen, states), chosen
+
+
+def _injection(
+    request: LessonsInjectRequest, status: str, chosen: list[Lesson], duration_ms: int
+) -> Injection:
+    asked = request.lessons_inject
+    return Injection(
+        request_id=uuid.uuid4().hex,
+        phase=asked.phase,
+        status=status,
+        story_key=request.story_key,
+        session_id=request.session_id,
+        framework=asked.framework or None,
+        lessons=tuple(chosen),
+        duration_ms=duration_ms,
+    )
 
 
 def _answered(

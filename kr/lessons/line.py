@@ -5,6 +5,7 @@ One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``.
 
 import hashlib
 import re
+import unicodedata
 from collections.abc import Container
 from dataclasses import dataclass
 from datetime import date
@@ -188,3 +189,43 @@ def _is_date(text: str) -> bool:
 @lru_cache(maxsize=1024)
 def _tags(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(tag for tag in (part.strip() for part in _TAG_BREAK.split(text)) if tag))
+
+
+ELLIPSIS = "…"
+_WIDE = frozenset({"W", "F"})
+_NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
+
+
+def columns(text: str) -> int:
+    """Count the columns that ``text`` takes; combining marks take none."""
+    if text.isascii():
+        return len(text)
+    return sum(map(_width, text))
+
+
+def cut(text: str, limit: int) -> str:
+    """Return at most ``limit`` columns of ``text``; what had to be cut ends in ``…``."""
+    if columns(text) <= limit:
+        return text
+    if limit < 1:
+        return ""
+    room = limit - 1
+    for index, character in enumerate(text):
+        room -= _width(character)
+        if room < 0:
+            return text[:index].rstrip() + ELLIPSIS
+    return text
+
+
+def cut_head(text: str, limit: int) -> str:
+    """Like ``cut``, but keep the end: of a path that tells more."""
+    kept = cut(text[::-1], limit)
+    return kept[::-1]
+
+
+def _width(character: str) -> int:
+    if character.isascii():
+        return 1
+    if unicodedata.category(character) in _NO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in _WIDE else 1

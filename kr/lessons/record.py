@@ -20,12 +20,11 @@ from kr.contracts.lessons import (
 )
 from kr.lessons.counts import LessonCounts, Recording
 from kr.lessons.distill.material import Context, Writer, lesson_of
-from kr.lessons.distill.remedies import Remedy
+from kr.lessons.distill.problems import Remedy
 from kr.lessons.duplicates import duplicates, tells_the_same
-from kr.lessons.events import MOST_EVENTS, Limits, detect, phase_tag
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.line import QUARANTINED, Lesson
-from kr.lessons.returned import AgentReturn, read_return
+from kr.lessons.returned import MOST_EVENTS, AgentReturn, Limits, detect, phase_tag, read_return
 from kr.store.store import Store
 from kr.text.counting import counted
 from kr.values import EventType
@@ -82,7 +81,7 @@ def record(
     returned = read_return(request.agent_return)
     detected = detect(request.event_type, request.phase, returned, limits)
     if not detected:
-        return skip(_identity(request), NO_EVENTS)
+        return skip({"session_id": request.session_id, "story_key": request.story_key}, NO_EVENTS)
     if len(detected) > MOST_EVENTS:
         logger.warning("%d events detected; the first %d are recorded", len(detected), MOST_EVENTS)
     context = Context(
@@ -93,29 +92,34 @@ def record(
         remedies=remedies,
         writer=writer,
     )
-    candidates = _distilled(request, detected[:MOST_EVENTS], returned, context, now)
+    choice = _Choice(_distilled(request, detected[:MOST_EVENTS], returned, context, now))
     file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
-    choice = _Choice(candidates)
-    for candidate in candidates:
-        # What a comparison needs is loaded before anybody has to wait for it.
-        tells_the_same(candidate.lesson.summary, "")
     shown = _shown(lessons_file, project_root)
     try:
-        appended = (
-            file.append(choice.choose, {candidate.lesson.tags[0] for candidate in candidates})
-            if candidates
-            else None
-        )
-        total = appended.total if appended else _count(file)
+        total = _append(file, choice)
     except AppendFailed as error:
         logger.warning("%s: %s", lessons_file, error)
         return _failed(request, len(detected), shown, error)
-    if store is not None and candidates:
+    if store is not None and choice.candidates:
         LessonCounts(store, file).note_recording(_recording(request, choice), now)
+    return _answer(request, choice, len(detected), shown, total)
+
+
+def _append(file: LessonsFile, choice: _Choice) -> int:
+    """Append what the file lacks of the candidates; return how many lessons it holds. Raises ``AppendFailed``."""
+    if not choice.candidates:
+        return _count(file)
+    for candidate in choice.candidates:
+        # What a comparison needs is loaded before anybody has to wait for it.
+        tells_the_same(candidate.lesson.summary, "")
+    return file.append(choice.choose, {candidate.lesson.tags[0] for candidate in choice.candidates}).total
+
+
+def _answer(request: RecordRequest, choice: _Choice, detected: int, shown: str, total: int) -> RecordEnvelope:
     entries = [_entry(candidate) for candidate in choice.fresh]
     if held := sum(entry.quarantined for entry in entries):
         logger.warning(
-            "%s: a command, an address or an order; kr lessons review",
+            "%s: a command, an address, advice or an order; kr lessons review",
             counted(held, "lesson is quarantined", "lessons are quarantined"),
         )
     return RecordEnvelope(
@@ -123,19 +127,15 @@ def record(
         session_id=request.session_id,
         story_key=request.story_key,
         results=RecordResults(
-            events_detected=len(detected),
+            events_detected=detected,
             entries_recorded=len(entries),
-            entries_skipped=len(detected) - len(entries),
+            entries_skipped=detected - len(entries),
             recorded_entries=entries,
             file_path=shown,
             total_entries_in_file=total,
-            message=None if entries else ALL_DUPLICATES if candidates else NOTHING_TOLD,
+            message=None if entries else ALL_DUPLICATES if choice.candidates else NOTHING_TOLD,
         ),
     )
-
-
-def _identity(request: RecordRequest) -> dict[str, str]:
-    return {"session_id": request.session_id, "story_key": request.story_key}
 
 
 def confirmation(envelope: RecordEnvelope) -> str | None:

@@ -4,11 +4,14 @@ Agents are careless: a list may be a single text, a number may be text, a block 
 read is absent; nothing here raises.
 """
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from kr.lessons.distill.distill import is_vague
+from kr.values import EVENT_TYPES, EventType
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
 COMPLAINT_KEYS = ("message", "description", "summary", "detail")
@@ -127,3 +130,184 @@ def _folded(value: object) -> str:
 def _count(value: object) -> int | None:
     text = _text(value)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+MOST_EVENTS = 3
+"""At most so many lessons from one return (seed 003, "Event Detection Priority")."""
+
+_SUCCESS_LIKE = frozenset(
+    {"success", "completed", "passed", "ok", "cache-hit", "recorded", "empty", "skipped"}
+)
+_PHASE_OF: dict[EventType, str] = {
+    "review_max_rounds": "code-review",
+    "dev_failure_auto_fixed": "dev-execution",
+    "high_severity_issues": "code-review",
+    "e2e_verification_failure": "e2e-inspection",
+}
+_FALLBACK: EventType = "general_agent_failure"
+_RESEARCHER = "knowledge-researcher"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """The configuration that detection depends on (seed 003, "Configuration Dependencies")."""
+
+    max_review_rounds: int = 10
+    max_story_review_rounds: int = 3
+    is_e2e_enabled: bool = True
+
+
+def detect(declared: EventType, phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType, ...]:
+    """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``.
+
+    What the caller declared counts, unless the agent returned a clean success (SPEC 4.2). The last row is for
+    returns that no other one is about: it is not added to what the caller declared.
+    """
+    seen = set(shown(phase, returned, limits))
+    if not is_clean_success(returned):
+        seen = {*(seen - {_FALLBACK}), declared}
+    return tuple(event for event in EVENT_TYPES if event in seen)
+
+
+def shown(phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType, ...]:
+    """Return the rows of the trigger table that hold, whatever anybody declares."""
+    seen = tuple(event for event in EVENT_TYPES[:-1] if _shows(event, phase, returned, limits))
+    if not seen and returned.status in {"failure", "needs-intervention"}:
+        return (_FALLBACK,)
+    return seen
+
+
+def is_clean_success(returned: AgentReturn) -> bool:
+    """Tell a return with nothing to learn from: success, no errors, no auto-fix, no HIGH issue."""
+    is_success = returned.status in _SUCCESS_LIKE
+    return is_success and not (returned.errors or returned.is_auto_fixed or returned.severe)
+
+
+def phase_tag(event: EventType, phase: str) -> str:
+    """Return the tag that the event's lesson carries; ``phase`` is the one given with the request."""
+    return _PHASE_OF.get(event, phase)
+
+
+def _shows(event: EventType, phase: str, returned: AgentReturn, limits: Limits) -> bool:
+    status = returned.status
+    match event:
+        case "review_max_rounds":
+            is_story = phase == "story-review"
+            most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
+            rounds = returned.review_rounds
+            return status == "needs-intervention" and rounds is not None and rounds >= most
+        case "dev_failure_auto_fixed":
+            return status == "success" and returned.is_auto_fixed
+        case "high_severity_issues":
+            return bool(returned.severe)
+        case "agent_needs_intervention":
+            return status == "needs-intervention"
+        case "knowledge_researcher_timeout":
+            # The seed's own agent is called bso-knowledge-researcher.
+            return status == "timeout" and returned.agent.endswith(_RESEARCHER)
+        case "e2e_verification_failure":
+            return limits.is_e2e_enabled and status == "failure" and phase == "e2e-inspection"
+        case _:
+            return False
+
+
+LOOKED_AT = 256 * 1024
+"""Characters at the end of a message that are looked at."""
+
+_MOST = 8
+_MOST_TRIED = 4 * 1024 * 1024
+_LEAST_TRIED = 1024
+_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+_OBJECT = re.compile(r'\{(?=\s*")')
+_STATUS = re.compile(r"status[\"']?[ \t]*:")
+_KEY = re.compile(r"[\"']?[A-Za-z_][\w.-]*[\"']?[ \t]*:(?:\s|$)")
+_FIRST_KEY = re.compile(r"[\"']?(?:status|return)[\"']?[ \t]*:(?:\s|$)")
+_GOES_ON = re.compile(r"[ \t]|- |-?$|#|[\]}]")
+
+_Span = tuple[int, int]
+
+
+def returned_documents(message: str) -> list[str]:
+    """Return the texts that may be the agent's return, the most likely first: at most eight.
+
+    What ends last in the message comes first, and of two that end alike the longer one.
+    """
+    text = message[-LOOKED_AT:].replace("\r\n", "\n")
+    if "status" not in text:
+        return []
+    spans = {*_blocks(text), *_objects(text)}
+    if text.lstrip().startswith("{"):
+        # What is no JSON may be a mapping of YAML.
+        spans.update(_with_status(text, 0, len(text)))
+    return [text[start:end] for start, end in sorted(spans, key=lambda span: (-span[1], span[0]))[:_MOST]]
+
+
+def _objects(text: str) -> Iterator[_Span]:
+    """Find the outermost JSON objects that have a status, wherever they stand."""
+    decoder = json.JSONDecoder(strict=False)
+    end, room = 0, _MOST_TRIED
+    for found in _OBJECT.finditer(text):
+        start = found.start()
+        if start < end:
+            continue
+        try:
+            value, end = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            room -= max(error.pos - start, _LEAST_TRIED)
+        except RecursionError:
+            room -= LOOKED_AT
+        else:
+            if _has_status(value):
+                yield start, end
+        if room < 0:
+            return
+
+
+def _has_status(value: object) -> bool:
+    if not isinstance(value, Mapping):
+        return False
+    inner = value.get("return")
+    return "status" in value or (isinstance(inner, Mapping) and "status" in inner)
+
+
+def _blocks(text: str) -> Iterator[_Span]:
+    """Find what stands in fences, and the paragraphs that read as YAML, if a status is in them."""
+    fence, start, at = "", 0, 0
+    bare: list[_Span] = []
+    for line in text.splitlines(keepends=True):
+        mark = _FENCE.match(line)
+        if fence:
+            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip("`~ \t\n"):
+                yield from _with_status(text, start, at)
+                fence, bare = "", []
+        elif mark:
+            yield from _bare(text, bare)
+            fence, start, bare = mark[1], at + len(line), []
+        elif _KEY.match(line) or (bare and _GOES_ON.match(line)):
+            bare.append((at, at + len(line)))
+        else:
+            yield from _bare(text, bare)
+            bare = []
+        at += len(line)
+    if fence:
+        yield from _with_status(text, start, at)
+    yield from _bare(text, bare)
+
+
+def _bare(text: str, lines: list[_Span]) -> Iterator[_Span]:
+    """Take lines that read as YAML: all of them, or only from the first key of a return, or up to a blank line.
+
+    Prose has lines with a colon too, before the return and after it.
+    """
+    first = next((at for at, (start, _) in enumerate(lines) if _FIRST_KEY.match(text, start)), None)
+    if first is None:
+        return
+    start, end = lines[first][0], lines[-1][1]
+    blank = next((line[0] for line in lines[first:] if not text[line[0] : line[1]].strip()), end)
+    for span in ((lines[0][0], end), (start, end), (start, blank)):
+        yield from _with_status(text, *span)
+
+
+def _with_status(text: str, start: int, end: int) -> Iterator[_Span]:
+    if _STATUS.search(text, start, end):
+        yield start, end

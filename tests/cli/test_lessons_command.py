@@ -344,3 +344,30 @@ def test_own_remedies_beside_the_lessons(project: Project) -> None:
         "Drain the queue first"
     )
     assert b"remedies.yaml: row 2: match and say must be texts" in done.stderr
+
+
+def test_a_person_writes_a_lesson(project: Project) -> None:
+    told = ("lessons", "add", "--phase", "dev-execution", "--tag", "vue", "--ref", "src/Table.vue:3")
+    done = project.run(*told, "Run `npm run types` after a change of the table; password=hunter2hunter2")
+    assert done.returncode == 0
+    added = yaml.safe_load(done.stdout)
+    assert (added["status"], added["source"], added["tags"]) == ("live", "person", ["dev-execution", "vue"])
+    assert "hunter2" not in (project.root / FILE).read_text(encoding="utf-8")
+    again = project.run(*told, "Run `npm run types` after a change of the table; password=other")
+    assert again.returncode == 1
+    assert f"lesson {added['id']} tells this already" in again.stderr.decode()
+    given = yaml.safe_load(project.run("lessons", "inject", "--phase", "dev-execution").stdout)
+    assert "npm run types" in given["results"]["injection_block"]
+    wrong = project.run("lessons", "add", "--phase", "nonsense", "x y z")
+    assert (wrong.returncode, "nonsense" in wrong.stderr.decode()) == (2, True)
+    assert project.run("lessons", "add", "--phase", "code-review", "x" * 200).returncode == 1
+
+
+def test_a_dry_run_counts_nothing_and_a_cut_list_says_so(project: Project) -> None:
+    write(project, *(f"- [2026-02-0{day}] [dev-execution] Lesson number {day} of these" for day in (1, 2, 3)))
+    shown = project.run("lessons", "inject", "--phase", "dev-execution", "--dry-run")
+    assert yaml.safe_load(shown.stdout)["results"]["injected_count"] == 3
+    listed = project.run("lessons", "list", "--limit", "2")
+    assert [lesson["injected"] for lesson in yaml.safe_load(listed.stdout)] == [0, 0]
+    assert "the first 2 are shown" in listed.stderr.decode()
+    assert project.run("lessons", "list", "--limit", "3").stderr == b""

@@ -9,12 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.columns import columns
 from kr.lessons.distill.distill import distill
-from kr.lessons.distill.problems import find_problems, matchers
-from kr.lessons.distill.remedies import Remedy, read_rows, shipped
+from kr.lessons.distill.problems import Remedy, find_problems, matchers, read_rows, shipped
 from kr.lessons.distill.trust import is_hostile
-from kr.lessons.line import clean_summary
+from kr.lessons.line import clean_summary, columns
 
 ERRORS: list[dict[str, Any]] = yaml.load(
     Path(__file__).parents[1].joinpath("data/errors.yaml").read_text(encoding="utf-8"),

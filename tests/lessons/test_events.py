@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.events import Limits, detect, is_clean_success, phase_tag
-from kr.lessons.returned import read_return
+from kr.lessons.returned import Limits, detect, is_clean_success, phase_tag, read_return
 from kr.values import EVENT_TYPES, PHASES, EventType
 
 GENERAL: EventType = "general_agent_failure"

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.choose import NOTICE, Need, block, choose, numbered, of_phase
-from kr.lessons.columns import columns, cut, cut_head
-from kr.lessons.line import Lesson
+from kr.lessons.line import Lesson, columns, cut, cut_head
 from kr.store.rows import LessonState
 
 _ANY = st.text(st.characters(codec=None), max_size=400)

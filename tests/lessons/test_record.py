@@ -427,7 +427,9 @@ def test_an_origin_is_told_although_another_process_picked_the_line_up(
     path: Path, project: Path, store: Store
 ) -> None:
     record_to(path, project)
-    LessonCounts(store, LessonsFile(path)).pick_up()
+    with store.write() as unit:
+        unit.lessons.add([])
+    LessonCounts(store, LessonsFile(path)).reconcile(NOW)
     assert rows(store, "SELECT event_type, session_id FROM lessons") == [(None, None)]
     lesson = LessonsFile(path).read().lessons[0]
     for session in ("s-7", "s-8"):

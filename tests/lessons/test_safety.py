@@ -9,7 +9,7 @@ import pytest
 
 from kr.lessons.book import LessonBook
 from kr.lessons.distill.distill import distill
-from kr.lessons.events import Limits
+from kr.lessons.returned import Limits
 from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_data, record_to
 from tests.support.secret_shapes import SHAPES
@@ -197,7 +197,7 @@ def test_advice_waits_for_a_person(path: Path, project: Path, store: Store, book
     assert "cannot import name Cart" in block
     assert not [advice for advice in waiting.values() if advice in block]
     held = " ".join(lesson["summary"] for lesson in book.review()["quarantined"])
-    assert all(waiting[name] in held for name in ("use package", "did you mean", "you must", "readme"))
+    assert all(waiting[name] in held for name in ("use package", "did you mean", "switch to", "readme"))
     for lesson in book.review()["quarantined"]:
         book.mark(lesson["id"], "approved_at")
     assert (

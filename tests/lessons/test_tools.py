@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.tools import taught
+from kr.lessons.claude_code import taught
 
 TIMEOUT = "Command timed out after 2m 0.0s"
 
@@ -14,17 +14,17 @@ TIMEOUT = "Command timed out after 2m 0.0s"
 @pytest.mark.parametrize(
     ("command", "about"),
     [
-        ("npm run build", "npm run build"),
-        ("cd web && CI=1 npm test -- --watch=false", "npm test"),
+        ("npm run build", "npm"),
+        ("cd web && CI=1 npm test -- --watch=false", "npm"),
         ("sudo -n true; ./scripts/deploy.sh --now", "deploy.sh"),
         ("timeout 30 .venv/bin/pytest -q tests", "pytest"),
-        ("python -m pytest -q", "python pytest"),
+        ("python -m pytest -q", "python"),
         ("python3 - <<'EOF'\nprint(1)\nEOF", "python3"),
-        ("node tools/gen.mjs", "node gen.mjs"),
-        ("docker compose up -d db", "docker compose up"),
-        ("git push origin main", "git push"),
+        ("node tools/gen.mjs", "node"),
+        ("docker compose up -d db", "docker"),
+        ("git push origin main", "git"),
         ("mysql -uroot -pS3cret app", "mysql"),
-        ("vault login hvs.CAESIJ0TOKEN", "vault login"),
+        ("vault login hvs.CAESIJ0TOKEN", "vault"),
         ("curl https://u:p@host/x?token=1", "curl"),
         ("export TOKEN=abc; make", "make"),
     ],
@@ -37,7 +37,7 @@ def test_a_command_names_what_its_error_does_not(command: str, about: str) -> No
     ("tool", "given", "about"),
     [
         ("WriteReport", {"file_path": "/srv/app/out.csv"}, "out.csv"),
-        ("mcp__github__create_issue", {"title": "x"}, "github create_issue"),
+        ("mcp__github__create_issue", {"title": "x"}, "github"),
     ],
 )
 def test_other_tools_are_named_too(tool: str, given: object, about: str) -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kr.lessons.book import LessonBook, UnknownLessonError
-from kr.lessons.events import Limits
 from kr.lessons.line import parse_file
+from kr.lessons.returned import Limits
 from kr.lessons.worth import rank, worth
 from kr.store.rows import LessonState
 from kr.store.store import Store

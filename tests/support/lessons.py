@@ -9,9 +9,9 @@ from typing import Any
 from kr.contracts.envelopes import Envelope
 from kr.contracts.lessons import RecordEnvelope, parse_record
 from kr.contracts.requests import LessonsInjectRequest, parse_request
-from kr.lessons.events import Limits
 from kr.lessons.inject import inject
 from kr.lessons.record import record
+from kr.lessons.returned import Limits
 from kr.store.store import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)

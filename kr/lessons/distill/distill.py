@@ -9,14 +9,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kr.lessons.columns import ELLIPSIS, columns, cut
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.noise import ERROR_WORD
-from kr.lessons.distill.problems import Problem, find_problems, shortened, with_short_lines
-from kr.lessons.distill.remedies import Remedy, remedy_for
+from kr.lessons.distill.problems import (
+    Problem,
+    Remedy,
+    find_problems,
+    remedy_for,
+    shortened,
+    with_short_lines,
+)
 from kr.lessons.distill.structured import read_structured
 from kr.lessons.distill.trust import dangers, defused
-from kr.lessons.line import clean_summary
+from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
 
 COLUMNS = 160

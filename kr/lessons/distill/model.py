@@ -8,11 +8,10 @@ import json
 import re
 from typing import Any
 
-from kr.lessons.columns import columns
 from kr.lessons.distill.distill import Told
 from kr.lessons.distill.secrets import without_secrets
 from kr.lessons.distill.trust import addresses, commands, dangers
-from kr.lessons.line import clean_summary
+from kr.lessons.line import clean_summary, columns
 from kr.lessons.returned import Finding
 from kr.text.keywords import keywords
 from kr.text.stems import stem

@@ -6,7 +6,7 @@ the frames and may go on for lines.
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
@@ -176,3 +176,95 @@ def read_table(name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = files("kr.lessons.distill").joinpath(name).read_text(encoding="utf-8")
     return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
+
+
+_NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
+_GROUP = re.compile(r"\{(\w+)\}")
+_COMMAND = re.compile(r"`[^`]*\{\w+\}[^`]* [^`]*`|`[^`]* [^`]*\{\w+\}[^`]*`")
+_KEYS = frozenset({"match", "say", "tag", "tool"})
+LONGEST = 140
+"""Characters of a remedy, so that it fits a lesson."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One row; ``tool`` limits it to the errors of one tool."""
+
+    match: re.Pattern[str]
+    say: str
+    tag: str = ""
+    tool: str = ""
+
+    def says(self, problem: Problem, text: str) -> str | None:
+        """Return what to do about a problem by a text of it; None when the row is not about it."""
+        if self.tool and self.tool != problem.tool:
+            return None
+        found = self.match.search(text)
+        if found is None:
+            return None
+        named = {name: (value or "").strip() for name, value in found.groupdict().items()}
+        if not all(_NAME.fullmatch(named.get(name, "")) for name in _GROUP.findall(self.say)):
+            return None
+        return _GROUP.sub(lambda group: named[group[1]], self.say)
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[Remedy, ...]:
+    """Return the rows of ``remedies.yaml``."""
+    rows, problems = read_rows(read_table("remedies.yaml"))
+    if problems:
+        raise ValueError("; ".join(problems))
+    return rows
+
+
+def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
+    """Read rows from plain data; what is no row is told in a sentence, and left out."""
+    items: Sequence[object] = data if isinstance(data, list) else ()
+    problems = (
+        [] if isinstance(data, list) or data is None else ["it must be a list of rows with match and say"]
+    )
+    rows: list[Remedy] = []
+    for number, item in enumerate(items, start=1):
+        problem = _wrong(item)
+        if problem:
+            problems.append(f"row {number}: {problem}")
+        elif isinstance(item, Mapping):
+            rows.append(
+                Remedy(
+                    re.compile(item["match"], re.MULTILINE),
+                    item["say"].strip(),
+                    item.get("tag", ""),
+                    item.get("tool", ""),
+                )
+            )
+    return tuple(rows), problems
+
+
+def _wrong(item: object) -> str:
+    if not isinstance(item, Mapping) or not all(
+        isinstance(item.get(key), str) and item[key] for key in ("match", "say")
+    ):
+        return "match and say must be texts"
+    if unknown := [str(key) for key in item if key not in _KEYS or not isinstance(item[key], str)]:
+        return f"unknown or no text: {', '.join(unknown)}; allowed: {', '.join(sorted(_KEYS))}"
+    try:
+        groups = re.compile(item["match"]).groupindex
+    except re.error as error:
+        return f"match is no regular expression: {error}"
+    if missing := [name for name in _GROUP.findall(item["say"]) if name not in groups]:
+        return f"say names {{{missing[0]}}}, which is no group of match"
+    if _COMMAND.search(item["say"]):
+        return "say puts a word of the output into a command"
+    return f"say is longer than {LONGEST} characters" if len(item["say"]) > LONGEST else ""
+
+
+def remedy_for(problems: Iterable[Problem], own: Sequence[Remedy] = ()) -> tuple[Problem, str, str] | None:
+    """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first."""
+    table = (*own, *shipped())
+    for problem in problems:
+        # The error's own line says more than what stands around it.
+        for text in (problem.text, problem.context):
+            for row in table:
+                if (told := row.says(problem, text)) is not None:
+                    return problem, told, row.tag
+    return None

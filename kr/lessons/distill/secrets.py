@@ -134,6 +134,8 @@ _RULES = (*_BLOCKS, *_ADDRESSES, *_PROGRAMS, *_SHAPES)
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
 _RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
 _HEX = re.compile(r"(?<![\w-])(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
+_SEGMENT = 12
+"""Characters that a folder's name has at most on the average; in a key a slash is rarer."""
 _CLASSES = (str.isupper, str.islower, str.isdigit)
 
 
@@ -168,7 +170,9 @@ def _is_harmless(value: str) -> bool:
 
 
 def _is_random(text: str) -> bool:
-    """Tell a key from a name: it changes between capitals, small letters and digits all the time."""
+    """Tell a key from a name or a path: it changes between capitals, small letters and digits all the time."""
+    if text.count("/") * _SEGMENT > len(text):
+        return False
     kinds = [next((at for at, kind in enumerate(_CLASSES) if kind(letter)), 3) for letter in text]
     changes = sum(one != other for one, other in pairwise(kinds))
     return {0, 1, 2} <= set(kinds) and changes >= len(text) / 3
