@@ -180,7 +180,7 @@ def _ask(
                 framework_version=need.get("framework_version", "1.4"),
                 topic=need["topic"],
                 question=need.get("question"),
-                entry_id=ids[picked],
+                entry_id=None if status == "degraded" else ids[picked],
                 duration_ms=chance.randrange(4, 30) if is_hit else chance.randrange(1500, 22_000),
                 session_id=story["session_id"],
                 story_key=story["story_key"],
@@ -189,7 +189,8 @@ def _ask(
             if not is_hit:
                 _research(unit, row, status, story, chance)
             if not is_hit and number % 7 == 0:
-                near = chance.sample(ids, chance.randrange(1, 4))
+                kin = [it for it in ids if it.startswith(need["framework"][:4]) and it != ids[picked]] or ids
+                near = chance.sample(kin, min(chance.randrange(1, 4), len(kin)))
                 likely = sorted((chance.uniform(0.2, 0.72) for _ in near), reverse=True)
                 unit.near_misses.keep(
                     row.id, need["tags"], [_related(*pair) for pair in zip(near, likely, strict=True)]
@@ -272,10 +273,10 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
                     )
                 ]
             )
-            for session in range(chance.choice((0, 2, 5, 12))):
+            for session in range(chance.choice((0, 2, 5, 12)) if number < 58 else 0):
                 given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}
                 unit.lessons.injected([lesson.id], **given, at=to_text(now))
-    for lesson in lessons:
+    for lesson in lessons[:58]:
         came_back = chance.choice(((0, 0), (0, 0), (3, 0), (4, 3), (1, 0)))
         sql(
             store.path,

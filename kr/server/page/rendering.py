@@ -89,7 +89,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        name: getattr(texts, name) for name in ("percent", "number", "short", "duration", "day", "plural")
+        name: getattr(texts, name)
+        for name in ("percent", "number", "short", "duration", "day", "plural", "passage")
     }
     environment.filters["address"] = lambda text: quote(text, safe="")
     environment.globals |= {

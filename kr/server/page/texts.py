@@ -1,9 +1,14 @@
 """Numbers and times as people read them: the filters of the templates."""
 
+import re
 from datetime import UTC, datetime
+
+from markupsafe import Markup, escape
 
 from kr.freshness import parse_time
 
+_HEAD = re.compile(r"^# .*?## Summary\s")
+_MARKS = re.compile(r"```\w*|[`*#|]+|(?<=\s)[->](?=\s)")
 _UNITS = ((60, "minute"), (60 * 60, "hour"), (24 * 60 * 60, "day"))
 
 
@@ -70,3 +75,17 @@ def day(text: str | None) -> str:
 def plural(count: float, one: str, many: str | None = None) -> str:
     """Say a number of things: ``1 entry``, ``1,200 entries``."""
     return f"{number(count)} {one if count == 1 else many or one + 's'}"
+
+
+def passage(text: str, words: str) -> Markup:
+    """Show a passage of a report without its Markdown, the words that were searched marked; its head says nothing new."""
+    plain = " ".join(_MARKS.sub(" ", _HEAD.sub("", text)).split())
+    sought = "|".join(sorted(map(re.escape, words.split()), key=len, reverse=True))
+    if not sought:
+        return escape(plain)
+    parts = re.split(f"({sought})", plain, flags=re.IGNORECASE)
+    marked = (
+        escape(part) if number % 2 == 0 else Markup("<mark>{}</mark>").format(part)
+        for number, part in enumerate(parts)
+    )
+    return Markup("").join(marked)

@@ -18,7 +18,7 @@ TOKEN = "a-token-of-sixteen-characters"
 OURS = re.compile(
     "html|head|meta|title|link|script|body|a|header|div|span|nav|ul|li|main|p|footer|h[1-4]|strong|dl|dt|dd|section|svg|line|g|rect"
     "|text|circle|table|thead|tbody|tr|th|td|details|summary|form|label|input|select|option|button|time|article|aside|code|pre"
-    "|ol|blockquote|i|b|em"
+    "|ol|blockquote|i|b|em|mark"
 )
 """The elements of the page: a hostile text brings none of its own."""
 

@@ -167,3 +167,13 @@ def test_a_form_is_of_one_browser() -> None:
     assert session.is_own_form({session.FORM: mine}, session.form_token(mine))
     assert not session.is_own_form({session.FORM: mine}, session.form_token(theirs))
     assert not session.is_own_form({}, session.form_token(""))
+
+
+def test_a_passage_is_plain_text_with_the_words_marked() -> None:
+    text = "# vue - slots **Framework:** vue ## Summary Set `slot` *once*: ```js x``` | <b> & Slots"
+    assert (
+        texts.passage(text, "SLOT <b>")
+        == "Set <mark>slot</mark> once : x <mark>&lt;b&gt;</mark> &amp; <mark>Slot</mark>s"
+    )
+    assert texts.passage("<i> (", "") == "&lt;i&gt; ("
+    assert texts.passage("a(b", "(") == "a<mark>(</mark>b"
