@@ -31,10 +31,11 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
     stories (the dearest) and 30 days (the last) are listed.
     """
     if not store.exists():
-        return _nothing(store, settings)
+        return _nothing(store, settings, now)
     with store.read() as unit:
         return {
             "database": str(store.path),
+            "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(unit),
             "saved": _saved(unit),
             "index": _index(unit, settings, now),
@@ -51,11 +52,12 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
         }
 
 
-def _nothing(store: "Store", settings: "Settings") -> dict[str, Any]:
+def _nothing(store: "Store", settings: "Settings", now: datetime) -> dict[str, Any]:
     """Give the same shape with nothing in it."""
     config = settings.knowledge_research
     return {
         "database": str(store.path),
+        "today": now.astimezone(UTC).date().isoformat(),
         "requests": {
             "total": 0,
             "research": 0,

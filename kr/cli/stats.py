@@ -1,6 +1,7 @@
 """``kr stats``: what the cache spares, costs and holds."""
 
 from collections.abc import Iterable
+from datetime import date, timedelta
 from typing import Any
 
 import click
@@ -18,6 +19,9 @@ Examples:
 _BAR = 22
 _NAME = 30
 _MOST_ROWS = 12
+_DAYS = 30
+_WEEK = 7
+_LEVELS = "▁▂▃▄▅▆▇"
 
 
 @click.command("stats", epilog=_EPILOG)
@@ -47,7 +51,7 @@ def view(value: dict[str, Any]) -> str:
         f"  saved: {spared} (measured on {counted(saved['measured_researches'], 'research', 'researches')})",
     ]
     lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
-    lines += _section("Hit rate by day", _rates(value["hit_rate_by_day"][-_MOST_ROWS:], "day"))
+    lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))
     lines += _section(
         f"Spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}",
         _spending(spending["by_story"], spending["max_calls_per_story"]),
@@ -67,6 +71,14 @@ def view(value: dict[str, Any]) -> str:
     if workflows["total"]:
         lines += _section(f"Workflows: {workflows['total']}", _shares(workflows["by_status"]))
     return "\n".join(lines)
+
+
+def spark(shares: Iterable[float | None]) -> str:
+    """Draw shares of 0.0 to 1.0 side by side, one cell each; None leaves a gap."""
+    return "".join(
+        " " if share is None else _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)]
+        for share in shares
+    )
 
 
 def bar(share: float) -> str:
@@ -98,6 +110,28 @@ def _rates(rows: list[dict[str, Any]], key: str) -> list[str]:
         _bar_line(row[key], row["hit_rate"], f"{_percent(row['hit_rate'])} of {row['requests']}")
         for row in rows
     ]
+
+
+def _trend(rows: list[dict[str, Any]], today: str) -> list[str]:
+    """Draw requests and hit rate by day up to today; days without requests are gaps."""
+    known = {row["day"]: row for row in rows}
+    last = date.fromisoformat(today)
+    days = [known.get((last - timedelta(days=back)).isoformat()) for back in reversed(range(_DAYS))]
+    most = max((row["requests"] for row in days if row), default=0)
+    if not most:
+        return []
+    asked = spark(row["requests"] / most if row else None for row in days)
+    rates = spark(row["hit_rate"] if row else None for row in days)
+    week, before = _percent(_hit_rate(days[-_WEEK:])), _percent(_hit_rate(days[:-_WEEK]))
+    return [
+        f"  {fitted('requests', _NAME)} {asked} most {most}",
+        f"  {fitted(f'hit rate: last {_WEEK} days, before', _NAME)} {rates} {week}, {before}",
+    ]
+
+
+def _hit_rate(days: list[dict[str, Any] | None]) -> float | None:
+    requests = sum(row["requests"] for row in days if row)
+    return sum(row["hits"] for row in days if row) / requests if requests else None
 
 
 def _spending(rows: list[dict[str, Any]], limit: int) -> list[str]:

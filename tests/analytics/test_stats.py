@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kr.analytics import by_age
-from kr.cli.stats import bar, view
+from kr.cli.stats import bar, spark, view
 from tests.support.program import Project
 from tests.support.samples import add_request, fill
 from tests.support.stores import sql
@@ -157,6 +157,20 @@ def test_a_bar_has_one_width_and_hides_nothing(share: float) -> None:
     drawn = bar(share)
     assert len(drawn) == len(bar(1.0))
     assert ("█" in drawn) == (share > 0)
+
+
+def test_the_last_days_are_drawn_up_to_today(filled: Project) -> None:
+    with filled.app() as app:
+        lines = click.unstyle(view(app.stats())).splitlines()
+    requests, rate = lines[lines.index("The last 30 days") + 1 :][:2]
+    # A research three and two days ago; five hits and a miss yesterday; two misses today.
+    assert requests[33:] == " " * 26 + "▂▂▇▃ most 6"
+    assert rate[33:] == " " * 26 + "▁▁▆▁ 50%, -"
+
+
+@pytest.mark.parametrize(("share", "drawn"), [(None, " "), (0.0, "▁"), (0.5, "▄"), (1.0, "▇")])
+def test_a_day_is_one_cell(share: float | None, drawn: str) -> None:
+    assert spark([share]) == drawn
 
 
 def test_the_view_fits_80_columns(filled: Project) -> None:
