@@ -62,6 +62,11 @@ class Value:
         """Return the names of the fields."""
         return cls._fields
 
+    @classmethod
+    def defaults(cls) -> dict[str, Any]:
+        """Return the defaults of the fields that have one."""
+        return dict(cls._defaults)
+
     def fields(self) -> dict[str, Any]:
         """Return the fields by their names, as they are."""
         return {name: self.__dict__[name] for name in self._fields}

@@ -6,17 +6,11 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict
-
 from kr.errors import FieldError
-from kr.values import Confidence, EntryStatus, ResearchStatus, SourceOutcome, Tier
+from kr.values import Confidence, EntryStatus, ResearchStatus, SourceOutcome, Tier, Value
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Problem(_Part):
+class Problem(Value):
     """One item of ``errors``."""
 
     type: str
@@ -25,10 +19,10 @@ class Problem(_Part):
 
     def plain(self) -> dict[str, Any]:
         """Leave ``field`` out where no field is to blame."""
-        return self.model_dump(exclude_none=True)
+        return {name: value for name, value in super().plain().items() if value is not None}
 
 
-class ConsultedSource(_Part):
+class ConsultedSource(Value):
     """One item of ``sources_consulted``."""
 
     source: str
@@ -36,7 +30,7 @@ class ConsultedSource(_Part):
     url: str | None
 
 
-class MatchView(_Part):
+class MatchView(Value):
     """Why an entry answered (SPEC 3.2)."""
 
     tier: Tier
@@ -46,7 +40,7 @@ class MatchView(_Part):
     likelihood: float | None
 
 
-class RelatedView(_Part):
+class RelatedView(Value):
     """An entry that may answer and was not taken (SPEC 3.2)."""
 
     id: str
@@ -56,7 +50,7 @@ class RelatedView(_Part):
     likelihood: float
 
 
-class ResearchResults(_Part):
+class ResearchResults(Value):
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
     ``related`` holds at most three, best first; ``report_file`` is the absolute path of the report.
@@ -79,7 +73,7 @@ class ResearchResults(_Part):
     report_file: str | None
 
 
-class Envelope(_Part):
+class Envelope(Value):
     """What every request of F1 gets back."""
 
     status: str
@@ -88,10 +82,6 @@ class Envelope(_Part):
     session_id: Any
     results: Any
     errors: list[Problem]
-
-    def plain(self) -> dict[str, Any]:
-        """Nested dicts and lists, in the order of the seed."""
-        return {**self.model_dump(exclude={"errors"}), "errors": [problem.plain() for problem in self.errors]}
 
 
 class ResearchEnvelope(Envelope):

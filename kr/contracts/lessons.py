@@ -1,26 +1,25 @@
 """The request and the return value of U5, lessons recording (seed 003, "Input Schema", "Return Value")."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from typing import Any, Literal, NamedTuple
 
 from kr.contracts.fields import (
-    OptionalPaths,
-    OptionalText,
-    Phase,
-    StoryKey,
-    Text,
+    Bad,
+    Field,
+    Fields,
     as_text,
     bad,
+    optional_paths,
+    optional_text,
+    phase_of,
+    read_fields,
     shown,
+    story_key,
+    text,
     unknown_keys,
-    validate,
-    worded,
 )
 from kr.errors import InvalidRequest
-from kr.values import EVENT_TYPES, PHASES, EventType
+from kr.values import EVENT_TYPES, PHASES, EventType, Value
 
 RecordStatus = Literal["recorded", "skipped", "failure"]
 
@@ -36,7 +35,7 @@ def _event_type(value: object) -> object:
     if isinstance(value, str) and value in EVENT_TYPES:
         return value
     detail = shown(value) if value else "required, but missing"
-    raise worded(f"Invalid event type: {detail}; allowed: {', '.join(EVENT_TYPES)}")
+    raise Bad(f"Invalid event type: {detail}; allowed: {', '.join(EVENT_TYPES)}")
 
 
 def _agent_return(value: object) -> object:
@@ -48,26 +47,33 @@ def _agent_return(value: object) -> object:
     return value
 
 
-class RecordRequest(BaseModel):
+class RecordRequest(Value):
     """A request to record what an agent's return teaches."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    session_id: Text
-    story_key: StoryKey
-    # Validated although absent, so that a missing one is told like a wrong one.
-    phase: Annotated[Phase, Field(validate_default=True)] = ""
-    event_type: Annotated[EventType, BeforeValidator(_event_type), Field(validate_default=True)] = (
-        "general_agent_failure"
-    )
-    agent_return: Annotated[dict[str, Any], BeforeValidator(_agent_return), Field(validate_default=True)] = {}
-    code_paths: OptionalPaths = ()
-    framework_context: OptionalText = ""
-    additional_context: OptionalText = ""
+    session_id: str
+    story_key: str
+    phase: str
+    event_type: EventType
+    agent_return: Mapping[str, Any]
+    code_paths: tuple[str, ...]
+    framework_context: str
+    additional_context: str
 
 
-@dataclass(frozen=True, slots=True)
-class ParsedRecord:
+def _fields(phases: Sequence[str]) -> Fields:
+    return {
+        "session_id": Field(text),
+        "story_key": Field(story_key),
+        "phase": Field(phase_of(phases)),
+        "event_type": Field(_event_type),
+        "agent_return": Field(_agent_return),
+        "code_paths": Field(optional_paths),
+        "framework_context": Field(optional_text),
+        "additional_context": Field(optional_text),
+    }
+
+
+class ParsedRecord(NamedTuple):
     """A valid request with what is to be said about it on standard error."""
 
     request: RecordRequest
@@ -79,19 +85,15 @@ def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> 
 
     Raises ``InvalidRequest`` with one ``FieldError`` per bad field; the caller answers ``skip``.
     """
-    result = validate(RecordRequest, {**data, "event_type": data.get("event_type")}, phases=phases)
-    if isinstance(result, list):
-        raise InvalidRequest(*result)
-    return ParsedRecord(
-        result, tuple(f"unknown key ignored: {shown(key)}" for key in unknown_keys(RecordRequest, data))
-    )
+    fields = _fields(phases)
+    read, errors = read_fields(fields, data)
+    if errors:
+        raise InvalidRequest(*errors)
+    warnings = (f"unknown key ignored: {shown(key)}" for key in unknown_keys(fields, data))
+    return ParsedRecord(RecordRequest(**read), tuple(warnings))
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class RecordedEntry(_Part):
+class RecordedEntry(Value):
     """One lesson that was written."""
 
     date: str
@@ -103,19 +105,19 @@ class RecordedEntry(_Part):
     """Whether it is kept, and not injected until a person approves it (SPEC 4.1)."""
 
 
-class RecordResults(_Part):
+class RecordResults(Value):
     """``events_detected`` is ``entries_recorded + entries_skipped`` unless the file could not be written."""
 
     events_detected: int = 0
     entries_recorded: int = 0
     entries_skipped: int = 0
-    recorded_entries: list[RecordedEntry] = []
+    recorded_entries: Sequence[RecordedEntry] = ()
     file_path: str = ""
     total_entries_in_file: int = 0
     message: str | None = None
 
 
-class RecordProblem(_Part):
+class RecordProblem(Value):
     """One item of ``errors``: the file could not be written."""
 
     type: str
@@ -123,18 +125,18 @@ class RecordProblem(_Part):
     message: str
 
 
-class RecordEnvelope(_Part):
+class RecordEnvelope(Value):
     """The return value of recording."""
 
     status: RecordStatus
     session_id: Any
     story_key: Any
     results: RecordResults
-    errors: list[RecordProblem] = []
+    errors: Sequence[RecordProblem] = ()
 
     def plain(self) -> dict[str, Any]:
         """Nested dicts and lists, in the order of the seed; ``message`` and ``quarantined`` only where there is one."""
-        plain = self.model_dump()
+        plain = super().plain()
         if plain["results"]["message"] is None:
             del plain["results"]["message"]
         for entry in plain["results"]["recorded_entries"]:
@@ -153,7 +155,7 @@ def skip(data: Mapping[str, Any], message: str = NO_EVENTS) -> RecordEnvelope:
     )
 
 
-class InjectedLesson(_Part):
+class InjectedLesson(Value):
     """One lesson of the block with where it comes from (SPEC 4.1): ``source`` says who worded it."""
 
     id: str
@@ -166,7 +168,7 @@ class InjectedLesson(_Part):
     session_id: str | None
 
 
-class InjectResults(_Part):
+class InjectResults(Value):
     """The ``results`` of mode ``lessons-inject`` (seed 000, "Return Value")."""
 
     phase: str
@@ -174,4 +176,4 @@ class InjectResults(_Part):
     phase_filtered_count: int
     injected_count: int
     injection_block: str
-    lessons: list[InjectedLesson] = []
+    lessons: Sequence[InjectedLesson] = ()

@@ -5,74 +5,36 @@ answers with a typed request or with every bad field at once. What is odd but ha
 override that is no number) is a warning.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal, get_args
-
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, get_args
 
 from kr.contracts.fields import (
-    Line,
-    OptionalPaths,
-    OptionalText,
-    Phase,
-    StoryKey,
-    Text,
-    YesNo,
+    Field,
+    Fields,
     as_text,
     bad,
     is_blank,
+    line,
     one_of,
+    optional_paths,
+    optional_text,
+    phase_of,
     read_count,
+    read_fields,
     shown,
+    story_key,
+    text,
     unknown_keys,
-    validate,
+    yes_no,
 )
 from kr.errors import FieldError, InvalidRequest
-from kr.values import PHASES, IfUnsure, Query
+from kr.values import PHASES, IfUnsure, Query, Value
 
 MODES = ("research", "lessons-inject")
 Mode = Literal["research", "lessons-inject"]
 
 
-class _Request(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-
-def _tags(value: object) -> object:
-    """Drop blank members, as long as one tag is left (seed 000: at least one tag)."""
-    if value is None:
-        raise bad("required, but missing")
-    if not isinstance(value, list | tuple):
-        raise bad("must be a list of at least one tag")
-    tags = [as_text(tag) for tag in value if tag is not None]
-    tags = list(dict.fromkeys(tag for tag in tags if not is_blank(tag)))
-    if not tags:
-        raise bad("must hold at least one tag")
-    return tags
-
-
-class ResearchQuery(_Request):
-    """The ``research_query`` of a request."""
-
-    framework: Line
-    framework_version: Line
-    topic: Line
-    tags: Annotated[tuple[Line, ...], BeforeValidator(_tags)]
-    question: Text
-
-    def query(self) -> Query:
-        """Give the plain value that the layers below speak."""
-        return Query(
-            framework=self.framework,
-            framework_version=self.framework_version,
-            topic=self.topic,
-            tags=self.tags,
-            question=self.question.strip(),
-        )
-
-
-class ConfigOverrides(_Request):
+class ConfigOverrides(Value):
     """What a caller may override; ``None`` is the configured value."""
 
     max_calls: int | None = None
@@ -86,78 +48,84 @@ class ResearchOverrides(ConfigOverrides):
     says what to do where kr is not sure.
     """
 
-    refresh: YesNo = False
-    use: Line | None = None
-    if_unsure: Annotated[IfUnsure, BeforeValidator(one_of(*get_args(IfUnsure)))] = "research"
-
-    @field_validator("use")
-    @classmethod
-    def _is_no_refresh(cls, use: str | None, info: ValidationInfo) -> str | None:
-        if use is not None and info.data.get("refresh"):
-            raise bad("can't be combined with refresh: an entry is served as it is, or researched again")
-        return use
+    refresh: bool = False
+    use: str | None = None
+    if_unsure: IfUnsure = "research"
 
 
-class ResearchRequest(_Request):
+class ResearchRequest(Value):
     """A request in mode ``research``."""
 
-    story_key: StoryKey
+    story_key: str
     mode: Literal["research"] = "research"
-    session_id: Text
-    research_query: ResearchQuery
+    session_id: str
+    research_query: Query
     config_overrides: ResearchOverrides = ResearchOverrides()
 
 
-class LessonsInject(_Request):
+class LessonsInject(Value):
     """The ``lessons_inject`` of a request."""
 
-    # Validated although absent, so that the answer begins with the seed's words there too.
-    phase: Annotated[Phase, Field(validate_default=True)] = ""
-    framework: OptionalText = ""
-    query: OptionalText = ""
-    files: OptionalPaths = ()
-    dry_run: YesNo = False
+    phase: str
+    framework: str = ""
+    query: str = ""
+    files: tuple[str, ...] = ()
+    dry_run: bool = False
 
 
-class LessonsInjectRequest(_Request):
+class LessonsInjectRequest(Value):
     """A request in mode ``lessons-inject``."""
 
-    story_key: StoryKey
+    story_key: str
     mode: Literal["lessons-inject"] = "lessons-inject"
-    session_id: Text
+    session_id: str
     lessons_inject: LessonsInject
     config_overrides: ConfigOverrides = ConfigOverrides()
 
 
-class _Identity(_Request):
-    story_key: StoryKey
-    session_id: Text
+def _tags(value: object) -> tuple[str, ...]:
+    """Drop blank members, as long as one tag is left (seed 000: at least one tag)."""
+    if value is None:
+        raise bad("required, but missing")
+    if not isinstance(value, list | tuple):
+        raise bad("must be a list of at least one tag")
+    given = [as_text(tag) for tag in value if tag is not None]
+    tags = dict.fromkeys(tag for tag in given if not is_blank(tag))
+    if not tags:
+        raise bad("must hold at least one tag")
+    return tuple(map(line, tags))
 
 
-class _ResearchBlock(_Request):
-    research_query: ResearchQuery
+_IDENTITY: Fields = {"story_key": Field(story_key), "session_id": Field(text)}
+_QUERY: Fields = {
+    "framework": Field(line),
+    "framework_version": Field(line),
+    "topic": Field(line),
+    "tags": Field(_tags),
+    "question": Field(lambda value: text(value).strip()),
+}
+_COUNTS = ("max_calls", "timeout_seconds")
+_OVERRIDES: Fields = {
+    "refresh": Field(yes_no, default=False),
+    "use": Field(line, default=None),
+    "if_unsure": Field(one_of(*get_args(IfUnsure)), default="research"),
+}
+_BLOCKS = {"research": "research_query", "lessons-inject": "lessons_inject"}
+_KEYS = dict.fromkeys((*_IDENTITY, "mode", *_BLOCKS.values(), "config_overrides"))
+"""Every key that either mode knows: a caller may send one document for both."""
 
 
-class _InjectBlock(_Request):
-    lessons_inject: LessonsInject
+def _inject_fields(phases: Sequence[str]) -> Fields:
+    return {
+        "phase": Field(phase_of(phases)),
+        "framework": Field(optional_text),
+        "query": Field(optional_text),
+        "files": Field(optional_paths),
+        "dry_run": Field(yes_no, default=False),
+    }
 
 
-_BLOCKS: dict[type[BaseModel], str] = {_ResearchBlock: "research_query", _InjectBlock: "lessons_inject"}
-
-
-class AnyRequest(_Request):
-    """Every key that either mode knows: a caller may send one document for both."""
-
-    story_key: str
-    mode: str
-    session_id: str
-    research_query: ResearchQuery
-    lessons_inject: LessonsInject
-    config_overrides: ResearchOverrides
-
-
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A valid request with what is to be said about it on standard error."""
 
     request: ResearchRequest | LessonsInjectRequest
@@ -172,58 +140,68 @@ def parse_request(
     ``default_mode`` stands in for a missing ``mode`` where a command takes one mode alone.
     Raises ``InvalidRequest`` with one ``FieldError`` per bad field.
     """
-    warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(AnyRequest, data)]
-    mode = data.get("mode")
-    if mode is None and default_mode is not None:
-        mode = default_mode
+    blocks = {"research_query": _QUERY, "lessons_inject": _inject_fields(phases)}
+    overrides = {**dict.fromkeys(_COUNTS), **_OVERRIDES}
+    within: dict[str, Any] = {**blocks, "config_overrides": overrides}
+    warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(_KEYS, data, within=within)]
+    mode = default_mode if data.get("mode") is None else data["mode"]
     if mode not in MODES:
         detail = "required, but missing" if mode is None else shown(mode)
         wrong = FieldError("mode", f"Invalid mode: {detail}; allowed: {', '.join(MODES)}")
-        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data, phases))
-    overrides = _overrides(data.get("config_overrides"), warnings)
-    model, block = _MODELS[mode]
-    inner = data.get(block)
+        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data, blocks))
+    identity, errors = read_fields(_IDENTITY, data)
+    block = _BLOCKS[mode]
     # A block that is missing or no mapping is told field by field, as the table lists them.
-    prepared = {
-        **data,
-        "mode": mode,
-        block: inner if isinstance(inner, Mapping) else {},
-        "config_overrides": overrides,
-    }
-    result = validate(model, prepared, phases=phases)
-    if isinstance(result, list):
-        raise InvalidRequest(*result)
-    return Parsed(result, tuple(warnings))
+    given = data.get(block)
+    asked, more = read_fields(blocks[block], given if isinstance(given, Mapping) else {}, f"{block}.")
+    errors += more
+    counts = _counts(data.get("config_overrides"), warnings)
+    if mode == "research":
+        said, more = _research_overrides(data.get("config_overrides"))
+        errors += more
+        if not errors:
+            research = ResearchRequest(
+                **identity,
+                research_query=Query(**asked),
+                config_overrides=ResearchOverrides(**counts, **said),
+            )
+            return Parsed(research, tuple(warnings))
+    if errors:
+        raise InvalidRequest(*errors)
+    inject = LessonsInjectRequest(
+        **identity, lessons_inject=LessonsInject(**asked), config_overrides=ConfigOverrides(**counts)
+    )
+    return Parsed(inject, tuple(warnings))
 
 
-def _errors_whatever_the_mode(data: Mapping[str, Any], phases: Sequence[str]) -> Iterator[FieldError]:
+def _errors_whatever_the_mode(data: Mapping[str, Any], blocks: Mapping[str, Fields]) -> list[FieldError]:
     """Check what can be checked without a mode: the identity, and the blocks that were sent."""
-    models: list[type[BaseModel]] = [_Identity]
-    models += [model for model, block in _BLOCKS.items() if isinstance(data.get(block), Mapping)]
-    for model in models:
-        result = validate(model, data, phases=phases)
-        if isinstance(result, list):
-            yield from result
+    _, errors = read_fields(_IDENTITY, data)
+    for block, fields in blocks.items():
+        if isinstance(data.get(block), Mapping):
+            errors += read_fields(fields, data[block], f"{block}.")[1]
+    return errors
 
 
-_MODELS: dict[str, tuple[type[ResearchRequest | LessonsInjectRequest], str]] = {
-    "research": (ResearchRequest, "research_query"),
-    "lessons-inject": (LessonsInjectRequest, "lessons_inject"),
-}
+def _research_overrides(value: object) -> tuple[dict[str, Any], list[FieldError]]:
+    given = value if isinstance(value, Mapping) else {}
+    said = {key: item for key, item in given.items() if item is not None}
+    read, errors = read_fields(_OVERRIDES, said, "config_overrides.")
+    if read.get("refresh") and read.get("use") is not None:
+        problem = bad("can't be combined with refresh: an entry is served as it is, or researched again")
+        errors.append(FieldError("config_overrides.use", str(problem)))
+    return read, errors
 
 
-def _overrides(value: object, warnings: list[str]) -> dict[str, object]:
-    """Read the counts, where anything odd is a warning; what else was said is left to the models."""
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping):
+def _counts(value: object, warnings: list[str]) -> dict[str, Any]:
+    """Read the counts, where anything odd is a warning."""
+    if value is not None and not isinstance(value, Mapping):
         warnings.append("config_overrides is no mapping: the configured values are used")
-        return {}
-    read: dict[str, object] = {key: given for key, given in value.items() if given is not None}
-    for key in ConfigOverrides.model_fields:
-        given = value.get(key)
-        count = read[key] = read_count(given, zero_is_meant=key == "max_calls")
-        if given is not None and count is None:
+    read: dict[str, Any] = {}
+    for key in _COUNTS:
+        given = value.get(key) if isinstance(value, Mapping) else None
+        read[key] = read_count(given, zero_is_meant=key == "max_calls")
+        if given is not None and read[key] is None:
             warnings.append(
                 f"config_overrides.{key}: {shown(given)} is no positive integer below 10^18: the configured value is used"
             )

@@ -106,7 +106,7 @@ def _answered(
             injected_count=len(chosen),
             injection_block=block(phase, chosen) if chosen else "",
             lessons=[_attributed(lesson, states.get(lesson.id)) for lesson in chosen],
-        ).model_dump(),
+        ).plain(),
         errors=[],
     )
 

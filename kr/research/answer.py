@@ -55,7 +55,7 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
             for row in ending.course.consulted
         ],
         budget_remaining=run.budget.remaining(),
-        degradation_notes=run.notes,
+        degradation_notes=[*run.notes],
         index_updated=ending.index_updated,
         index_count=count,
         lru_evicted=ending.lru_evicted,
@@ -85,7 +85,7 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         mode="research",
         session_id=run.request.session_id,
         results=results,
-        errors=run.errors,
+        errors=[*run.errors],
     )
 
 

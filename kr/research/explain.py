@@ -60,7 +60,7 @@ def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], obje
         warn(warning)
     if not isinstance(parsed.request, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
-    return parsed.request.research_query.query()
+    return parsed.request.research_query
 
 
 def explain(

@@ -123,7 +123,7 @@ class Run:
         )
         return cls(
             request=request,
-            query=_under_its_name(request.research_query.query(), policy.aliases),
+            query=_under_its_name(request.research_query, policy.aliases),
             id=run_id,
             owner=owner,
             started=services.clock(),

@@ -19,6 +19,7 @@ from starlette.routing import Route
 from kr import __version__
 from kr.contracts.envelopes import Envelope, ResearchEnvelope
 from kr.contracts.lessons import RecordEnvelope
+from kr.contracts.models import model_of
 from kr.errors import KrError
 from kr.server.guard import MAX_BODY, PROBLEM, Guard, Policy, problem
 from kr.server.mcp import create_mcp_server
@@ -100,12 +101,15 @@ _PROBLEM: dict[str, Any] = {
 def _requests(service: Service) -> APIRouter:
     router = APIRouter(prefix="/v1", tags=["requests"])
     failed: dict[int | str, dict[str, Any]] = {
-        422: {"model": Envelope, "description": "The envelope of a failure: every bad field is named."}
+        422: {
+            "model": model_of(Envelope),
+            "description": "The envelope of a failure: every bad field is named.",
+        }
     }
 
     @router.post(
         "/research",
-        response_model=ResearchEnvelope | InjectEnvelope,
+        response_model=model_of(ResearchEnvelope) | model_of(InjectEnvelope),
         responses=failed,
         openapi_extra=_json_body(research_request()),
     )
@@ -119,7 +123,7 @@ def _requests(service: Service) -> APIRouter:
 
     @router.post(
         "/lessons/inject",
-        response_model=InjectEnvelope,
+        response_model=model_of(InjectEnvelope),
         responses=failed,
         openapi_extra=_json_body(inject_request()),
     )
@@ -131,8 +135,10 @@ def _requests(service: Service) -> APIRouter:
 
     @router.post(
         "/lessons/record",
-        response_model=RecordEnvelope,
-        responses={422: {"model": RecordEnvelope, "description": "The lessons file can't be written."}},
+        response_model=model_of(RecordEnvelope),
+        responses={
+            422: {"model": model_of(RecordEnvelope), "description": "The lessons file can't be written."}
+        },
         openapi_extra=_json_body(record_request(), required=False),
     )
     async def record(request: Request) -> Response:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, get_args
 from kr.app import App
 from kr.contracts.envelopes import Envelope, ResearchEnvelope
 from kr.contracts.lessons import InjectResults, RecordEnvelope
+from kr.contracts.models import model_of
 from kr.errors import FieldError, InvalidRequest
 from kr.reports.bounded import fit
 from kr.server.service import Service, Tell
@@ -138,7 +139,7 @@ _REPORT = _object(
 
 
 def _schema_of(envelope: type[Envelope | RecordEnvelope]) -> dict[str, Any]:
-    untitled: dict[str, Any] = _untitled(envelope.model_json_schema(mode="serialization"))
+    untitled: dict[str, Any] = _untitled(model_of(envelope).model_json_schema(mode="serialization"))
     return untitled
 
 

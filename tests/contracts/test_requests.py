@@ -61,7 +61,7 @@ def problems(data: dict[str, Any]) -> dict[str, str]:
 def test_a_good_request_comes_through_whole() -> None:
     request = parse_request(research()).request
     assert isinstance(request, ResearchRequest)
-    query = request.research_query.query()
+    query = request.research_query
     assert (query.framework, query.framework_version) == ("vue-easytable", "2.10")
     assert query.tags == ("virtual-scroll", "performance")
     assert request.config_overrides.max_calls is None
