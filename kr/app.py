@@ -4,7 +4,6 @@ The command line, and later MCP and HTTP, are thin faces over ``App``; ``kr.comp
 an operation needs.
 """
 
-import logging
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,15 +13,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from kr.contracts.envelopes import Envelope
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
+from kr.log import Logger
 from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
 from kr.store.store import Store
+from kr.transfer import ARCHIVE, INDEX
 from kr.values import EntryStatus
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
+    from kr.contracts.envelopes import Envelope
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.maintenance.databases import Databases
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 _LONGEST_PATIENCE = 60.0
 _LESSONS_PATIENCE = 2.0
@@ -72,8 +73,8 @@ class App:
         self.store = Store(
             settings.database_url,
             settings.knowledge_base,
-            max_entries=settings.knowledge_research.max_entries,
-            archive_after_days=settings.knowledge_research.archive_after_days,
+            max_entries=settings.hit.max_entries,
+            archive_after_days=settings.hit.archive_after_days,
             timeout=_patience(settings),
         )
         self.environ = environ
@@ -372,7 +373,7 @@ class App:
 
         session_id = f"warm-{uuid.uuid4().hex}"
 
-        def ask(need: Need, *, max_calls: int | None) -> Envelope:
+        def ask(need: Need, *, max_calls: int | None) -> "Envelope":
             return self.requests.research_question(
                 need.framework,
                 QUESTION.format(framework=need.framework),
@@ -441,6 +442,8 @@ class App:
         """
         if self._is_index_taken:
             return
+        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
+            return
         from kr.transfer.first_use import import_on_first_use
 
         try:
@@ -452,20 +455,29 @@ class App:
 
 def _patience(settings: Settings) -> float:
     """Seconds that a busy database is waited for: the overall deadline must leave time for an answer."""
-    overall = settings.defaults.agent_timeout_seconds.knowledge_research
-    return min(_LONGEST_PATIENCE, overall / 2)
+    return min(_LONGEST_PATIENCE, settings.hit.overall_timeout / 2)
 
 
 def open_app(
-    *, config: Path | None, knowledge_base: Path | None, progress: "Progress", kind: type[App] = App
+    *,
+    config: Path | None,
+    knowledge_base: Path | None,
+    progress: "Progress",
+    kind: type[App] = App,
+    may_recall: bool = False,
 ) -> App:
-    """Read the environment and the configuration, and build an app of this kind. Raises ``ConfigError``."""
+    """Read the environment and the configuration, and build an app of this kind. Raises ``ConfigError``.
+
+    With ``may_recall`` what a hit needs of the configuration may be remembered from an earlier invocation.
+    """
     environ = dict(os.environ)
     try:
         cwd = Path.cwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone: {error.strerror}") from error
-    settings = load_settings(config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd)
+    settings = load_settings(
+        config=config, knowledge_base=knowledge_base, environ=environ, cwd=cwd, may_recall=may_recall
+    )
     for warning in settings.warnings:
         logger.warning("%s", warning)
     return kind(settings, environ=environ, cwd=cwd, progress=progress)

@@ -7,14 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kr.errors import SourceFailure
-from kr.research.breaker import StoredBreaker
-from kr.research.chain import Breaker, Progress
-from kr.research.pipeline import Researcher
+from kr.research.hit import Researcher
 from kr.research.run import Policy, Services, SourceSet, Writer
 from kr.research.shelf import Shelf
 from kr.settings import Settings
-from kr.sources.base import Source
-from kr.sources.registry import build_source
 from kr.store.store import Store
 from kr.upkeep import build_export, freshness_limits
 from kr.values import Answer, MatchRules, Query
@@ -22,8 +18,10 @@ from kr.values import Answer, MatchRules, Query
 if TYPE_CHECKING:
     from kr.reports.persona import Persona
     from kr.reports.report import Synthesis
+    from kr.research.chain import Breaker, Progress
     from kr.research.explain import Rules
     from kr.research.meaning import Embedder, Meaning
+    from kr.sources.base import Source
 
 _PROBE_SECONDS = 20.0
 _AROUND_A_CALL = 15.0
@@ -36,13 +34,15 @@ def build_researcher(
     *,
     environ: Mapping[str, str],
     cwd: Path,
-    progress: Progress,
+    progress: "Progress",
     clock: Callable[[], datetime],
 ) -> Researcher:
     """Build what answers research requests. Nothing is asked, opened or loaded yet."""
-    config = settings.knowledge_research
 
     def sources() -> SourceSet:
+        from kr.sources.registry import build_source
+
+        config = settings.knowledge_research
         fallback = config.fallback_if_mcp_unavailable
         return SourceSet(
             chain=[build_source(name, config, environ) for name in config.sources],
@@ -58,7 +58,7 @@ def build_researcher(
         project_aliases=lambda: _project_aliases(settings, cwd),
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
-        writer=_writer(settings, environ),
+        writer=lambda: _writer(settings, environ),
         export=build_export(settings, store),
         progress=progress,
         clock=clock,
@@ -67,18 +67,16 @@ def build_researcher(
 
 
 def _policy(settings: Settings) -> Policy:
-    config = settings.knowledge_research
+    hit = settings.hit
     return Policy(
         knowledge_base=settings.knowledge_base,
         limits=freshness_limits(settings),
-        rules=MatchRules(
-            mode=config.cache_match, floor=config.cache_match_floor, fuzzy=config.cache_fuzzy_match
-        ),
-        aliases=config.aliases,
-        per_story=config.max_calls_per_story,
-        report_tokens=config.report_max_tokens,
-        timeout=config.timeout_seconds,
-        overall_timeout=settings.defaults.agent_timeout_seconds.knowledge_research,
+        rules=MatchRules(mode=hit.cache_match, floor=hit.cache_match_floor, fuzzy=hit.cache_fuzzy_match),
+        aliases=hit.aliases,
+        per_story=hit.max_calls_per_story,
+        overall_timeout=hit.overall_timeout,
+        timeout=lambda: settings.knowledge_research.timeout_seconds,
+        report_tokens=lambda: settings.knowledge_research.report_max_tokens,
     )
 
 
@@ -110,8 +108,10 @@ def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder 
 
 def build_probes(
     settings: Settings, environ: Mapping[str, str]
-) -> tuple[list[Source], list[tuple[str, Callable[[], object]]]]:
+) -> "tuple[list[Source], list[tuple[str, Callable[[], object]]]]":
     """Build what ``kr doctor --online`` asks: the sources, and the models that are configured, by their settings' name."""
+    from kr.sources.registry import build_source
+
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
     models: list[tuple[str, Callable[[], object]]] = []
@@ -136,7 +136,7 @@ def _meaning(
     shelf: Shelf,
     owner: str,
 ) -> "Meaning | None":
-    embedder = build_embedder(settings, environ)
+    embedder = build_embedder(settings, environ) if settings.hit.has_embeddings else None
     if embedder is None:
         return None
     from kr.research.meaning import TIMEOUT, Meaning
@@ -146,7 +146,9 @@ def _meaning(
 
 def _breaker(
     settings: Settings, clock: Callable[[], datetime], shelf: Shelf, owner: str, timeout: float
-) -> Breaker:
+) -> "Breaker":
+    from kr.research.breaker import StoredBreaker
+
     config = settings.knowledge_research.circuit_breaker
     return StoredBreaker(
         shelf,
@@ -158,7 +160,7 @@ def _breaker(
     )
 
 
-def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> Source | None:
+def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> "Source | None":
     if not settings.knowledge_research.local_docs:
         return None
     from kr.sources.local_docs import LocalDocs

@@ -5,10 +5,11 @@ take alike. Two different pairs may ask for one base name; the store gives it to
 name to the later.
 """
 
-import hashlib
 import unicodedata
 from functools import lru_cache
 from typing import NamedTuple
+
+from kr.digest import sha256_of
 
 _MAX_SEGMENT_BYTES = 100
 _EXTENSION = ".md"
@@ -103,7 +104,7 @@ def _segment(text: str) -> str:
 
 def _digest(text: str) -> str:
     # Text of a careless caller may hold lone surrogates, which UTF-8 itself refuses.
-    return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:_DIGEST_CHARS]
+    return sha256_of(text.encode(errors="surrogatepass"))[:_DIGEST_CHARS]
 
 
 def _is_invisible(char: str) -> bool:

@@ -20,6 +20,7 @@ from kr.app import App
 from kr.cancellation import broken_off, check, sleep
 from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope
 from kr.contracts.lessons import RecordEnvelope
+from kr.contracts.models import value_of
 from kr.contracts.requests import Mode
 from kr.documents import LIMIT
 from kr.errors import ConfigError, KrError, UnknownEntry
@@ -202,7 +203,7 @@ class SharedApp(App):
         if len(request) > LIMIT:
             return super().record_lessons(request, **waits)
         envelope = self._asked(
-            lambda: RecordEnvelope.model_validate(self.server.post("/v1/lessons/record", request)),
+            lambda: value_of(RecordEnvelope, self.server.post("/v1/lessons/record", request)),
             lambda: super(SharedApp, self).record_lessons(request, **waits),
         )
         why = (envelope.results.message or "").partition("Recording skipped: ")[2]

@@ -4,7 +4,6 @@
 lessons of a phase.
 """
 
-import logging
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -17,6 +16,7 @@ from kr.contracts.envelopes import Envelope, Problem, failure, interruption, tol
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
+from kr.log import Logger
 from kr.settings import Settings
 from kr.store.rows import RequestRow
 from kr.store.store import Store
@@ -24,9 +24,9 @@ from kr.store.times import to_text
 
 if TYPE_CHECKING:
     from kr.research.chain import Progress
-    from kr.research.pipeline import Researcher
+    from kr.research.hit import Researcher
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
@@ -174,23 +174,24 @@ class RequestHandler:
         default_mode: Mode | None = None,
     ) -> Envelope:
         try:
-            parsed: Parsed = parse_request(
-                data, default_mode=default_mode, phases=self._settings.knowledge_research.phases
-            )
+            parsed: Parsed = parse_request(data, default_mode=default_mode, phases=self._settings.hit.phases)
         except InvalidRequest as error:
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
         for warning in parsed.warnings:
             logger.warning("%s", warning)
-        if not self._settings.knowledge_research.enabled:
+        if not self._settings.hit.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
         if isinstance(parsed.request, ResearchRequest):
             with self._accounted(data):
                 self._before_use()
                 researcher = self._researcher()
             try:
-                return researcher.research(parsed.request, include_report=include_report)
+                envelope = researcher.research(parsed.request, include_report=include_report)
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
+            if envelope.status == "cache-hit":
+                self._settings.remember()
+            return envelope
         return self._inject(parsed.request)
 
     @contextmanager
@@ -237,10 +238,11 @@ class RequestHandler:
         from kr.lessons.inject import inject
 
         with self._lessons_store() as store:
+            self._settings.remember()
             return inject(
                 request,
                 lessons_file=self._lessons_file,
-                budget=self._settings.knowledge_research.lessons_injection_budget,
+                budget=self._settings.hit.lessons_injection_budget,
                 store=store,
                 now=self._clock(),
             )

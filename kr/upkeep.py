@@ -14,41 +14,22 @@ if TYPE_CHECKING:
 
 def freshness_limits(settings: Settings) -> Limits:
     """Give the ages at which entries become stale, and are archived (SPEC 3.3)."""
-    config = settings.knowledge_research
     return Limits(
-        ttl_days=config.cache_ttl_days,
-        archive_after_days=config.archive_after_days,
-        max_age_days=config.max_age_days,
-        configured_sources=configured_sources(settings),
+        ttl_days=settings.hit.cache_ttl_days,
+        archive_after_days=settings.hit.archive_after_days,
+        max_age_days=settings.hit.max_age_days,
+        configured_sources=settings.hit.configured_sources,
     )
 
 
-def configured_sources(settings: Settings) -> str:
-    """Name the sources that can be asked, and in which way they are configured, parted by commas: no addresses or keys."""
-    from kr.source_kinds import DEFAULT_SERVERS
-
-    config = settings.knowledge_research
-    named = []
-    for name in dict.fromkeys((*config.sources, config.fallback_if_mcp_unavailable)):
-        if name == "web_search":
-            search = config.web_search
-            ways = (search.provider, search.url and "url", search.api_key_env and "key")
-            named.append(f"{name} ({' '.join(way for way in ways if way)})")
-        elif name is not None and name in config.servers:
-            is_own = config.servers[name].url != DEFAULT_SERVERS[name] or config.servers[name].headers
-            named.append(f"{name} (own)" if is_own else name)
-    return ", ".join(named)
-
-
-def build_export(settings: Settings, store: Store) -> Callable[[], None] | None:
-    """Build what writes the YAML files after a change; None where ``auto_export`` is off (SPEC 3.8)."""
-    if not settings.knowledge_research.auto_export:
-        return None
+def build_export(settings: Settings, store: Store) -> Callable[[], None]:
+    """Build what writes the YAML files after a change; nothing where ``auto_export`` is off (SPEC 3.8)."""
 
     def export() -> None:
-        from kr.transfer.export import refresh_exports
+        if settings.knowledge_research.auto_export:
+            from kr.transfer.export import refresh_exports
 
-        refresh_exports(store, settings.knowledge_base)
+            refresh_exports(store, settings.knowledge_base)
 
     return export
 

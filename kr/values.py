@@ -26,7 +26,7 @@ class Value:
     def __init_subclass__(cls) -> None:
         """Collect the fields, those of the base first."""
         own = [name for name in get_annotations(cls) if not name.startswith("_")]
-        cls._fields = (*(name for name in cls._fields if name not in own), *own)
+        cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
         cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
 
     def __init__(self, **values: Any) -> None:

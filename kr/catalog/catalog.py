@@ -40,7 +40,7 @@ class Catalog:
     store: Store
     limits: Limits
     clock: Callable[[], datetime]
-    export: Callable[[], None] | None
+    export: Callable[[], None]
 
     def page(
         self,
@@ -255,8 +255,7 @@ class Catalog:
     def _exported(self) -> list[str]:
         """Export as after a research write (SPEC 3.8): a failure is told, and changes nothing else."""
         try:
-            if self.export is not None:
-                self.export()
+            self.export()
         except KrError as error:
             logger.warning("%s", error)
             return [f"export_failed: {error}"]

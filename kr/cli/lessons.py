@@ -86,7 +86,7 @@ def inject(
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
     said = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
     need = {name: value for name, value in said.items() if value is not None}
-    with open_app(ctx, may_share=True) as app:
+    with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             envelope = app.requests.inject_document(document.read(LIMIT + 1), need)
         else:

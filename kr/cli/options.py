@@ -1,13 +1,14 @@
 """Options that every command takes, before and after its name (SPEC 6)."""
 
+import gc
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
 
+from kr import log
 from kr.cli.messages import warn
 from kr.errors import RequestUnreadable
 
@@ -61,14 +62,21 @@ _FORMATS = get_args(Format)
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass
 class Common:
     """What the common options said so far; a value after the command wins over one before it."""
 
-    config: Path | None = None
-    kb: Path | None = None
-    format: Format | None = None
-    verbose: bool = False
+    def __init__(
+        self,
+        *,
+        config: Path | None = None,
+        kb: Path | None = None,
+        format: Format | None = None,  # noqa: A002 - the option's name
+        verbose: bool = False,
+    ) -> None:
+        self.config = config
+        self.kb = kb
+        self.format = format
+        self.verbose = verbose
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
@@ -114,12 +122,15 @@ def schema_option(name: str) -> Callable[[F], F]:
     )
 
 
+_COMMON = frozenset(vars(Common()))
+
+
 def common_options(function: F) -> F:
     """Add --config, --kb, --format and --verbose; their values go to the context's ``Common``."""
     for option in reversed(_OPTIONS):
         function = option(function)
     for parameter in getattr(function, "__click_params__", []):
-        if parameter.name in Common.__dataclass_fields__:
+        if parameter.name in _COMMON:
             parameter.callback, parameter.expose_value = _remember, False
     return function
 
@@ -137,36 +148,39 @@ def common(ctx: click.Context) -> Common:
     return said
 
 
-def open_app(ctx: click.Context, *, progress: "Progress | None" = None, may_share: bool = False) -> "App":
+def open_app(
+    ctx: click.Context,
+    *,
+    progress: "Progress | None" = None,
+    may_share: bool = False,
+    is_quick: bool = False,
+) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
     ``progress`` (None: what fits standard error) is told while sources are asked. ``may_share``: what the command does,
-    the server of ``KR_SERVER`` does as well; a command that can't says that it works here (SPEC 8).
+    the server of ``KR_SERVER`` does as well; a command that can't says that it works here (SPEC 8). ``is_quick``: the
+    command may be answered without libraries and without the configuration's files, and should be.
     """
     from kr.app import open_app as build
     from kr.cli.progress import make_progress
 
-    start_logging(ctx)
     said = common(ctx)
     progress = progress or make_progress()
-    if os.environ.get("KR_SERVER"):
+    log.configure(verbose=said.verbose)
+    is_shared = bool(os.environ.get("KR_SERVER"))
+    if not is_quick or is_shared:
+        gc.enable()
+        log.apply()
+    if is_shared:
         if may_share:
             from kr.remote import SharedApp
 
             return build(config=said.config, knowledge_base=said.kb, progress=progress, kind=SharedApp)
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    return build(config=said.config, knowledge_base=said.kb, progress=progress)
+    return build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
 
 
 def start_logging(ctx: click.Context) -> None:
     """Send what kr and its libraries say to standard error."""
-    import logging
-
-    said = common(ctx)
-    # Ours in full where it is wanted; other libraries speak up only when something is wrong.
-    for level in (logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL):
-        logging.addLevelName(level, logging.getLevelName(level).lower())  # as kr's own messages read
-    logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.WARNING, force=True)
-    logging.getLogger("kr").setLevel(logging.INFO if said.verbose else logging.WARNING)
-    # It logs an interrupt that strikes while a connection closes as an error with its traceback, and raises it as well.
-    logging.getLogger("sqlalchemy.pool").setLevel(logging.CRITICAL)
+    log.configure(verbose=common(ctx).verbose)
+    log.apply()

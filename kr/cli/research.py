@@ -93,7 +93,7 @@ def command(
     said = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
     overrides = {name: value for name, value in said.items() if value is not None}
     shown = wants_text(common(ctx))
-    with open_app(ctx, may_share=True) as app:
+    with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             data = document.read(LIMIT + 1)
             envelope = app.requests.research_document(

@@ -1,11 +1,13 @@
-"""The envelopes as pydantic models: what MCP and HTTP describe, made from the values themselves."""
+"""The envelopes as pydantic models, made from the values themselves: what MCP and HTTP describe, and check."""
 
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel, create_model
 
 from kr.values import Value
+
+V = TypeVar("V", bound=Value)
 
 
 def model_of(value: type[Value]) -> type[BaseModel]:
@@ -29,3 +31,23 @@ def _modelled(hint: Any) -> Any:
         generic: Any = origin
         return generic[tuple(map(_modelled, inner))]
     return hint
+
+
+def value_of(value: type[V], plain: Any) -> V:
+    """Read back what ``plain()`` gave, in another process. Raises ``ValueError``; unknown fields are passed over."""
+    model_of(value).model_validate(plain)
+    hints = get_type_hints(value)
+    return value(**{name: _read_back(hints[name], plain[name]) for name in value.names() if name in plain})
+
+
+def _read_back(hint: Any, plain: Any) -> Any:
+    if isinstance(plain, list):
+        return (
+            [_read_back(inner, item) for item in plain for inner in get_args(hint)[:1]]
+            if get_args(hint)
+            else plain
+        )
+    inner = next(
+        (kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, Value)), None
+    )
+    return value_of(inner, plain) if inner is not None and isinstance(plain, dict) else plain

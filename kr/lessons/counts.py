@@ -4,7 +4,6 @@ The file is the authority. A database that is busy, broken or absent costs these
 """
 
 import json
-import logging
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -15,12 +14,13 @@ from pathlib import Path
 from kr.errors import StoreError
 from kr.lessons.file import LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
+from kr.log import Logger
 from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import EventType
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 MODE = "lessons-inject"
 _AT_ONCE = 2000

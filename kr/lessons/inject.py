@@ -1,6 +1,5 @@
 """LI-1 to LI-4 of seed 000: the lessons of a phase, for the agent that is about to start."""
 
-import logging
 import time
 import uuid
 from collections.abc import Mapping
@@ -14,11 +13,12 @@ from kr.lessons.choose import Need, block, choose, of_phase
 from kr.lessons.counts import Injection, LessonCounts
 from kr.lessons.file import LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
+from kr.log import Logger
 from kr.store.rows import LessonState
 from kr.store.store import Store
 from kr.text.counting import counted
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 READ_ERROR = "Failed to read _lessons-learned.md: {detail}"
 NONE_FOUND = "No lessons found for phase '{phase}'"

@@ -99,7 +99,7 @@ def check_export(base: KnowledgeBase) -> Iterator[Finding]:
     """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
     if not base.is_readable or not base.folder.is_dir():
         return
-    from kr.transfer.export import ARCHIVE, INDEX
+    from kr.transfer import ARCHIVE, INDEX
     from kr.transfer.index_yaml import render_archive, render_index
 
     with base.store.read() as unit:

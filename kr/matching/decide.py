@@ -22,8 +22,6 @@ CONTRADICTED = 0.12
 """The most likelihood that an entry has which is about a sibling of what is asked, or about the opposite act: of 33 such pairs
 in the sharing sets 4 answer."""
 _RARE = 0.4
-SURE = 0.9
-"""From this likelihood on the wording of a hit is kept: a doubtful one would teach mistakes."""
 _LEAST_RELATED = 0.05
 _MOST_RELATED = 3
 

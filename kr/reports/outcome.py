@@ -1,17 +1,16 @@
 """How sure a report is, and how a research request ended (SPEC 3.7 and 3.9; seed 000, steps 6.2 and 9)."""
 
 import re
-from hashlib import sha256
 
+from kr.digest import sha256_of
 from kr.source_kinds import SOURCES, is_package, is_pages
-from kr.text.inline import safe_url
 from kr.values import Answer, Confidence, Consulted, ResearchStatus, Value
 
 _READ_FOR_COPIES = 1_000_000  # characters of a page
 _COMPARED = 100_000
 # A link's target, which differs between copies: relative ones are made absolute.
-_ADDRESS = re.compile(r"\]\([^()\s]*\)|https?://[^\s<>()]+")
-_WORD = re.compile(r"[^\W_]+")
+_ADDRESS = r"\]\([^()\s]*\)|https?://[^\s<>()]+"
+_WORD = r"[^\W_]+"
 
 
 class Course(Value):
@@ -59,12 +58,14 @@ def confidence(source: str, *, has_code: bool = False, agreeing: int = 0) -> Con
     return kind.with_code if has_code else kind.confidence
 
 
-def copies(answer: Answer) -> dict[str | None, bytes]:
+def copies(answer: Answer) -> dict[str | None, str]:
     """Return a digest of each page's words by its address: addresses with equal digests hold one page.
 
     Passages of one address are one page, and a page confirms itself as little as a copy does. Links differ between
     copies, so they don't count.
     """
+    from kr.text.inline import safe_url
+
     texts: dict[str | None, str] = {}
     for passage in answer.passages:
         url = safe_url(passage.url) or safe_url(answer.url)
@@ -72,6 +73,6 @@ def copies(answer: Answer) -> dict[str | None, bytes]:
     return {url: _words_digest(text) for url, text in texts.items()}
 
 
-def _words_digest(text: str) -> bytes:
-    words = " ".join(_WORD.findall(_ADDRESS.sub(" ", text).casefold()))
-    return sha256(words[:_COMPARED].encode("utf-8", "replace")).digest()
+def _words_digest(text: str) -> str:
+    words = " ".join(re.findall(_WORD, re.sub(_ADDRESS, " ", text).casefold()))
+    return sha256_of(words[:_COMPARED].encode("utf-8", "replace"))

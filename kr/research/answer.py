@@ -18,6 +18,7 @@ from kr.store.times import to_text
 from kr.values import Confidence, Match, Related, Value, replace
 
 if TYPE_CHECKING:
+    from kr.research.cache import Found
     from kr.store.unit import Unit
 
 
@@ -40,12 +41,61 @@ class Ending(Value):
     report: str | None = None
 
 
-def answer(run: Run, ending: Ending) -> ResearchEnvelope:
-    """Make the envelope, and keep the request's row (SPEC 5)."""
-    count = ending.index_count
-    if count is None:
-        count = run.shelf.read(lambda unit: unit.entries.count(), 0)
-    results = ResearchResults(
+def told_by(found: "Found", course: Course, *, include_report: bool) -> Ending:
+    """End with the report of the entry that was found."""
+    if found.match is None:
+        raise AssertionError("a miss has no match")
+    entry = found.match.entry
+    return Ending(
+        course=course,
+        entry_id=entry.id,
+        path=entry.path,
+        confidence=entry.confidence,
+        match=found.match,
+        related=found.related,
+        index_updated=False,
+        report=found.report if include_report else None,
+    )
+
+
+def answer(
+    run: Run, ending: Ending, *, index_updated: bool | None = None, counted: tuple[int, int] | None = None
+) -> ResearchEnvelope:
+    """Make the envelope, and keep the request's row (SPEC 5).
+
+    ``counted`` are the live entries and the calls left where the row was kept together with them already.
+    """
+    if index_updated is not None:
+        ending = replace(ending, index_updated=index_updated)
+    status = research_status(ending.course)
+    if counted is not None:
+        results = _results(run, ending, *counted)
+    else:
+        count = ending.index_count
+        if count is None:
+            count = run.shelf.read(lambda unit: unit.entries.count(), 0)
+        results = _results(run, ending, count, run.budget.remaining())
+        _tell_problem(run)
+        row = request_row(run, status, ending, budget_remaining=results.budget_remaining)
+        run.shelf.write(lambda unit: _keep(unit, row, run, ending), None)
+    _tell_problem(run)
+    return ResearchEnvelope(
+        status=status,
+        story_key=run.request.story_key,
+        mode="research",
+        session_id=run.request.session_id,
+        results=results,
+        errors=[*run.errors],
+    )
+
+
+def _tell_problem(run: Run) -> None:
+    if run.shelf.problem is not None:
+        run.add_error(run.shelf.problem)
+
+
+def _results(run: Run, ending: Ending, count: int, remaining: int) -> ResearchResults:
+    return ResearchResults(
         cache_hit=ending.course.fresh_hit,
         cache_entry_id=ending.entry_id,
         report_path=ending.path,
@@ -54,7 +104,7 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
             ConsultedSource(source=row.source, status=row.status, url=row.url)
             for row in ending.course.consulted
         ],
-        budget_remaining=run.budget.remaining(),
+        budget_remaining=remaining,
         degradation_notes=[*run.notes],
         index_updated=ending.index_updated,
         index_count=count,
@@ -64,28 +114,6 @@ def answer(run: Run, ending: Ending) -> ResearchEnvelope:
         auto_archived=ending.auto_archived,
         report=ending.report,
         report_file=str(run.knowledge_base / ending.path) if ending.path is not None else None,
-    )
-    status = research_status(ending.course)
-    if run.shelf.problem is not None:
-        run.add_error(run.shelf.problem)
-    row = replace(
-        _row(run, status),
-        error=told(run.errors),
-        tier=ending.match.tier if ending.match else None,
-        likelihood=_rounded(ending.match.likelihood) if ending.match else None,
-        entry_id=ending.entry_id,
-        budget_remaining=results.budget_remaining,
-    )
-    run.shelf.write(lambda unit: _keep(unit, row, run, ending), None)
-    if run.shelf.problem is not None:
-        run.add_error(run.shelf.problem)
-    return ResearchEnvelope(
-        status=status,
-        story_key=run.request.story_key,
-        mode="research",
-        session_id=run.request.session_id,
-        results=results,
-        errors=[*run.errors],
     )
 
 
@@ -99,6 +127,18 @@ def abandon(run: Run, error: BaseException) -> None:
     """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
     row = replace(_row(run, "failure"), error=interruption(error))
     run.shelf.write(lambda unit: None if unit.requests.has(row.id) else unit.requests.record(row), None)
+
+
+def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int) -> RequestRow:
+    """Make the row of a request that is answered."""
+    return replace(
+        _row(run, status),
+        error=told(run.errors),
+        tier=ending.match.tier if ending.match else None,
+        likelihood=_rounded(ending.match.likelihood) if ending.match else None,
+        entry_id=ending.entry_id,
+        budget_remaining=budget_remaining,
+    )
 
 
 def _row(run: Run, status: str) -> RequestRow:
@@ -133,10 +173,4 @@ def _rounded(likelihood: float | None) -> float | None:
 
 
 def _related(related: Related) -> RelatedView:
-    return RelatedView(
-        id=related.id,
-        framework_version=related.framework_version,
-        topic=related.topic,
-        path=related.path,
-        likelihood=round(related.likelihood, 4),
-    )
+    return RelatedView(**{**related.fields(), "likelihood": round(related.likelihood, 4)})

@@ -2,21 +2,22 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
-from kr import cancellation
-from kr.research.chain import Call
 from kr.research.shelf import Shelf
 from kr.store.rows import Reservation, SourceCall
 from kr.store.times import to_text
 from kr.store.unit import Unit
+from kr.values import Value
+
+if TYPE_CHECKING:
+    from kr.research.chain import Call
 
 _POLL_SECONDS = 0.1
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Payer:
+class Payer(Value):
     """Who pays: a request of a story in a session. ``owner`` marks what this process holds."""
 
     request_id: str
@@ -64,6 +65,12 @@ class LedgerBudget:
             spent = recorded + self._unrecorded
         return max(0, self._limit - spent)
 
+    def remaining_in(self, unit: Unit) -> int:
+        """Count the calls left in a transaction that is open, of an invocation that has made none."""
+        if self._is_override:
+            return self._limit
+        return max(0, self._limit - unit.ledger.spent(self._payer.session_id, self._payer.story_key))
+
     def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
         """Hold one call; wait for those that other processes hold as long as ``patience`` (seconds) lasts."""
         give_up = time.monotonic() + patience
@@ -75,6 +82,8 @@ class LedgerBudget:
                 return True
             if got.outcome == "exhausted" or time.monotonic() >= give_up:
                 return False
+            from kr import cancellation
+
             cancellation.sleep(_POLL_SECONDS)
 
     def _try_to_reserve(self) -> Reservation:
@@ -92,7 +101,7 @@ class LedgerBudget:
         )
         return reserved or Reservation(outcome="granted" if self.remaining() else "exhausted")
 
-    def settle(self, call: Call) -> None:
+    def settle(self, call: "Call") -> None:
         """Write the call into the ledger, and charge or give back what was held for it."""
         held, self._held = self._held, None
         self._charged_here += call.charged

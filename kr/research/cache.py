@@ -1,16 +1,15 @@
 """Steps 2 and 3 of seed 000: is there an entry that answers, and may it still be served."""
 
-import logging
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, NoReturn
 
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
-from kr.matching.decide import SURE, decide, named
-from kr.matching.frameworks import nearest, same_framework
+from kr.log import Logger
+from kr.matching.equal import of_equal_topic
+from kr.matching.frameworks import same_framework
 from kr.naming import fold
-from kr.research.candidates import gather
 from kr.research.shelf import Shelf
 from kr.store.store import Store
 from kr.values import Entry, Match, MatchRules, Query, Related, Tier, Value, replace
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from kr.research.meaning import Meaning
     from kr.store.unit import Unit
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 
 class Found(Value):
@@ -55,6 +54,10 @@ class Found(Value):
 
 
 MISS = Found()
+
+
+SURE = 0.9
+"""From this likelihood on the wording of a hit is kept: a doubtful one would teach mistakes."""
 
 
 def is_sure(match: Match) -> bool:
@@ -138,6 +141,7 @@ class Cache:
             self._meaning.remember(query, entry_id)
 
     def _use(self, store: Store, query: Query, entry_id: str) -> Found:
+        from kr.matching.decide import named
         from kr.store.nearest import unknown_entry
 
         with store.read() as unit:
@@ -155,6 +159,12 @@ class Cache:
         return self._read(store, entry, verdict, Found(match=named(query, _as_judged(entry, verdict))))
 
     def _look_up(self, store: Store, query: Query, aliases: Mapping[str, str]) -> Found:
+        found = self._of_equal_topic(store, query, aliases)
+        if found is not None:
+            return found
+        from kr.matching.decide import decide
+        from kr.research.candidates import gather
+
         with store.read() as unit:
             gathered = gather(unit, query, aliases, read=lambda entry: store.read_report(entry) or "")
         candidates = gathered.entries
@@ -181,6 +191,19 @@ class Cache:
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         return self._read(store, stored, verdict, Found(match=match, related=decision.related))
 
+    def _of_equal_topic(self, store: Store, query: Query, aliases: Mapping[str, str]) -> Found | None:
+        """Look for a fresh entry of this very topic, which answers whatever else there is; None: look at all of them."""
+        with store.read() as unit:
+            candidates = unit.entries.of_same_topic(query.framework, query.topic, aliases)
+        judged = judge_all(candidates, query, self._limits, self._clock())
+        live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
+        match = of_equal_topic(query, own_majors(live, query.framework_version), self._rules)
+        report = store.read_report(match.entry) if match is not None else None
+        if match is None or report is None:
+            return None
+        logger.info("%s is of this very topic, and fresh", match.entry.id)
+        return Found(match=match, report=report)
+
     def _read(self, store: Store, stored: Entry, verdict: Verdict, found: Found) -> Found:
         """Store the mark that is due, and read the report; without one there is no match."""
         is_for_all = verdict.for_major is None
@@ -206,6 +229,8 @@ def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
 
 def _meant(store: Store, framework: str, packages: Collection[str]) -> str | None:
     """Return the framework that a mistyped name or an ambiguous short form means, by what the cache holds (SPEC 3.2)."""
+    from kr.matching.frameworks import nearest
+
     with store.read() as unit:
         return nearest(framework, unit.entries.frameworks(), packages)
 

@@ -1,14 +1,12 @@
-"""The nine steps of research (seed 000, "Workflow Steps"), from top to bottom in ``Researcher.research``."""
+"""Steps 4 to 9 of research (seed 000, "Workflow Steps"), from top to bottom in ``Pipeline.research``."""
 
-import logging
+import gc
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
 
+from kr import log
 from kr.contracts.envelopes import ResearchEnvelope
-from kr.contracts.requests import ResearchRequest
 from kr.errors import (
-    InvalidRequest,
     KrError,
     ReportUnwritable,
     SourceFailure,
@@ -16,59 +14,40 @@ from kr.errors import (
     StoreError,
 )
 from kr.freshness import judge, parse_time, same_major
+from kr.log import Logger
 from kr.reports.outcome import Course
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.restoring import INSTALLED_DOCS_LAST
-from kr.research.answer import Ending, abandon, answer
-from kr.research.cache import Found, is_sure
+from kr.research.answer import Ending, answer, told_by
+from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
+from kr.research.hit import matched, may_serve, serve
 from kr.research.run import Policy, Run, Services, SourceSet
 from kr.sources.base import Ask
 from kr.store.keys import pair_of
-from kr.store.rows import Draft, Need, Saved
+from kr.store.rows import Draft, Saved
 from kr.store.times import to_text
-from kr.values import Consulted, Match
+from kr.values import Consulted
 
-if TYPE_CHECKING:
-    from kr.store.unit import Unit
-
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
 
 
-class Researcher:
-    """Answers requests in mode ``research``."""
+class Pipeline:
+    """Answers requests that the cache does not: steps 4 to 9."""
 
     def __init__(self, policy: Policy, services: Services) -> None:
         self._policy = policy
         self._services = services
 
-    def research(self, request: ResearchRequest, *, include_report: bool = False) -> ResearchEnvelope:
-        """Answer one valid request. Degrades rather than fails: nothing but an interruption leaves it.
-
-        Raises ``InvalidRequest`` for an entry that the request names and that can't serve.
-        """
-        run = Run.begin(request, self._policy, self._services, include_report=include_report)  # step 1
-        try:
-            return self._research(run)
-        except InvalidRequest:
-            raise
-        except BaseException as error:
-            abandon(run, error)
-            raise
-
-    def _research(self, run: Run) -> ResearchEnvelope:
-        if run.overrides.use is not None:
-            named = run.cache.use(run.query, run.overrides.use)
-            if named.match is not None:
-                return self._serve(run, named)
-        found = run.cache.look_up(run.query)  # step 2
-        if self._may_serve(run, found):
-            return self._serve(run, found)  # step 3
+    def research(self, run: Run, found: Found) -> ResearchEnvelope:
+        """Answer a request for which the cache holds ``found``, which may not be served."""
+        gc.enable()
+        log.apply()
         if not found.is_answered and found.related and run.overrides.if_unsure == "candidates":
             return self._offer(run, found)
         with single_flight(
@@ -81,8 +60,8 @@ class Researcher:
         ) as waited:
             if waited:
                 found = run.cache.look_up(run.query)
-                if self._may_serve(run, found):
-                    return self._serve(run, found)
+                if may_serve(run, found):
+                    return serve(run, self._services, found)
                 if _is_news(run, found):
                     return self._share(run, found)
             persona = self._load_persona(run)  # step 4
@@ -91,43 +70,13 @@ class Researcher:
                 if gathered.answer is None and (again := run.cache.look_up(run.query)).is_hit:
                     # Somebody else was luckier meanwhile: a skeleton must not take the place of that.
                     return (
-                        self._serve(run, again)
-                        if self._may_serve(run, again)
+                        serve(run, self._services, again)
+                        if may_serve(run, again)
                         else _stand(run, again, gathered)
                     )
                 report = self._write_report(run, found, gathered, persona)  # step 6
             saved = self._save(run, found, report)  # steps 7 and 8
         return self._return(run, found, gathered, report, saved)  # step 9
-
-    @staticmethod
-    def _may_serve(run: Run, found: Found) -> bool:
-        """Whether the cache answers; what is to be refreshed, only with what was researched since it was asked."""
-        if not found.is_hit or not run.overrides.refresh:
-            return found.is_hit
-        researched = parse_time(_matched(found).entry.researched_at or "")
-        return researched is not None and researched >= run.started
-
-    def _serve(self, run: Run, found: Found) -> ResearchEnvelope:
-        """Step 3: a fresh hit, or the entry that was named, is touched and returned; no network, no budget."""
-        match = _matched(found)
-        if match.entry.status != "fresh":
-            run.notes.append(
-                f"{match.entry.id} is stale and was served because config_overrides.use names it; "
-                "with config_overrides.refresh it is researched again"
-            )
-
-        def touch(unit: "Unit") -> str | None:
-            now = self._services.clock()
-            touched = unit.entries.touch(match.entry.id, now)
-            need = Need(run.query.topic, run.query.tags, run.query.question)
-            if touched is not None and is_sure(match):
-                unit.wordings.keep(match.entry, need, at=to_text(now), session_id=run.request.session_id)
-            if touched is not None and match.likelihood is None:  # the caller named it
-                unit.near_misses.settle_alike(need.topic, need.question, match.entry.id, at=to_text(now))
-            return touched
-
-        touched = run.shelf.change(touch, None)
-        return _from_cache(run, found, Course(fresh_hit=True), index_updated=touched is not None)
 
     @staticmethod
     def _offer(run: Run, found: Found) -> ResearchEnvelope:
@@ -148,7 +97,8 @@ class Researcher:
         consulted = tuple(
             Consulted(source=source.name, status="skipped") for source in self._services.sources().chain
         )
-        return _from_cache(run, found, Course(consulted=consulted))
+        course = Course(consulted=consulted)
+        return answer(run, told_by(found, course, include_report=run.include_report))
 
     def _renew_lease(self, run: Run) -> None:
         renew_lease(run.shelf, run.query, owner=run.owner, clock=self._services.clock)
@@ -166,10 +116,10 @@ class Researcher:
         """Step 5: the chain, then what is left when nothing of it answered."""
         chain = Chain(
             budget=run.budget,
-            breaker=self._services.breaker(run.shelf, run.owner, run.deadline.allows(run.timeout)),
+            breaker=self._services.breaker(run.shelf, run.owner, run.deadline.allows(self._timeout(run))),
             progress=self._services.progress,
             deadline=run.deadline,
-            timeout=run.timeout,
+            timeout=self._timeout(run),
         )
         sources = self._services.sources()
         ask = self._prepare(run)
@@ -185,6 +135,9 @@ class Researcher:
         self._remember(run, gathered)
         run.notes += gathered.notes
         return gathered
+
+    def _timeout(self, run: Run) -> float:
+        return run.overrides.timeout_seconds or self._policy.timeout()
 
     def _prepare(self, run: Run) -> Ask:
         known = run.shelf.read(lambda unit: unit.libraries.get(run.query.framework), None)
@@ -228,18 +181,18 @@ class Researcher:
             today=self._services.clock().date(),
             notes=run.notes,
             synthesis=self._synthesize(run, gathered, persona),
-            max_tokens=self._policy.report_tokens,
+            max_tokens=self._policy.report_tokens(),
         )
 
     def _synthesize(self, run: Run, gathered: Gathered, persona: Persona) -> Synthesis | None:
         """Let a language model write, where one is wanted; its failure leaves the text extractive (SPEC 3.7)."""
-        if self._services.writer is None or gathered.answer is None:
+        if gathered.answer is None or (writer := self._services.writer()) is None:
             return None
         try:
-            timeout = run.deadline.allows(run.timeout)
+            timeout = run.deadline.allows(self._timeout(run))
             if timeout <= 0:
                 raise SourceTimeout("no time is left")
-            return self._services.writer(run.query, gathered.answer, persona, timeout=timeout)
+            return writer(run.query, gathered.answer, persona, timeout=timeout)
         except SourceFailure as failure:
             run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
             return None
@@ -261,11 +214,10 @@ class Researcher:
         run.cache.remember(run.query, saved.entry.id)
         logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
-        if self._services.export is not None:
-            try:
-                self._services.export()
-            except KrError as error:
-                run.notes.append(f"export_failed: {error}")
+        try:
+            self._services.export()
+        except KrError as error:
+            run.notes.append(f"export_failed: {error}")
         return saved
 
     def _is_kept(self, run: Run, report: Report, now: datetime) -> bool:
@@ -312,28 +264,10 @@ class Researcher:
 def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:
     """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
     run.notes.append(
-        f"{_matched(found).entry.id} could not be researched again; its report is the one of before"
+        f"{matched(found).entry.id} could not be researched again; its report is the one of before"
     )
     course = Course(consulted=tuple(gathered.consulted), budget_ended=gathered.ended == "budget")
-    return _from_cache(run, found, course)
-
-
-def _from_cache(run: Run, found: Found, course: Course, *, index_updated: bool = False) -> ResearchEnvelope:
-    """Answer with the report of the entry that was found."""
-    entry = _matched(found).entry
-    return answer(
-        run,
-        Ending(
-            course=course,
-            entry_id=entry.id,
-            path=entry.path,
-            confidence=entry.confidence,
-            match=found.match,
-            related=found.related,
-            index_updated=index_updated,
-            report=found.report if run.include_report else None,
-        ),
-    )
+    return answer(run, told_by(found, course, include_report=run.include_report))
 
 
 def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathered: Gathered) -> str:
@@ -342,7 +276,7 @@ def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathere
     A baseline that was itself copied from the installed documentation is worth less than a new look there.
     """
     has_baseline = found.baseline is not None
-    is_copy = has_baseline and _matched(found).entry.origin == "installed"
+    is_copy = has_baseline and matched(found).entry.origin == "installed"
     if has_baseline and not is_copy:
         return "using stale cache"
     if sources.local_docs is not None:
@@ -385,9 +319,3 @@ def _is_news(run: Run, found: Found) -> bool:
     # A stale entry is not touched by look-ups: it was accessed when it was written.
     written = parse_time(entry.last_accessed)
     return written is not None and written >= run.started
-
-
-def _matched(found: Found) -> Match:
-    if found.match is None:
-        raise AssertionError("a miss has no match")
-    return found.match

@@ -1,14 +1,14 @@
 """The database as a run of research sees it: helpful, and never in the way (SPEC 3.9, error rows 3, 4 and 14)."""
 
-import logging
 from collections.abc import Callable
 from typing import TypeVar
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.log import Logger
 from kr.store.store import Store
 from kr.store.unit import Unit
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 T = TypeVar("T")
 

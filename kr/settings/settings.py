@@ -1,28 +1,118 @@
 """The one value that the rest of kr reads its configuration from."""
 
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from kr.values import CacheMatch, Tier, Value
 
 if TYPE_CHECKING:
     from kr.settings.model import Defaults, E2EInspection, KnowledgeResearch, RoleMapping
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """The configuration of one invocation. Paths are absolute and resolved.
+class HitSettings(Value):
+    """What a hit, and lessons for an agent, need to know: plain values, and no secret among them.
 
-    ``project_root`` is what relative paths in the file are relative to; ``config_file`` is None without a
-    file. ``database_url`` is as given (SQLite's relative paths are SQLAlchemy's to read), None for
-    ``kr.db`` in the knowledge base, as always with ``--kb``. ``warnings`` are sentences for standard error, without secrets.
+    ``patience`` is how many seconds a busy database is waited for at most, ``configured_sources`` names the sources
+    that can be asked (``kr.settings.validate``).
     """
+
+    enabled: bool
+    phases: tuple[str, ...]
+    lessons_injection_budget: int
+    cache_ttl_days: int
+    archive_after_days: int
+    max_age_days: int | None
+    max_entries: int
+    max_calls_per_story: int
+    cache_match: CacheMatch
+    cache_match_floor: Tier | None
+    cache_fuzzy_match: bool
+    aliases: Mapping[str, str]
+    configured_sources: str
+    has_embeddings: bool
+    overall_timeout: float
+
+
+class Details(NamedTuple):
+    """All of the configuration, validated: its sections, the project's root, and the file, if there is one."""
 
     knowledge_research: "KnowledgeResearch"
     role_mapping: "RoleMapping"
     defaults: "Defaults"
     e2e_inspection: "E2EInspection"
-    knowledge_base: Path
     project_root: Path
-    config_file: Path | None = None
-    database_url: str | None = field(default=None, repr=False)
-    warnings: tuple[str, ...] = ()
+    config_file: Path | None
+
+
+class Settings:
+    """The configuration of one invocation. Paths are absolute and resolved.
+
+    ``database_url`` is as given (SQLite's relative paths are SQLAlchemy's to read), None for ``kr.db`` in the knowledge
+    base, as always with ``--kb``. ``warnings`` are sentences for standard error, without secrets.
+
+    ``hit`` may be remembered from an earlier invocation (``kr.settings.memory``). The details never are: the first look
+    at one of them reads the files (``read``; it raises ``ConfigError``).
+    """
+
+    def __init__(
+        self,
+        *,
+        hit: HitSettings,
+        read: Callable[[], Details],
+        knowledge_base: Path,
+        database_url: str | None = None,
+        warnings: tuple[str, ...] = (),
+    ) -> None:
+        self.hit = hit
+        self.knowledge_base = knowledge_base
+        self.database_url = database_url
+        self.warnings = warnings
+        self._read = read
+        self._remember: Callable[[HitSettings], None] | None = None
+
+    def remember_with(self, remember: Callable[[HitSettings], None]) -> None:
+        """Say how ``hit`` is kept for the next invocation."""
+        self._remember = remember
+
+    def remember(self) -> None:
+        """Let the next invocation begin with ``hit``, where it may and this one did not."""
+        if self._remember is not None:
+            self._remember(self.hit)
+            self._remember = None
+
+    @cached_property
+    def details(self) -> Details:
+        """All of it."""
+        return self._read()
+
+    @property
+    def project_root(self) -> Path:
+        """What relative paths in the file are relative to."""
+        return self.details.project_root
+
+    @property
+    def config_file(self) -> Path | None:
+        """The file, if there is one."""
+        return self.details.config_file
+
+    @property
+    def knowledge_research(self) -> "KnowledgeResearch":
+        """The section ``knowledge_research``."""
+        return self.details.knowledge_research
+
+    @property
+    def role_mapping(self) -> "RoleMapping":
+        """The section ``role_mapping``."""
+        return self.details.role_mapping
+
+    @property
+    def defaults(self) -> "Defaults":
+        """The section ``defaults``."""
+        return self.details.defaults
+
+    @property
+    def e2e_inspection(self) -> "E2EInspection":
+        """The section ``e2e_inspection``."""
+        return self.details.e2e_inspection

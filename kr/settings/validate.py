@@ -13,7 +13,7 @@ from kr.settings.expand import expand_variables
 from kr.settings.model import Configuration, KnowledgeResearch
 from kr.settings.raw import Problem, RawSettings, expand_placeholders
 from kr.settings.servers import Server
-from kr.settings.settings import Settings
+from kr.settings.settings import Details, HitSettings, Settings
 from kr.source_kinds import DEFAULT_SERVERS
 
 _ALIKE = 0.6
@@ -40,17 +40,56 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
     if raw.problems:
         raise _config_error(raw, [])
     raw.warnings.extend(_unfinished(raw, configuration))
-    return Settings(
+    details = Details(
         knowledge_research=configuration.knowledge_research,
         role_mapping=configuration.role_mapping,
         defaults=configuration.defaults,
         e2e_inspection=configuration.e2e_inspection,
-        knowledge_base=raw.knowledge_base,
         project_root=raw.found.root,
         config_file=raw.found.file,
+    )
+    return Settings(
+        hit=_for_hits(details),
+        read=lambda: details,
+        knowledge_base=raw.knowledge_base,
         database_url=raw.database_url,
         warnings=tuple(dict.fromkeys(raw.warnings)),
     )
+
+
+def _for_hits(details: Details) -> HitSettings:
+    config = details.knowledge_research
+    return HitSettings(
+        enabled=config.enabled,
+        phases=config.phases,
+        lessons_injection_budget=config.lessons_injection_budget,
+        cache_ttl_days=config.cache_ttl_days,
+        archive_after_days=config.archive_after_days,
+        max_age_days=config.max_age_days,
+        max_entries=config.max_entries,
+        max_calls_per_story=config.max_calls_per_story,
+        cache_match=config.cache_match,
+        cache_match_floor=config.cache_match_floor,
+        cache_fuzzy_match=config.cache_fuzzy_match,
+        aliases=dict(config.aliases),
+        configured_sources=_configured_sources(config),
+        has_embeddings=config.embeddings.base_url is not None and config.embeddings.model is not None,
+        overall_timeout=details.defaults.agent_timeout_seconds.knowledge_research,
+    )
+
+
+def _configured_sources(config: KnowledgeResearch) -> str:
+    """Name the sources that can be asked, and in which way they are configured, parted by commas: no addresses or keys."""
+    named = []
+    for name in dict.fromkeys((*config.sources, config.fallback_if_mcp_unavailable)):
+        if name == "web_search":
+            search = config.web_search
+            ways = (search.provider, search.url and "url", search.api_key_env and "key")
+            named.append(f"{name} ({' '.join(way for way in ways if way)})")
+        elif name is not None and name in config.servers:
+            is_own = config.servers[name].url != DEFAULT_SERVERS[name] or config.servers[name].headers
+            named.append(f"{name} (own)" if is_own else name)
+    return ", ".join(named)
 
 
 def _config_error(raw: RawSettings, found: list[Problem]) -> ConfigError:

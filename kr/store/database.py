@@ -4,7 +4,6 @@ Connections are kept until ``close``, which closes them under the file lock, sin
 checkpoint.
 """
 
-import logging
 import sqlite3
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kr.errors import KrError, StoreError
+from kr.log import Logger
 from kr.store.session import Session
 from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from kr.store import upgrade
 
-log = logging.getLogger(__name__)
+log = Logger(__name__)
 
 _CLOSE_TIMEOUT = 5.0
 

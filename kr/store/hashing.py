@@ -1,11 +1,11 @@
 """Texts of reports as files hold them, and the hash by which they are known."""
 
+from kr.digest import sha256_of
+
 
 def digest(text: str) -> str:
     """Return the SHA-256 of a report's text in UTF-8, lower-case hex."""
-    import hashlib
-
-    return hashlib.sha256(text.encode()).hexdigest()
+    return sha256_of(text.encode())
 
 
 def decoded(content: bytes | None) -> str:

@@ -5,7 +5,6 @@ the kernel knows which processes live.
 """
 
 import os
-import socket
 import uuid
 from pathlib import Path
 
@@ -44,7 +43,7 @@ def _machine() -> str:
         space = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
     except OSError:
         space = ""
-    return f"{socket.gethostname()}~{space}".replace("/", "_")
+    return f"{os.uname().nodename}~{space}".replace("/", "_")
 
 
 def _start(pid: int) -> str:

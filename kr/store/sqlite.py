@@ -1,6 +1,5 @@
 """Everything that only SQLite needs: pragmas, opening modes, the file lock, its errors."""
 
-import logging
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
@@ -10,12 +9,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.log import Logger
 from kr.store.lock import exclusive
 
 if TYPE_CHECKING:
     import sqlalchemy as sa
 
-log = logging.getLogger(__name__)
+log = Logger(__name__)
 
 SCHEMA_VERSION = 9
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""

@@ -1,6 +1,5 @@
 """The store as the rest of kr sees it: transactions over the tables, and the report files beside them."""
 
-import logging
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -9,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from kr.errors import ReportUnwritable, StoreError
+from kr.log import Logger
 from kr.store.location import database_path
 from kr.store.rows import Archived, Draft, Restored, Saved
 from kr.values import Entry
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kr.store.saving import Limits
     from kr.store.unit import Unit
 
-log = logging.getLogger(__name__)
+log = Logger(__name__)
 
 
 class Store:

@@ -19,12 +19,11 @@ from kr.store.lock import exclusive
 from kr.store.meta import ARCHIVE_CHANGES
 from kr.store.store import Store
 from kr.store.unit import Unit
+from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.index_yaml import render_archive, render_index
 
 log = logging.getLogger(__name__)
 
-INDEX = "index.yaml"
-ARCHIVE = "_archived-index.yaml"
 
 _LOCK = ".export.lock"
 _OWN = "exported:"

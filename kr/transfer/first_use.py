@@ -1,16 +1,16 @@
 """Index files that stand beside an empty database are imported by themselves, once (SPEC 6.2)."""
 
-import logging
 from datetime import datetime
 from pathlib import Path
 
+from kr.log import Logger
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted
-from kr.transfer.export import ARCHIVE, INDEX
+from kr.transfer import ARCHIVE, INDEX
 
-log = logging.getLogger(__name__)
+log = Logger(__name__)
 
 _BEGUN = "begun"
 _LOCK = ".import.lock"

@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.matching.decide import SURE, Considered, decide, named
+from kr.matching.decide import Considered, decide, named
 from kr.matching.evidence import Candidate
+from kr.research.cache import SURE
 from kr.values import CacheMatch, MatchRules, Tier, replace
 from tests.support import calibration
 from tests.support.candidates import ENTRY, candidate, query

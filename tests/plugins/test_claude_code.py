@@ -184,7 +184,7 @@ def test_the_prompts_speak_of_what_there_is(path: Path) -> None:
     """Whatever stands in code marks is a tool, an argument, a field of the envelope or one of its values."""
     known = {*TOOL_NAMES, "id", "section", "mode", "research_query"}
     known |= {argument for tool in TOOLS for argument in tool.input_schema["properties"]}
-    known |= {*ResearchEnvelope.model_fields, *ResearchResults.model_fields}
+    known |= {*ResearchEnvelope.names(), *ResearchResults.names()}
     known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure)}
     said = re.findall(r"`([^`]+)`", prompt(path)[1])
     texts = [text for text in said if not text.startswith("kr research")]

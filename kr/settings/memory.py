@@ -1,0 +1,179 @@
+"""What a hit needs to know of the configuration, remembered from the last time (HIT: a hit reads no YAML).
+
+A memory is a small file in the knowledge base, of plain values. It counts only while everything that the settings are
+made of is as it was: every file that discovery looks at, ``KR_*``, ``HOME``, the working directory, the options, and
+the variables that a file names. It serves hits alone: a miss reads the files, so that nobody who can write to the
+folder points kr at other servers.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kr import __version__
+from kr.digest import sha256_of
+from kr.settings.settings import HitSettings
+
+_FOLDER = ".kr-settings"
+_MOST = 32
+_OURS = ("kr.yaml", "_bmad/bso/config.yaml")
+_ANYBODYS = "config.yaml"
+_BMM_CONFIG = "_bmad/bmm/config.yaml"
+_ROOT_MARKS = ("_bmad-output", "_bmad", ".git")
+_CODE = ("model.py", "validate.py", "settings.py", "raw.py")
+_LARGEST = 65_536
+
+
+class Memory:
+    """The memory for one invocation's sources of settings. Nothing in it raises: without a memory the files are read."""
+
+    def __init__(
+        self, *, config: Path | None, knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path
+    ) -> None:
+        self.base = _guess(knowledge_base, environ, cwd) or ""
+        """The knowledge base; empty where that takes no configuration to be read."""
+        self._key = ""
+        try:
+            material = repr(list(_sources(config, knowledge_base, environ, cwd)))
+        except OSError:
+            self.base = ""
+            return
+        self._key = sha256_of(material.encode(errors="surrogateescape"))
+
+    def recall(self) -> HitSettings | None:
+        """Return what was remembered for exactly these sources."""
+        if not self.base:
+            return None
+        import json
+
+        try:
+            with open(self._file, "rb") as file:  # noqa: PTH123 - pathlib costs as much as the file
+                known = json.loads(file.read(_LARGEST))
+            if known.pop("key") != self._key:
+                return None
+            return HitSettings(**{**known, "phases": tuple(known["phases"])})
+        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+            return None
+
+    def may_remember(self, knowledge_base: Path) -> bool:
+        """Tell whether the memory would be found again."""
+        return bool(self.base) and os.path.realpath(self.base) == str(knowledge_base)
+
+    def remember(self, hit: HitSettings) -> None:
+        """Keep it; where nothing can be written, nothing is remembered."""
+        if not self.base:
+            return
+        import json
+        from contextlib import suppress
+
+        folder = os.path.join(self.base, _FOLDER)  # noqa: PTH118
+        part = f"{self._file}.{os.getpid()}"
+        with suppress(OSError):
+            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+            for old in sorted(os.scandir(folder), key=lambda found: found.stat().st_mtime)[:-_MOST]:
+                os.unlink(old.path)  # noqa: PTH108
+            with open(part, "w", encoding="utf-8") as file:  # noqa: PTH123
+                json.dump({**hit.plain(), "key": self._key}, file)
+            os.replace(part, self._file)  # noqa: PTH105
+
+    @property
+    def _file(self) -> str:
+        return os.path.join(self.base, _FOLDER, f"{self._key[:16]}.json")  # noqa: PTH118
+
+
+def _guess(knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path) -> str | None:
+    """Name the knowledge base where that takes no configuration to be read; None where it does.
+
+    A wrong guess costs the memory, and nothing else (``may_remember``).
+    """
+    named = str(knowledge_base) if knowledge_base is not None else environ.get("KR_KNOWLEDGE_BASE_PATH", "")
+    if named:
+        return None if named[0] in "~{" else os.path.join(cwd, named)  # noqa: PTH118
+    for folder in _upwards(cwd):
+        for name in _OURS:
+            if content := _content(f"{folder}/{name}"):
+                return _named_in(content, folder)
+    return next(
+        (f"{folder}/_bmad-output/knowledge-base" for folder in _upwards(cwd) if _has_mark(folder)),
+        os.path.join(cwd, "_bmad-output/knowledge-base"),  # noqa: PTH118
+    )
+
+
+def _named_in(content: bytes, root: str) -> str | None:
+    for line in content.splitlines():
+        key, colon, value = line.strip().partition(b":")
+        if key == b"knowledge_base_path" and colon:
+            path = value.partition(b" #")[0].strip().strip(b"'\"").decode(errors="replace")
+            path = path.replace("{project-root}", root)
+            return None if not path or path[0] in "~{&*|>" or "{" in path else os.path.join(root, path)  # noqa: PTH118
+    return f"{root}/_bmad-output/knowledge-base"
+
+
+def _sources(
+    config: Path | None, knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path
+) -> Iterator[Any]:
+    """Give everything that the settings are made of. Raises ``OSError`` for what can't be read."""
+    yield __version__, *(_stamp(name) for name in _CODE)
+    yield str(config), str(knowledge_base), str(cwd), environ.get("HOME")
+    own = sorted((name, value) for name, value in environ.items() if name.startswith("KR_"))
+    yield own
+    texts = [value.encode(errors="surrogateescape") for _, value in own]
+    for path in _files(config, environ, cwd):
+        content = _content(path)
+        yield path, content
+        texts.append(content or b"")
+    yield [_has_mark(folder) for folder in _upwards(cwd)]
+    if any(b"${" in text for text in texts):
+        import re
+
+        names = sorted(
+            {name for text in texts for name in re.findall(rb"\$\{([A-Za-z_][A-Za-z0-9_]*)", text)}
+        )
+        yield [(name, environ.get(name.decode())) for name in names]
+
+
+def _files(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Iterator[str]:
+    named = str(config) if config is not None else environ.get("KR_CONFIG", "")
+    if named:
+        home = environ.get("HOME", "")
+        path = os.path.join(cwd, home + named[1:] if named.startswith("~/") else named)  # noqa: PTH118
+        yield path
+        for folder in _upwards(Path(os.path.realpath(path)).parent):
+            yield f"{folder}/{_BMM_CONFIG}"
+    for folder in _upwards(cwd):
+        for name in (*_OURS, _ANYBODYS, _BMM_CONFIG):
+            yield f"{folder}/{name}"
+
+
+def _upwards(start: Path) -> Iterator[str]:
+    folder = os.path.realpath(start)
+    while True:
+        yield folder.rstrip("/")
+        above = os.path.dirname(folder)  # noqa: PTH120
+        if above == folder:
+            return
+        folder = above
+
+
+def _content(path: str) -> bytes | None:
+    """Return a file's bytes, None where there is no file. What is there and can't be read is an ``OSError``."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            return file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return b"link" if os.path.islink(path) else None  # noqa: PTH114
+    except ValueError as error:  # a NUL
+        raise OSError from error
+
+
+def _has_mark(folder: str) -> bool:
+    return any(os.path.exists(f"{folder}/{mark}") for mark in _ROOT_MARKS)  # noqa: PTH110
+
+
+def _stamp(name: str) -> int | None:
+    """When the code that makes the settings was changed."""
+    try:
+        return os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns  # noqa: PTH116, PTH118, PTH120
+    except OSError:
+        return None
