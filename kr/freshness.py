@@ -3,7 +3,6 @@
 Pure: the clock is an argument. Ages are whole days between UTC dates, and every limit means "more than".
 """
 
-import re
 from datetime import UTC, date, datetime
 from typing import Literal, NamedTuple
 
@@ -15,7 +14,6 @@ Freshness = Literal["fresh", "stale", "archived"]
 UNKNOWN_VERSION = "unknown"
 """What the terminal form says where no version was detected. It goes with any major version."""
 
-_FIRST_INTEGER = re.compile(r"\d+")
 _MAX_DIGITS = 4000  # Python refuses to read longer integers
 _NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a skeleton, nothing was found"}
 
@@ -59,7 +57,9 @@ def parse_time(text: str) -> datetime | None:
 
 def major(version: str) -> int | None:
     """Return the first integer in a version text: 2 for ``2.x``, ``^2.7``, ``v2`` and ``>=2,<3``."""
-    found = _FIRST_INTEGER.search(version)
+    import re
+
+    found = re.search(r"\d+", version)
     return int(found[0][:_MAX_DIGITS]) if found else None
 
 

@@ -7,8 +7,9 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kr.documents import Document, Place, Tree, read_document, read_located, show_path
+from kr.documents import Document, Tree, read_document, show_path
 from kr.errors import FieldError, InvalidRequest
+from kr.yamltext import Place, read_located
 
 
 def refused(data: bytes | str) -> tuple[str, str]:

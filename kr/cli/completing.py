@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from click.shell_completion import CompletionItem
 
 from kr.cli.options import common
 from kr.errors import KrError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from kr.store.store import Store
 
 
@@ -21,7 +22,7 @@ def complete_framework(
     ctx: click.Context,
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Offer the frameworks of the index, one for each that is equal when folded."""
     from kr.store.read_only import frameworks
 
@@ -32,7 +33,7 @@ def complete_archived_framework(
     ctx: click.Context,
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Offer the frameworks of the archive, one for each that is equal when folded."""
     from kr.store.read_only import archived_frameworks
 
@@ -43,7 +44,7 @@ def complete_entry_id(
     ctx: click.Context,
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Offer the ids of live entries, the last used first."""
     from kr.store.read_only import entry_ids
 
@@ -54,7 +55,7 @@ def complete_archived_id(
     ctx: click.Context,
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Offer the ids in the archive, the last archived first."""
     from kr.store.read_only import archived_ids
 
@@ -65,7 +66,7 @@ def complete_revision(
     ctx: click.Context,
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Offer the revisions of the entry whose id was typed before, the last first."""
     from kr.store.read_only import revisions
 
@@ -79,7 +80,7 @@ def complete_phase(
     ctx: click.Context,  # noqa: ARG001 - click's signature
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
-) -> list[CompletionItem]:
+) -> "list[CompletionItem]":
     """Offer the phases of a story."""
     from kr.values import PHASES
 
@@ -101,7 +102,11 @@ def _looked_up(ctx: click.Context, look: "Callable[[Store], list[str]]") -> list
     said = common(ctx)
     try:
         settings = load_settings(
-            config=said.config, knowledge_base=said.kb, environ=dict(os.environ), cwd=Path.cwd()
+            config=said.config,
+            knowledge_base=said.kb,
+            environ=dict(os.environ),
+            cwd=Path.cwd(),
+            may_recall=True,
         )
         return look(Store(settings.database_url, settings.knowledge_base))
     except (KrError, OSError):
@@ -109,8 +114,10 @@ def _looked_up(ctx: click.Context, look: "Callable[[Store], list[str]]") -> list
         return []
 
 
-def _offered(names: Iterable[str], incomplete: str) -> list[CompletionItem]:
+def _offered(names: Iterable[str], incomplete: str) -> "list[CompletionItem]":
     """Keep what begins as typed, in any case; names that a shell would break at a line end are left out."""
+    from click.shell_completion import CompletionItem
+
     return [
         CompletionItem(name)
         for name in names

@@ -1,7 +1,5 @@
 """Numbers of things as a sentence says them, and the size of a text in a model's tokens."""
 
-from kr.text.keywords import runs
-
 
 def counted(number: float, one: str, many: str | None = None) -> str:
     """Say how many: ``1 lease``, ``2 leases``, ``1.5 calls``; ``many`` where an ``s`` alone doesn't do."""
@@ -14,5 +12,7 @@ def tokens_of(text: str) -> int:
     A Chinese, Japanese or Korean character counts as one. Held against one vendor's real tokenizer, 44 reports had 3.65
     characters a token (2.7 where tables and signatures prevail, 4.6 in plain prose), and Chinese prose 1.2.
     """
+    from kr.text.keywords import runs
+
     wide = sum(len(run) for run, is_wide in runs(text) if is_wide)
     return -(-(len(text) + 3 * wide) // 4)

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
-from kr.documents import Doubles, Tree, TreeBuilder
+from kr.documents import Doubles, Tree
 from kr.errors import IndexUnreadable, InvalidRequest
+from kr.yamltext import TreeBuilder
 
 if TYPE_CHECKING:
     import yaml

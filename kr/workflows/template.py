@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from kr.documents import KeyPath, Place, Tree, read_located, show_path
+from kr.documents import KeyPath, Tree, show_path
 from kr.errors import InvalidRequest
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default
+from kr.yamltext import Place, read_located
 
 LIMIT = 1024 * 1024
 _KINDS = {

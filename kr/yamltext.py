@@ -1,0 +1,219 @@
+"""The one reader of YAML that strangers wrote: events in, nested text out, with the place of everything.
+
+It recurses nowhere, so that depth is refused before it can hurt.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from kr.documents import DEPTH, Doubles, KeyPath, Tree, at_place, checked, refuse, show_key
+from kr.errors import FieldError, InvalidRequest
+
+if TYPE_CHECKING:
+    import yaml
+
+_NOUN = "the request"
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_TAG = "tag:yaml.org,2002:"
+_SCALAR_TAGS = frozenset(
+    {"!", *(_TAG + name for name in ("str", "int", "float", "bool", "null", "timestamp"))}
+)
+_COLLECTION_TAGS = {"mapping": frozenset({"!", _TAG + "map"}), "list": frozenset({"!", _TAG + "seq"})}
+
+
+_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+class Place(NamedTuple):
+    """Where a key or a list's member stands, counted from 1; ``is_plain``: its value is a scalar without quotes."""
+
+    line: int
+    column: int
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A tree of texts with the place of everything in it; ``repeated`` are keys that stand twice."""
+
+    tree: Tree
+    places: dict[KeyPath, Place]
+    repeated: list[KeyPath]
+
+
+def read_located(text: str, *, noun: str, depth: int = DEPTH) -> Located:
+    """Parse one YAML document of any shape, as ``read_document`` does, and keep where everything stands.
+
+    Raises ``InvalidRequest``; its message names line and column, and calls the document ``noun``.
+    """
+    places: dict[KeyPath, Place] = {}
+    builder = TreeBuilder(depth, Doubles(), places=places)
+    events = _yaml_events(text, None, noun)
+    return Located(_build(events, builder, noun), places, builder.repeated)
+
+
+def read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
+    """Read one request of at most ``depth`` levels; ``json_problem`` is what a reader of JSON minded, if it looks like that."""
+    return _build(_yaml_events(text, json_problem, _NOUN), TreeBuilder(depth, doubles), _NOUN)
+
+
+def _yaml_events(text: str, json_problem: str | None, noun: str) -> "Iterator[yaml.Event]":
+    import yaml
+
+    if bad := _UNPRINTABLE.search(text):
+        line = text.count("\n", 0, bad.start())
+        column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1)
+        refuse(f"{at_place(line, column)}: the control character U+{ord(bad[0]):04X} is not allowed")
+    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+    return _events(yaml.parse(text, Loader=loader), json_problem, noun)
+
+
+def _events(events: "Iterable[yaml.Event]", json_problem: str | None, noun: str) -> "Iterator[yaml.Event]":
+    import yaml
+
+    try:
+        yield from events
+    except yaml.MarkedYAMLError as exc:
+        mark = exc.problem_mark or exc.context_mark
+        place = f"{at_place(mark.line, mark.column)}: " if mark else ""
+        problem = json_problem or f"{place}{exc.problem or exc.context or 'broken'}"
+        raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
+    # The Python parser lets the errors of chr() through.
+    except (yaml.YAMLError, ValueError, OverflowError) as exc:
+        problem = json_problem or " ".join(str(exc).split())
+        raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An open mapping or list, and the key or index of the value that is being read (None: a key comes)."""
+
+    container: dict[str, Tree] | list[Tree]
+    step: str | int | None
+
+    def put(self, value: Tree) -> None:
+        if isinstance(self.container, list):
+            self.container.append(value)
+        elif isinstance(self.step, str):
+            self.container[self.step] = value
+
+    def advance(self) -> None:
+        self.step = len(self.container) if isinstance(self.container, list) else None
+
+
+def _build(events: "Iterable[yaml.Event]", builder: "TreeBuilder", noun: str) -> Tree:
+    """One document's tree from its events: no recursion, so that depth is refused before it can hurt."""
+    import yaml
+
+    documents = 0
+    try:
+        for event in events:
+            if isinstance(event, yaml.DocumentStartEvent):
+                documents += 1
+                if documents > 1:
+                    refuse(f"{_place(event)}: a second document begins here; {noun} is one")
+            else:
+                builder.feed(event)
+    except InvalidRequest as error:
+        top = builder.root if isinstance(builder.root, dict) else {}
+        error.read = {key: value for key, value in top.items() if isinstance(value, str)}
+        raise
+    return builder.root
+
+
+def _place(event: "yaml.Event") -> str:
+    mark = event.start_mark
+    return at_place(mark.line, mark.column) if mark else "somewhere"
+
+
+@dataclass(slots=True)
+class TreeBuilder:
+    """Makes nested text of YAML events, fed one by one. Raises ``InvalidRequest`` for what is not allowed."""
+
+    depth: int
+    doubles: Doubles
+    frames: list[_Frame] = field(default_factory=list)
+    root: Tree = None
+    places: dict[KeyPath, Place] | None = None
+    repeated: list[KeyPath] = field(default_factory=list)
+
+    def feed(self, event: "yaml.Event") -> None:
+        """Take the next event; those of streams and documents say nothing here."""
+        import yaml
+
+        match event:
+            case yaml.ScalarEvent():
+                self._locate(event)
+                self.scalar(event, _place(event))
+            case yaml.AliasEvent():
+                message = f"{_place(event)}: aliases (*{show_key(event.anchor or '')}) are not allowed"
+                refuse(message, self.path())
+            case yaml.MappingStartEvent():
+                self._locate(event)
+                self.open({}, event.tag, _place(event))
+            case yaml.SequenceStartEvent():
+                self._locate(event)
+                self.open([], event.tag, _place(event))
+            case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
+                self.close()
+
+    def path(self) -> KeyPath:
+        return tuple(frame.step for frame in self.frames if frame.step is not None)
+
+    def _locate(self, event: "yaml.Event") -> None:
+        """Remember where a key stands, or a member of a list; the value of a key stands with its key."""
+        import yaml
+
+        if self.places is None or event.start_mark is None:
+            return
+        scalar = event if isinstance(event, yaml.ScalarEvent) else None
+        is_key = bool(self.frames) and self.frames[-1].step is None
+        path = (*self.path(), scalar.value) if is_key and scalar else self.path()
+        if is_key and path in self.places:
+            self.repeated.append(path)
+        known = None if is_key else self.places.get(path)
+        mark = event.start_mark
+        line, column = known[:2] if known else (mark.line + 1, mark.column + 1)
+        is_plain = not is_key and scalar is not None and scalar.tag is None and bool(scalar.implicit[0])
+        self.places[path] = Place(line, column, is_plain)
+
+    def scalar(self, event: "yaml.ScalarEvent", place: str) -> None:
+        tag, text = event.tag, event.value
+        if tag is not None and tag not in _SCALAR_TAGS:
+            refuse(f"{place}: the tag {show_key(tag)} is not allowed", self.path())
+        frame = self.frames[-1] if self.frames else None
+        if frame is not None and frame.step is None:
+            frame.step = checked(text, (*self.path(), text))
+            if frame.step in frame.container:
+                self.doubles.note(self.path())
+            return
+        is_null = (tag == _TAG + "null" or (tag is None and event.implicit[0])) and text in _NULLS
+        self._put(None if is_null else checked(text, self.path()))
+        self._advance()
+
+    def open(self, container: dict[str, Tree] | list[Tree], tag: str | None, place: str) -> None:
+        kind = "mapping" if isinstance(container, dict) else "list"
+        if tag is not None and tag not in _COLLECTION_TAGS[kind]:
+            refuse(f"{place}: the tag {show_key(tag)} is not allowed", self.path())
+        if len(self.frames) >= self.depth:
+            refuse(f"{place}: it is nested deeper than {self.depth}")
+        if self.frames and self.frames[-1].step is None:
+            refuse(f"{place}: a key must be text, not a {kind}", self.path())
+        self._put(container)
+        self.frames.append(_Frame(container, None if isinstance(container, dict) else 0))
+
+    def close(self) -> None:
+        self.frames.pop()
+        self._advance()
+
+    def _put(self, value: Tree) -> None:
+        if self.frames:
+            self.frames[-1].put(value)
+        else:
+            self.root = value
+
+    def _advance(self) -> None:
+        if self.frames:
+            self.frames[-1].advance()
