@@ -48,6 +48,7 @@ class UnknownLessonError(KrError):
     """No lesson has this id, or several begin with it."""
 
     code = "unknown_lesson"
+    http_status = 404
 
 
 class LessonBook:

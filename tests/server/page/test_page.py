@@ -194,6 +194,7 @@ def test_lessons_are_shown_by_phase_and_judged(sprint: Site) -> None:
     for mark in ("bring-back", "pin", "unpin"):
         assert post(sprint, retire, mark=mark).status_code == 303
     assert post(sprint, retire, mark="delete").status_code == 404
+    assert post(sprint, retire, id="none").status_code == 404
 
 
 def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
@@ -232,6 +233,13 @@ def test_an_id_that_nothing_has_is_a_page(sprint: Site, entry_id: str) -> None:
     page = soup(sprint, f"/entries/{entry_id}", status=404)
     assert one(page, "[role=alert]")
     assert len(page.select("script")) == 1
+
+
+def test_a_database_that_cannot_serve_is_told_on_the_page(empty: Site) -> None:
+    empty.project.base.mkdir(parents=True)
+    empty.project.database.write_bytes(b"no database" * 100)
+    for path in VIEWS.keys() - {"/lessons"}:  # their file is the authority: they need no database
+        assert "kr.db" in one(soup(empty, path, status=503), "[role=alert]").get_text()
 
 
 def test_static_files_are_kept_by_the_browser_under_an_address_of_their_content(sprint: Site) -> None:
