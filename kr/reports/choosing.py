@@ -4,9 +4,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from kr.matching.rarity import rarity
 from kr.reports.passages import Unit, read_answer
 from kr.reports.ranking import rank
-from kr.reports.terms import Terms, question_terms
+from kr.reports.terms import Term, Terms, question_terms, root
 from kr.source_kinds import is_answer, is_package
 from kr.text.sentences import plain
 from kr.values import Answer, Query
@@ -15,10 +16,14 @@ MOST = 5
 """Passages of a report (SPEC 3.7)."""
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
+_OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
-_COVERS = 0.5  # of what the question says, by weight: what one passage must speak of
+_COVERS = 0.45  # of what the question says, by weight: what one passage must speak of
 _ALIKE = 0.8
+_MOSTLY_ALIKE = 0.6
+_LONG = 80  # different words
+_SAME_NAME = 0.75
 _FEW = 12  # words that texts must share at least to be alike
 _OPENING = 400  # characters in which a passage says what it is
 
@@ -35,6 +40,9 @@ _WARNING_HEADING = re.compile(
 _HISTORY = re.compile(
     r"\W*(?:change ?logs?|release notes|what['’]?s new|history|v?\d+\.\d+(?:\.\d+)?\b)", re.IGNORECASE
 )
+
+
+_CALL = re.compile(r"([A-Za-z_]\w{3,})\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +70,27 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
     """Take the passages that answer: none far below the best, none twice, none that its source warns off before another."""
     rows = ranked(units, terms)
     best = max((row.score for row in rows), default=0.0)
+    called = _called(rows[0].unit) if rows else frozenset()
     taken: list[Ranked] = []
     for row in rows:
         if len(taken) == MOST:
             break
-        if row.score < _OF_BEST * best:
+        if row.score < _share(row) * best and _last_name(row.unit) not in called:
             continue
         if not any(_is_alike(row.unit, other.unit) for other in taken):
             taken.append(row)
     if not all(row.is_warned_off for row in taken):
         taken = [row for row in taken if not row.is_warned_off]
     return Choice(tuple(taken), tuple(rows), covers=_covers(taken, terms))
+
+
+def _share(row: Ranked) -> float:
+    return _OF_BEST_IN_PACKAGE if is_package(row.unit.origin.source) else _OF_BEST
+
+
+def _called(unit: Unit) -> frozenset[str]:
+    """Return the names that the code of a passage calls: what is documented under one of them belongs to the answer."""
+    return frozenset(name for b in unit.blocks if b.kind == "code" for name in _CALL.findall(b.text))
 
 
 def covers_question(query: Query, answer: Answer) -> bool:
@@ -93,20 +111,51 @@ def ranked(units: Sequence[Unit], terms: Terms) -> list[Ranked]:
     scored, _ = rank([(unit.title, unit.text) for unit in units], terms)
     points = {row.index: row.score for row in scored}
     found = [_judged(unit, points.get(at, 0.0), terms) for at, unit in enumerate(units)]
+    places = _instead(found)
+    found = [
+        replace(row, score=max(row.score, found[place].score / _ASIDE)) if place != at else row
+        for at, (row, place) in enumerate(zip(found, places, strict=True))
+    ]
     if any(is_package(unit.origin.source) for unit in units):
-        return sorted(found, key=lambda row: row.is_warned_off)
+        return [
+            found[at]
+            for at in sorted(range(len(found)), key=lambda at: (found[at].is_warned_off, places[at]))
+        ]
     order = sorted(range(len(units)), key=lambda at: -found[at].score)
     kept = [at for at in order if at in points or is_answer(units[at].origin.source)]
     return [found[at] for at in kept or order]
 
 
+def _instead(found: Sequence[Ranked]) -> list[int]:
+    """Return the place of each passage, where a section beside one that its source warns off takes that one's place.
+
+    It says what to do instead ("Cancellation > AbortController" beside "Cancellation > CancelToken (deprecated)").
+    """
+    places = list(range(len(found)))
+    for at, row in enumerate(found):
+        above, _, heading = row.unit.title.rpartition(" > ")
+        if not (above and row.is_warned_off and WARNED_OFF.search(heading)):
+            continue
+        for other, beside in enumerate(found):
+            if not beside.is_warned_off and beside.unit.title.rpartition(" > ")[0] == above:
+                places[other] = min(places[other], at)
+    return places
+
+
 def heard(units: Iterable[Unit], terms: Terms) -> float:
     """Return which part of the question the one of these units that says most of it speaks of, 0 to 1.
 
-    Together, passages about other things hold most words of any question: of 80 that a page has no answer to, the
-    passages taken from it hold half in 30, and one of them alone in 12; of 40 that it answers, one alone does in all.
+    A word counts by how rare it is in technical English: what "timers" are asked of is said by it, not by "test" and "code".
+    Together, passages about other things hold most words of any question, so that one has to hold them alone.
     """
-    return max((terms.coverage(terms.within(f"{unit.title}\n{unit.text}")) for unit in units), default=0.0)
+    weights = [_specific(term) if term.is_main else 0.0 for term in terms.all]
+    whole = sum(weights)
+    held = (terms.within(f"{unit.title}\n{unit.text}") for unit in units)
+    return max((sum(weights[at] for at in one) / whole if whole else 1.0 for one in held), default=0.0)
+
+
+def _specific(term: Term) -> float:
+    return term.weight if term.is_name else term.weight * rarity(root(term.word)).rarity
 
 
 def covers(units: Iterable[Unit], terms: Terms) -> bool:
@@ -141,8 +190,23 @@ def _is_subject(opening: str, at: int) -> bool:
 
 
 def _is_alike(one: Unit, other: Unit) -> bool:
+    """Tell whether a passage says what another says: nearly all of it, or most of it where it is long or of one name.
+
+    The methods of a router are declared alike (``get``, ``put``), and so are those of one name of several classes.
+    """
     left, right = set(one.text.split()), set(other.text.split())
-    return len(left & right) >= _ALIKE * max(len(left), len(right), _FEW)
+    both = len(left & right)
+    if both >= _ALIKE * max(len(left), len(right), _FEW):
+        return True
+    if both >= _MOSTLY_ALIKE * len(left | right) and min(len(left), len(right)) >= _LONG:
+        return True
+    return _last_name(one) == _last_name(other) != "" and both >= _SAME_NAME * min(len(left), len(right))
+
+
+def _last_name(unit: Unit) -> str:
+    """Return the last part of a dotted name that heads a passage; empty where no name does."""
+    container, dot, last = unit.title.rpartition(".")
+    return last if dot and not re.search(r"\s", last) and container else ""
 
 
 def _covers(taken: Sequence[Ranked], terms: Terms) -> bool:

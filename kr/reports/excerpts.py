@@ -1,12 +1,12 @@
 """A passage brought to a size (SPEC 3.7): its blocks in their order, those that answer kept with what they lean on.
 
 What is left out leaves a mark, never a sentence that points at it: a list stays with the line that introduces it, code
-with the prose before it, and code is whole or not there.
+with the prose before it, and code is whole or not there; of an example longer than the room, whole statements are.
 """
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kr.reports.passages import Unit
 from kr.reports.ranking import rarity
@@ -19,6 +19,13 @@ GAP = "[…]"
 
 _FIRST = 0.3  # what the opening of a passage counts for being the opening, of its best part
 _WORTH = 0.25  # of the best part: what tells less is left out
+_MANY = 4  # examples of one passage: of more, those that tell most of the question are shown
+_ROOM_OF_MANY = 1_500
+_USES = 0.7
+_DEFINED = re.compile(
+    r"^(?:export |async |default )*(?:class|def|function|const|let|var) (\w{3,80})", re.MULTILINE
+)
+_MARGIN = re.compile(r"\n[ \t]*\n(?=[^\s)\]}])")
 _MOST_PARTS = 400
 _ROW = 200
 
@@ -61,6 +68,9 @@ def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ru
 
     Empty when not even its best part fits.
     """
+    examples = [block for block in unit.blocks if block.kind == "code"]
+    if len(examples) > _MANY:
+        room = min(room, max(_ROOM_OF_MANY, size_of(unit.blocks) // 2))
     if size_of(unit.blocks) <= room:
         return [unit.blocks]
     parts = list(_parts(unit, terms, weights, room))[:_MOST_PARTS]
@@ -121,7 +131,9 @@ def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
 def _add(held: list[Block], part: Part, *, is_same: bool) -> None:
     """Add a part's blocks; neighbouring items or rows of one list or table make one again."""
     first, *rest = part.blocks
-    if held and first.kind in {"list", "table"} and held[-1].kind == first.kind and (is_same or part.head):
+    if held and first.kind == held[-1].kind == "code" and is_same:
+        held[-1] = replace(first, text=f"{held[-1].text}\n\n{first.text}")
+    elif held and first.kind in {"list", "table"} and held[-1].kind == first.kind and (is_same or part.head):
         held[-1] = Block(kind=first.kind, text=f"{held[-1].text}\n{first.text}", warns=first.warns)
     else:
         held.append(first)
@@ -145,6 +157,10 @@ def _parts(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ite
                 for piece in pieces:
                     item = Block(kind=block.kind, text=piece, warns=block.warns)
                     yield Part((item,), _told([item], terms, weights), number, (*lead, *head))
+            elif block.kind == "code" and size_of([block]) > room:
+                number += 1
+                for code, told in _statements(block, terms, weights):
+                    yield Part((code,), told, number)
             elif following and following.kind in {"list", "table"} and len(block.text) <= room // 3:
                 lead = (block,)
             else:
@@ -169,6 +185,22 @@ def _goes_on(before: Block, block: Block) -> bool:
     if block.kind == "code":
         return before.kind in {"prose", "list"}
     return (block.kind == "prose" and leans_on(block.text)) or points_on(before.text)
+
+
+def _statements(block: Block, terms: Terms, weights: Sequence[float]) -> list[tuple[Block, float]]:
+    """Part code that a report has no room for, before what begins at the margin after an empty line; with what each tells.
+
+    What uses a name that the most telling statement defines tells half as much: it shows how that is put to work.
+    """
+    pieces = [replace(block, text=piece.strip("\n")) for piece in _MARGIN.split(block.text) if piece.strip()]
+    told = [_told([piece], terms, weights) for piece in pieces]
+    best = max(range(len(pieces)), key=lambda at: told[at], default=0)
+    defined = _DEFINED.findall(pieces[best].text) if pieces else []
+    uses = re.compile(rf"\b(?:{'|'.join(defined)})\b") if defined else None
+    return [
+        (piece, max(own, _USES * told[best] if uses and uses.search(piece.text) else 0.0))
+        for piece, own in zip(pieces, told, strict=True)
+    ]
 
 
 def _taken_apart(block: Block, room: int) -> tuple[tuple[Block, ...], list[str]]:

@@ -50,6 +50,7 @@ _EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
 _MOST_EXAMPLES = 2
+_SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
 _MOST_NEAREST = 6
 _SIGNATURE = re.compile(
@@ -324,19 +325,14 @@ def _summary(summary: Summary, sources: _Sources) -> str:
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
     """The one or two examples that tell most of the question, whole, of different passages."""
-    found: list[tuple[float, int, str]] = []
-    is_there = False
-    for at, one in enumerate(shown):
-        for block in one.blocks:
-            if block.kind != "code" or _is_signature(block):
-                continue
-            is_there = True
-            if summary.code and summary.code.text.strip() == block.text.strip():
-                continue
-            text = f"{sources.line(one.row.unit)}\n\n{render_all([block])[0]}"
-            found.append((terms.coverage(terms.within(block.text)) - 0.1 * at, at, text))
+    code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if block.kind == "code"]
+    code = [(at, block) for at, block in code if not _is_signature(block)]
+    told = summary.code.text.strip() if summary.code else ""
+    # Short code stands in Details, a few lines above.
+    found = [(at, b) for at, b in code if b.text.strip() != told and b.text.count("\n") >= _SHORT]
     taken: dict[int, str] = {}
-    for _, at, text in sorted(found, key=lambda row: -row[0]):
+    for at, block in sorted(found, key=lambda row: 0.1 * row[0] - terms.coverage(terms.within(row[1].text))):
+        text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
         if at not in taken and len(text) + 2 <= room and len(taken) < _MOST_EXAMPLES:
             taken[at] = text
             room -= len(text) + 2
@@ -344,12 +340,16 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
         return "\n\n".join(taken.values())
     if found:
         return "The examples are long: they stand in Details, with their passages."
-    return "The example stands in the Summary." if is_there else _NO_CODE
+    if code and not told:
+        return "The examples are short: they stand in Details, with their passages."
+    return "The example stands in the Summary." if code else _NO_CODE
 
 
 def _is_signature(block: Block) -> bool:
+    """Tell whether code declares something and does nothing: one or two lines, or more that end as a parameter list does."""
     code = block.text.strip()
-    return code.count("\n") <= 2 and _SIGNATURE.match(code) is not None
+    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
+    return is_short and _SIGNATURE.match(code) is not None
 
 
 def _noted(notes: Sequence[str]) -> str:

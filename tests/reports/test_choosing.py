@@ -133,3 +133,65 @@ def test_what_does_not_cover_the_question_is_no_answer(question: str, covers: bo
 
 def test_nothing_covers_nothing() -> None:
     assert choose((), question_terms("x", "alpha")) == Choice((), (), covers=False)
+
+
+def _names(question: str, **documented: str) -> list[str]:
+    passages = tuple(
+        Passage(text=text, title=name.replace("__", "."), url=f"x 1.0: {name}")
+        for name, text in documented.items()
+    )
+    choice = choose(
+        read_answer(Answer(source="local_docs", passages=passages)).units, question_terms("x", question)
+    )
+    return [row.unit.title for row in choice.taken]
+
+
+def test_a_name_that_several_classes_have_takes_one_place() -> None:
+    text = "Leaves out the clients of a room when an event is sent to all of them, except the sender itself"
+    question = "How do I send an event to all clients of a room except the sender?"
+    documented = {"Namespace__except": f"{text}.", "Operator__except": f"{text}, of this operator."}
+    assert _names(
+        question,
+        **documented,
+        Socket__join="Sends an event to all clients of a room that they and the sender joined before.",
+    ) == [
+        "Namespace.except",
+        "Socket.join",
+    ]
+
+
+def test_what_the_example_calls_is_taken_however_little_it_says() -> None:
+    example = "Encrypt and decrypt a message with a symmetric key:\n\n```python\nf.encrypt(b'x')\nf.decrypt(token)\n```"
+    question = "How do I encrypt and decrypt a message with a symmetric key that expires?"
+    taken = _names(
+        question,
+        guide=example,
+        Fernet__decrypt="def decrypt(token, ttl=None)",
+        Fernet__extract="The key of it.",
+    )
+    assert "Fernet.decrypt" in taken[0:2][1]
+
+
+def test_the_section_beside_a_deprecated_one_takes_its_place() -> None:
+    deprecated = "Cancel a request with a cancel token: the token cancels the request."
+    texts = {f"Filler__f{n}": f"Sends a request, number {n} of {n + 2}." for n in range(6)}
+    passages = (
+        Passage(text=deprecated, title="Cancellation > CancelToken (deprecated)", url="x 1: a"),
+        *(
+            Passage(text=text, title=name.replace("__", "."), url=f"x 1: {name}")
+            for name, text in texts.items()
+        ),
+        Passage(text="Call abort() of the controller.", title="Cancellation > AbortController", url="x 1: b"),
+    )
+    units = read_answer(Answer(source="local_docs", passages=passages)).units
+    taken = choose(units, question_terms("x", "How do I cancel a running request?")).taken
+    assert taken[0].unit.title == "Cancellation > AbortController"
+
+
+@pytest.mark.parametrize(
+    ("text", "covers"),
+    [("Mocks the fake timers.", True), ("The code of a test depends on the time.", False)],
+)
+def test_rare_words_say_what_is_asked(text: str, *, covers: bool) -> None:
+    question = "How do I test code that depends on fake timers?"
+    assert _choice(question, text, source="local_docs").covers is covers

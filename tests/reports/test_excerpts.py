@@ -93,3 +93,24 @@ def test_an_excerpt_is_of_the_text_in_order_and_fits(pieces: list[str], room: in
     whole = {block.text for block in unit.blocks if block.kind == "code"}
     assert all(block.text in whole for block in shown if block.kind == "code")
     assert not any(one is None and other is None for one, other in pairwise(runs))
+
+
+def test_of_an_example_longer_than_the_room_whole_statements_stay() -> None:
+    other = "\n\n".join(f"class Other{n}:\n\n    def run(self):\n        return {n} * 'x'" for n in range(12))
+    code = (
+        f"import x\n\n{other}\n\nclass Auth:\n\n    def check(self, token):\n        return token\n\n"
+        "app = App(middleware=[Auth()])"
+    )
+    told = _excerpt(f"An example.\n\n```python\n{code}\n```", "How do I check a token?", 500)
+    shown = "\n".join(told)
+    assert "class Auth:\n\n    def check(self, token):\n        return token" in shown
+    assert "app = App(middleware=[Auth()])" in shown  # it uses what is defined there
+    assert "Other11" not in shown
+
+
+def test_of_many_examples_those_that_answer_stay() -> None:
+    examples = "\n\n".join(f"Case {n}:\n\n```python\nrun(option_{n}=1)\nwait({n})\n```" for n in range(40))
+    told = _excerpt(f"Runs it.\n\n{examples}", "How do I set option_7 in a run?", 10_000)
+    shown = "\n".join(told)
+    assert "option_7=1" in shown
+    assert shown.count("run(option_") < 40
