@@ -247,3 +247,12 @@ def test_the_workflow_template_of_the_page_runs(project: Path, reader: Path) -> 
 def test_every_json_block_is_json(page: Path) -> None:
     for block in blocks(page, "json"):
         json.loads(block)
+
+
+def test_the_paths_of_the_architecture_are_there() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    named = set(re.findall(r"`((?:kr|migrations|scripts)/[\w./-]+)`", page))
+    assert len(named) > 40
+    assert [path for path in sorted(named) if not (ROOT / path).exists()] == []
+    rooms = {f"kr/{path.name}/" for path in (ROOT / "kr").iterdir() if (path / "__init__.py").exists()}
+    assert rooms <= named
