@@ -103,7 +103,8 @@ def _requests(service: Service) -> APIRouter:
     failed: dict[int | str, dict[str, Any]] = {
         422: {
             "model": model_of(Envelope),
-            "description": "The envelope of a failure: every bad field is named.",
+            "description": "The envelope of a failure: every bad field is named. A problem, for the query.",
+            "content": _PROBLEM["content"],
         }
     }
 

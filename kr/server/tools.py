@@ -85,7 +85,12 @@ def _query(app: App, given: Arguments) -> dict[str, Any]:
     framework, question = given.get("framework"), given.get("question")
     said = {key: given[key] for key in ("framework_version", "topic", "tags") if given.get(key)}
     if isinstance(framework, str) and isinstance(question, str):
-        return {**app.requests.question_data(framework, question)["research_query"], **said}
+        known: dict[str, Any] = {key: said[key] for key in ("framework_version", "topic") if key in said}
+        tags = said.get("tags")
+        derived = app.requests.question_data(
+            framework, question, tag=tuple(tags) if isinstance(tags, list) else (), **known
+        )
+        return {**derived["research_query"], **said}
     return {"framework": framework, "question": question, **said}
 
 
