@@ -41,20 +41,11 @@ T = TypeVar("T")
 _INTERRUPTED = "Interrupted: kr was stopped while it ran."
 
 
-def handle(instance: Instance, event: Event, *, now: str) -> Transition:
-    """Take one event at the time ``now``. Raises ``WorkflowError`` for one that the instance can't take."""
+def handle(instance: Instance, *events: Event, now: str) -> Transition:
+    """Take events at the time ``now``. Raises ``WorkflowError`` for one that the instance can't take."""
     machine = _Machine(instance.copied(), now)
-    match event:
-        case Begin():
-            machine.begin(event)
-        case Spawned():
-            run = machine.instance.run_of(event.target)
-            if run is not None:
-                run.process, run.record = event.process, event.record
-        case Finished():
-            machine.finished(event)
-        case Decided():
-            machine.decided(event)
+    for event in events:
+        machine.take(event)
     return Transition(machine.instance, tuple(machine.jobs))
 
 
@@ -66,6 +57,19 @@ class _Machine:
         self._now = now
 
     # --- events
+
+    def take(self, event: Event) -> None:
+        match event:
+            case Begin():
+                self.begin(event)
+            case Spawned():
+                run = self.instance.run_of(event.target)
+                if run is not None:
+                    run.process, run.record = event.process, event.record
+            case Finished():
+                self.finished(event)
+            case Decided():
+                self.decided(event)
 
     def begin(self, event: Begin) -> None:
         instance = self.instance

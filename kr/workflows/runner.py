@@ -8,7 +8,6 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -95,13 +94,12 @@ class Runner:
             command.discard()
 
     def _loop(self, instance: Instance, event: Event) -> Instance:
-        events: deque[Event] = deque([event])
+        events: list[Event] = [event]
         while events or self._running:
-            if not events:
-                events.extend(self._next())
+            events = events or self._next()
             started: list[tuple[Job, Work]] = []
             while events:
-                instance = self._take(instance, events, started)
+                instance, events = self._take(instance, events, started)
             write_state(self._path, instance)
             while self._settled:
                 forget(self._settled.pop())
@@ -115,23 +113,25 @@ class Runner:
                     self._do_beside(job, work, instance)
         return instance
 
-    def _take(self, instance: Instance, events: deque[Event], started: list[tuple[Job, Work]]) -> Instance:
-        """Take the first event, and prepare the jobs it asks for; one that can't start is the next event."""
-        event = events.popleft()
-        self._settle(instance, event)
-        transition = handle(instance, event, now=self._now())
-        instance = transition.instance
+    def _take(
+        self, instance: Instance, events: list[Event], started: list[tuple[Job, Work]]
+    ) -> tuple[Instance, list[Event]]:
+        """Take events, and prepare the jobs they ask for; those that can't even start are further events."""
+        for event in events:
+            self._settle(instance, event)
+        transition = handle(instance, *events, now=self._now())
+        spawned: list[Event] = []
+        further: list[Event] = []
         for job in transition.jobs:
             work = self._prepare(job)
             if isinstance(work, Finished):
-                events.append(work)
+                further.append(work)
                 continue
             if isinstance(work, Command):
-                spawned = Spawned(job.target, work.name, str(work.record))
-                instance = handle(instance, spawned, now=self._now()).instance
+                spawned.append(Spawned(job.target, work.name, str(work.record)))
             self._running[job.target] = work
             started.append((job, work))
-        return instance
+        return handle(transition.instance, *spawned, now=self._now()).instance, further
 
     def _settle(self, instance: Instance, event: Event) -> None:
         """Note the record of a command that has ended: it is of no more use once its end is saved."""
