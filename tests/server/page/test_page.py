@@ -11,6 +11,7 @@ from bs4 import BeautifulSoup, Tag
 from kr.server.page.router import ACTS, VIEWS
 from kr.store.rows import Draft
 from tests.server.page.conftest import Site, site
+from tests.support.program import request
 from tests.support.sprint import SCRIPT
 from tests.support.stores import draft
 
@@ -123,6 +124,32 @@ def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
     assert sprint.project.sql("SELECT count(*) FROM near_misses WHERE answered_by = ?", entry_id)[0][0] >= 1
     after = [heading.get_text() for heading in soup(sprint, "/near-misses").select("article.need h2")]
     assert question.get_text() not in after
+
+
+def test_from_a_question_that_was_nearly_answered_to_a_hit_by_its_wording(empty: Site) -> None:
+    with empty.project.app() as app:
+        app.store.save_report(
+            draft("vue", "repeatable options"), "# repeatable\n\nGiven twice.\n", empty.project.clock()
+        )
+    query = {
+        "framework": "vue",
+        "framework_version": "8",
+        "topic": "repeatable arguments",
+        "tags": ["arguments"],
+    }
+    asked = request(config_overrides={"if_unsure": "candidates"})
+    asked["research_query"] = {**query, "question": "Can an argument be given twice?"}
+
+    def ask() -> Any:
+        return empty.client.post("/v1/research", json=asked).json()
+
+    assert [near["id"] for near in ask()["results"]["related"]] == ["vue-repeatable-options"]
+    need = one(soup(empty, "/near-misses"), "article.need")
+    assert "Can an argument be given twice?" in need.get_text()
+    assert "vue-repeatable-options" in said(empty, post(empty, one(need, ".near form")))
+    answer = ask()
+    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", "vue-repeatable-options")
+    assert "Can an argument be given twice?" in soup(empty, "/entries/vue-repeatable-options").get_text()
 
 
 def test_saying_that_none_answers_settles_it_without_a_wording(sprint: Site) -> None:
