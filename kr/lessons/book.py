@@ -19,7 +19,7 @@ from kr.lessons.distill.secrets import without_secrets
 from kr.lessons.duplicates import Told, duplicates
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
 from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
-from kr.lessons.record import record
+from kr.lessons.record import append_waiting, record
 from kr.lessons.returned import Limits, read_return, shown
 from kr.lessons.worth import earning, state_of, to_review, view
 from kr.store.rows import LessonMark, LessonRow, LessonState
@@ -117,8 +117,8 @@ class LessonBook:
 
         Raises ``LessonsUnreadable``.
         """
-        found = self._read(phase)
         self.reconcile()
+        found = self._read(phase)
         if query.strip():
             chosen = matching(found, limit, query=query)
         else:
@@ -128,8 +128,8 @@ class LessonBook:
 
     def review(self) -> dict[str, list[Any]]:
         """List what a person should look at: the quarantined, the contradicting, the never useful (SPEC 4.2)."""
-        found = self._read(None)
         self.reconcile()
+        found = self._read(None)
         return to_review(found, self._states(found))
 
     def earning(self) -> dict[str, Any]:
@@ -242,7 +242,9 @@ class LessonBook:
 
     def reconcile(self) -> None:
         """Bring the database's table to what the file holds (SPEC 4.2). Never raises for the database's sake."""
-        LessonCounts(self._store, self._file).reconcile(self._clock())
+        now = self._clock()
+        append_waiting(self._file, self._store, now)
+        LessonCounts(self._store, self._file).reconcile(now)
 
     def _states(self, lessons: Sequence[Lesson]) -> dict[str, LessonState]:
         try:

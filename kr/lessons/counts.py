@@ -3,10 +3,8 @@
 The file is the authority. A database that is busy, broken or absent costs these counts and nothing else.
 """
 
-import json
-import uuid
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 from kr.errors import StoreError
 from kr.lessons.file import LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
+from kr.lessons.waiting import Waiting, take
 from kr.log import Logger
 from kr.store.rows import LessonRow, LessonState, RequestRow
 from kr.store.store import Store
@@ -58,7 +57,7 @@ class LessonCounts:
     def __init__(self, store: Store, file: LessonsFile) -> None:
         self._store = store
         self._file = file
-        self._origins = WaitingOrigins(file.path.parent)
+        self._origins = Waiting(file.path.parent, ".origin-")
 
     def note_injection(self, injection: Injection, now: datetime) -> None:
         """Keep the request, and count what was injected."""
@@ -103,7 +102,7 @@ class LessonCounts:
         ]
         try:
             # One transaction: many recorders at once queue for it.
-            with self._origins.taken() as waiting, self._store.write() as unit:
+            with _taken(self._origins) as waiting, self._store.write() as unit:
                 unit.lessons.add([*rows, *waiting])
                 if recording.recurred:
                     # Lines of others may have come back before anybody picked them up.
@@ -112,7 +111,8 @@ class LessonCounts:
                     unit.lessons.recurred(ids, session_id=recording.session_id, at=at)
         except StoreError as error:
             _tell(error)
-            self._origins.keep(rows)
+            if rows:
+                self._origins.keep([row.fields() for row in rows])
         else:
             self.reconcile(now, most=_AT_ONCE)
 
@@ -136,7 +136,7 @@ class LessonCounts:
         try:
             if not self._store.exists():
                 return
-            with self._origins.taken() as waiting:
+            with _taken(self._origins) as waiting:
                 if waiting:
                     with self._store.write() as unit:
                         unit.lessons.add(waiting)
@@ -194,50 +194,18 @@ def _tell(error: StoreError) -> None:
     logger.warning("lessons are not counted: %s", error)
 
 
-_PREFIX = ".origin-"
-_MOST = 1000
-
-
-class WaitingOrigins:
-    """The rows that wait in a folder. Nothing is raised for a folder that can't be written."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def keep(self, rows: Sequence[LessonRow]) -> None:
-        """Keep rows that the database could not take."""
-        if not rows:
-            return
-        path = self._folder / f"{_PREFIX}{uuid.uuid4().hex}"
+@contextmanager
+def _taken(origins: Waiting) -> Iterator[list[LessonRow]]:
+    """Give the rows that wait; their files go when the block ends well. Taking one twice does no harm."""
+    rows: list[LessonRow] = []
+    files: list[Path] = []
+    for path, items in origins.found():
         try:
-            part = path.with_suffix(".part")
-            part.write_text(json.dumps([row.fields() for row in rows]), encoding="utf-8")
-            part.replace(path)
-        except OSError as error:
-            logger.warning("%s: %s; an origin is lost", path, error.strerror or error)
-
-    @contextmanager
-    def taken(self) -> Iterator[list[LessonRow]]:
-        """Give the rows that wait; their files go when the block ends well. Taking one twice does no harm."""
-        found: list[LessonRow] = []
-        files: list[Path] = []
-        for path in self._waiting():
-            try:
-                items = json.loads(path.read_text(encoding="utf-8"))
-                found += [LessonRow(**{**item, "tags": tuple(item["tags"])}) for item in items]
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError, TypeError, KeyError) as error:
-                logger.warning("%s: no origin of a lesson: %s", path, error)
-                continue
-            files.append(path)
-        yield found
-        for path in files:
-            with suppress(OSError):
-                path.unlink()
-
-    def _waiting(self) -> list[Path]:
-        with suppress(OSError):
-            names = [path for path in self._folder.iterdir() if path.name.startswith(_PREFIX)]
-            return [path for path in sorted(names)[:_MOST] if path.suffix != ".part"]
-        return []
+            rows += [LessonRow(**{**item, "tags": tuple(item["tags"])}) for item in items]
+        except (TypeError, KeyError) as error:
+            logger.warning("%s: no origin of a lesson: %s", path, error)
+            continue
+        files.append(path)
+    yield rows
+    for path in files:
+        take(path)

@@ -33,6 +33,10 @@ class AppendFailed(KrError):
     code = "append_write_failed"
 
 
+class AppendBusy(AppendFailed):
+    """Others have held the file's lock for too long."""
+
+
 @dataclass(frozen=True, slots=True)
 class Appended:
     """What became of an append: the lessons written, and how many the file holds now."""
@@ -94,7 +98,7 @@ class LessonsFile:
             with exclusive(self.lock_path, timeout=self._lock_timeout):
                 return self._append(choose, tags)
         except StoreError as exc:
-            raise AppendFailed(str(exc)) from exc
+            raise AppendBusy(str(exc)) from exc
         except OSError as exc:
             raise AppendFailed(_reason(exc, self.path)) from exc
         except LessonsUnreadable as exc:

@@ -1,10 +1,11 @@
 """U5 of seed 003, steps 1 to 6: what an agent's return teaches, as lines at the end of the lessons file."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from kr.contracts.lessons import (
     ALL_DUPLICATES,
@@ -22,9 +23,10 @@ from kr.lessons.counts import LessonCounts, Recording
 from kr.lessons.distill.material import Context, Writer, lesson_of
 from kr.lessons.distill.problems import Remedy
 from kr.lessons.duplicates import duplicates, tells_the_same
-from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
+from kr.lessons.file import LOCK_TIMEOUT, AppendBusy, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.line import QUARANTINED, Lesson
 from kr.lessons.returned import MOST_EVENTS, AgentReturn, Limits, detect, phase_tag, read_return
+from kr.lessons.waiting import Waiting, take
 from kr.store.store import Store
 from kr.text.counting import counted
 from kr.values import EventType
@@ -43,8 +45,10 @@ class _Candidate:
 
 @dataclass(slots=True)
 class _Choice:
-    """What the file's present lessons leave of the candidates, chosen while nobody else can append."""
+    """What the file's present lessons leave of one return's candidates, chosen while nobody else can append."""
 
+    story_key: str
+    session_id: str
     candidates: Sequence[_Candidate]
     fresh: list[_Candidate] = field(default_factory=list)
     recurred: dict[str, Lesson] = field(default_factory=dict)
@@ -58,6 +62,88 @@ class _Choice:
             if not known and not any(duplicates(candidate.lesson, [other.lesson for other in self.fresh])):
                 self.fresh.append(candidate)
         return [candidate.lesson for candidate in self.fresh]
+
+    @property
+    def tags(self) -> set[str]:
+        return {candidate.lesson.tags[0] for candidate in self.candidates}
+
+    def recording(self) -> Recording:
+        return Recording(
+            story_key=self.story_key,
+            session_id=self.session_id,
+            recorded=tuple((candidate.event, candidate.lesson, candidate.source) for candidate in self.fresh),
+            recurred=tuple(self.recurred.values()),
+        )
+
+    def plain(self) -> dict[str, Any]:
+        told = [[one.event, one.lesson._asdict(), one.source] for one in self.candidates]
+        return {"story_key": self.story_key, "session_id": self.session_id, "candidates": told}
+
+
+class _Queue:
+    """What is to be appended: a return's own candidates, and those of recorders that could not wait for their turn."""
+
+    def __init__(self, file: LessonsFile, own: _Choice | None) -> None:
+        self._file = file
+        self._own = own
+        self._waiting = Waiting(file.path.parent, ".lesson-")
+        self._found = list(_choices(self._waiting))
+        self._taken: list[_Choice] = [] if own is None else [own]
+
+    def append(self) -> int | None:
+        """Append what the file lacks; return how many lessons it holds, None where nothing waits. Raises ``AppendFailed``."""
+        choices = [*self._taken, *(choice for _, choice in self._found)]
+        tags = set().union(*(choice.tags for choice in choices))
+        if not tags:
+            return None
+        for candidate in choices[0].candidates:
+            # What a comparison needs is loaded before anybody has to wait for it.
+            tells_the_same(candidate.lesson.summary, "")
+        try:
+            return self._file.append(self._choose, tags).total
+        except AppendFailed as error:
+            others = [choice for choice in self._taken if choice is not self._own]
+            if isinstance(error, AppendBusy) and self._own is not None:
+                others.append(self._own)
+            for choice in others:
+                self._waiting.keep(choice.plain())
+            raise
+
+    def _choose(self, present: Sequence[Lesson]) -> list[Lesson]:
+        # A file is taken by whoever removes it.
+        self._taken += [choice for path, choice in self._found if take(path)]
+        chosen: list[Lesson] = []
+        for choice in self._taken:
+            chosen += choice.choose([*present, *chosen])
+        return chosen
+
+    def count(self, store: Store, now: datetime) -> None:
+        """Keep where the lessons came from, and which came back."""
+        for choice in self._taken:
+            if choice.candidates:
+                LessonCounts(store, self._file).note_recording(choice.recording(), now)
+
+
+def _choices(waiting: Waiting) -> Iterator[tuple[Path, _Choice]]:
+    for path, data in waiting.found():
+        try:
+            candidates = [
+                _Candidate(event, Lesson(**{**lesson, "tags": tuple(lesson["tags"])}), source)
+                for event, lesson, source in data["candidates"]
+            ]
+            yield path, _Choice(data["story_key"], data["session_id"], candidates)
+        except (TypeError, KeyError, ValueError) as error:
+            logger.warning("%s: no lesson that waits: %s", path, error)
+
+
+def append_waiting(file: LessonsFile, store: Store, now: datetime) -> None:
+    """Append the lessons of recorders that could not wait for their turn."""
+    queue = _Queue(file, None)
+    try:
+        if queue.append() is not None:
+            queue.count(store, now)
+    except AppendFailed as error:
+        logger.warning("%s: %s", file.path, error)
 
 
 def record(
@@ -92,27 +178,19 @@ def record(
         remedies=remedies,
         writer=writer,
     )
-    choice = _Choice(_distilled(request, detected[:MOST_EVENTS], returned, context, now))
+    candidates = _distilled(request, detected[:MOST_EVENTS], returned, context, now)
+    choice = _Choice(request.story_key, request.session_id, candidates)
     file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
     shown = _shown(lessons_file, project_root)
+    queue = _Queue(file, choice)
     try:
-        total = _append(file, choice)
+        total = queue.append()
     except AppendFailed as error:
         logger.warning("%s: %s", lessons_file, error)
         return _failed(request, len(detected), shown, error)
-    if store is not None and choice.candidates:
-        LessonCounts(store, file).note_recording(_recording(request, choice), now)
-    return _answer(request, choice, len(detected), shown, total)
-
-
-def _append(file: LessonsFile, choice: _Choice) -> int:
-    """Append what the file lacks of the candidates; return how many lessons it holds. Raises ``AppendFailed``."""
-    if not choice.candidates:
-        return _count(file)
-    for candidate in choice.candidates:
-        # What a comparison needs is loaded before anybody has to wait for it.
-        tells_the_same(candidate.lesson.summary, "")
-    return file.append(choice.choose, {candidate.lesson.tags[0] for candidate in choice.candidates}).total
+    if store is not None:
+        queue.count(store, now)
+    return _answer(request, choice, len(detected), shown, _count(file) if total is None else total)
 
 
 def _answer(request: RecordRequest, choice: _Choice, detected: int, shown: str, total: int) -> RecordEnvelope:
@@ -171,15 +249,6 @@ def _distilled(
     return found
 
 
-def _recording(request: RecordRequest, choice: _Choice) -> Recording:
-    return Recording(
-        story_key=request.story_key,
-        session_id=request.session_id,
-        recorded=tuple((candidate.event, candidate.lesson, candidate.source) for candidate in choice.fresh),
-        recurred=tuple(choice.recurred.values()),
-    )
-
-
 def _entry(candidate: _Candidate) -> RecordedEntry:
     lesson = candidate.lesson
     return RecordedEntry(
@@ -193,12 +262,13 @@ def _entry(candidate: _Candidate) -> RecordedEntry:
 
 
 def _failed(request: RecordRequest, detected: int, shown: str, error: AppendFailed) -> RecordEnvelope:
+    later = "; it waits, and the next recording appends it" if isinstance(error, AppendBusy) else ""
     return RecordEnvelope(
         status="failure",
         session_id=request.session_id,
         story_key=request.story_key,
         results=RecordResults(events_detected=detected, file_path=shown),
-        errors=[RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}")],
+        errors=[RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}{later}")],
     )
 
 

@@ -11,10 +11,12 @@ import pytest
 
 from kr.contracts.lessons import parse_record, skip
 from kr.errors import InvalidRequest
+from kr.lessons.book import LessonBook
 from kr.lessons.counts import LessonCounts, Recording
 from kr.lessons.file import LessonsFile
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation
+from kr.lessons.returned import Limits
 from kr.store.lock import exclusive
 from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_data, record_to, start
@@ -502,6 +504,40 @@ def test_an_origin_waits_for_a_database_that_is_busy(
 
 
 @pytest.mark.processes
+def test_a_lesson_waits_for_a_file_that_others_hold(path: Path, project: Path, store: Store) -> None:
+    record_to(path, project, store)
+    with exclusive(LessonsFile(path).lock_path, timeout=5):
+        for number in (1, 2):
+            answer = record_to(
+                path,
+                project,
+                store,
+                lock_timeout=0.05,
+                errors=[f"KeyError: 'field{number}'"],
+                session_id=f"late-{number}",
+            )
+            assert answer.status == "failure"
+            assert "the next recording appends it" in answer.errors[0].message
+    assert len(lines(path)) == 1
+    record_to(path, project, store, errors=["IndexError: list index out of range"], phase="code-review")
+    assert len(lines(path)) == 4
+    assert rows(store, "SELECT session_id FROM lessons WHERE session_id LIKE 'late-%' ORDER BY 1") == [
+        ("late-1",),
+        ("late-2",),
+    ]
+    assert not list(path.parent.glob(".lesson-*"))
+
+
+def test_what_waits_is_appended_by_who_lists(path: Path, project: Path, store: Store) -> None:
+    path.parent.mkdir(parents=True)
+    with exclusive(LessonsFile(path).lock_path, timeout=5):
+        record_to(path, project, store, lock_timeout=0.05)
+    (path.parent / ".lesson-odd").write_text("{", encoding="utf-8")
+    book = LessonBook(path, project_root=project, limits=Limits(), store=store, clock=lambda: NOW)
+    assert [lesson["session_id"] for lesson in book.lessons()] == ["sprint-1"]
+    assert [file.name for file in path.parent.glob(".lesson-*")] == [".lesson-odd"]
+
+
 def test_recorders_at_once_lose_no_line_and_no_origin(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store)
     code = """

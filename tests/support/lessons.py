@@ -42,9 +42,12 @@ def record_data(**changes: Any) -> dict[str, Any]:
 def record_to(
     path: Path, project: Path, store: Store | None = None, now: datetime = NOW, **changes: Any
 ) -> RecordEnvelope:
-    """Record one request, with the default limits."""
+    """Record one request, with the default limits; ``lock_timeout`` is the recorder's, the rest the request's."""
+    waits = {"lock_timeout": changes.pop("lock_timeout")} if "lock_timeout" in changes else {}
     request = parse_record(record_data(**changes)).request
-    return record(request, lessons_file=path, project_root=project, limits=Limits(), store=store, now=now)
+    return record(
+        request, lessons_file=path, project_root=project, limits=Limits(), store=store, now=now, **waits
+    )
 
 
 def inject_from(
