@@ -12,8 +12,6 @@ from kr.lessons.line import Lesson, clean, columns, cut, cut_head
 from kr.lessons.worth import is_injectable, rank
 from kr.naming import fold
 from kr.store.rows import LessonState
-from kr.text.keywords import keywords
-from kr.text.stems import stem
 
 COLUMNS = 160
 """Two lines of 80 columns for each lesson, its number and reference included."""
@@ -148,6 +146,10 @@ def matching(lessons: Sequence[Lesson], count: int, *, query: str) -> list[Lesso
 
 
 def _stems(text: str) -> frozenset[str]:
+    # Only who says what the task is needs them, and the stemmer is not light.
+    from kr.text.keywords import keywords
+    from kr.text.stems import stem
+
     return frozenset(map(stem, keywords(text)))
 
 

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from kr.lessons.distill.trust import is_hostile
-from kr.lessons.duplicates import contradicting
 from kr.lessons.line import QUARANTINED, Lesson
 from kr.store.rows import LessonState
 
@@ -59,9 +57,11 @@ def is_quarantined(lesson: Lesson, state: LessonState) -> bool:
 
     A line that people or other tools wrote may name a command; it must not read as an order to its reader.
     """
-    if state.source in {"table", "person"} and QUARANTINED not in lesson.tags:
-        return False
-    return QUARANTINED in lesson.tags or is_hostile(f"{lesson.summary} {lesson.ref or ''}")
+    if QUARANTINED in lesson.tags or state.source in {"table", "person"}:
+        return QUARANTINED in lesson.tags
+    from kr.lessons.distill.trust import is_hostile
+
+    return is_hostile(f"{lesson.summary} {lesson.ref or ''}")
 
 
 def state_of(lesson: Lesson, states: Mapping[str, LessonState]) -> LessonState:
@@ -106,6 +106,8 @@ def view(lesson: Lesson, state: LessonState) -> dict[str, Any]:
 
 def to_review(lessons: Sequence[Lesson], states: Mapping[str, LessonState]) -> dict[str, list[Any]]:
     """Return the quarantined, the pairs that contradict each other, and what is given without ever helping."""
+    from kr.lessons.duplicates import contradicting
+
     live = [lesson for lesson in lessons if status(lesson, state_of(lesson, states)) in {"live", "pinned"}]
     views = {lesson.id: view(lesson, state_of(lesson, states)) for lesson in lessons}
     return {

@@ -5,6 +5,7 @@ a test's name. Whatever of it says what to run or whom to obey is left out; what
 """
 
 import re
+from functools import lru_cache
 
 _PROGRAMS = (
     r"curl|wget|iwr|iex|invoke-\w+|bash|zsh|dash|fish|pwsh|powershell|cmd|eval|nc|ncat|netcat|ssh|scp|rsync|rm|rmdir|chmod|chown|dd|mkfs|kill|killall|pkill|crontab|base64|"
@@ -17,15 +18,14 @@ _VERBS = (
     r"install|uninstall|remove|add|update|upgrade|exec|run|start|restart|stop|build|push|pull|clone|fetch|checkout|switch|commit|merge|rebase|reset|stash|init|apply|delete|create|"
     r"config|login|publish|test|ci|get|set|enable|disable|migrate|makemigrations|stamp|revision|heads|generate|dlx|link|audit|rollback|import|export|unlock|force-unlock|worktree|restore|revert|clean|prune|tap|download|compose|sync|lock|x"
 )
-_COMMAND = re.compile(
+_COMMAND = (
     rf"(?:^|[\s`'\"“(\[:;>$#|&])(?:{_PROGRAMS})\s+(?:-{{1,2}}[A-Za-z]|[~.]?/[\w.]|https?:|(?:{_VERBS})\b(?!\s+(?:is|was|failed|errors?|returned|exited|did|could|can)\b))"
     r"|\b(?:npx|pnpx|bunx|uvx|iwr|iex)\s+[\w@.(]|\bnpm\s+i\s|`[^`\s]+ (?:[^`]* )?--?[a-z][^`]*`|\b(?:LD_PRELOAD|NODE_OPTIONS|PYTHONSTARTUP|GIT_SSH_COMMAND|core\.(?:hooksPath|sshCommand|pager))\b\s*="
     r"|\bgo\s+(?:run|install|get|mod|build|generate|env|work)\b"
     r"|\|\s*(?:sudo\s+)?(?:ba|z|da|fi)?sh\b|\|\s*(?:python|perl|ruby|node|iex)\b|&&\s*\w|\$\([^)]|`\s*(?:sudo|npx|uvx|sh|bash|source)\s|(?:^|\s)(?:source|\.)\s+\S+\.(?:sh|bash|env)\b"
-    r"|(?-i:(?:^|\s)[A-Z_]{3,}=\S+\s+\./\w)|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/",
-    re.IGNORECASE,
+    r"|(?-i:(?:^|\s)[A-Z_]{3,}=\S+\s+\./\w)|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/"
 )
-_URL = re.compile(
+_URL = (
     r"\b[a-z][a-z0-9+.-]{1,20}://(?!(?:localhost|127\.|\[::1\]|0\.0\.0\.0)(?![\w.@-]))[^\s\"'`<>)\]]+"
     # Without a scheme it may be a module's path (example.com/shop): then only what is fetched is an address.
     r"|\bwww\.[^\s\"'`<>]+|\b(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}/[^\s\"'`<>)\]]*\.(?:sh|bash|py|ps1|exe|bat|js|zip|t?gz|whl|deb|rpm|pkg|msi)\b"
@@ -33,16 +33,14 @@ _URL = re.compile(
     # What a browser would follow: no scheme, no dots, or only a pointer to it.
     r"|(?<![:\w/])//[a-z0-9-]+\.[a-z]{2,}[^\s\"'`<>)\]]*|\b[\w-]+(?:\[\.\]|\(dot\))\w[^\s\"'`<>)\]]*|\b(?:[0-9]{1,3}\.){3}[0-9]{1,3}(?::[0-9]+)?/[a-z]\S*"
     r"|(?<=\bsee )(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}/\S+|(?<=\bvisit )(?:[a-z0-9-]+\.){1,4}[a-z]{2,10}\b\S*"
-    r"|\bhxxps?\b\S*|\bdata:\w+/|\bjavascript:",
-    re.IGNORECASE,
+    r"|\bhxxps?\b\S*|\bdata:\w+/|\bjavascript:"
 )
-_INDEX = re.compile(
+_INDEX = (
     r"--(?:extra-)?index(?:-url)?\b|--registry\b|--find-links\b|--trusted-host\b|\b(?:extra-)?index-url\s*=|\bregistry\s*=|\b(?:GOPROXY|PIP_\w*INDEX\w*|UV_\w*INDEX\w*|NPM_CONFIG_REGISTRY)\b"
-    r"|\[\[?(?:tool\.)?(?:uv|poetry|pdm)[.\w]*(?:index|source)|--source\b",
-    re.IGNORECASE,
+    r"|\[\[?(?:tool\.)?(?:uv|poetry|pdm)[.\w]*(?:index|source)|--source\b"
 )
 _READER = r"(?:ai|coding|language|llm|claude|gpt|chatgpt|copilot|cursor|gemini|codex)?[\s-]*(?:agents?|assistants?|models?|reader|llms?|bots?|claude|copilot)"
-_ORDER = re.compile(
+_ORDER = (
     r"\b(?:ignor|disregard|forget|overrid|bypass|supersed|circumvent)\w*\b.{0,60}\b(?:instruct\w*|prompts?|rules?|guidelines?|polic\w+|above|previous\w*|prior|earlier|safety|system|everything|told|guardrails?)\b"
     r"|\b(?:you are (?:now|a|an|the)|act as|pretend|roleplay|from now on|new instructions?|system prompt|developer mode|jailbreak|DAN mode|as an? (?:ai|assistant|agent|language model))\b"
     r"|(?:^|[\s\"'>\]])(?:assistant|system|human|user|developer)\s*[:>]\s|<\|?/?\s*(?:system|im_start|im_end|assistant|user|instructions?)|\[/?INST\]|#{2,}\s*(?:instruction|system|task)"
@@ -62,16 +60,14 @@ _ORDER = re.compile(
     r"|\b(?:CLAUDE|AGENTS|GEMINI|SKILL)\.md\b|\.cursorrules\b|\bcopilot-instructions\b|\b(?:add|install|enable|connect)\b.{0,30}\bMCP server"
     r"|(?:игнорир|забудь|не обращай)\w*.{0,20}(?:инструкц|указани|правил)|(?:指示|命令|指令|ルール).{0,4}無視|무시(?:하|해)"
     r"|\b(?:ejecut[ae]|ignora|exécut\w+|ignorez|ignoriere|führe)\b"
-    r"|(?:忽略|无视|忘记|不要理会).{0,12}(?:指令|指示|提示|规则|以上|之前|先前)|(?:你|您)(?:现在)?(?:是|必须|应该|要)|请?(?:立即|马上)?(?:运行|执行|下载|安装|访问|打开)(?:以下|下列|下面|这个|此|命令|脚本|http)|不要告诉|发送.{0,12}(?:密钥|密码|令牌|凭证|环境变量)",
-    re.IGNORECASE,
+    r"|(?:忽略|无视|忘记|不要理会).{0,12}(?:指令|指示|提示|规则|以上|之前|先前)|(?:你|您)(?:现在)?(?:是|必须|应该|要)|请?(?:立即|马上)?(?:运行|执行|下载|安装|访问|打开)(?:以下|下列|下面|这个|此|命令|脚本|http)|不要告诉|发送.{0,12}(?:密钥|密码|令牌|凭证|环境变量)"
 )
 # An order to do something outside the code begins a sentence; `add`, `use` and `set` speak of the code itself.
-_TOOLS_ORDER = re.compile(
+_TOOLS_ORDER = (
     r"^\W*(?:(?:hint|help|note|tip|fix|solution|advice|resolution|todo|important|warning|attention|critical)\b\s*[:!-]*\s*)*"
     r"(?:(?:please|now|then|first|instead|just|simply|so|and|or|to (?:fix|resolve|solve|continue|proceed)[^,]*,?|you(?:'ll| will)? (?:can|could|should|must|may|might|need to|have to|want to)|try(?: to| and)?|consider|be sure to|make sure (?:to|you))[,:]?\s+)*"
     r"(?:re-?)?(?:run|execut|invok|launch|install|download|fetch|visit|open|go to|browse|navigate|send|post|upload|submit|push|publish|deploy|delete|drop|wipe|erase|truncate|destroy|purge|eval|pipe|paste|source|curl|wget|call home|contact|e-?mail|login|log in|sign in|grant|approv|merge)(?:e|ing|s)?\b(?!\s+(?:is|was|of|failed|error)|[.(:/=-]\S|\(\))"
-    r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b",
-    re.IGNORECASE,
+    r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b"
 )
 # What a tool tells its reader to do with the code, which may be good advice, or an attacker's: it waits for a person.
 # Not in capitals: those are SQL's.
@@ -134,28 +130,29 @@ _ADVISING = "|".join(
         "contact",
     ]
 )
-_ADVICE = re.compile(
+_ADVICE = (
     r"(?:^|[:;,.!?>(–—]\s+|\b(?:and|or|then|please|simply|just|instead|now|to (?:fix|resolve|solve|continue|proceed) (?:this|it)?,?)\s+|\b(?:you|agents?|developers?) (?:can|could|should|must|may|might|have to|need to|want to)\s+(?:also\s+)?)"
     rf"(?:(?:try|consider|remember) (?:to\s+)?)?(?-i:{_ADVISING})\s+"
-    r"(?!(?:of|to|on|is|was|in|by|at|from|with|for|error|errors|failed|fails|failure|cycle|violates|timeout|timed|out|not|and|or|as|access|operation|command|statement|request|response|into|permission)\b|[-=:(])[\w`'\"@<{*./-]",
-    re.IGNORECASE,
+    r"(?!(?:of|to|on|is|was|in|by|at|from|with|for|error|errors|failed|fails|failure|cycle|violates|timeout|timed|out|not|and|or|as|access|operation|command|statement|request|response|into|permission)\b|[-=:(])[\w`'\"@<{*./-]"
 )
 # A package put forward in place of another one.
-_PACKAGE = re.compile(
+_PACKAGE = (
     r"\b(?:use|try|install|take|prefer|require|add|switch(?:ed)? to|moved? to|renamed to|replaced? (?:it )?(?:by|with)|superseded by|in favou?r of|successor|recommended|alternative|did you mean)\b[^.]{0,60}"
     r"\b(?:instead|packages?|crates?|gems?|librar(?:y|ies)|plugins?|distributions?|forks?|images?)\b"
     r"|\b(?:packages?|crates?|gems?|librar(?:y|ies)|plugins?|distributions?|modules?|dependency)\b.{0,80}\b(?:instead|replace it|replaced by|switch to|moved to|renamed to|superseded by|recommended|did you mean)\b"
-    r"|\b(?:unmaintained|deprecated|abandoned|broken)\b.{0,40}\b(?:use|try|switch to|take|install|move to)\b|\bhas moved to\b|\bto be installed\b",
-    re.IGNORECASE,
+    r"|\b(?:unmaintained|deprecated|abandoned|broken)\b.{0,40}\b(?:use|try|switch to|take|install|move to)\b|\bhas moved to\b|\bto be installed\b"
 )
 # Letters of two alphabets in one word are a disguise.
-_DISGUISED = re.compile(r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]")
-_PIPED = re.compile(
-    r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-",
-    re.IGNORECASE,
-)
+_DISGUISED = r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]"
+_PIPED = r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-"
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
 _ADDRESS = "<url>"
+
+
+@lru_cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    # On first use: handing out lessons needs but a few of them.
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def dangers(text: str) -> tuple[str, ...]:
@@ -168,7 +165,7 @@ def dangers(text: str) -> tuple[str, ...]:
         ("order", _ORDER),
         ("disguise", _DISGUISED),
     )
-    return tuple(name for name, pattern in rules if pattern.search(text))
+    return tuple(name for name, pattern in rules if _compiled(pattern).search(text))
 
 
 def defused(text: str, *, advice: bool = False) -> str:
@@ -180,35 +177,35 @@ def defused(text: str, *, advice: bool = False) -> str:
     kept = [part for part in _SENTENCE.split(text) if part.strip() and not is_order(part)]
     if not advice:
         kept = [part for part in kept if not is_advice(part)]
-    without = [part for part in kept if not _URL.search(part)]
-    return " ".join(_URL.sub(_ADDRESS, part).strip() for part in without or kept)
+    without = [part for part in kept if not _compiled(_URL).search(part)]
+    return " ".join(_compiled(_URL).sub(_ADDRESS, part).strip() for part in without or kept)
 
 
 def is_order(sentence: str) -> bool:
     """Tell whether a tool's sentence is a command, names an index, or tells its reader what to do outside the code."""
-    return any(pattern.search(sentence) for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER, _DISGUISED))
+    return any(
+        _compiled(pattern).search(sentence)
+        for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER, _DISGUISED)
+    )
 
 
 def is_advice(sentence: str) -> bool:
     """Tell whether a tool's sentence says what to do with the code, or which package to take."""
-    return _ADVICE.search(sentence) is not None or _PACKAGE.search(sentence) is not None
+    return _compiled(_ADVICE).search(sentence) is not None or _compiled(_PACKAGE).search(sentence) is not None
 
 
 def is_hostile(text: str) -> bool:
     """Tell a line that no person should have written: an order to its reader, an index, or a command that fetches."""
-    found = dangers(text)
-    return (
-        not {"order", "index", "disguise"}.isdisjoint(found)
-        or ("command" in found and "address" in found)
-        or _PIPED.search(text) is not None
-    )
+    if any(_compiled(pattern).search(text) for pattern in (_ORDER, _INDEX, _DISGUISED, _PIPED)):
+        return True
+    return bool(_compiled(_URL).search(text) and _compiled(_COMMAND).search(text))
 
 
 def addresses(text: str) -> list[str]:
     """Return the addresses that a text names."""
-    return [found[0] for found in _URL.finditer(text)]
+    return [found[0] for found in _compiled(_URL).finditer(text)]
 
 
 def commands(text: str) -> list[str]:
     """Return the beginnings of the commands that a text names."""
-    return [" ".join(found[0].split()) for found in _COMMAND.finditer(text)]
+    return [" ".join(found[0].split()) for found in _compiled(_COMMAND).finditer(text)]
