@@ -1,6 +1,5 @@
 """The operations on one project's lessons, over requests of any shape; the faces of kr call these."""
 
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -22,13 +21,14 @@ from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
 from kr.lessons.record import append_waiting, record
 from kr.lessons.returned import Limits, read_return, shown
 from kr.lessons.worth import earning, state_of, to_review, view
+from kr.log import Logger
 from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted
 from kr.values import PHASES
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 _SHOWN_BAD_LINES = 20
 
@@ -313,8 +313,6 @@ def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
     told = "; ".join(f"{field.field}: {field.message}" for field in error.fields)
     return skip(data, f"Recording skipped: {told}")
 
-
-logger = logging.getLogger(__name__)
 
 NAME = "remedies.yaml"
 _LARGEST = 1024 * 1024

@@ -1,6 +1,5 @@
 """U5 of seed 003, steps 1 to 6: what an agent's return teaches, as lines at the end of the lessons file."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -27,11 +26,12 @@ from kr.lessons.file import LOCK_TIMEOUT, AppendBusy, AppendFailed, LessonsFile,
 from kr.lessons.line import QUARANTINED, Lesson
 from kr.lessons.returned import MOST_EVENTS, AgentReturn, Limits, detect, phase_tag, read_return
 from kr.lessons.waiting import Waiting, take
+from kr.log import Logger
 from kr.store.store import Store
 from kr.text.counting import counted
 from kr.values import EventType
 
-logger = logging.getLogger(__name__)
+logger = Logger(__name__)
 
 CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
 
