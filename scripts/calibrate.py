@@ -9,14 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from kr.matching import weights
-from kr.matching.evidence import NAMES
-from kr.matching.trial import Learned
+from kr.matching.evidence import NAMES, NEVER_AGAINST
+from kr.matching.trial import Example, Learned, judge, learn, mean
 from kr.values import CacheMatch, MatchRules
 from tests.support.calibration import (
     CLOSE,
     SHARING,
     SHIPPED,
     Case,
+    examples,
     learned_from,
     load_close,
     load_sharing,
@@ -84,21 +85,32 @@ def _print(
 
 def _leave_out(files: Sequence[Sequence[Case]]) -> None:
     """Judge the shipped files crosswise without each piece of evidence."""
-    shipped = files[: len(SHIPPED)]
+    weighed = [examples(file) for file in files]
 
     def reached(without: str | None) -> tuple[float, float]:
         found = []
-        for place, file in enumerate(shipped):
-            rest = list(files[:place]) + list(files[place + 1 :])
-            learned = learned_from(rest, blank=lambda name: name == without)
-            found.append(score(file, MatchRules(), learned))
-        return sum(it.recall for it in found) / len(found), sum(it.answered for it in found) / len(found)
+        for place in range(len(SHIPPED)):
+            rest = [
+                _without(one, without) for file in (*weighed[:place], *weighed[place + 1 :]) for one in file
+            ]
+            learned = learn(rest, never_against=NEVER_AGAINST)
+            found.append(judge(learned, [_without(one, without) for one in weighed[place]]))
+        return mean(found).recall["balanced"], mean(found).wrong["balanced"]
 
     whole = reached(None)
     print(f"\nwhat each piece of evidence brings: recall {whole[0]:.3f} at {whole[1]:.3f} with all; without")
     for name in NAMES:
         recall, answered = reached(name)
         print(f"    {name:36} {recall:.3f} at {answered:.3f}")
+
+
+def _without(example: Example, name: str | None) -> Example:
+    blank = NAMES.index(name) if name else -1
+    rows = {
+        entry: tuple(0.0 if place == blank else number for place, number in enumerate(row))
+        for entry, row in example.rows.items()
+    }
+    return example._replace(rows=rows)
 
 
 def _write(learned: Learned) -> None:

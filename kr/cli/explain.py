@@ -7,6 +7,7 @@ import click
 from kr.cli.forms import check_form, question_parameters
 from kr.cli.options import common, common_options, open_app, schema_option
 from kr.cli.render import emit
+from kr.cli.table import table
 from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
 
@@ -17,6 +18,9 @@ Examples:
   kr explain --request request.yaml --format json
 """
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
+_COLUMNS = ["entry", "likely", "overlap", "shared tags", "status", "why"]
+_MOST_TOLD = 2
+_LEAST_TOLD = 0.05
 
 
 @click.command("explain", epilog=_EPILOG)
@@ -34,8 +38,9 @@ def command(
 ) -> int:
     """Tell what the cache would say to a question about FRAMEWORK, and why.
 
-    Every entry of the framework is listed with its tier, topic overlap, shared tags and freshness, and with
-    the reason why it is not the answer. An index.yaml that the first research would import is named.
+    Every entry of the framework is a row: how likely it answers, how far the topics overlap, the tags that both
+    have, its status, and why it answers or not, with what weighs most for and against it; --format json has all
+    of the evidence. An index.yaml that the first research would import is named.
     No source is asked and nothing is changed; an older kr's database is refused, not upgraded. A model of
     embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence.
     """
@@ -51,7 +56,7 @@ def command(
 
 
 def view(value: dict[str, Any]) -> str:
-    """Make the readable view: the outcome, the query, then an entry per paragraph."""
+    """Make the readable view: the outcome, the query, then a table with an entry a row."""
     outcome, query = value["outcome"], value["query"]
     asked = f"{query['framework']} {query['framework_version']} · {query['topic']}"
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
@@ -62,30 +67,26 @@ def view(value: dict[str, Any]) -> str:
         lines += wrapped("  waiting: ", waits, indent=4)
     if value["nearest_frameworks"]:
         lines += wrapped("  written alike: ", ", ".join(value["nearest_frameworks"]), indent=4)
-    for row in value["considered"]:
-        lines += ["", *_entry(row)]
+    if value["considered"]:
+        lines += ["", table(_COLUMNS, map(_row, value["considered"]), wide="why")]
     return "\n".join(lines)
 
 
-def _entry(row: dict[str, Any]) -> list[str]:
-    overlap = "-" if row["topic_overlap"] is None else f"{row['topic_overlap']:.2f}"
-    freshness = f"{row['freshness']}{''.join(f'; {reason}' for reason in row['reasons'])}"
-    shared = ", ".join(row["shared_tags"]) or "none"
-    is_answer = row["refused"] is None
-    lines = [click.style(line, bold=is_answer) for line in wrapped("", row["id"], indent=2)]
-    for label, text in (
-        ("topic", f"{row['topic']} (overlap {overlap})"),
-        ("tags", f"{', '.join(row['tags']) or '-'} (shared: {shared})"),
-        ("tier", row["tier"] or "none"),
-        ("likely", "-" if row["likelihood"] is None else f"{row['likelihood']:.2f}"),
-        ("freshness", freshness),
-    ):
-        lines += wrapped(f"  {label:<9} ", text, indent=12)
-    if row["refused"]:
-        first, *more = wrapped("  refused   ", row["refused"], indent=12)
-        lines += [first.replace("refused", click.style("refused", fg="yellow"), 1), *more]
-    for piece in row["evidence"]:
-        if piece["adds"]:
-            text = f"{piece['adds']:+.2f}  {piece['value']:.2f}  {piece['meaning']}"
-            lines += wrapped("            ", text, indent=26)
-    return lines
+def _row(row: dict[str, Any]) -> list[Any]:
+    overlap = None if row["topic_overlap"] is None else f"{row['topic_overlap']:.2f}"
+    likelihood = None if row["likelihood"] is None else f"{row['likelihood']:.2f}"
+    return [row["id"], likelihood, overlap, row["shared_tags"], row["freshness"], _why(row)]
+
+
+def _why(row: dict[str, Any]) -> str:
+    """Tell the tier or the refusal, and what weighs most for and against the entry, in log odds."""
+    told = [f"refused: {row['refused']}" if row["refused"] else f"answers by {row['tier']}"]
+    pieces = [piece for piece in row["evidence"] if piece["name"] != "start"]
+    for wanted, sign in (("for it", 1), ("against it", -1)):
+        most = [piece for piece in pieces if piece["adds"] * sign > _LEAST_TOLD][:_MOST_TOLD]
+        if most:
+            told.append(
+                f"{wanted}: "
+                + ", ".join(f"{piece['name'].replace('_', ' ')} {piece['adds']:+.1f}" for piece in most)
+            )
+    return "; ".join(told)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.against import another_name, opposite_act
-from kr.matching.evidence import Asked, Candidate, Evidence, weigh
+from kr.matching.evidence import Asked, Candidate, Evidence, asked_of, weigh
 from kr.matching.keys import REPORT, Keys, whole
 from kr.matching.trial import Learned
 from kr.matching.weights import DEFAULT
@@ -73,7 +73,7 @@ def decide(
     The likeliest goes first, then fresh before stale, then the one that was accessed last. With ``meant`` its numbers
     and weights count in place of ``learned``.
     """
-    asked = Asked(query)
+    asked = asked_of(query)
     weighed = weigh(asked, candidates)
     if meant is not None:
         learned = meant.learned
@@ -97,8 +97,11 @@ def decide(
 
 def is_known(query: Query, candidate: Candidate) -> bool:
     """Tell that an entry was asked for by its very topic, or in the very words of a need that it served."""
-    is_same = whole(query.topic) == whole(candidate.entry.topic)
-    return is_same or whole(query.topic, query.question) in candidate.keys
+    return _is_known(asked_of(query), candidate)
+
+
+def _is_known(asked: Asked, candidate: Candidate) -> bool:
+    return asked.whole == whole(candidate.entry.topic) or asked.wording in candidate.keys
 
 
 def contradiction(asked: Asked, candidate: Candidate, evidence: Evidence) -> str | None:
@@ -115,14 +118,18 @@ def named(query: Query, entry: Entry) -> Match:
     """Say how an entry that the request names would have matched."""
     candidate = Candidate(entry, {})
     rules = MatchRules(mode="seed", floor=None, fuzzy=True)
-    asked = Asked(query)
+    asked = asked_of(query)
     found = _consider(asked, candidate, weigh(asked, [candidate])[0], rules, DEFAULT)
     return replace(found.match(), likelihood=None)
 
 
 def _order(item: Considered, mode: CacheMatch) -> tuple[bool, bool, int, float, float, bool]:
     """Put what answers before what is refused, and a report before a skeleton; a topic goes before a wording."""
-    tier = TIERS.index(item.tier) if item.tier and mode == "seed" else 0
+    tier = 0
+    if (
+        mode == "seed" and item.tier
+    ):  # without a tier of the seed a known wording alone is taken: it goes first
+        tier = TIERS.index(item.tier) if item.tier in TIERS else -1
     is_skeleton = item.entry.origin == "skeleton"
     is_old = item.entry.status != "fresh"
     return item.reason is not None, is_skeleton, tier, -item.likelihood, -item.topic_overlap, is_old
@@ -152,7 +159,7 @@ def _consider(
     entry, keys = candidate
     overlap = round(evidence.comparison.overlap, 4)
     is_same = asked.whole == whole(entry.topic)
-    is_asked_before = is_same or asked.wording in keys
+    is_asked_before = _is_known(asked, candidate)
     against = None if is_asked_before else evidence.comparison.contradiction
     likelihood = learned.fitted.likelihood(evidence.numbers)
     is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)
@@ -177,6 +184,7 @@ def _consider(
         likelihood,
         against,
         is_same=is_same,
+        is_wording=asked.wording in keys,
         is_known=is_asked_before or is_close,
         is_forbidden=forbidden is not None,
     )
@@ -204,11 +212,14 @@ def _refusal(
     against: str | None,
     *,
     is_same: bool,
+    is_wording: bool,
     is_known: bool,
     is_forbidden: bool,
 ) -> str | None:
     if not rules.fuzzy:
         return None if is_same else "the topic is another one, and cache_fuzzy_match is off"
+    if is_wording:  # kept when somebody took the entry for it: asked again, kr would never become sure
+        return None
     floor = rules.floor or ("framework+tags" if rules.mode == "seed" else None)
     if floor is not None and (tier is None or TIERS.index(tier) > TIERS.index(floor)):
         return against or f"{tier or 'no tier of the seed'} is below cache_match_floor {floor}"

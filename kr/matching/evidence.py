@@ -5,7 +5,7 @@ that is missing says more than a common one.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice
 from math import log, sqrt
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from kr.matching.compare import Comparison, compare
 from kr.matching.frameworks import canonical
 from kr.matching.keys import NEED, TOPIC, Keys, standing_in, times_in_report, whole
 from kr.matching.rarity import rarity
-from kr.matching.terms import FILLERS, terms
+from kr.matching.terms import fillers, terms
 from kr.matching.topic import Topic, need_of, topic_of
 from kr.matching.words import is_near
 from kr.text.keywords import MAX_CHARACTERS
@@ -101,6 +101,12 @@ class Evidence(Value):
     rarest_missing: float
 
 
+@lru_cache(maxsize=4)
+def asked_of(query: Query) -> "Asked":
+    """Take a request apart, once for a look-up: the best entries are chosen and the evidence weighed by the same words."""
+    return Asked(query)
+
+
 class Asked:
     """A request taken apart, once for all entries: of each text no more than of a topic, so that a pasted log costs little."""
 
@@ -108,7 +114,7 @@ class Asked:
         self.query = query
         names = (query.framework, canonical(query.framework))
         own = {term.text for name in names for term in terms(name)}
-        self.name_terms = own | FILLERS
+        self.name_terms = own | fillers()
         self.whole = whole(query.topic)
         self.wording = whole(query.topic, query.question)
         self.topic = self._of(query.topic)

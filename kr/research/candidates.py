@@ -7,7 +7,7 @@ these alone. Entries whose keys are not made yet are read whole, and their keys 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kr.matching.evidence import Asked, Candidate
+from kr.matching.evidence import Candidate, asked_of
 from kr.matching.frameworks import lookup_keys
 from kr.matching.keys import NEED, VERSION, keys_of
 from kr.matching.rarity import rarity
@@ -53,7 +53,7 @@ def gather(
 
     ``read`` gives an entry's report; with ``most=None`` all entries count as the best.
     """
-    asked = Asked(query)
+    asked = asked_of(query)
     wanted = [*asked.all, asked.whole, asked.wording]
     versions = unit.entries.ids(query.framework, aliases)
     keys = unit.terms.holding(lookup_keys(query.framework, aliases), wanted)

@@ -53,6 +53,9 @@ class Researcher:
             named = run.cache.use(run.query, run.overrides.use)
             if named.match is not None:
                 return _Step2(named, is_served=True)
+            run.notes.append(
+                f"{run.overrides.use} has no report that could be served: the question was answered without it"
+            )
         found = run.cache.look_up(run.query)
         return _Step2(found, is_served=may_serve(run, found))
 

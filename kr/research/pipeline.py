@@ -275,15 +275,16 @@ def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathere
 
     A baseline that was itself copied from the installed documentation is worth less than a new look there.
     """
+    kept = "keeping the report that is there" if found.is_hit else "using stale cache"
     has_baseline = found.baseline is not None
     is_copy = has_baseline and matched(found).entry.origin == "installed"
     if has_baseline and not is_copy:
-        return "using stale cache"
+        return kept
     if sources.local_docs is not None:
         chain.ask_one(sources.local_docs, ask, gathered)
     if gathered.answer is not None:
         return "using installed documentation"
-    return "using stale cache" if has_baseline else "no cached content available"
+    return kept if has_baseline or found.is_hit else "no cached content available"
 
 
 def _draft(run: Run, found: Found, report: Report, now: datetime, sources: str | None) -> Draft:

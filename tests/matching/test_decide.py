@@ -147,6 +147,14 @@ class TestEqualTopics:
         assert match.likelihood == 1.0
         assert decide(asked, [known], MatchRules(fuzzy=False)).match is None
 
+    @pytest.mark.parametrize("mode", MODES)
+    def test_a_known_wording_answers_below_every_floor(self, mode: CacheMatch) -> None:
+        asked = query("rows drawn lazily", question="Draw them lazily?")
+        rules = MatchRules(mode=mode, floor="framework+topic+tags")
+        known = candidate(wordings=[("rows drawn lazily", (), "Draw them lazily?")])
+        assert decide(asked, [known], rules).match is not None
+        assert decide(asked, [candidate()], rules).match is None
+
     def test_the_topic_of_a_wording_alone_says_less(self) -> None:
         asked = query("rows drawn lazily", question="Publish to npm?")
         known = candidate(wordings=[("rows drawn lazily", (), "Draw them lazily?")])

@@ -15,6 +15,9 @@ from kr.cli.explain import view
 from kr.errors import InvalidRequest, StoreCorrupt, StoreError
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry, sql
+from tests.support.terminals import seen
+
+VERSION = ("--framework-version", "3.5")
 
 
 @pytest.fixture
@@ -156,9 +159,21 @@ def test_a_damaged_database_is_an_error_that_names_it(project: Project) -> None:
 
 def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
     keep(project, "a\nrefused\n" + "very long options " * 8, tags=("options", "one\nhit", "选项" * 40))
-    lines = click.unstyle(view(explain(project, topic="长" * 60))).splitlines()
+    told = seen(project, "explain", "vue", "How?", "--topic", "长" * 60, *VERSION, more={"COLUMNS": "80"})
+    lines = click.unstyle(told).splitlines()
     assert max(map(cell_len, lines)) <= 80
     assert not any(line.startswith(("refused", "hit")) for line in lines[1:])
+
+
+def test_the_view_is_a_table_with_an_entry_a_row(project: Project) -> None:
+    keep(project, "repeatable options")
+    keep(project, "routing guards", tags=("router",))
+    _, _, _, heading, first, second = view(explain(project)).splitlines()
+    assert heading.split() == ["entry", "likely", "overlap", "shared", "tags", "status", "why"]
+    assert first.startswith("vue-repeatable-options  1.00    1.00     options      fresh   answers by")
+    assert second.startswith("vue-routing-guards      0.0")
+    assert "refused: likelihood 0.0" in second
+    assert "; against it: " in second
 
 
 def test_a_weaker_entry_says_what_it_stands_behind(project: Project) -> None:

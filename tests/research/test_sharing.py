@@ -97,6 +97,8 @@ def test_where_kr_is_not_sure_the_caller_may_choose(project: Project, context7: 
 
     taken = ask(project, **NEAR, use="vue-repeatable-options")
     assert taken["status"] == "cache-hit"
+    project.env["KR_CACHE_MATCH_FLOOR"] = "framework+topic+tags"  # what was taken for it stays its answer
+    assert ask(project, **NEAR, if_unsure="candidates")["status"] == "cache-hit"
     assert taken["results"]["report"] == first["results"]["report"] or project.report(first)
     assert taken["results"]["match"]["entry_status"] == "fresh"
     assert taken["results"]["match"]["likelihood"] is None
@@ -198,6 +200,8 @@ def test_a_named_entry_without_a_report_is_a_miss(project: Project, context7: St
     path.unlink()
     answer = ask(project, **NEAR, use="vue-repeatable-options")
     assert (answer["status"], answer["results"]["cache_entry_id"]) == ("success", "vue-repeatable-arguments")
+    (note,) = answer["results"]["degradation_notes"]
+    assert note.startswith("vue-repeatable-options has no report that could be served")
     assert context7.calls()
 
 
@@ -236,7 +240,9 @@ def test_a_refresh_that_nobody_answers_leaves_the_report_as_it_is(
     assert answer["status"] == "degraded"
     assert answer["results"]["report"] == project.report(first) == before
     assert answer["results"]["sources_consulted"][0]["status"] == "unavailable"
-    assert "could not be researched again" in answer["results"]["degradation_notes"][-1]
+    *_, unavailable, kept = answer["results"]["degradation_notes"]
+    assert unavailable == "all_sources_unavailable: keeping the report that is there"
+    assert "could not be researched again" in kept
     assert ask(project, refresh=True, max_calls=0)["status"] == "budget-exhausted"
     assert project.sql("SELECT status, origin FROM entries") == [("fresh", "researched")]
     assert ask(project)["status"] == "cache-hit"

@@ -4,7 +4,7 @@
 ``close``: tests/data/matching*.yaml, whose queries stay near the words of the entry and whose entries have no report.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -138,27 +138,21 @@ def score(cases: Sequence[Case], rules: MatchRules, learned: Learned | None = No
     return Score([_outcome(case, rules, learned) for case in cases])
 
 
-def examples(cases: Sequence[Case], *, blank: Callable[[str], bool] = lambda _: False) -> list[Example]:
-    """Give what is learned from; the evidence whose name is ``blank`` is left out."""
-    from kr.matching.evidence import NAMES
-
-    kept = [place for place, name in enumerate(NAMES) if not blank(name)]
+def examples(cases: Sequence[Case]) -> list[Example]:
+    """Give what is learned from."""
     found = []
     for case in cases:
         asked = Asked(case.query)
         pairs = [*zip(case.candidates, weigh(asked, case.candidates), strict=True)]
         rows = sorted(((c.entry.id, e.numbers) for c, e in pairs), key=lambda row: -lead(row[1]))
         forbidden = {c.entry.id for c, e in pairs if contradiction(asked, c, e) is not None}
-        masked = {
-            name: tuple(number if at in kept else 0.0 for at, number in enumerate(row)) for name, row in rows
-        }
-        found.append(Example(case.kind, canonical(case.query.framework), masked, case.expect, forbidden))
+        found.append(Example(case.kind, canonical(case.query.framework), dict(rows), case.expect, forbidden))
     return found
 
 
-def learned_from(files: Sequence[Sequence[Case]], **options: Callable[[str], bool]) -> Learned:
+def learned_from(files: Sequence[Sequence[Case]]) -> Learned:
     """Learn from the cases of some files."""
-    return learn([one for file in files for one in examples(file, **options)], never_against=NEVER_AGAINST)
+    return learn([one for file in files for one in examples(file)], never_against=NEVER_AGAINST)
 
 
 def _outcome(case: Case, rules: MatchRules, learned: Learned | None) -> Outcome:
