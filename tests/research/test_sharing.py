@@ -198,6 +198,7 @@ def test_an_entry_that_cannot_be_used_is_a_failure(
 def test_a_named_entry_without_a_report_is_a_miss(project: Project, context7: StandIn) -> None:
     path = project.base / ask(project)["results"]["report_path"]
     path.unlink()
+    project.sql("UPDATE entries SET sha256 = NULL")  # nor is its text in the database
     answer = ask(project, **NEAR, use="vue-repeatable-options")
     assert (answer["status"], answer["results"]["cache_entry_id"]) == ("success", "vue-repeatable-arguments")
     (note,) = answer["results"]["degradation_notes"]
