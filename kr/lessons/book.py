@@ -308,10 +308,12 @@ def _tell_bad_lines(path: Path, text: str) -> None:
 
 
 def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
-    for field in error.fields:
-        logger.warning("nothing is recorded: %s: %s", field.field, field.message)
-    told = "; ".join(f"{field.field}: {field.message}" for field in error.fields)
-    return skip(data, f"Recording skipped: {told}")
+    problems = [f"{field.field}: {without_secrets(field.message)}" for field in error.fields]
+    for problem in problems:
+        logger.warning("nothing is recorded: %s", problem)
+    story = data.get("story_key")
+    echoed = {**data, "story_key": without_secrets(story)} if isinstance(story, str) else data
+    return skip(echoed, f"Recording skipped: {'; '.join(problems)}")
 
 
 NAME = "remedies.yaml"

@@ -268,6 +268,11 @@ def test_every_lesson_says_where_it_comes_from(path: Path, project: Path, store:
 def test_a_request_that_is_refused_shows_no_secret(
     caplog: pytest.LogCaptureFixture, book: LessonBook
 ) -> None:
-    data = record_data(errors=["password=hunter2hunter2"], phase="nonsense")
+    data = record_data(
+        errors=["password=hunter2hunter2"],
+        phase="password=hunter2hunter2",
+        event_type="DB_PASSWORD: hunter2hunter2",
+        story_key="token=hunter2hunter2",
+    )
     answer = json.dumps(book.record(data).plain())
     assert "hunter2" not in answer + caplog.text
