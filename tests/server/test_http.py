@@ -169,6 +169,15 @@ def test_a_client_that_hangs_up_breaks_its_research_off(project: Project, server
     assert rows == [("interrupted: Cancelled",)]
 
 
+@pytest.mark.effort(1, 0)
+def test_a_head_that_does_not_come_is_waited_for_so_long(server: Server, effort: int) -> None:
+    if not effort:
+        pytest.skip("waits ten seconds; --all runs it")
+    with socket.create_connection(server.address, timeout=30) as silent:
+        silent.sendall(b"GET /healthz HTTP/1.1\r\nHost: local")
+        assert silent.recv(100) == b""
+
+
 def wait_until(condition: Any) -> None:
     deadline = threading.Event()
     for _ in range(400):
