@@ -214,8 +214,8 @@ def _act(ctx: click.Context, act: Act) -> int:
 def _emit(ctx: click.Context, instance: "Instance") -> None:
     from kr.cli.workflow_view import view
 
-    said = common(ctx)
-    emit(instance.plain(definitions=False), said, lambda _: view(instance) if wants_text(said) else "")
+    said, state = common(ctx), ctx.params.get("state")
+    emit(instance.plain(definitions=False), said, lambda _: view(instance, state) if wants_text(said) else "")
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:

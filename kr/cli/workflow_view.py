@@ -1,7 +1,9 @@
 """Watching a workflow: a live view of its steps at a terminal, one line for each change on a pipe (SPEC 9)."""
 
+import shlex
 import sys
 import time
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, Self
 
@@ -157,8 +159,8 @@ def make_watcher() -> Watcher:
     return LiveWatcher() if sys.stderr is not None and sys.stderr.isatty() else LineWatcher()
 
 
-def view(instance: Instance) -> str:
-    """Make the readable view of an instance: its steps, and what to do next."""
+def view(instance: Instance, state: Path | None = None) -> str:
+    """Make the readable view of an instance: its steps, and what to do next with its ``state`` file."""
     status = click.style(instance.status, fg=_colour(instance.status), bold=True)
     simulated = " (simulated)" if instance.is_simulated else ""
     lines = [f"{instance.workflow_id}  {status}{simulated}"]
@@ -167,7 +169,12 @@ def view(instance: Instance) -> str:
         lines += [_line("  ", task.name, task) for task in step.sub_tasks if step.status != "completed"]
         if step.details and step.status not in {"pending", "running"}:
             lines += wrapped("      ", step.details, indent=6)
-    return "\n".join([*lines, *_next(instance)])
+    if after := _next(instance):
+        named = f" --state {shlex.quote(str(state))}" if state else ""
+        lines.append(
+            f"Go on: kr workflow {after}{named}" + ", or reject it." * (instance.status == "waiting")
+        )
+    return "\n".join(lines)
 
 
 def _line(indent: str, name: str, run: StepState | SubTask) -> str:
@@ -181,11 +188,10 @@ def _colour(status: str) -> str | None:
     return None if colour == "dim" else colour
 
 
-def _next(instance: Instance) -> list[str]:
+def _next(instance: Instance) -> str | None:
     if instance.status == "waiting":
-        return [f"Go on: kr workflow approve {instance.current_step}, or reject it."]
-    if instance.status == "failed" and all(
-        s.type != "approval" or s.status != "failed" for s in instance.steps
-    ):
-        return ["Go on: kr workflow run --retry"]
-    return ["Go on: kr workflow run"] if instance.status in {"pending", "running"} else []
+        return f"approve {instance.current_step}"
+    is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)
+    if instance.status == "failed" and not is_rejected:
+        return "run --retry"
+    return "run" if instance.status in {"pending", "running"} else None

@@ -100,7 +100,8 @@ def require_cel() -> None:
         import cel_expr_python.cel  # noqa: F401
     except ImportError as exc:
         raise WorkflowError(
-            "workflows need the package cel-expr-python, which is not installed: pip install 'kr[workflows]'"
+            "workflows need the package cel-expr-python, which is not installed. In the clone of kr: "
+            "pip install '.[workflows]'"
         ) from exc
 
 

@@ -177,6 +177,8 @@ def test_a_person_sees_the_steps_and_what_to_do_next(project: Project) -> None:
         "kr workflow run --retry"
         in project.run("workflow", "approve", "ask", "--format", "text").stdout.decode()
     )
+    other = project.run("workflow", "start", "sample", "--state", "my state.json", "--format", "text")
+    assert "kr workflow approve ask --state 'my state.json', or reject it." in other.stdout.decode()
 
 
 def test_at_a_terminal_the_steps_are_shown_as_they_run(project: Project) -> None:
@@ -262,7 +264,7 @@ def test_without_the_extra_it_says_how_to_get_it(project: Project) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "pip install 'kr[workflows]'" in done.stderr.decode()
+    assert "pip install '.[workflows]'" in done.stderr.decode()
     assert not (project.root / "workflow_state.json").exists()
 
 
