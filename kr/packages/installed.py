@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from kr.packages.installed_package import InstalledPackage
-from kr.packages.repository import github_repository
+from kr.packages.installed_package import InstalledPackage, github_repository
 
 _LONGEST_NAME = 214
 

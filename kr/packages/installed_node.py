@@ -6,12 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kr.packages.documents import choose_documents, choose_sources, choose_templates, walk
 from kr.packages.folder import Unreadable, parse_json, read_text
-from kr.packages.installed_package import InstalledPackage
+from kr.packages.installed_package import (
+    InstalledPackage,
+    choose_documents,
+    choose_sources,
+    choose_templates,
+    github_repository,
+    repository_of_npm,
+    walk,
+)
 from kr.packages.model import printable
 from kr.packages.node_entry import Entry, read_entry, types_package
-from kr.packages.repository import github_repository, repository_of_npm
 
 _NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
 _MAX_MANIFEST = 1024 * 1024

@@ -10,10 +10,16 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from kr.packages.documents import choose_documents, choose_sources, choose_templates, walk
-from kr.packages.installed_package import Description, InstalledPackage
+from kr.packages.installed_package import (
+    Description,
+    InstalledPackage,
+    choose_documents,
+    choose_sources,
+    choose_templates,
+    repository_of_urls,
+    walk,
+)
 from kr.packages.model import printable
-from kr.packages.repository import repository_of_urls
 
 if TYPE_CHECKING:
     from email.message import Message

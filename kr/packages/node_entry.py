@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from kr.packages.documents import contained
 from kr.packages.folder import Unreadable, read_bytes
+from kr.packages.installed_package import contained
 
 MAX_FILES = 300
 MAX_FILE = 4 * 1024 * 1024

@@ -175,7 +175,7 @@ def _names(package: InstalledPackage) -> PublicNames:
 
 def _foreign(package: InstalledPackage, names: PublicNames) -> frozenset[Path]:
     """Return the sources of other packages that this one hands names on from (``starlette`` for ``fastapi``)."""
-    from kr.packages.documents import contained
+    from kr.packages.installed_package import contained
 
     own = {path.relative_to(package.root).parts[0] for path in package.sources}
     modules = [module.split(".") for module in dict.fromkeys(names.modules())]

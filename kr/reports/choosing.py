@@ -42,6 +42,7 @@ _HISTORY = re.compile(
 )
 
 
+_SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _CALL = re.compile(r"([A-Za-z_]\w{3,})\(")
 
 
@@ -168,6 +169,8 @@ def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     if is_package(unit.origin.source):
         row = replace(row, score=score / (1 + _LATER * unit.origin.number))
     last = unit.path[-1] if unit.path else ""
+    if all(block.kind == "code" and _SHAPE.match(block.text) for block in unit.blocks):
+        row = replace(row, score=row.score * _ASIDE)  # a type that nobody says a word about
     if is_warned_off(unit, terms) or _HISTORY.match(last):
         return replace(row, score=row.score * _ASIDE, is_warned_off=True)
     return replace(row, score=row.score * _ASIDE) if terms.is_aside(plain(last)) else row

@@ -56,6 +56,7 @@ _MOST_NEAREST = 6
 _SIGNATURE = re.compile(
     r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
 )
+_SHAPE = re.compile(r"(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _LINE = 80  # characters that the line of a passage's source takes, about
 _NO_CODE = "No code examples were found."
 _PERSONA_NOTE = "persona_load_failed"
@@ -349,7 +350,7 @@ def _is_signature(block: Block) -> bool:
     """Tell whether code declares something and does nothing: one or two lines, or more that end as a parameter list does."""
     code = block.text.strip()
     is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
-    return is_short and _SIGNATURE.match(code) is not None
+    return (is_short and _SIGNATURE.match(code) is not None) or _SHAPE.match(code) is not None
 
 
 def _noted(notes: Sequence[str]) -> str:

@@ -74,8 +74,8 @@ class LocalDocs:
 
 
 def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> tuple[Passage, ...]:
+    from kr.packages.focus import answers
     from kr.packages.pieces import read_pieces
-    from kr.packages.relevance import answers
     from kr.reports.ranking import rank
 
     expired = _limit(deadline, _SECONDS)

@@ -195,3 +195,17 @@ def test_the_section_beside_a_deprecated_one_takes_its_place() -> None:
 def test_rare_words_say_what_is_asked(text: str, *, covers: bool) -> None:
     question = "How do I test code that depends on fake timers?"
     assert _choice(question, text, source="local_docs").covers is covers
+
+
+def test_a_type_without_a_word_about_it_stands_behind_what_is_explained() -> None:
+    bag = (
+        "```typescript\ninterface Config {\n  mock: boolean;\n  module: string;\n  restore: boolean;\n}\n```"
+    )
+    explained = "Mocks a module, which is restored afterwards."
+    passages = (
+        Passage(text=bag, title="Config", url="x 1: a"),
+        Passage(text=explained, title="mock", url="x 1: b"),
+    )
+    units = read_answer(Answer(source="local_docs", passages=passages)).units
+    rows = ranked(units, question_terms("x", "How do I mock a module and restore it?"))
+    assert max(rows, key=lambda row: row.score).unit.title == "mock"
