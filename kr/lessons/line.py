@@ -3,7 +3,6 @@
 One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``.
 """
 
-import hashlib
 import re
 import unicodedata
 from collections.abc import Container
@@ -12,6 +11,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
+from kr.digest import sha256_of
 from kr.text.characters import strip_invisible
 from kr.values import PHASES
 
@@ -62,7 +62,7 @@ class Lesson(NamedTuple):
     def id(self) -> str:
         """The lesson's name in the database: made from its text alone, so every process finds the same."""
         text = "\0".join((self.date, ",".join(self.tags), self.summary, self.ref or ""))
-        return hashlib.sha256(text.encode(errors="surrogatepass")).hexdigest()[:16]
+        return sha256_of(text.encode(errors="surrogatepass"))[:16]
 
 
 @dataclass(frozen=True, slots=True)

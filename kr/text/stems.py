@@ -1,7 +1,13 @@
 """Stems: what the inflected forms of an English word share (SPEC 3.2: tags compare by their stems)."""
 
-from functools import lru_cache
+import sys
+from functools import cache, lru_cache
+from importlib import import_module
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
 
+PACKAGE = "snowballstemmer"
 _SHORTEST = 4
 """Shorter words are abbreviations more often than inflected forms (``ios``, ``css``)."""
 
@@ -15,9 +21,24 @@ def stem(word: str) -> str:
     """
     if len(word) < _SHORTEST or not (word.isascii() and word.isalpha()):
         return word
-    # One language's module, since the package imports all thirty; and a stemmer of its own for each call, since it
-    # keeps the word that it works on.
+    stemmer = _english()()  # one of its own for each call, since it keeps the word that it works on
+    return str(stemmer.stemWord(stemmer.stemWord(word)))
+
+
+@cache
+def _english() -> type[Any]:
+    """Load the one language: the package itself imports all thirty, which would be a sixth of a hit."""
+    if PACKAGE not in sys.modules:
+        found = find_spec(PACKAGE)
+        if found is not None and found.submodule_search_locations is not None:
+            stand_in = ModuleType(PACKAGE)
+            stand_in.__path__ = found.submodule_search_locations
+            sys.modules[PACKAGE] = stand_in
+            try:
+                english: type[Any] = import_module(f"{PACKAGE}.english_stemmer").EnglishStemmer
+            finally:
+                del sys.modules[PACKAGE]
+            return english
     from snowballstemmer.english_stemmer import EnglishStemmer
 
-    stemmer = EnglishStemmer()
-    return str(stemmer.stemWord(stemmer.stemWord(word)))
+    return EnglishStemmer  # type: ignore[no-any-return]

@@ -264,27 +264,6 @@ def test_a_signal_that_was_ignored_at_the_start_stays_ignored(project: Project) 
     assert (process.returncode, json.loads(out)["status"]) == (0, "success")
 
 
-def test_a_hit_loads_no_network(project: Project, context7: StandIn) -> None:
-    project.ask(request())
-    code = (
-        "import sys, json, kr.cli.main as m; status = m.main(['research', '--request', 'ask.json']);"
-        "heavy = {'mcp', 'httpx', 'httpx2', 'alembic', 'docutils', 'markdown_it', 'kr.research.meaning',"
-        " 'kr.sources.embeddings', 'kr.matching.calibrated', 'kr.matching.vectors'} & set(sys.modules);"
-        "sys.exit(f'loaded {sorted(heavy)}' if heavy else status)"
-    )
-    (project.root / "ask.json").write_text(json.dumps(request()))
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.root,
-        env=project.environ(),
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    assert b"cache-hit" in done.stdout
-    assert context7.calls()
-
-
 def test_init_writes_once_and_never_again(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     (project.root / "kr.yaml").unlink()
