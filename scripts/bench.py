@@ -1,166 +1,215 @@
-"""Time whole processes in turn: each round runs every command once, and the medians are compared."""
+"""Time whole processes in turn, by the CPU of each child, and look-ups in one process against raw SQLite.
+
+F is ``python -c "import click, sqlite3"``, taken in turn with everything else, so that the ratios hold while the
+machine drifts. The first round of each command is not counted: it compiles and fills the file cache.
+"""
 
 import argparse
+import compileall
 import json
 import os
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import NamedTuple
 
+ROOT = Path(__file__).resolve().parent.parent
 KR = [sys.executable, "-m", "kr"]
-FLOOR = "click floor"
+FLOOR = "F"
+TOPIC = "virtual scrolling of long lists"
+_PRACTICE = (
+    "import datetime, yaml; from pathlib import Path; path = Path('index.yaml'); "
+    "index = yaml.load(path.read_text(), yaml.CSafeLoader); "
+    "index[7]['last_accessed'] = str(datetime.date.today()); "
+    "path.write_text(yaml.dump(index, Dumper=yaml.CSafeDumper, sort_keys=False))"
+)
+"""What kr replaces: the index of 200 entries is read, changed and written."""
 
 
-def request(topic: str) -> str:
-    return json.dumps(
-        {
-            "story_key": "1-1",
-            "mode": "research",
-            "session_id": "bench",
-            "research_query": {
-                "framework": "bench-framework",
-                "framework_version": "1.0",
-                "topic": topic,
-                "tags": ["bench"],
-                "question": f"How does {topic} work?",
-            },
-        }
-    )
+class Timed(NamedTuple):
+    command: list[str]
+    document: str = ""
+    environ: tuple[tuple[str, str], ...] = ()
 
 
-def run(command: list[str], document: str | None, environ: dict[str, str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(
-        command,
-        input=(document or "").encode(),
+def request(topic: str = TOPIC, question: str | None = None) -> dict[str, object]:
+    query = {
+        "framework": "vue",
+        "framework_version": "3.5",
+        "topic": topic,
+        "tags": ["lists"],
+        "question": question or f"How does {topic} work?",
+    }
+    return {"story_key": "1-1", "mode": "research", "session_id": "bench", "research_query": query}
+
+
+def run(timed: Timed, environ: dict[str, str], folder: Path) -> tuple[float, float]:
+    """Return the seconds of CPU that a process took, and its peak memory in MB."""
+    with subprocess.Popen(
+        timed.command,
+        stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environ,
-        check=True,
+        stderr=subprocess.PIPE,
+        env=environ | dict(timed.environ),
+        cwd=folder,
+    ) as process:
+        if process.stdin is None or process.stderr is None:
+            raise AssertionError("both are pipes")
+        process.stdin.write(timed.document.encode())
+        process.stdin.close()
+        complaint = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{timed.command}: {complaint.decode()}")
+    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
+
+
+def fill(base: Path, *, entries: int, frameworks: int) -> None:
+    """Make a knowledge base with entries of several frameworks; the one that is asked for is the first."""
+    from kr.store.rows import Draft
+    from kr.store.store import Store
+
+    now = datetime.now(UTC)
+    with Store(None, base, max_entries=entries + 1) as store:
+        for number in range(entries):
+            framework = "vue" if number % frameworks == 0 else f"framework{number % frameworks}"
+            topic = TOPIC if number == 0 else f"subject{number} of kind{number % 7}"
+            tags = ("lists", f"tag{number % 30}")
+            draft = Draft(
+                framework=framework, framework_version="3.5", topic=topic, tags=tags, confidence="high"
+            )
+            store.save_report(
+                draft, f"# {topic}\n\nRows of {topic} that are out of sight are not drawn.\n", now
+            )
+
+
+def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
+    research = [*KR, "research", "--request", "-", "--format", "json"]
+    document = request()
+    lines = "".join(
+        f"- [2026-01-{day:02}] [code-review] Check rule {n}. Ref: a.py\n"
+        for n in range(36)
+        for day in range(1, 29)
     )
-    return time.perf_counter() - started
-
-
-def make_fresh(database: Path) -> None:
-    """Turn the skeleton of an unreachable world into what a source would have left: a fresh entry."""
-    import sqlite3
-
-    connection = sqlite3.connect(database)
-    with connection:
-        connection.execute("UPDATE entries SET status = 'fresh', origin = 'researched'")
-    connection.close()
-
-
-class Agent:
-    """A client of ``kr mcp`` that does no more than write and read lines."""
-
-    def __init__(self, environ: dict[str, str]) -> None:
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            [*KR, "mcp"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ
-        )
-        client = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "b", "version": "1"},
+    lessons = folder / "kb" / "lessons" / "_lessons-learned.md"
+    lessons.parent.mkdir(parents=True)
+    lessons.write_text(lines, encoding="utf-8")
+    index = [
+        {"id": f"entry-{n}", "topic": f"subject {n}", "tags": ["a", "b"], "last_accessed": "2026-01-01"}
+        for n in range(200)
+    ]
+    (folder / "index.yaml").write_text(json.dumps(index), encoding="utf-8")
+    plain = "\n".join(f"  {key}: {json.dumps(value)}" for key, value in document["research_query"].items())  # type: ignore[attr-defined]
+    as_yaml = f"story_key: 1-1\nmode: research\nsession_id: bench\nresearch_query:\n{plain}\n"
+    completing = {"_KR_COMPLETE": "bash_complete", "COMP_WORDS": "kr research v", "COMP_CWORD": "2"}
+    times: dict[str, list[tuple[float, float]]] = {}
+    for number in range(rounds + 1):
+        commands = {
+            FLOOR: Timed([sys.executable, "-c", "import click, sqlite3"]),
+            "the YAML practice, 200 entries": Timed([sys.executable, "-c", _PRACTICE]),
+            "hit, equal topic": Timed(research, json.dumps(document)),
+            "hit, other words": Timed(
+                research,
+                json.dumps(request("scrolling virtual lists", "How is a long list scrolled virtually?")),
+            ),
+            "hit, YAML in and out": Timed(research[:-2], as_yaml),
+            "kr --version": Timed([*KR, "--version"]),
+            "kr --help": Timed([*KR, "--help"]),
+            "completion of a framework": Timed(KR, environ=tuple(completing.items())),
+            "lessons inject, 1,000 lines": Timed([*KR, "lessons", "inject", "--phase", "code-review"]),
+            "miss, no source": Timed(research, json.dumps(request(f"matter{number} thing{number}"))),
         }
-        self.say("initialize", client)
-        self.process.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
-
-    def say(self, method: str, params: dict[str, object]) -> dict[str, object]:
-        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-        self.process.stdin.write(json.dumps(message).encode() + b"\n")
-        self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
-
-    def cpu(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def end(self) -> None:
-        self.process.stdin.close()
-        self.process.wait()
+        for name, timed in commands.items():
+            used = run(timed, environ, folder)
+            if number:
+                times.setdefault(name, []).append(used)
+    floor = statistics.median(seconds for seconds, _ in times[FLOOR])
+    print("| command | CPU, ms | x F | peak, MB |\n|---|---:|---:|---:|")
+    for name, found in times.items():
+        median = statistics.median(seconds for seconds, _ in found)
+        print(
+            f"| {name} | {median * 1000:.0f} | {median / floor:.2f} | {max(peak for _, peak in found):.0f} |"
+        )
 
 
-def bench_mcp(environ: dict[str, str], database: Path, rounds: int) -> None:
-    """Time the start of ``kr mcp`` and its warm hits, beside a look-up and a touch in raw SQLite; Linux alone."""
-    import sqlite3
-
-    starts, hits, raw = [], [], []
-    question = {"framework": "bench-framework", "framework_version": "1.0", "question": "How does it work?"}
-    arguments = {**question, "topic": "virtual scrolling", "tags": ["bench"]}
+def per_second(action: Callable[[], object], rounds: int) -> float:
+    """Return the median seconds of one call."""
+    times = []
     for _ in range(rounds):
         began = time.perf_counter()
-        agent = Agent(environ)
-        starts.append((time.perf_counter() - began, agent.cpu()))
-        agent.say("tools/call", {"name": "research", "arguments": arguments})
-        cpu = agent.cpu()
-        for _ in range(30):
-            began = time.perf_counter()
-            answer = agent.say("tools/call", {"name": "research", "arguments": arguments})
-            hits.append(time.perf_counter() - began)
-            if "cache-hit" not in json.dumps(answer):
-                raise SystemExit(f"no hit: {answer}")
-        cpu = agent.cpu() - cpu
-        agent.end()
-    connection = sqlite3.connect(database, isolation_level=None)
-    for _ in range(30 * rounds):
-        began = time.perf_counter()
-        connection.execute("SELECT * FROM entries WHERE topic = 'virtual scrolling'").fetchall()
-        connection.execute(
-            "UPDATE entries SET last_accessed = last_accessed WHERE topic = 'virtual scrolling'"
-        )
-        raw.append(time.perf_counter() - began)
-    connection.close()
-    start, start_cpu = (statistics.median(values) * 1000 for values in zip(*starts, strict=True))
-    print(f"kr mcp: start {start:.0f} ms ({start_cpu:.0f} ms of CPU)")
-    print(f"kr mcp: warm hit {statistics.median(hits) * 1000:.1f} ms ({cpu / 30 * 1000:.1f} ms of CPU)")
-    print(f"raw SQLite, look-up and touch: {statistics.median(raw) * 1000:.2f} ms")
+        action()
+        times.append(time.perf_counter() - began)
+    return statistics.median(times)
+
+
+def warm(folder: Path, environ: dict[str, str]) -> None:
+    """Hits in one process, against a raw select and update of the same row."""
+    from kr.app import App
+    from kr.cli.progress import SilentProgress
+    from kr.settings import load_settings
+
+    print("\n| in one process | ms | x raw |\n|---|---:|---:|")
+    for entries, frameworks in ((200, 1), (200, 50), (2_000, 50)):
+        base = folder / f"warm{entries}-{frameworks}"
+        fill(base, entries=entries, frameworks=frameworks)
+        connection = sqlite3.connect(base / "kr.db", isolation_level=None)
+        connection.execute("PRAGMA synchronous = NORMAL")
+
+        def raw(connection: sqlite3.Connection = connection) -> None:
+            connection.execute(
+                "SELECT * FROM entries WHERE framework_key = 'vue' AND topic_key = ?", (TOPIC,)
+            ).fetchall()
+            connection.execute(
+                "UPDATE entries SET last_accessed = '2026-01-01' WHERE topic_key = ?", (TOPIC,)
+            )
+
+        settings = load_settings(config=None, knowledge_base=base, environ=environ, cwd=folder)
+        with App(settings, environ=environ, cwd=folder, progress=SilentProgress()) as app:
+            asked = {
+                "equal topic": json.dumps(request()).encode(),
+                "other words": json.dumps(
+                    request("scrolling virtual lists", "How is a long list scrolled virtually?")
+                ).encode(),
+            }
+            measured = {
+                name: per_second(lambda data=data: app.requests.research_document(data), 60)
+                for name, data in asked.items()
+            }  # type: ignore[misc]
+        floor = per_second(raw, 60)
+        connection.close()
+        for name, seconds in measured.items():
+            print(
+                f"| {name}, {entries} entries in {frameworks} | {seconds * 1000:.2f} | {seconds / floor:.1f} |"
+            )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--mcp", action="store_true", help="time kr mcp, and no processes")
-    said = parser.parse_args()
-    rounds = said.rounds
-    with tempfile.TemporaryDirectory() as folder:
-        base = Path(folder) / "knowledge-base"
-        environ = {
-            **{name: value for name, value in os.environ.items() if not name.startswith("KR_")},
-            "KR_KNOWLEDGE_BASE_PATH": str(base),
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--warm", action="store_true", help="measure hits in one process as well")
+    given = parser.parse_args()
+    compileall.compile_dir(ROOT / "kr", quiet=2)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        environ = {key: value for key, value in os.environ.items() if not key.startswith("KR_")} | {
+            "KR_KNOWLEDGE_BASE_PATH": str(folder / "kb"),
             "KR_SOURCES": "[]",
             "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
             "KR_LOCAL_DOCS": "false",
         }
-        research = [*KR, "research", "--request", "-"]
-        run(research, request("virtual scrolling"), environ)
-        make_fresh(base / "kr.db")
-        if said.mcp:
-            bench_mcp(environ, base / "kr.db", rounds)
-            return
-        times: dict[str, list[float]] = {}
-        for number in range(rounds + 1):
-            commands: dict[str, tuple[list[str], str | None]] = {
-                FLOOR: ([sys.executable, "-c", "import click, sqlite3"], None),
-                "kr --help": ([*KR, "--help"], None),
-                "hit": (research, request("virtual scrolling")),
-                "miss, no source configured": (research, request(f"subject{number} number{number}")),
-            }
-            for name, (command, document) in commands.items():
-                seconds = run(command, document, environ)
-                if number:  # the first round warms the file cache
-                    times.setdefault(name, []).append(seconds)
-    floor = statistics.median(times[FLOOR])
-    print(f"{'command':<28} {'median ms':>10} {'min ms':>8} {'max ms':>8} {'x floor':>8}")
-    for name, values in times.items():
-        median = statistics.median(values)
-        print(
-            f"{name:<28} {median * 1000:>10.1f} {min(values) * 1000:>8.1f} {max(values) * 1000:>8.1f} {median / floor:>8.2f}"
-        )
+        # In a process of its own: the peak of a child that is forked begins with that of its parent.
+        code = f"import bench; from pathlib import Path; bench.fill(Path({str(folder / 'kb')!r}), entries=20, frameworks=2)"
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "scripts")
+        processes(given.rounds, folder, environ)
+        if given.warm:
+            warm(folder, environ)
 
 
 if __name__ == "__main__":
