@@ -54,10 +54,13 @@ _MARK = (
     "WHERE id = :id AND (status <> 'stale' OR (:major IS NULL AND stale_major IS NOT NULL))"
 )
 _SET_TEXT = "UPDATE entries SET sha256 = :sha256, keys_version = NULL WHERE id = :id"
-_SET_QUESTION = "UPDATE entries SET question = :question WHERE id = :id AND question IS NULL"
-_SET_ARCHIVED_QUESTION = (
-    "UPDATE archived_entries SET question = :question WHERE id = :id AND question IS NULL"
+# A report's own header tells only the day of its research.
+_ASKED = (
+    "UPDATE {} SET question = :question, researched_at = "
+    "CASE WHEN coalesce(substr(researched_at, 1, 10), substr(:at, 1, 10)) = substr(:at, 1, 10) THEN :at ELSE researched_at END "
+    "WHERE id = :id AND question IS NULL"
 )
+_SET_QUESTION, _SET_ARCHIVED_QUESTION = _ASKED.format("entries"), _ASKED.format("archived_entries")
 _REMOVE = "DELETE FROM entries WHERE id = :id"
 _INSERT = insert_into("entries", ("id", *_WRITTEN))
 _OVERWRITE = update_of("entries", _WRITTEN, "id = :id").replace(
@@ -158,10 +161,10 @@ class Entries:
         """Note which text an entry shows now."""
         self._session.execute(_SET_TEXT, id=entry_id, sha256=sha256)
 
-    def set_question(self, entry_id: str, question: str) -> None:
-        """Note what was asked when an entry was researched elsewhere, of every row of the id that doesn't know it."""
+    def set_question(self, entry_id: str, question: str, *, at: str) -> None:
+        """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""
         for statement in (_SET_QUESTION, _SET_ARCHIVED_QUESTION):
-            self._session.execute(statement, id=entry_id, question=question)
+            self._session.execute(statement, id=entry_id, question=question, at=at)
 
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""

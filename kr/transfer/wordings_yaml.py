@@ -83,6 +83,6 @@ def _take(unit: Unit, asked: Asked) -> None:
     if entry is None or pair_of(entry.framework, entry.topic) != pair:
         return
     if asked.kind == "question" and entry.question is None:
-        unit.entries.set_question(asked.id, asked.need.question)
+        unit.entries.set_question(asked.id, asked.need.question, at=asked.at)
     else:
         unit.wordings.keep(entry, asked.need, at=asked.at, session_id=asked.session_id)

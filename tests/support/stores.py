@@ -172,6 +172,11 @@ def _save_on(store: Store, seed: str) -> str:
     return ""
 
 
+def _count(store: Store) -> str:
+    with store.read() as unit:
+        return str(unit.entries.count())
+
+
 def _reserve_and_die(store: Store, limit: str) -> str:
     with store.write() as unit:
         unit.ledger.reserve("s", "1-1", limit=int(limit), owner="dead", now=NOW)
@@ -236,6 +241,7 @@ PROGRAMS: dict[str, Callable[..., str]] = {
     "first-use": _first_use,
     "spend": _spend,
     "save-on": _save_on,
+    "count": _count,
     "reserve-and-die": _reserve_and_die,
     "touch-on": _touch_on,
     "restore": _restore,
