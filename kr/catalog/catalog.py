@@ -149,6 +149,28 @@ class Catalog:
             found = unit.browsing.archived(_valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 
+    def archived(
+        self,
+        entry_id: str,
+        *,
+        archive_id: int | None = None,
+        archived_at: str | None = None,
+        report: bool = False,
+    ) -> dict[str, Any]:
+        """Tell all about one archived row, chosen as ``restore`` does; with its own text when it is asked for."""
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            chosen = _chosen(unit, entry_id, archive_id, archived_at)
+            text = unit.revisions.text(chosen.entry.sha256)
+        item = {
+            **archived_item(chosen),
+            "question": chosen.entry.question,
+            "origin": chosen.entry.origin,
+            "researched_at": chosen.entry.researched_at,
+            "sha256": chosen.entry.sha256,
+        }
+        return {**item, "report": text} if report else item
+
     def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
         """Give the live entries of these ids, each once; what ``remove`` would take."""
         keys = list(dict.fromkeys(map(self._key, entry_ids)))

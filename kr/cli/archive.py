@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from kr.cli.completing import complete_archived_framework, complete_archived_id
-from kr.cli.entries_view import archive_view, restored_view
+from kr.cli.entries_view import archive_view, entry_view, restored_view
 from kr.cli.examples import examples
 from kr.cli.options import MOST, TEXT, common, common_options, open_app
 from kr.cli.render import emit
@@ -15,6 +15,7 @@ from kr.cli.render import emit
     "archive",
     epilog=examples(
         "kr archive list --reason manual",
+        "kr archive show vue-slots --report",
         "kr archive restore vue-slots",
         "kr archive restore vue-slots --archived-at 2026-10-01 --replace",
     ),
@@ -50,16 +51,40 @@ def list_archive(ctx: click.Context, /, **wanted: Any) -> int:
     return 0
 
 
+_AT = click.option(
+    "--archived-at", type=TEXT, metavar="TIME", help="Which one, by its time or the beginning of it."
+)
+_NUMBER = click.option(
+    "--archive-id", type=int, metavar="N", help="Which one, by its number in kr archive list."
+)
+
+
+@command.command(
+    "show",
+    short_help="Show one archived entry, and its report.",
+    epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report"),
+)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+@_AT
+@_NUMBER
+@click.option("--report", is_flag=True, help="Give the report's text too.")
+@common_options
+@click.pass_context
+def show(ctx: click.Context, /, entry_id: str, **wanted: Any) -> int:
+    """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
+    with open_app(ctx) as app:
+        emit(app.catalog.archived(entry_id, **wanted), common(ctx), entry_view)
+    return 0
+
+
 @command.command(
     "restore",
     short_help="Make an archived entry live again.",
     epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
-@click.option(
-    "--archived-at", type=TEXT, metavar="TIME", help="Which one, by its time or the beginning of it."
-)
-@click.option("--archive-id", type=int, metavar="N", help="Which one, by its number in kr archive list.")
+@_AT
+@_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
 @common_options
 @click.pass_context

@@ -76,7 +76,7 @@ def entry_view(row: Row) -> str:
     width = max(map(len, facts))
     lines = [f"{name.replace('_', ' '):<{width}}  {cell(value)}" for name, value in facts.items()]
     if "report" in row:
-        lines += ["", strip_invisible(row["report"]) if row["report"] else "The report's file is missing."]
+        lines += ["", strip_invisible(row["report"]) if row["report"] else "Its text is lost."]
     return "\n".join(lines)
 
 

@@ -43,7 +43,7 @@ COMMANDS = (
     Listed("serve", "Serve agents", "Serve a fleet over HTTP and MCP, and people with a page."),
     Listed("search", "Ask", "Find words in reports, topics, questions and lessons."),
     Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
-    Listed("archive", "Look after the knowledge", "List what left the index, and bring it back."),
+    Listed("archive", "Look after the knowledge", "List and show what left the index, and bring it back."),
     Listed("versions", "Look after the knowledge", "List the frameworks and versions that a project uses."),
     Listed("warm", "Look after the knowledge", "List, and research, what the cache lacks for a project."),
     Listed("explain", "Ask", "Tell which entries a question was held against, and why one answers or none."),
