@@ -180,14 +180,7 @@ class Cache:
             logger.info("no entry answers; %d of %s were looked at", gathered.looked_at, query.framework)
             return Found(related=decision.related)
         verdict = judged[match.entry.id][1]
-        logger.info(
-            "%s matches by %s (topic overlap %.2f, shared tags: %s) and is %s",
-            match.entry.id,
-            match.tier,
-            match.topic_overlap,
-            ", ".join(match.shared_tags) or "none",
-            ", ".join((match.entry.status, *verdict.reasons)),
-        )
+        _tell(match, verdict)
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         return self._read(store, stored, verdict, Found(match=match, related=decision.related))
 
@@ -201,7 +194,7 @@ class Cache:
         report = store.read_report(match.entry) if match is not None else None
         if match is None or report is None:
             return None
-        logger.info("%s is of this very topic, and fresh", match.entry.id)
+        _tell(match, judged[match.entry.id][1])
         return Found(match=match, report=report)
 
     def _read(self, store: Store, stored: Entry, verdict: Verdict, found: Found) -> Found:
@@ -221,6 +214,17 @@ class Cache:
             store.drop_lost(stored)
             return replace(found, match=None)
         return replace(found, report=report)
+
+
+def _tell(match: Match, verdict: Verdict) -> None:
+    logger.info(
+        "%s matches by %s (topic overlap %.2f, shared tags: %s) and is %s",
+        match.entry.id,
+        match.tier,
+        match.topic_overlap,
+        ", ".join(match.shared_tags) or "none",
+        ", ".join((match.entry.status, *verdict.reasons)),
+    )
 
 
 def _as_judged(entry: Entry, verdict: Verdict) -> Entry:

@@ -68,9 +68,10 @@ class Store:
 
     def exists(self) -> bool:
         """Tell whether there is a database, without making one: reading or writing would."""
-        from kr.store.inspection import sqlite_file
+        from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
 
-        return sqlite_file(self.path).identity() is not None
+        file = SqliteFile(self.path, schema_version=SCHEMA_VERSION, timeout=self._timeout)
+        return file.identity() is not None
 
     @contextmanager
     def read(self) -> "Iterator[Unit]":
