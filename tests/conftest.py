@@ -3,8 +3,13 @@
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.support.signals import default_in_children
+
+# On a machine under load an example, and even making its data, takes as long as it takes.
+settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("loaded")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -2,14 +2,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from kr.lessons.file import LessonsFile
 from kr.store.store import Store
-
-# On a machine under load even making the data takes long.
-settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("loaded")
 
 
 @pytest.fixture
