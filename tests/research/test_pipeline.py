@@ -328,14 +328,24 @@ def test_a_stale_report_serves_when_the_budget_is_gone(project: Project, context
     assert len(context7.calls()) == 2
 
 
-@pytest.mark.parametrize("damage", ["delete", "empty", "folder"])
-def test_a_report_that_is_gone_makes_a_miss(project: Project, context7: StandIn, damage: str) -> None:
+@pytest.mark.parametrize("damage", ["delete", "empty"])
+def test_a_report_whose_file_is_gone_is_served_and_its_file_made(
+    project: Project, context7: StandIn, damage: str
+) -> None:
     path = project.base / results(project.research())["report_path"]
+    text = path.read_text()
     path.unlink()
     if damage == "empty":
         path.touch()
-    elif damage == "folder":
-        path.mkdir()
+    asked = len(context7.calls())
+    assert project.research()["status"] == "cache-hit"
+    assert path.read_text() == text
+    assert len(context7.calls()) == asked
+
+
+def test_a_report_whose_text_is_nowhere_makes_a_miss(project: Project, context7: StandIn) -> None:
+    (project.base / results(project.research())["report_path"]).unlink()
+    project.sql("UPDATE entries SET sha256 = NULL")
     answer = project.research()
     assert answer["status"] == "success"
     assert results(answer)["match"] is None
