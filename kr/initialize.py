@@ -67,7 +67,7 @@ def _versioned(settings: Settings) -> str:
     return (
         f"Commit {CONFIG} and {folder}/, so that reports and lessons go with the project. Its index is read from\n"
         f"index.yaml where the database is missing, so ignore that; in .gitignore:\n"
-        f"  {folder}/kr.db*\n  {folder}/*.lock"
+        f"  {folder}/kr.db*\n  {folder}/*.lock\n  {folder}/.kr-settings/"
     )
 
 

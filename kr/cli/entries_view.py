@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from kr.cli.table import cell, table, width
+from kr.cli.wrapping import wrapped
 from kr.text.characters import strip_invisible
 from kr.text.counting import counted
 
@@ -26,11 +27,12 @@ def entries_view(rows: list[Row]) -> str:
 
 def search_view(rows: list[Row]) -> str:
     """Show what a search found: id, topic and status, and below them the passage."""
-    told = (
-        f"{cell(row['id'])}  {cell(row['topic'])} ({row['status']})\n    {cell(row['passage'])}"
-        for row in rows
-    )
-    return "\n".join(told) or _NONE
+    return "\n".join(line for row in rows for line in _found(row)) or _NONE
+
+
+def _found(row: Row) -> list[str]:
+    head = wrapped("", f"{row['id']}  {row['topic']} ({row['status']})", indent=2)
+    return [*head, *wrapped("    ", row["passage"], indent=4)]
 
 
 def archive_view(rows: list[Row]) -> str:

@@ -10,6 +10,7 @@ from kr.cli.examples import examples
 from kr.cli.options import MOST, TEXT, common, common_options, open_app
 from kr.cli.render import emit
 from kr.cli.table import cell
+from kr.cli.wrapping import wrapped
 
 _LIMIT = 10
 
@@ -46,7 +47,9 @@ def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None
 def view(value: dict[str, Any]) -> str:
     """Make the readable view: entries, then lessons where some were found."""
     lessons = [
-        f"{cell(row['id'])}  lesson of {cell(row['phase'])}\n    {cell(row['passage'])}"
+        "\n".join(
+            [f"{cell(row['id'])}  lesson of {cell(row['phase'])}", *wrapped("    ", row["passage"], indent=4)]
+        )
         for row in value["lessons"]
     ]
     return "\n".join(
