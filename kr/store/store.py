@@ -140,15 +140,6 @@ class Store:
             text = settled(unit, self._files(), entry)
         return text if text is not None else self._settle(entry)
 
-    def report_text(self, entry: Entry) -> str | None:
-        """Return a report's text as the database has it, or else the file; nothing is put right, or changed."""
-        from kr.store.hashing import decoded
-
-        with self.read() as unit:
-            text = unit.revisions.text(entry.sha256)
-        text = text or decoded(self.read_file(entry.path))
-        return text if text.strip() else None
-
     def drop_lost(self, entry: Entry) -> bool:
         """Remove an entry whose text is nowhere (SPEC 3.3), unless somebody has written it again meanwhile.
 
