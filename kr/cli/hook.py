@@ -33,6 +33,8 @@ _INPUT_LIMIT = 8 * 1024 * 1024
 _TRANSCRIPT_TAIL = 256 * 1024
 _MANY_FILES = 50
 _NO_STORY = "0-0"
+_PATIENCE = 2.0
+"""Seconds to wait for a busy database, which only counts lessons."""
 _QUEUE = 3.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
 _MODEL = 4.0
@@ -238,7 +240,7 @@ def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_k
 
 def _record(app: "App", request: dict[str, Any]) -> None:
     data = json.dumps(request).encode()
-    for problem in app.record_lessons(data, queue=_QUEUE, model_timeout=_MODEL).errors:
+    for problem in app.record_lessons(data, patience=_PATIENCE, queue=_QUEUE, model_timeout=_MODEL).errors:
         _tell(problem.message)
 
 

@@ -93,7 +93,6 @@ def test_the_terminal_form_takes_everything_outright(project: Project, context7:
         ["research", "vue"],
         ["research", "vue", "q", "--request", "-"],
         ["research", "--request", "-", "--topic", "x"],
-        ["research", "--request", "missing.yaml"],
         ["research", "vue", "q", "--max-calls", "-1"],
         ["research", "vue", "q", "--max-calls", "x"],
         ["research", "vue", "q", "--nope"],

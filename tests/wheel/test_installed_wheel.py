@@ -114,7 +114,10 @@ def test_first_use_migrates_and_keeps_what_it_found(program: Path, tmp_path: Pat
     first = run(
         program, tmp_path, "research", "click", "How do I make an option repeatable?", "--format", "json"
     )
-    assert (first.returncode, first.stderr) == (0, "")
+    assert first.returncode == 0
+    (told,) = first.stderr.splitlines()
+    assert told.startswith("warning: ")
+    assert "--framework-version" in told
     answer = json.loads(first.stdout)
     assert (answer["status"], answer["results"]["index_updated"]) == ("degraded", True)
     database = tmp_path / "_bmad-output" / "knowledge-base" / "kr.db"
