@@ -12,7 +12,6 @@ import json
 import logging
 import time
 from base64 import b64decode
-from binascii import Error as Base64Error
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -57,6 +56,11 @@ def problem(
     return Response(
         json.dumps(body, ensure_ascii=False), status_code=status, headers=headers, media_type=PROBLEM
     )
+
+
+def defect(error: Exception) -> Response:
+    """Make the answer for an error that nobody foresaw."""
+    return problem(500, f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +117,11 @@ class Guard:
         try:
             with told.reading:
                 await self._answer(scope, receive, told)
+        except Exception as error:
+            if told.status != _UNANSWERED:
+                raise  # the application has answered, and uvicorn logs it
+            logger.exception("a request failed before it was answered")
+            await defect(error)(scope, receive, told)
         finally:
             seconds = time.perf_counter() - began
             self._metrics.note_request(scope, told.status, seconds)
@@ -162,7 +171,7 @@ class Guard:
         if scheme.lower() == "basic":
             try:
                 given = b64decode(given, validate=True).decode().partition(":")[2]
-            except (Base64Error, UnicodeDecodeError):
+            except ValueError:  # no ASCII, no Base64, no UTF-8
                 return False
         elif scheme.lower() != "bearer":
             return False

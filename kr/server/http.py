@@ -21,7 +21,7 @@ from kr.contracts.envelopes import Envelope, ResearchEnvelope
 from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.models import model_of
 from kr.errors import KrError
-from kr.server.guard import MAX_BODY, PROBLEM, Guard, Policy, problem
+from kr.server.guard import MAX_BODY, PROBLEM, Guard, Policy, defect, problem
 from kr.server.mcp import create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, Metrics
 from kr.server.page.router import page_router
@@ -216,7 +216,7 @@ def _enveloped(envelope: dict[str, Any]) -> Response:
 
 
 async def _defect(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
-    return problem(500, f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")
+    return defect(error)
 
 
 async def _kr_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature

@@ -1,6 +1,7 @@
 """The MCP server over the five tools, whatever carries it (SPEC 8)."""
 
 import json
+import logging
 import time
 from collections.abc import Callable
 from typing import Any
@@ -25,6 +26,7 @@ from kr.server.tools import TOOLS, call_tool, tool_named
 
 Context = ServerRequestContext[Any, Any]
 
+logger = logging.getLogger("kr.server")
 
 Note = Callable[[str, str, float], None]
 """Takes a tool's name, what became of the call, and the seconds it took."""
@@ -64,7 +66,11 @@ def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[A
             told = outcome.content.get("status", "success")
         except KrError as error:
             told = error.code
-            return CallToolResult(content=[TextContent(type="text", text=str(error))], is_error=True)
+            return _failed(str(error))
+        except Exception as error:
+            told = "defect"
+            logger.exception("the tool %s failed", tool.name)
+            return _failed(f"unexpected {type(error).__name__}; this is a bug in kr, and its log has more")
         finally:
             if note is not None:
                 note(tool.name, told, time.perf_counter() - began)
@@ -76,3 +82,7 @@ def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[A
         )
 
     return Server("kr", version=__version__, on_list_tools=list_tools, on_call_tool=call)
+
+
+def _failed(why: str) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=why)], is_error=True)

@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import anyio.to_thread
 
 from kr.app import App
@@ -86,6 +87,8 @@ class Service:
             group.cancel_scope.cancel()
         if failed:
             raise failed[0]
+        if not done:  # broken off: the task was cancelled while the worker held it
+            await anyio.lowlevel.checkpoint_if_cancelled()
         return done[0]
 
 

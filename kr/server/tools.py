@@ -85,24 +85,29 @@ def _query(app: App, given: Arguments) -> dict[str, Any]:
     framework, question = given.get("framework"), given.get("question")
     said = {key: given[key] for key in ("framework_version", "topic", "tags") if given.get(key)}
     if isinstance(framework, str) and isinstance(question, str):
-        known: dict[str, Any] = {key: said[key] for key in ("framework_version", "topic") if key in said}
+        known: dict[str, Any] = {
+            key: said[key] for key in ("framework_version", "topic") if isinstance(said.get(key), str)
+        }
         tags = said.get("tags")
-        derived = app.requests.question_data(
-            framework, question, tag=tuple(tags) if isinstance(tags, list) else (), **known
-        )
+        tag = tuple(tags) if isinstance(tags, list) and all(isinstance(one, str) for one in tags) else ()
+        derived = app.requests.question_data(framework, question, tag=tag, **known)
         return {**derived["research_query"], **said}
     return {"framework": framework, "question": question, **said}
 
 
 def _read_report(app: App, given: Arguments) -> Outcome:
     max_tokens = _number(given, "max_tokens", MAX_TOKENS, _LONGEST)
-    found = app.read_report(_string(given, "id"), section=given.get("section"), max_tokens=max_tokens)
+    found = app.read_report(
+        _string(given, "id"), section=_text_or_none(given, "section"), max_tokens=max_tokens
+    )
     return Outcome(found)
 
 
 def _search(app: App, given: Arguments) -> Outcome:
     limit = _number(given, "limit", 10, _MOST_ENTRIES)
-    return Outcome(app.search(_string(given, "query"), framework=given.get("framework"), limit=limit))
+    return Outcome(
+        app.search(_string(given, "query"), framework=_text_or_none(given, "framework"), limit=limit)
+    )
 
 
 def _inject(app: App, given: Arguments) -> Outcome:
@@ -264,6 +269,13 @@ def _string(given: Arguments, name: str) -> str:
     value = given.get(name)
     if not isinstance(value, str) or not value.strip():
         raise InvalidRequest(FieldError(name, "required: a text"))
+    return value
+
+
+def _text_or_none(given: Arguments, name: str) -> str | None:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(FieldError(name, "must be a text"))
     return value
 
 

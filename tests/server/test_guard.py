@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import anyio
+from prometheus_client import generate_latest
 from starlette.types import Message, Receive, Scope, Send
 
 from kr.server.guard import Guard, Policy
@@ -12,7 +13,9 @@ from kr.server.metrics import Metrics
 HEADERS = [(b"host", b"localhost")]
 
 
-async def call(guard: Guard, *messages: Message) -> list[Message]:
+async def call(
+    guard: Guard, *messages: Message, method: str = "POST", path: str = "/v1/research", **headers: bytes
+) -> list[Message]:
     """Make a request of these messages; after them the client says nothing."""
     said = list(messages)
     answered: list[Message] = []
@@ -25,13 +28,14 @@ async def call(guard: Guard, *messages: Message) -> list[Message]:
     async def send(message: Message) -> None:
         answered.append(message)
 
-    scope = {"type": "http", "method": "POST", "path": "/v1/research", "headers": HEADERS}
+    more = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
+    scope = {"type": "http", "method": method, "path": path, "headers": HEADERS + more}
     await guard(scope, receive, send)
     return answered
 
 
 def guard_of(app: Any, **policy: Any) -> Guard:
-    allowed = Policy(names={"localhost"}, token=None, **{"max_requests": 2, **policy})
+    allowed = Policy(names={"localhost"}, **{"token": None, "max_requests": 2, **policy})
     return Guard(app, policy=allowed, metrics=Metrics())
 
 
@@ -114,3 +118,22 @@ def test_a_reader_that_reads_nothing_is_left() -> None:
 
     anyio.run(run)
     assert not said
+
+
+def test_a_credential_that_is_no_text_is_a_wrong_one() -> None:
+    async def ask() -> list[Message]:
+        return await call(guard_of(echo, token="x" * 16), part(b""), authorization=b"Basic \xe9\xe9")
+
+    assert status(anyio.run(ask)) == 401
+
+
+def test_a_defect_before_any_answer_is_told_and_counted() -> None:
+    async def broken(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        raise ZeroDivisionError
+
+    metrics = Metrics()
+    allowed = Policy(names={"localhost"}, token=None, max_requests=2)
+    guard = Guard(broken, policy=allowed, metrics=metrics)
+    answered = anyio.run(call, guard, part(b""))
+    assert (status(answered), json.loads(answered[1]["body"])["status"]) == (500, 500)
+    assert b'status="500"' in generate_latest(metrics.registry)

@@ -151,8 +151,35 @@ def test_a_failure_is_a_tool_error_with_the_same_content(project: Project) -> No
             odd = await client.call_tool("search_entries", {"query": "x", "limit": "many"})
             assert odd.is_error
             assert text(odd) == "limit: must be a whole number from 1"
+            for tool, name, given in (
+                ("read_report", "section", {"id": "x", "section": {"a": 1}}),
+                ("search_entries", "framework", {"query": "x", "framework": ["x"]}),
+            ):
+                odd = await client.call_tool(tool, given)
+                assert (odd.is_error, text(odd)) == (True, f"{name}: must be a text")
+            odd = await client.call_tool("research", {**QUESTION, "topic": {"a": 1}, "tags": [["x"]]})
+            assert odd.is_error
+            assert "research_query.topic" in [error["field"] for error in content(odd)["errors"]]
 
     asyncio.run(session())
+
+
+def test_a_defect_is_a_tool_error_that_tells_nothing_of_the_inside(caplog: pytest.LogCaptureFixture) -> None:
+    outcomes: list[str] = []
+    no_app: Any = object()
+
+    async def session() -> None:
+        server = create_mcp_server(
+            Service(no_app, workers=2), note=lambda _tool, outcome, _seconds: outcomes.append(outcome)
+        )
+        async with Client(server) as client:
+            odd = await client.call_tool("read_report", {"id": "x"})
+            assert odd.is_error
+            assert text(odd) == "unexpected AttributeError; this is a bug in kr, and its log has more"
+
+    asyncio.run(session())
+    assert outcomes == ["defect"]
+    assert "read_report" in caplog.text
 
 
 def until(condition: Callable[[], bool], seconds: float = 20) -> None:

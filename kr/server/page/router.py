@@ -30,6 +30,8 @@ HEADERS = {
 }
 """Of every page: nothing inline, nothing from elsewhere, no frame around it, nothing kept by the browser."""
 
+_FORM = "application/x-www-form-urlencoded"
+
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 View = Callable[[Any, views.Asked], views.Context]
 Act = Callable[[Any, dict[str, str]], str]
@@ -111,8 +113,14 @@ def _act(service: Service, act: Act, back: str) -> Handler:
 
 
 async def _own_form(request: Request) -> dict[str, str]:
-    """Read a form that this page gave to this browser; another one is refused."""
-    async with request.form(max_files=0, max_fields=20) as given:
+    """Read a form that this page gave to this browser; another one is refused.
+
+    A browser sends it urlencoded, as the page's forms ask. Of multipart the sender chooses the charset, and with it what a
+    text may be.
+    """
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _FORM:
+        raise HTTPException(415, f"A form is sent as {_FORM}.")
+    async with request.form() as given:
         form = {name: value for name, value in given.items() if isinstance(value, str)}
     if not session.is_own_form(request.cookies, form.pop("form_token", "")):
         raise HTTPException(

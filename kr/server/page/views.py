@@ -48,7 +48,7 @@ class Asked:
     def page(self) -> int:
         """The number of the page, from 1 on."""
         text = self.text("page")
-        return int(text) if text.isdecimal() and 1 <= int(text[:7]) <= 100_000 else 1
+        return int(text) if text.isdecimal() and len(text) <= 6 and int(text) else 1
 
     def offset(self, per_page: int = PER_PAGE) -> int:
         """How many items come before the page."""

@@ -314,3 +314,19 @@ def test_the_interface_still_answers_in_json(sprint: Site) -> None:
     assert sprint.client.get("/v1/entries/none").headers["content-type"] == "application/problem+json"
     assert json.loads(sprint.client.get("/v1/stats").text)["index"]["entries"] > 10
     assert "/near-misses" not in sprint.client.get("/openapi.json").json()["paths"]
+
+
+@pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "nonsense"])
+def test_a_form_is_urlencoded_alone(tmp_path: Path, charset: str) -> None:
+    body = '--b\r\nContent-Disposition: form-data; name="form_token"\r\n\r\n\\ud800\r\n--b--\r\n'
+    kind = f"multipart/form-data; boundary=b; charset={charset}"
+    with site(tmp_path, token=TOKEN) as closed:
+        closed.client.get("/sign-in")
+        sent = closed.client.post("/sign-in", content=body, headers={"Content-Type": kind})
+        assert sent.status_code == 415
+        assert closed.client.post("/sign-in").status_code == 415
+
+
+def test_a_page_number_is_bounded(sprint: Site) -> None:
+    for page in ("9" * 100, "0000001" + "9" * 93, "1000000", "²"):
+        assert sprint.client.get(f"/archive?page={page}").status_code == 200
