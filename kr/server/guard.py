@@ -3,7 +3,7 @@
 ``Guard`` is the outermost layer. In this order it refuses: a ``Host`` that is no name of this server and an ``Origin``
 that is another site's (403; so that a web page in the user's browser can't call it, also by a DNS name of its own that
 it lets point here), a caller without the token (401), more requests at once than the server works on (429), a body that
-is too large (413) or too slow (408). Every answer is logged, with neither headers nor query.
+is too large (413) or too slow (408), or that nothing expects (400). Every answer is logged, with neither headers nor query.
 """
 
 import hmac
@@ -96,6 +96,12 @@ def read_address(text: str) -> Address | None:
     return Address(host.rstrip("."), port) if host and is_bare else None
 
 
+def _is_of(origin: str, host: Address) -> bool:
+    """Whether an ``Origin`` is of this host; a proxy before kr may speak TLS."""
+    scheme, _, address = origin.partition("://")
+    return scheme in {"http", "https"} and read_address(address) == host
+
+
 class Guard:
     """An ASGI layer; see the module."""
 
@@ -144,9 +150,14 @@ class Guard:
         host = read_address(headers.get("host", ""))
         if host is None or not self._is_ours(host.host):
             return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
-        origin = headers.get("origin")
-        if origin is not None and read_address(origin.partition("://")[2]) != host:
+        if any(not _is_of(origin, host) for origin in headers.getlist("origin")):
             return problem(403, "Origin is another site")
+        if scope["method"] == "GET" and (
+            "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        ):
+            return problem(400, "a GET has no body", headers=_CLOSE)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            return problem(400, "Content-Length and Transfer-Encoding contradict each other", headers=_CLOSE)
         if path in _OPEN_TO_ALL or path.startswith(_STATIC):
             return None
         if not self._is_known(headers.get("authorization", "")) and not self._has_signed_in(scope):
@@ -183,6 +194,14 @@ class Guard:
         return token is not None and is_signed_in(Request(scope).cookies, token, time.time())
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            # Before it takes a place: without a token, bodies that never come must not keep others out.
+            body = await _read_body(scope, receive, self._policy.body_seconds)
+        except _Gone:
+            return
+        if isinstance(body, Response):
+            await body(scope, receive, send)
+            return
         if self._at_work >= self._policy.max_requests:
             self._metrics.refused.inc()
             busy = f"{self._at_work} requests are at work; try again"
@@ -190,15 +209,10 @@ class Guard:
             return
         self._at_work += 1
         try:
-            body = await _read_body(scope, receive, self._policy.body_seconds)
-            if isinstance(body, Response):
-                await body(scope, receive, send)
-            elif scope["path"].startswith("/v1/"):
+            if scope["path"].startswith("/v1/"):
                 await self._while_wanted(scope, body, receive, send)
             else:  # MCP has rules of its own for a client that hangs up
                 await self._app(scope, _replayed(body, receive), send)
-        except _Gone:
-            return
         finally:
             self._at_work -= 1
 

@@ -1,6 +1,7 @@
 """What ``Guard`` does that a whole server shows only after a long wait: slow bodies, slow readers, too much at once."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -10,11 +11,13 @@ from starlette.types import Message, Receive, Scope, Send
 from kr.server.guard import Guard, Policy
 from kr.server.metrics import Metrics
 
+Headers = Sequence[tuple[bytes, bytes]]
+
 HEADERS = [(b"host", b"localhost")]
 
 
 async def call(
-    guard: Guard, *messages: Message, method: str = "POST", path: str = "/v1/research", **headers: bytes
+    guard: Guard, *messages: Message, method: str = "POST", path: str = "/v1/research", more: Headers = ()
 ) -> list[Message]:
     """Make a request of these messages; after them the client says nothing."""
     said = list(messages)
@@ -28,8 +31,7 @@ async def call(
     async def send(message: Message) -> None:
         answered.append(message)
 
-    more = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
-    scope = {"type": "http", "method": method, "path": path, "headers": HEADERS + more}
+    scope = {"type": "http", "method": method, "path": path, "headers": [*HEADERS, *more]}
     await guard(scope, receive, send)
     return answered
 
@@ -100,6 +102,40 @@ def test_one_request_more_than_is_worked_on_is_told_to_come_again() -> None:
     anyio.run(crowd)
 
 
+def test_bodies_that_do_not_come_keep_nobody_out() -> None:
+    async def crowd() -> None:
+        guard = guard_of(echo)
+        async with anyio.create_task_group() as group:
+            for _ in range(3):
+                group.start_soon(call, guard)
+            await anyio.wait_all_tasks_blocked()
+            assert status(await call(guard, part(b""))) == 200
+            group.cancel_scope.cancel()
+
+    anyio.run(crowd)
+
+
+def test_headers_that_contradict_each_other_and_a_body_of_a_get_are_refused() -> None:
+    async def ask(method: str, *headers: tuple[bytes, bytes]) -> int:
+        return status(await call(guard_of(echo), part(b""), method=method, path="/mcp", more=headers))
+
+    length, chunked = (b"content-length", b"1"), (b"transfer-encoding", b"chunked")
+    for method, headers in (("POST", (length, chunked)), ("GET", (length,)), ("GET", (chunked,))):
+        assert anyio.run(ask, method, *headers) == 400
+    for headers in ((), ((b"content-length", b"0"),)):
+        assert anyio.run(ask, "GET", *headers) == 200
+
+
+def test_an_origin_is_a_site_of_the_web_and_every_one_is_this_server() -> None:
+    async def ask(*origins: bytes) -> int:
+        more = [(b"origin", origin) for origin in origins]
+        return status(await call(guard_of(echo), part(b""), more=more))
+
+    assert anyio.run(ask, b"http://localhost") == anyio.run(ask, b"https://localhost") == 200
+    for wrong in ((b"ftp://localhost",), (b"://localhost",), (b"http://localhost", b"http://evil.example")):
+        assert anyio.run(ask, *wrong) == 403
+
+
 def test_a_reader_that_reads_nothing_is_left() -> None:
     said = [part(b"")]
 
@@ -122,7 +158,9 @@ def test_a_reader_that_reads_nothing_is_left() -> None:
 
 def test_a_credential_that_is_no_text_is_a_wrong_one() -> None:
     async def ask() -> list[Message]:
-        return await call(guard_of(echo, token="x" * 16), part(b""), authorization=b"Basic \xe9\xe9")
+        return await call(
+            guard_of(echo, token="x" * 16), part(b""), more=[(b"authorization", b"Basic \xe9\xe9")]
+        )
 
     assert status(anyio.run(ask)) == 401
 
