@@ -10,6 +10,7 @@
     │   ├── StoreCorrupt     the file is no database or is damaged; it is left as it is
     │   ├── StoreTooNew      written by a newer kr
     │   └── StoreUnwritable  it can be read at most
+    ├── Overloaded           so much waits already that one more would wait in vain
     ├── UnknownEntry         no entry has this id; names the nearest
     ├── EntryConflict        an entry can't be changed as things stand; says what would go
     ├── ReportUnwritable     a report file can't be written
@@ -96,6 +97,13 @@ class StoreUnwritable(StoreError):
     """The database can't be created or written here."""
 
     code = "database_unwritable"
+
+
+class Overloaded(KrError):
+    """So much waits for a worker already that one more would wait in vain. Nothing was done; come again."""
+
+    code = "overloaded"
+    http_status = 429
 
 
 class UnknownEntry(KrError):

@@ -39,7 +39,7 @@ _UNANSWERED = 499
 """What the log says of a request whose client hung up first, as nginx does."""
 
 _CLOSE = {"Connection": "close"}
-_RETRY_AFTER = {"Retry-After": "1"}
+RETRY_AFTER = {"Retry-After": "1"}
 _OPEN_TO_ALL = frozenset({"/healthz", SIGN_IN})
 _STATIC = "/static/"
 _NOT_COUNTED = frozenset({"/healthz", "/metrics"})
@@ -102,6 +102,12 @@ def _is_of(origin: str, host: Address) -> bool:
     return scheme in {"http", "https"} and read_address(address) == host
 
 
+def _is_navigation(scope: Scope, headers: Headers) -> bool:
+    """Whether somebody follows a link to here, in a window of its own."""
+    is_window = headers.get("sec-fetch-dest", "document") == "document"
+    return scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate" and is_window
+
+
 class Guard:
     """An ASGI layer; see the module."""
 
@@ -152,6 +158,8 @@ class Guard:
             return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
         if any(not _is_of(origin, host) for origin in headers.getlist("origin")):
             return problem(403, "Origin is another site")
+        if headers.get("sec-fetch-site") == "cross-site" and not _is_navigation(scope, headers):
+            return problem(403, "Sec-Fetch-Site: the page of another site asks")
         if scope["method"] == "GET" and (
             "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
         ):
@@ -205,7 +213,7 @@ class Guard:
         if self._at_work >= self._policy.max_requests:
             self._metrics.refused.inc()
             busy = f"{self._at_work} requests are at work; try again"
-            await problem(429, busy, headers=_RETRY_AFTER)(scope, receive, send)
+            await problem(429, busy, headers=RETRY_AFTER)(scope, receive, send)
             return
         self._at_work += 1
         try:
@@ -261,6 +269,7 @@ class _Told:
             headers = MutableHeaders(scope=message)
             headers.setdefault("X-Content-Type-Options", "nosniff")
             headers.setdefault("Cache-Control", "no-store")
+            headers.setdefault("Cross-Origin-Resource-Policy", "same-origin")
         with anyio.move_on_after(self._patience) as waiting:
             await self._send(message)
         if waiting.cancelled_caught:

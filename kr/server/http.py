@@ -20,8 +20,8 @@ from kr import __version__
 from kr.contracts.envelopes import Envelope, ResearchEnvelope
 from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.models import model_of
-from kr.errors import KrError
-from kr.server.guard import MAX_BODY, PROBLEM, Guard, Policy, defect, problem
+from kr.errors import KrError, Overloaded
+from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, Metrics
 from kr.server.page.router import page_router
@@ -221,7 +221,8 @@ async def _defect(request: Request, error: Exception) -> Response:  # noqa: ARG0
 
 async def _kr_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
     assert isinstance(error, KrError)  # noqa: S101 - for the type checker: it is registered for these
-    return problem(error.http_status, str(error), code=error.code)
+    headers = RETRY_AFTER if isinstance(error, Overloaded) else None
+    return problem(error.http_status, str(error), code=error.code, headers=headers)
 
 
 async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the same

@@ -18,11 +18,13 @@ import anyio.to_thread
 
 from kr.app import App
 from kr.cancellation import Cancellation, Cancelled
+from kr.errors import Overloaded
 
 T = TypeVar("T")
 Tell = Callable[[str], Awaitable[None]]
 """Takes what is being done, in one line."""
 
+MOST_WAITING = 128
 _BUFFERED = 64
 _TELL: ContextVar[Callable[[str], None] | None] = ContextVar("kr_tell", default=None)
 
@@ -61,7 +63,13 @@ class Service:
         return anyio.CapacityLimiter(self._workers)
 
     async def run(self, work: Callable[[], T], *, tell: Tell | None = None) -> T:
-        """Do ``work`` in a worker thread; what it raises is raised here. ``tell`` hears of its progress."""
+        """Do ``work`` in a worker thread; what it raises is raised here. ``tell`` hears of its progress.
+
+        Raises ``Overloaded`` where too much waits: an MCP call outlives the HTTP request that brought it, so how
+        many requests are at work doesn't bound it.
+        """
+        if self._limiter.statistics().tasks_waiting >= MOST_WAITING:
+            raise Overloaded(f"{MOST_WAITING} calls wait for a worker already; try again")
         cancellation = Cancellation()
         done: list[T] = []
         failed: list[Exception] = []

@@ -1,15 +1,19 @@
 """What ``Guard`` does that a whole server shows only after a long wait: slow bodies, slow readers, too much at once."""
 
 import json
+import threading
 from collections.abc import Sequence
 from typing import Any
 
 import anyio
+import pytest
 from prometheus_client import generate_latest
 from starlette.types import Message, Receive, Scope, Send
 
+from kr.errors import Overloaded
 from kr.server.guard import Guard, Policy
 from kr.server.metrics import Metrics
+from kr.server.service import MOST_WAITING, Service
 
 Headers = Sequence[tuple[bytes, bytes]]
 
@@ -136,6 +140,22 @@ def test_an_origin_is_a_site_of_the_web_and_every_one_is_this_server() -> None:
         assert anyio.run(ask, *wrong) == 403
 
 
+def test_the_page_of_another_site_may_lead_here_and_no_more() -> None:
+    async def ask(method: str, mode: bytes, dest: bytes = b"document") -> list[Message]:
+        more = [(b"sec-fetch-site", b"cross-site"), (b"sec-fetch-mode", mode), (b"sec-fetch-dest", dest)]
+        return await call(guard_of(echo), part(b""), method=method, path="/", more=more)
+
+    followed = anyio.run(ask, "GET", b"navigate")
+    assert status(followed) == 200
+    assert (b"cross-origin-resource-policy", b"same-origin") in followed[0]["headers"]
+    for method, mode, dest in (
+        ("POST", b"navigate", b"document"),
+        ("GET", b"no-cors", b"image"),
+        ("GET", b"navigate", b"iframe"),
+    ):
+        assert status(anyio.run(ask, method, mode, dest)) == 403
+
+
 def test_a_reader_that_reads_nothing_is_left() -> None:
     said = [part(b"")]
 
@@ -175,3 +195,22 @@ def test_a_defect_before_any_answer_is_told_and_counted() -> None:
     answered = anyio.run(call, guard, part(b""))
     assert (status(answered), json.loads(answered[1]["body"])["status"]) == (500, 500)
     assert b'status="500"' in generate_latest(metrics.registry)
+
+
+def test_no_more_calls_wait_for_a_worker_than_a_bounded_number() -> None:
+    no_app: Any = object()
+    release = threading.Event()
+
+    async def crowd() -> None:
+        service = Service(no_app, workers=1)
+        async with anyio.create_task_group() as group:
+            for _ in range(1 + MOST_WAITING):
+                group.start_soon(service.run, release.wait)
+            await anyio.wait_all_tasks_blocked()
+            try:
+                with pytest.raises(Overloaded):
+                    await service.run(release.wait)
+            finally:
+                release.set()
+
+    anyio.run(crowd)
