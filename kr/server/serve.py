@@ -58,7 +58,6 @@ def serve(where: Where, environ: Mapping[str, str]) -> int:
             ws="none",
             log_config=None,
             access_log=False,
-            proxy_headers=False,
             server_header=False,
             limit_concurrency=_MAX_CONNECTIONS,
             timeout_graceful_shutdown=DRAIN_SECONDS,
