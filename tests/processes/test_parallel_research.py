@@ -129,7 +129,7 @@ def test_a_call_that_a_killed_process_held_is_not_lost_to_the_story(
     assert project.sql("SELECT sum(charged) FROM source_calls") == [(3,)]
 
 
-@pytest.mark.effort(20, 7)
+@pytest.mark.effort(20, 4)
 def test_a_database_locked_by_another_program_is_waited_for(project: Project, effort: int) -> None:
     import sqlite3
     from contextlib import closing

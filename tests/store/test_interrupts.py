@@ -47,7 +47,7 @@ def ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.timeout(600)  # a hundred stores and more, each brought to disk
-@pytest.mark.effort(1_000, 20)
+@pytest.mark.effort(1_000, 10)
 # What an interrupt keeps from being closed is closed by the collector.
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("operation", [save, save_another, restore_revision, restore_archived])
