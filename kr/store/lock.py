@@ -122,13 +122,16 @@ class _Waiter(threading.Thread):
 
 
 def _wait(lock: int, path: Path, deadline: float, timeout: float) -> None:
+    held = StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
+    if not timeout:  # a waiter that nobody waits for would take the lock for a moment when it is free
+        raise held
     try:
         waiter = _Waiter(lock)
         waiter.start()
     except (OSError, RuntimeError) as exc:  # no more descriptors, or threads
         raise StoreBusy(f"{path}: can't wait for the lock: {exc}") from exc
     if not waiter.settled(deadline - time.monotonic()):
-        raise StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
+        raise held
     waiter.join()
     if waiter.error is not None:
         raise StoreError(f"{path}: can't be locked: {waiter.error.strerror}") from waiter.error
