@@ -1,56 +1,30 @@
 """Chinese in one script and one usage for comparison: traditional to simplified characters, Taiwan's terms (SPEC 3.2).
 
-The common characters of technical prose alone, not a converter for reading: what it leaves is compared as it stands,
-and a wrong choice among homographs does no harm, since both topics get the same.
+No converter for reading: characters that have several simplified ones by context get the usual one. That does no harm, since
+both topics get the same.
 """
 
 import re
 from functools import cache
-
-from kr.text.stopwords import phrases
-
-_TRADITIONAL = (
-    "並乾亂亞佇佈佔來侖倉個們倫偉側偵偽傘備傭傳債傷傾僅僑價儀億優儲兒內兩冊凍凱別刪則剛創劃劇劉劍劑勁動務勝勞勢勵匯區協卻厭厲參叢吳員問啟喚單嗎嘆嘗嚇嚴國圍園圓圖團執堅報場塊塵墊墜墳墻壇壓壘壞壟壩壺"
-    "壽夠夾奪奮婦媧媽孫學實寧審寫寬寵寶將專尋對導層屬岡島峽嶺帥師帳帶幀幣幫幹幾庫廁廂廟廠廢廣廳張強彈彎彙後徑從復徵徹愛態慘慣慮慶憂憐憑憶應懷懸戰戲戶拋捲掃揚換揮損搖搶撈撫撲擇擊擋擔據擠擬擲擴擺擾攔"
-    "攝敗敘敵數斷於時晝暫曉書會東條棟棧楊業極構槍樂樓標樞樣樹橋機檔檢檯檻櫃欄權歐歡歲歷歸殘殺殼毀氣決沒況涼淚淨淺減測渾湊湧湯準溝溫滄滬滲滾滿漁漢漸漿潔濁濃濕濟濫濾瀏灑灘灣災為無煉熱燈燙營爐爛爭爺爾"
-    "牆牽狀狹猶獄獎獨獲獸現瑣環產畫異當疊痺瘋療發盡監盤盧眾睜瞞矯確碼磚礎礙禮種稱積穩窩窮竊競筆節範築簡簽籃籠籤糧紀約紅紋純紙級紮細紹終組結絕絡給統絲綁經綜綠維綱網緊緒線編緩練縫縮縱總織繞繪繫繼續纔"
-    "罰羅義習聖聞聯聰聲職聽肅脈腦腳膚臉臟臨臺與興舉舊莊華萬葉蓋薦藝藥蘇蘋蘭處虛號虧蟲術衛衝裏補裝裡製複襲見規覓視親覺覽觀觸訂計訊討訓託記訪設許訴診註評詞詢試詩話該詳誇認語誤說課調談請論諸諾謀謂講謝"
-    "證識譜譯議護讀變讎讓豐豬貝負財貨販貪貫責貯貴買貸費貼資賊賓賣質賬賴賺購賽贈贊贏趕趨躍車軌軍軟較載輔輕輛輪輸轄轉辦農迴這連進遊運過達違遜遞遠適遲遷選遺還邊邏郵鄉鄰醜醫釋針鈕鈴銀銷鋒鋪錄錨錯鍋鍵鎖"
-    "鏈鏡鐵鑒鑰鑽長門閃閉開閒間閥閱閾闆闊關闡陣陰陳陸陽隊階際隨險隱雖雙雜離難雲電霧靂靈靜響頁頂項順須預領頭頻顆題額顏願類顧顯風飛飽餅養餓餘饋馬騎騙騰驅驕驗驚驟體鬆鬥鬧鳥鳴麗麥黃點黨齊齒齡龍龐龜"
-)
-_SIMPLIFIED = (
-    "并干乱亚伫布占来仑仓个们伦伟侧侦伪伞备佣传债伤倾仅侨价仪亿优储儿内两册冻凯别删则刚创划剧刘剑剂劲动务胜劳势励汇区协却厌厉参丛吴员问启唤单吗叹尝吓严国围园圆图团执坚报场块尘垫坠坟墙坛压垒坏垄坝壶"
-    "寿够夹夺奋妇娲妈孙学实宁审写宽宠宝将专寻对导层属冈岛峡岭帅师帐带帧币帮干几库厕厢庙厂废广厅张强弹弯汇后径从复征彻爱态惨惯虑庆忧怜凭忆应怀悬战戏户抛卷扫扬换挥损摇抢捞抚扑择击挡担据挤拟掷扩摆扰拦"
-    "摄败叙敌数断于时昼暂晓书会东条栋栈杨业极构枪乐楼标枢样树桥机档检台槛柜栏权欧欢岁历归残杀壳毁气决没况凉泪净浅减测浑凑涌汤准沟温沧沪渗滚满渔汉渐浆洁浊浓湿济滥滤浏洒滩湾灾为无炼热灯烫营炉烂争爷尔"
-    "墙牵状狭犹狱奖独获兽现琐环产画异当叠痹疯疗发尽监盘卢众睁瞒矫确码砖础碍礼种称积稳窝穷窃竞笔节范筑简签篮笼签粮纪约红纹纯纸级扎细绍终组结绝络给统丝绑经综绿维纲网紧绪线编缓练缝缩纵总织绕绘系继续才"
-    "罚罗义习圣闻联聪声职听肃脉脑脚肤脸脏临台与兴举旧庄华万叶盖荐艺药苏苹兰处虚号亏虫术卫冲里补装里制复袭见规觅视亲觉览观触订计讯讨训托记访设许诉诊注评词询试诗话该详夸认语误说课调谈请论诸诺谋谓讲谢"
-    "证识谱译议护读变雠让丰猪贝负财货贩贪贯责贮贵买贷费贴资贼宾卖质账赖赚购赛赠赞赢赶趋跃车轨军软较载辅轻辆轮输辖转办农回这连进游运过达违逊递远适迟迁选遗还边逻邮乡邻丑医释针钮铃银销锋铺录锚错锅键锁"
-    "链镜铁鉴钥钻长门闪闭开闲间阀阅阈板阔关阐阵阴陈陆阳队阶际随险隐虽双杂离难云电雾雳灵静响页顶项顺须预领头频颗题额颜愿类顾显风飞饱饼养饿余馈马骑骗腾驱骄验惊骤体松斗闹鸟鸣丽麦黄点党齐齿龄龙庞龟"
-)
-_CHARACTERS = str.maketrans(_TRADITIONAL, _SIMPLIFIED)
-
-_TERMS = dict(
-    pair.split("/")
-    for pair in phrases(
-        "设定/设置 预设/默认 程式码/代码 原始码/源代码 程式/程序 资料库/数据库 资料夹/文件夹 资料/数据 档案/文件 伺服器/服务器 网路/网络 "
-        "软体/软件 硬体/硬件 使用者/用户 物件/对象 函式/函数 阵列/数组 字串/字符串 连结/链接 介面/界面 萤幕/屏幕 记忆体/内存 执行绪/线程 "
-        "快取/缓存 非同步/异步 列印/打印 回圈/循环 类别/类 元件/组件 模组/模块 专案/项目 登入/登录 搜寻/搜索 汇入/导入 汇出/导出 卷动/滚动 "
-        "栏位/字段 伫列/队列 堆叠/堆栈 变数/变量 滑鼠/鼠标 视窗/窗口 选单/菜单 逾时/超时 频宽/带宽 支援/支持 回传/返回 讯息/消息 协定/协议 "
-        "演算法/算法 最佳化/优化 建置/构建 相依/依赖 扩充/扩展 范本/模板 样板/模板 布林/布尔 巢状/嵌套 递回/递归 例外/异常 位元组/字节 "
-        "除错/调试 侦错/调试 连接埠/端口 网域/域名 即时/实时 自订/自定义 装置/设备 影像/图像 影片/视频 透过/通过 存取/访问 权杖/令牌 "
-        "拖曳/拖拽 贴上/粘贴 重新整理/刷新 重新导向/重定向 连线/连接"
-    )
-)
+from pathlib import Path
 
 
 def simplified(text: str) -> str:
-    """Return ``text`` in simplified characters and mainland terms, as far as the tables go; idempotent."""
-    return _terms().sub(lambda match: _TERMS[match[0]], text.translate(_CHARACTERS))
+    """Return ``text`` in simplified characters and mainland terms, as far as ``traditional.txt`` goes; idempotent."""
+    if text.isascii():
+        return text
+    characters, terms, found = _tables()
+    return found.sub(lambda match: terms[match[0]], text.translate(characters))
 
 
 @cache
-def _terms() -> re.Pattern[str]:
-    return re.compile("|".join(sorted(_TERMS, key=len, reverse=True)))
+def _tables() -> tuple[dict[int, int], dict[str, str], re.Pattern[str]]:
+    text = Path(__file__).with_name("traditional.txt").read_text(encoding="utf-8")
+    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    rows = [line for line in lines if "/" not in line]
+    characters = str.maketrans("".join(rows[::2]), "".join(rows[1::2]))
+    terms = dict(pair.split("/") for line in lines if "/" in line for pair in line.split())
+    return characters, terms, re.compile("|".join(sorted(terms, key=len, reverse=True)))
 
 
 @cache

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kr.matching.han import simplified
 from kr.matching.terms import MOST_CHARACTERS, Term, root, terms
 
 
@@ -130,3 +131,22 @@ def test_a_hostile_report_costs_little(unit: str) -> None:
     started = time.process_time()
     terms(text)
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize(
+    ("traditional", "simple"),
+    [
+        ("資料庫連線逾時", "数据库连接超时"),
+        ("釋放檔案鎖", "释放文件锁"),  # 釋 and 鎖 are no rare characters
+        ("覆寫範本的預設值", "覆写模板的默认值"),
+        ("how to 快取 a 檔案", "how to 缓存 a 文件"),
+    ],
+)
+def test_chinese_is_compared_in_one_script(traditional: str, simple: str) -> None:
+    assert simplified(traditional) == simple
+    assert terms(traditional) == terms(simple)
+
+
+@given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)))
+def test_what_is_simplified_stays_as_it_is(text: str) -> None:
+    assert simplified(simplified(text)) == simplified(text)
