@@ -35,8 +35,7 @@ def main() -> None:
     url = os.environ.get("KR_DATABASE_URL")
     if not url:
         raise SystemExit("set KR_DATABASE_URL to the database to migrate, for example sqlite:///kr.db")
-    with Database(database_path(url, Path())).migrating() as connection:
-        migrate(connection)
+    Database(database_path(url, Path())).upgrade()
 
 
 if context.is_offline_mode():

@@ -9,7 +9,7 @@ from kr.errors import StoreError
 from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.maintenance.rebuild import rebuild, remains, replace_damaged
 from kr.store.copies import keep_before_repair
-from kr.store.inspection import examine
+from kr.store.soundness import examine
 from kr.store.sqlite import network_file_system
 from kr.text.counting import counted
 

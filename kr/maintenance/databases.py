@@ -8,7 +8,7 @@ from typing import Any
 
 from kr.errors import StoreError
 from kr.store.copies import backup, restore
-from kr.store.inspection import examine, look
+from kr.store.soundness import examine, look
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import StoreError
-from kr.store.inspection import Look, look
 from kr.store.reports import ReportFiles
+from kr.store.soundness import Look, look
 from kr.store.store import Store
 
 Severity = Literal["error", "warning", "information"]

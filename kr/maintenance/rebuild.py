@@ -8,8 +8,7 @@ from pathlib import Path
 from kr.maintenance.findings import KnowledgeBase
 from kr.maintenance.orphans import report_paths
 from kr.store.copies import move_aside
-from kr.store.inspection import sqlite_file
-from kr.store.repair import rescue
+from kr.store.soundness import rescue, sqlite_file
 from kr.text.counting import counted
 
 EXPORTS = ("index.yaml", "_archived-index.yaml")
@@ -43,8 +42,8 @@ def replace_damaged(base: KnowledgeBase) -> str:
 
 
 def _rescue(base: KnowledgeBase, damaged: Path) -> str:
-    with base.store.rescuing() as connection:
-        rows = rescue(damaged, connection)
+    with base.store.write() as unit:
+        rows = rescue(damaged, unit.session)
     told = ", ".join(f"{number} of {table}" for table, number in rows.items() if number)
     return f"rows rescued: {told or 'none'}"
 

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kr.store import keys, times
-from kr.store.entries import Entries, to_entry
+from kr.store.entries import WRITTEN, Entries, to_entry, to_values
 from kr.store.rows import Archived, ArchiveReason
-from kr.store.session import Columns, Session
+from kr.store.session import Columns, Session, insert_into
 from kr.values import Entry
 
 _KEPT = (
@@ -29,6 +29,7 @@ _OF_PAIR = (
 )
 _OF_ID = f"SELECT {_COLUMNS} FROM archived_entries WHERE id = :id ORDER BY archive_id DESC"
 _AT_PATH = f"SELECT {_COLUMNS} FROM archived_entries WHERE path = :path ORDER BY archive_id DESC LIMIT 1"
+_ADD = insert_into("archived_entries", ("id", *WRITTEN, "prior_status", "archived_at", "reason"))
 _TAKE = "DELETE FROM archived_entries WHERE archive_id = :archive_id"
 _IS_LIVE = "SELECT 1 FROM entries WHERE path = :path LIMIT 1"
 _LAST_AT = (
@@ -105,6 +106,11 @@ class Archive:
         moved = {"id": entry_id, "reason": reason, "now": times.to_text(now)}
         self._session.execute(_COPY_ONE, moved)
         return bool(self._session.execute(_DELETE_ONE, moved))
+
+    def add(self, entry: Entry, reason: ArchiveReason, at: str) -> None:
+        """Put an entry into the archive that was archived elsewhere; ``at`` is stored text."""
+        values = {"id": entry.id, **to_values(entry), "status": "archived", "prior_status": entry.status}
+        self._session.execute(_ADD, {**values, "archived_at": at, "reason": reason})
 
     def keep_text(self, path: str, sha256: str) -> None:
         """Note the text that a file is about to lose, where it is that of a row that came without a hash.

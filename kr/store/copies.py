@@ -17,7 +17,7 @@ from typing import BinaryIO
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.inspection import examine, look, sqlite_file
+from kr.store.soundness import examine, look, repair, sqlite_file
 from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
 
 _STAGED = ".kr-copy-"
@@ -129,21 +129,17 @@ def _check_copy(copy: Path, source: Path) -> None:
         raise StoreTooNew((found.message or "").replace(str(copy), str(source)))
     if found.state not in {"current", "older"}:
         raise StoreCorrupt(f"{source}: is no database of kr; nothing was changed")
+    from kr.store.database import Database
+
     health = examine(copy)
     if health.problems and not health.is_mendable:
         raise StoreCorrupt(f"{source}: is not sound ({health.problems[0]}); nothing was changed")
-    if health.problems and found.state == "current":
-        from kr.store.database import Database
-        from kr.store.repair import repair
-
-        with Database(copy).migrating() as connection:
-            repair(connection)
-    if found.state == "older":
-        from kr.store import upgrade
-        from kr.store.database import Database
-
-        with Database(copy).migrating() as connection:
-            upgrade.run(connection)
+    with Database(copy) as database:
+        if found.state == "older":
+            database.upgrade()
+        elif health.problems:
+            with database.write() as transaction:
+                repair(transaction.session)
     with sqlite_file(copy).translated(), closing(sqlite3.connect(copy)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 

@@ -1,16 +1,38 @@
 """The numbers behind ``kr stats``: read-only counts, most of them from the public views (SPEC 5)."""
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-import sqlalchemy as sa
-
-from kr.store.schema import archived_entries, entries, lessons, requests, source_calls
+from kr.store.session import Session, json_list
 
 HIT = "cache-hit"
 ANSWERED = ("success", "partial", "timeout")
 """The statuses of a research that a source answered: what a hit spares (SPEC 3.9)."""
 
 Row = dict[str, Any]
+
+_CALLS_BY_DAY = (
+    "SELECT substr(at, 1, 10) AS day, sum(charged = 1) AS charged, sum(outcome <> 'success') AS failed "
+    "FROM source_calls WHERE at >= :since GROUP BY day"
+)
+_ANSWER_TOKENS = (
+    "SELECT avg(tokens) FROM (SELECT sum(answer_tokens) AS tokens FROM source_calls "
+    "WHERE answer_tokens IS NOT NULL GROUP BY request_id)"
+)
+_BY_STORY = (
+    f"SELECT session_id, story_key, count(*) AS requests, sum(status = '{HIT}') AS hits, max(at) AS last_at "
+    "FROM requests WHERE mode = 'research' AND status <> 'failure' GROUP BY session_id, story_key"
+)
+_COUNTED = (
+    "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} GROUP BY {0} ORDER BY number DESC, {0}"
+)
+_RESEARCHES = _COUNTED.format("status", "requests WHERE mode = 'research'")
+_LAST_ACCESSES = "SELECT last_accessed FROM entries"
+_LESSONS = "SELECT count(*) FROM lessons WHERE gone_at IS NULL"
+_AVERAGES = (
+    "SELECT count(*), coalesce(avg(duration_ms), 0.0), coalesce(avg((SELECT count(*) FROM source_calls AS call "
+    "WHERE call.request_id = requests.id AND call.charged = 1)), 0.0) "
+    "FROM requests WHERE mode = 'research' AND status IN (SELECT value FROM json_each(:statuses))"
+)
 
 
 class Averages(NamedTuple):
@@ -24,107 +46,64 @@ class Averages(NamedTuple):
 class Counts:
     """Counts in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def view(self, name: str) -> list[Row]:
         """Return the rows of a public view, in its order."""
-        return self._rows(sa.select(sa.text("*")).select_from(sa.table(name)))
+        return self._rows(f"SELECT * FROM {name}")
 
     def calls_by_day(self, since: str) -> dict[str, dict[str, int]]:
         """Count calls to sources by UTC day from ``since`` (a date) on: ``charged`` and ``failed`` ones."""
-        day = sa.func.substr(source_calls.c.at, 1, 10).label("day")
-        charged = sa.func.sum(sa.case((source_calls.c.charged.is_(sa.true()), 1), else_=0))
-        failed = sa.func.sum(sa.case((source_calls.c.outcome != "success", 1), else_=0))
-        query = sa.select(day, charged.label("charged"), failed.label("failed"))
-        rows = self._rows(query.where(source_calls.c.at >= since).group_by(day))
-        return {row.pop("day"): row for row in rows}
+        return {row.pop("day"): row for row in self._rows(_CALLS_BY_DAY, since=since)}
 
     def answer_tokens(self) -> float | None:
         """Return how much a research that was answered gave to read on average, in tokens; None: never measured."""
-        each = (
-            sa.select(sa.func.sum(source_calls.c.answer_tokens).label("tokens"))
-            .where(source_calls.c.answer_tokens.is_not(None))
-            .group_by(source_calls.c.request_id)
-            .subquery()
-        )
-        mean = self._connection.execute(sa.select(sa.func.avg(each.c.tokens))).scalar_one()
-        return None if mean is None else float(mean)
+        mean: float | None = self._session.value(_ANSWER_TOKENS)
+        return mean
 
     def requests_by_story(self) -> list[Row]:
         """Count the research requests of each story that were no failure, and how many of them were hits."""
-        story = (requests.c.session_id, requests.c.story_key)
-        query = sa.select(
-            *story,
-            sa.func.count().label("requests"),
-            sa.func.sum(sa.case((requests.c.status == HIT, 1), else_=0)).label("hits"),
-            sa.func.max(requests.c.at).label("last_at"),
-        )
-        chosen = query.where(requests.c.mode == "research", requests.c.status != "failure")
-        return self._rows(chosen.group_by(*story))
+        return self._rows(_BY_STORY)
 
-    def entries_by(self, column: str) -> dict[str, int]:
-        """Count live entries by ``status``, ``confidence`` or another column; most first."""
-        return self._counted(entries.c[column])
+    def entries_by(self, column: Literal["status", "confidence", "framework"]) -> dict[str, int]:
+        """Count live entries by a column; most first."""
+        return self._counted(_COUNTED.format(column, "entries"))
 
     def archived_by_reason(self) -> dict[str, int]:
         """Count archived rows by why they were archived."""
-        return self._counted(archived_entries.c.reason)
+        return self._counted(_COUNTED.format("reason", "archived_entries"))
 
     def last_accesses(self) -> list[str]:
         """Return the time of the last access of every live entry."""
-        return list(self._connection.execute(sa.select(entries.c.last_accessed)).scalars())
+        return [row[0] for row in self._session.rows(_LAST_ACCESSES)]
 
-    def requests_by(self, column: str) -> dict[str, int]:
+    def requests_by(self, column: Literal["mode", "status"]) -> dict[str, int]:
         """Count requests by ``mode`` or ``status``; what a bad request lacked counts as ``none``."""
-        return self._counted(requests.c[column])
+        return self._counted(_COUNTED.format(column, "requests"))
 
     def research_statuses(self) -> dict[str, int]:
         """Count the requests in mode research by status."""
-        return self._counted(requests.c.status, requests.c.mode == "research")
+        return self._counted(_RESEARCHES)
 
     def lessons(self) -> int:
         """Count the lessons that the file holds, as far as is known."""
-        query = sa.select(sa.func.count()).select_from(lessons).where(lessons.c.gone_at.is_(None))
-        return self._connection.execute(query).scalar_one()
+        return int(self._session.value(_LESSONS))
 
     def hits(self) -> Averages:
         """Measure the research requests that the cache answered."""
-        return self._averages(requests.c.status == HIT)
+        return self._averages(HIT)
 
     def answered(self) -> Averages:
         """Measure the research requests that a source answered."""
-        return self._averages(requests.c.status.in_(ANSWERED))
+        return self._averages(*ANSWERED)
 
-    def _averages(self, which: sa.ColumnElement[bool]) -> Averages:
-        calls = (
-            sa.select(sa.func.count())
-            .select_from(source_calls)
-            .where(source_calls.c.request_id == requests.c.id, source_calls.c.charged.is_(sa.true()))
-            .scalar_subquery()
-        )
-        chosen = sa.select(requests.c.duration_ms, calls.label("calls")).where(
-            requests.c.mode == "research", which
-        )
-        each = chosen.subquery()
-        row = self._connection.execute(
-            sa.select(
-                sa.func.count().label("number"),
-                sa.func.avg(each.c.duration_ms).label("ms"),
-                sa.func.avg(each.c.calls).label("calls"),
-            ).select_from(each)
-        ).one()
-        return Averages(row.number, float(row.ms or 0), float(row.calls or 0))
+    def _averages(self, *statuses: str) -> Averages:
+        [row] = self._session.rows(_AVERAGES, statuses=json_list(statuses))
+        return Averages(*row)
 
-    def _counted(self, column: sa.Column[Any], *which: sa.ColumnElement[bool]) -> dict[str, int]:
-        number = sa.func.count().label("number")
-        rows = self._connection.execute(
-            sa.select(column.label("name"), number)
-            .where(*which)
-            .group_by(column)
-            .order_by(number.desc(), column)
-        )
-        return {str(row.name) if row.name is not None else "none": row.number for row in rows}
+    def _counted(self, statement: str) -> dict[str, int]:
+        return {row["name"]: row["number"] for row in self._session.rows(statement)}
 
-    def _rows(self, query: sa.Select[Any]) -> list[Row]:
-        return [dict(row._mapping) for row in self._connection.execute(query)]  # noqa: SLF001 - the documented name
+    def _rows(self, statement: str, **named: str) -> list[Row]:
+        return [dict(row) for row in self._session.rows(statement, **named)]

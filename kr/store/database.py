@@ -4,23 +4,19 @@ Connections are kept until ``close``, which closes them under the file lock, sin
 checkpoint.
 """
 
-import sqlite3
-import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
-from kr.errors import KrError, StoreError
+from kr.errors import StoreError
 from kr.log import Logger
 from kr.store.session import Session
 from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
 
 if TYPE_CHECKING:
-    import sqlalchemy as sa
-
     from kr.store import upgrade
 
 log = Logger(__name__)
@@ -35,11 +31,6 @@ class Transaction:
         self.session = session
         self.afterwards: list[Callable[[], None]] = []
         """Run once it is committed, with the lock still held."""
-
-    @property
-    def connection(self) -> "sa.Connection":
-        """The same transaction for SQLAlchemy Core."""
-        return self.session.core
 
     def require_alive(self) -> None:
         """Raise ``StoreError`` when the database rolled the whole transaction back by itself."""
@@ -72,7 +63,7 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Session]:
         """Open a snapshot. Takes no lock; a write in it fails."""
-        with self._translated():
+        with self._file.translated():
             self._settle()
             connection = self._kept.take() or self._opened(self._file.open_for_reading)
             session = Session(connection)
@@ -81,7 +72,7 @@ class Database:
                 connection.execute("BEGIN")
                 yield session
             finally:
-                self._give_back(session, connection)
+                self._give_back(connection)
 
     @contextmanager
     def write(self) -> Iterator[Transaction]:
@@ -90,7 +81,7 @@ class Database:
             raise RuntimeError("a write inside a write of the same thread would wait for itself")
         try:
             self._writing.now = True
-            with self._locked(), self._translated():
+            with self._locked(), self._file.translated():
                 connection = self._kept.take(to_write=True) or self._opened(
                     self._file.open_for_writing, is_locked=True
                 )
@@ -99,16 +90,13 @@ class Database:
                     self._file.make_ready_for_writing(connection)
                     yield from self._transaction(session, connection)
                 finally:
-                    self._give_back(session, connection)
+                    self._give_back(connection)
         finally:
             self._writing.now = False
 
-    @contextmanager
-    def migrating(self) -> "Iterator[sa.Connection]":
-        """Hold the lock and a transaction in which migrations may run; creates the file when absent."""
-        self._file.make_folder()
-        with self._file.exclusive(), self._translated(), self._migration() as connection:
-            yield connection
+    def upgrade(self) -> None:
+        """Make the database where it is absent, and bring it to the newest version; an older one is backed up first."""
+        self._upgrade(None)
 
     @property
     def is_writing(self) -> bool:
@@ -134,10 +122,9 @@ class Database:
         for step in transaction.afterwards:
             step()
 
-    def _give_back(self, session: Session, connection: Connection) -> None:
+    def _give_back(self, connection: Connection) -> None:
         """Keep a connection for the next one; what an interrupt left in a transaction is closed."""
         try:
-            session.close()
             connection.end()
         except BaseException:
             connection.close()
@@ -173,8 +160,7 @@ class Database:
         except OutdatedError as outdated:
             if is_locked:
                 outdated.connection.close()
-                with self._migration() as connection:
-                    self._bring_up(connection)
+                self._bring_up()
             else:
                 self._upgrade(outdated.connection)
         return opener()
@@ -182,59 +168,30 @@ class Database:
     def _upgrade(self, old: Connection | None) -> None:
         self._file.make_folder()
         try:
-            with self._file.exclusive(), self._translated():
+            with self._file.exclusive(), self._file.translated():
                 if old is not None:
                     old.close()
-                with self._migration() as connection:
-                    self._bring_up(connection)
+                self._bring_up()
         finally:
             if old is not None:
                 old.close()
 
-    def _bring_up(self, connection: "sa.Connection") -> None:
+    def _bring_up(self) -> None:
+        """Make or upgrade it, where nobody else has by now. Call with the lock held."""
         from kr.store import upgrade
 
-        version = connection.exec_driver_sql("PRAGMA user_version").scalar_one()
-        if self._file.require_current(version):
-            return
-        if version:
+        with closing(self._file.open_for_migration()) as connection:
+            version = self._file.version(connection)
+            if self._file.require_current(version):
+                return
+            if not version:
+                upgrade.create(connection)
+                return
             from kr.store.copies import keep_before_upgrade
 
             kept = keep_before_upgrade(self.path, version)
             log.info("%s: backed up to %s before the upgrade", self.path, kept.name)
-        upgrade.run(connection, read_report=self._read_report)
-
-    @contextmanager
-    def _migration(self) -> "Iterator[sa.Connection]":
-        import sqlalchemy as sa
-
-        engine = sa.create_engine("sqlite://", creator=self._file.open_for_migration)
-        sa.event.listen(engine, "begin", lambda connection: connection.exec_driver_sql("BEGIN IMMEDIATE"))
-        try:
-            with engine.begin() as connection:
-                yield connection
-        finally:
-            engine.dispose()
-
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Let kr's errors pass and turn SQLite's and SQLAlchemy's into them, naming the file."""
-        try:
-            with self._file.translated():
-                yield
-        except KrError:
-            raise
-        except _sqlalchemy_errors() as exc:
-            cause = getattr(exc, "orig", None)
-            if isinstance(cause, sqlite3.Error):
-                raise self._file.error(cause) from exc
-            raise StoreError(f"{self.path}: {exc}") from exc
-
-
-def _sqlalchemy_errors() -> tuple[type[Exception], ...]:
-    """What SQLAlchemy may have raised: nothing where nobody has imported it."""
-    loaded = sys.modules.get("sqlalchemy.exc")
-    return (loaded.SQLAlchemyError,) if loaded is not None else ()
+            upgrade.run(connection, read_report=self._read_report)
 
 
 class _Kept:

@@ -22,7 +22,7 @@ _CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
 _ORIGINS: tuple[Origin, ...] = ("researched", "installed", "baseline", "skeleton")
 
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
-_WRITTEN = (
+WRITTEN = (
     *(name for name in Entry.names() if name not in {"id", "stale_major"}),
     "framework_key",
     "topic_key",
@@ -62,8 +62,8 @@ _ASKED = (
 )
 _SET_QUESTION, _SET_ARCHIVED_QUESTION = _ASKED.format("entries"), _ASKED.format("archived_entries")
 _REMOVE = "DELETE FROM entries WHERE id = :id"
-_INSERT = insert_into("entries", ("id", *_WRITTEN))
-_OVERWRITE = update_of("entries", _WRITTEN, "id = :id").replace(
+_INSERT = insert_into("entries", ("id", *WRITTEN))
+_OVERWRITE = update_of("entries", WRITTEN, "id = :id").replace(
     " WHERE", ", stale_reason = NULL, stale_major = NULL WHERE"
 )
 _FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id = :id"
@@ -92,9 +92,7 @@ class Entries:
         self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
     ) -> list[Entry]:
         """Return those of ``candidates`` whose topic is equal, of whatever major version."""
-        wanted = keys.topic_key(topic)
-        rows = self._rows(_OF_TOPIC, framework, aliases, topic_key=wanted)
-        return [to_entry(row) for row in rows if _may_answer(row) and keys.topic_key(row["topic"]) == wanted]
+        return [to_entry(row) for row in self._of_topic(framework, topic, aliases) if _may_answer(row)]
 
     def frameworks(self) -> list[str]:
         """Return the frameworks that have live entries, each under one of the names by which it was asked for."""
@@ -118,6 +116,13 @@ class Entries:
             ):
                 yield row
 
+    def _of_topic(
+        self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
+    ) -> "Iterator[sqlite3.Row]":
+        wanted = keys.topic_key(topic)
+        rows = self._rows(_OF_TOPIC, framework, aliases, topic_key=wanted)
+        return (row for row in rows if keys.topic_key(row["topic"]) == wanted)
+
     def get(self, entry_id: str) -> Entry | None:
         """Return one entry, or None."""
         row = self._session.row(_GET, id=entry_id)
@@ -129,9 +134,7 @@ class Entries:
 
     def of_pair(self, framework: str, topic: str) -> list[Entry]:
         """Return the entries of a framework and topic (equal by their keys): one for each major version."""
-        wanted = keys.topic_key(topic)
-        rows = self._rows(_OF_FRAMEWORK, framework)
-        return [to_entry(row) for row in rows if keys.topic_key(row["topic"]) == wanted]
+        return [to_entry(row) for row in self._of_topic(framework, topic)]
 
     def of_topic(self, framework: str, topic: str, version: str) -> Entry | None:
         """Return the entry of a framework, topic and major version; see ``of_major``."""

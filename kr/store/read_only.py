@@ -67,11 +67,7 @@ def _read(file: SqliteFile, work: "Callable[[Unit], T]") -> T:
         if not file.require_current(file.version(connection)):
             raise StoreError(f"{file.path}: is of an older kr, and this changes nothing; run `kr db upgrade`")
         connection.execute("BEGIN")
-        session = Session(connection)
-        try:
-            return work(Unit(session))
-        finally:
-            session.close()
+        return work(Unit(Session(connection)))
 
 
 def frameworks(store: "Store") -> list[str]:

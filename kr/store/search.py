@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-import sqlalchemy as sa
-
-from kr.store.schema import SEARCH_INDEX, documents
+from kr.store.session import Session, json_list
 from kr.text.keywords import normalise, runs
 from kr.text.stopwords import FUNCTION_WORDS
 
@@ -24,8 +22,19 @@ _SHORTEST_PREFIX = 3
 _AROUND = 80
 _LONGEST = 1000
 _WORD = re.compile(r"[^\W_]+")
-_EVERYTHING = ("framework", "topic", "tags", "question", "text")
-_ALL: sa.ColumnElement[str] = sa.literal_column(" || ' ' || ".join(_EVERYTHING))
+_ALL = "framework || ' ' || topic || ' ' || tags || ' ' || question || ' ' || text"
+_FIND = (
+    f"SELECT d.key, d.topic, snippet(document_search, 4, '', '', '…', {_PASSAGE_TOKENS}) AS passage "
+    "FROM document_search JOIN documents AS d ON d.id = document_search.rowid "
+    f"WHERE document_search MATCH :query AND d.kind = :kind ORDER BY bm25(document_search, {_WEIGHTS}), d.key"
+)
+# Those that an entry is about go first.
+_AS_WRITTEN = (
+    "SELECT key, topic, text FROM documents "
+    f"WHERE kind = :kind AND (SELECT {{}}(instr({_ALL}, value) > 0) FROM json_each(:words)) "
+    "ORDER BY instr(topic, :first) > 0 DESC, key"
+)
+_HOLDS_ALL, _HOLDS_SOME = _AS_WRITTEN.format("min"), _AS_WRITTEN.format("max")
 
 _FILLED_ANEW = (
     "DELETE FROM documents",
@@ -35,7 +44,7 @@ _FILLED_ANEW = (
     """INSERT INTO documents (kind, key, framework, topic, tags, question, text)
        SELECT 'lesson', id, '', phase, tags, '', summary || coalesce(' ' || ref, '') FROM lessons
        WHERE gone_at IS NULL""",
-    f"INSERT INTO {SEARCH_INDEX} ({SEARCH_INDEX}) VALUES ('rebuild')",
+    "INSERT INTO document_search (document_search) VALUES ('rebuild')",
 )
 
 
@@ -53,8 +62,8 @@ class Passage(NamedTuple):
 class Search:
     """Searches in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def find(self, words: str, kind: Kind) -> list[Passage]:
         """Return what holds all the words, best first, and after that what holds some of them."""
@@ -70,18 +79,13 @@ class Search:
     def refill(self) -> None:
         """Make everything that is searched anew, from entries, texts and lessons."""
         for statement in _FILLED_ANEW:
-            self._connection.exec_driver_sql(statement)
+            self._session.execute(statement)
 
     def _find(self, plain: list[str], written: list[str], kind: Kind, junction: str) -> list[Passage]:
         if not plain:
             return self._as_written(written, kind, junction)
-        query = sa.text(
-            f"SELECT d.key, d.topic, snippet({SEARCH_INDEX}, 4, '', '', '…', {_PASSAGE_TOKENS}) AS passage "
-            f"FROM {SEARCH_INDEX} JOIN documents d ON d.id = {SEARCH_INDEX}.rowid "
-            f"WHERE {SEARCH_INDEX} MATCH :query AND d.kind = :kind ORDER BY bm25({SEARCH_INDEX}, {_WEIGHTS}), d.key"
-        )
-        matches = self._connection.execute(query, {"query": junction.join(plain), "kind": kind})
-        found = [Passage(row.key, row.topic, _one_line(row.passage)) for row in matches]
+        matches = self._session.rows(_FIND, query=junction.join(plain), kind=kind)
+        found = [Passage(row["key"], row["topic"], _one_line(row["passage"])) for row in matches]
         if not written:
             return found
         also = {passage.key: passage for passage in self._as_written(written, kind, junction)}
@@ -90,15 +94,10 @@ class Search:
         return [*found, *(also[key] for key in also.keys() - {passage.key for passage in found})]
 
     def _as_written(self, written: list[str], kind: Kind, junction: str) -> list[Passage]:
-        """Look for words as they stand; those that an entry is about go first."""
-        holds = [sa.func.instr(_ALL, word) > 0 for word in written]
-        which = sa.and_(*holds) if junction == " AND " else sa.or_(*holds)
-        about = sa.func.instr(documents.c.topic, written[0]) > 0
-        query = sa.select(documents.c.key, documents.c.topic, documents.c.text).where(
-            documents.c.kind == kind, which
-        )
-        rows = self._connection.execute(query.order_by(about.desc(), documents.c.key))
-        return [Passage(row.key, row.topic, _around(row.text, written)) for row in rows]
+        """Look for words as they stand."""
+        statement = _HOLDS_ALL if junction == " AND " else _HOLDS_SOME
+        rows = self._session.rows(statement, kind=kind, words=json_list(written), first=written[0])
+        return [Passage(row["key"], row["topic"], _around(row["text"], written)) for row in rows]
 
 
 def _terms(words: str) -> tuple[list[str], list[str]]:

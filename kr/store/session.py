@@ -1,18 +1,9 @@
-"""One transaction on one SQLite connection, and the two ways to speak in it.
-
-What every look-up needs is SQL text with named parameters: it costs no library. Everything else is SQLAlchemy Core
-on the same connection, in the same transaction (``core``), imported when it is first asked for.
-"""
+"""One transaction on one SQLite connection, and how to speak in it: SQL text with named parameters."""
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
-
-    from kr.store.sqlite import Connection
+from typing import Any, Protocol
 
 Parameters = Mapping[str, Any]
 
@@ -20,9 +11,8 @@ Parameters = Mapping[str, Any]
 class Session:
     """A transaction that somebody else began, and ends. Don't use it afterwards."""
 
-    def __init__(self, connection: "Connection") -> None:
+    def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._core: sa.Connection | None = None
 
     def execute(self, statement: str, parameters: Parameters | None = None, /, **named: Any) -> int:
         """Run a statement; return how many rows it changed."""
@@ -38,6 +28,14 @@ class Session:
         """Return the rows of a query; each gives its columns by name."""
         return self._cursor(statement, parameters, named).fetchall()
 
+    def each(self, statement: str, /, **named: Any) -> Iterator[sqlite3.Row]:
+        """Give the rows of a query one by one, as they are read."""
+        cursor = self._cursor(statement, None, named)
+        try:
+            yield from cursor
+        finally:
+            cursor.close()  # a statement that is left in the middle would hold its lock
+
     def row(
         self, statement: str, parameters: Parameters | None = None, /, **named: Any
     ) -> sqlite3.Row | None:
@@ -46,7 +44,7 @@ class Session:
         try:
             found: sqlite3.Row | None = cursor.fetchone()
         finally:
-            cursor.close()  # a statement that is left in the middle would hold its lock
+            cursor.close()
         return found
 
     def value(self, statement: str, parameters: Parameters | None = None, /, **named: Any) -> Any:
@@ -70,20 +68,6 @@ class Session:
     def is_open(self) -> bool:
         """Whether the transaction still stands: some failures make SQLite give it up by itself."""
         return self._connection.in_transaction
-
-    @property
-    def core(self) -> "sa.Connection":
-        """The same transaction for SQLAlchemy Core. It can neither commit nor end it."""
-        if self._core is None:
-            from kr.store.core import connect
-
-            self._core = connect(self._connection)
-        return self._core
-
-    def close(self) -> None:
-        """Let SQLAlchemy go of the connection."""
-        if self._core is not None:
-            self._core.close()
 
     def _cursor(
         self, statement: str, parameters: Parameters | None, named: Mapping[str, Any]
@@ -110,8 +94,8 @@ def update_of(table: str, names: Sequence[str], where: str) -> str:
     return f"UPDATE {table} SET {', '.join(f'{name} = :{name}' for name in names)} WHERE {where}"
 
 
-def json_list(values: Sequence[str]) -> str:
-    """Write a list of texts as one parameter: ``IN (SELECT value FROM json_each(:name))`` reads it."""
+def json_list(values: Sequence[object]) -> str:
+    """Write a list as one parameter, or as a column holds it: ``IN (SELECT value FROM json_each(:name))`` reads it."""
     import json
 
     return json.dumps(values, ensure_ascii=False)

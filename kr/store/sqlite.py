@@ -5,15 +5,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.log import Logger
 from kr.store.lock import exclusive
-
-if TYPE_CHECKING:
-    import sqlalchemy as sa
 
 log = Logger(__name__)
 
@@ -37,14 +33,13 @@ class Connection(sqlite3.Connection):
 
     ``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only.
     ``is_read_write``: opened so that it may write, ``is_writing``: made ready for that.
-    ``identity`` is of the file that it was opened on (``SqliteFile.identity``). ``engine``: SQLAlchemy's, once it was needed (``kr.store.core``).
+    ``identity`` is of the file that it was opened on (``SqliteFile.identity``).
     """
 
     is_transient = False
     is_read_write = False
     is_writing = False
     identity: tuple[int, int] | None = None
-    engine: "sa.Engine | None" = None
 
     def end(self) -> None:
         """Roll back what is open of a transaction. A failure of that must not hide why it is ended."""

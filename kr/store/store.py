@@ -14,11 +14,9 @@ from kr.store.rows import Archived, Draft, Restored, Saved
 from kr.values import Entry
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection
-
     from kr.store.archive import Guarded
     from kr.store.database import Database
-    from kr.store.incoming import Incoming, Outcome
+    from kr.store.importing import Incoming, Outcome
     from kr.store.reports import ReportFiles
     from kr.store.restoring import Restorer
     from kr.store.saving import Limits
@@ -92,12 +90,6 @@ class Store:
         with self._database().write() as transaction:
             yield Unit(transaction.session)
 
-    @contextmanager
-    def rescuing(self) -> "Iterator[Connection]":
-        """Open a transaction for ``kr.store.salvage``, as ``write`` does."""
-        with self._database().write() as transaction:
-            yield transaction.connection
-
     def save_report(self, draft: Draft, text: str, now: datetime) -> Saved:
         """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8)."""
         from kr.store.saving import save
@@ -106,7 +98,7 @@ class Store:
 
     def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
         """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""
-        from kr.store.bulk import take_in
+        from kr.store.importing import take_in
 
         return take_in(self._database(), self._files(), batch, now=now)
 

@@ -80,14 +80,14 @@ class Unit:
         """What is found by words."""
         from kr.store.search import Search
 
-        return Search(self.session.core)
+        return Search(self.session)
 
     @cached_property
     def browsing(self) -> "Browsing":
         """Index and archive as people look through them."""
         from kr.store.browsing import Browsing
 
-        return Browsing(self.session.core)
+        return Browsing(self.session)
 
     @cached_property
     def ledger(self) -> "Ledger":
@@ -115,7 +115,7 @@ class Unit:
         """What was near requests that nothing answered."""
         from kr.store.near_misses import NearMisses
 
-        return NearMisses(self.session.core)
+        return NearMisses(self.session)
 
     @cached_property
     def leases(self) -> "Leases":
@@ -143,7 +143,7 @@ class Unit:
         """The numbers for people."""
         from kr.store.counts import Counts
 
-        return Counts(self.session.core)
+        return Counts(self.session)
 
     @cached_property
     def upkeep(self) -> "Upkeep":
@@ -157,7 +157,7 @@ class Unit:
         """The instances of workflows."""
         from kr.store.workflows import Workflows
 
-        return Workflows(self.session.core)
+        return Workflows(self.session)
 
     @cached_property
     def meta(self) -> "Meta":

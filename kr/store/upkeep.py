@@ -78,7 +78,7 @@ class Upkeep:
         return adopted
 
     def repair(self) -> list[str]:
-        """Put indexes, triggers, views and derived rows right; see ``kr.store.repair.repair``."""
-        from kr.store.repair import repair
+        """Put indexes, triggers, views and derived rows right; see ``kr.store.soundness.repair``."""
+        from kr.store.soundness import repair
 
-        return repair(self._session.core)
+        return repair(self._session)

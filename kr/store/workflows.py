@@ -1,14 +1,10 @@
 """Instances of workflows: table ``workflows``, one row each (SPEC 9)."""
 
-from dataclasses import asdict, dataclass
-
-import sqlalchemy as sa
-
-from kr.store.schema import workflows
+from kr.store.session import Session, insert_into
+from kr.values import Value
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WorkflowRow:
+class WorkflowRow(Value):
     """What is known of an instance without its state file. Times are stored texts."""
 
     workflow_id: str
@@ -24,28 +20,26 @@ class WorkflowRow:
     completed_at: str | None
 
 
+_RECORD = insert_into("workflows", WorkflowRow.names()).replace("INSERT", "INSERT OR REPLACE", 1)
+_NEWEST = f"SELECT {', '.join(WorkflowRow.names())} FROM workflows ORDER BY created_at DESC, workflow_id LIMIT :limit"
+_BY_STATUS = "SELECT status, count(*) AS number FROM workflows GROUP BY status ORDER BY number DESC, status"
+
+
 class Workflows:
     """Reads and writes the rows in the caller's transaction."""
 
-    def __init__(self, connection: sa.Connection) -> None:
-        self._connection = connection
+    def __init__(self, session: Session) -> None:
+        self._session = session
 
     def record(self, row: WorkflowRow) -> None:
         """Write a row, in the place of the instance's earlier one."""
-        self._connection.execute(sa.delete(workflows).where(workflows.c.workflow_id == row.workflow_id))
-        self._connection.execute(sa.insert(workflows).values(**asdict(row)))
+        self._session.execute(_RECORD, row.fields())
 
     def newest(self, limit: int | None = None) -> list[WorkflowRow]:
         """List the rows, the newest first."""
-        query = sa.select(workflows).order_by(workflows.c.created_at.desc(), workflows.c.workflow_id)
-        return [WorkflowRow(**row) for row in self._connection.execute(query.limit(limit)).mappings()]
+        rows = self._session.rows(_NEWEST, limit=-1 if limit is None else limit)
+        return [WorkflowRow(**{**row, "is_simulated": bool(row["is_simulated"])}) for row in rows]
 
     def by_status(self) -> dict[str, int]:
         """Count the instances by status, most first."""
-        number = sa.func.count().label("number")
-        query = (
-            sa.select(workflows.c.status, number)
-            .group_by(workflows.c.status)
-            .order_by(number.desc(), workflows.c.status)
-        )
-        return {row.status: row.number for row in self._connection.execute(query)}
+        return {row["status"]: row["number"] for row in self._session.rows(_BY_STATUS)}

@@ -6,7 +6,7 @@ A report that is missing is no reason to refuse its entry: a look-up removes suc
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ from kr.errors import IndexUnreadable
 from kr.freshness import parse_time
 from kr.reports.restoring import fresh_until, origin_of
 from kr.reports.template import read_confidence, read_date
-from kr.store.incoming import Incoming, ReportText
+from kr.store.importing import Incoming, ReportText
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.items import BadItem, check_item
 from kr.transfer.read_index import LIMIT, Bad, Item, read_items
 from kr.transfer.wordings_yaml import WORDINGS, take_in_wordings
+from kr.values import replace
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of lines that are done, and of all lines."""

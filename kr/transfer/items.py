@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, NoReturn, get_args
 from kr.documents import Tree
 from kr.errors import KrError
 from kr.freshness import parse_time
-from kr.store.incoming import Departure, Incoming
+from kr.store.importing import Departure, Incoming
 from kr.store.rows import ArchiveReason, Need
 from kr.store.times import to_text
 

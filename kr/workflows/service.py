@@ -139,12 +139,10 @@ class Workflows:
 
     def rows(self, limit: int | None = None) -> list[dict[str, Any]]:
         """List the instances that the database knows, the newest first; a state file knows better, if it is there."""
-        from dataclasses import asdict
-
         if not self.store.exists():
             return []
         with self.store.read() as unit:
-            return [_as_it_stands(asdict(row)) for row in unit.workflows.newest(limit)]
+            return [_as_it_stands(row.fields()) for row in unit.workflows.newest(limit)]
 
     def _run(self, file: Path, instance: Instance, event: Event) -> Instance:
         require_cel()

@@ -1,6 +1,6 @@
 """The ground: index, archive, revisions, lessons, requests, ledgers, leases, circuits, views.
 
-Frozen: it creates what version 1 was, whatever kr.store.schema says later. Names are a public interface
+Frozen: it creates what version 1 was, whatever kr/store/schema.sql says later. Names are a public interface
 (SPEC 5). Every column beyond SPEC 5 may be left out of an INSERT.
 """
 

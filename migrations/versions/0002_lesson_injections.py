@@ -1,6 +1,6 @@
 """Which lessons were given to whom: what counts a lesson as recurred, and shows whether it helped.
 
-Frozen: it creates what version 2 was, whatever kr.store.schema says later.
+Frozen: it creates what version 2 was, whatever kr/store/schema.sql says later.
 """
 
 import sqlalchemy as sa

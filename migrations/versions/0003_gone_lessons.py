@@ -1,6 +1,6 @@
 """Which lessons the file no longer holds: they are kept with their counts, and counted no more.
 
-Frozen: it creates what version 3 was, whatever kr.store.schema says later.
+Frozen: it creates what version 3 was, whatever kr/store/schema.sql says later.
 """
 
 import sqlalchemy as sa

@@ -1,7 +1,7 @@
 """What an entry is found by: its question, the wordings that it served, terms and vectors made from them.
 
 And for which major version a mark was made, which sources were configured, and what a request asked and came to.
-Frozen: it creates what version 4 was, whatever kr.store.schema says later.
+Frozen: it creates what version 4 was, whatever kr/store/schema.sql says later.
 """
 
 import sqlalchemy as sa

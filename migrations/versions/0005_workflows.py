@@ -1,6 +1,6 @@
 """Instances of workflows: one row each, so that kr workflow list and kr stats know them.
 
-Frozen: it creates what version 5 was, whatever kr.store.schema says later.
+Frozen: it creates what version 5 was, whatever kr/store/schema.sql says later.
 """
 
 import sqlalchemy as sa

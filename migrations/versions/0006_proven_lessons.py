@@ -1,6 +1,6 @@
 """What proves a lesson: who worded it, whether its failure came back although it was given, and what people said of it.
 
-Frozen: it creates what version 6 was, whatever kr.store.schema says later.
+Frozen: it creates what version 6 was, whatever kr/store/schema.sql says later.
 """
 
 import sqlalchemy as sa

@@ -1,6 +1,6 @@
 """Entries that were near a question and were not taken, and what the answers of sources would cost to read.
 
-Frozen: it creates what version 7 was, whatever kr.store.schema says later.
+Frozen: it creates what version 7 was, whatever kr/store/schema.sql says later.
 """
 
 import sqlalchemy as sa

@@ -1,7 +1,7 @@
 """The text of every report as text, what is searched in with FTS5, declared references, and no more counters.
 
 Reports that only a file held are taken in, so that the row's text is the report from here on. Frozen: it creates
-what version 8 was, whatever kr.store.schema says later.
+what version 8 was, whatever kr/store/schema.sql says later.
 """
 
 import hashlib

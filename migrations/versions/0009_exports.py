@@ -1,6 +1,6 @@
 """Counts changes of archived rows, so that an export need not read a million of them to know that it may append.
 
-Frozen: it creates what version 9 was, whatever kr.store.schema says later.
+Frozen: it creates what version 9 was, whatever kr/store/schema.sql says later.
 """
 
 from alembic import op

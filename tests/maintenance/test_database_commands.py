@@ -15,7 +15,7 @@ import pytest
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.maintenance.databases import Databases
 from kr.store import copies
-from kr.store.inspection import TRIGGERS, VIEWS, examine, look
+from kr.store.soundness import examine, look
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 from tests.support.older import make_older
@@ -398,14 +398,6 @@ def test_what_is_not_sound_is_named(store: Store, databases: Databases, statemen
     value = check(store, databases, *first, statement)
     assert not value["sound"]
     assert any(told in problem for problem in value["problems"]), value["problems"]
-
-
-def test_the_views_and_triggers_are_those_of_a_new_database(store: Store, databases: Databases) -> None:
-    databases.upgrade()
-    names = {name for (name,) in sql(store.path, "SELECT name FROM sqlite_master WHERE type = 'view'")}
-    assert names == set(VIEWS)
-    names = {name for (name,) in sql(store.path, "SELECT name FROM sqlite_master WHERE type = 'trigger'")}
-    assert names == set(TRIGGERS)
 
 
 def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:

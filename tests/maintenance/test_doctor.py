@@ -20,7 +20,7 @@ from kr.errors import ReportUnwritable
 from kr.maintenance import doctor
 from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.maintenance.orphans import read_facts
-from kr.store.inspection import examine
+from kr.store.soundness import examine
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.times import to_text
 from kr.transfer.export import export_yaml
@@ -547,8 +547,8 @@ def test_a_damaged_database_is_kept_and_what_it_held_comes_back(project: Project
 def test_a_schema_that_is_no_text_is_damage(project: Project) -> None:
     keep(project, "slots")
     content = project.database.read_bytes()
-    assert b'CREATE TABLE "entries"' in content
-    project.database.write_bytes(content.replace(b'CREATE TABLE "entries"', b'CREATE TABL\xd4 "entries"'))
+    assert b"CREATE TABLE entries" in content
+    project.database.write_bytes(content.replace(b"CREATE TABLE entries", b"CREATE TABL\xd4 entries"))
     assert report(project)["problems"]
     assert repair(project)["problems"] == 0
     assert ids(project) == ["vue-slots"]

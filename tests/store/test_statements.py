@@ -1,4 +1,4 @@
-"""Every statement that is written as text, against the tables: they are the one source of names."""
+"""Every statement that is written as text, against the tables of a new database."""
 
 import pkgutil
 import sqlite3
@@ -7,10 +7,9 @@ from contextlib import closing
 from importlib import import_module
 
 import pytest
-import sqlalchemy as sa
 
 import kr.store
-from kr.store.schema import metadata
+from kr.store import upgrade
 
 _VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ")
 
@@ -20,15 +19,14 @@ def _statements() -> Iterator[tuple[str, str]]:
         for name, value in vars(import_module(module.name)).items():
             texts = value.values() if isinstance(value, dict) else [value]
             for text in texts:
-                if isinstance(text, str) and text.startswith(_VERBS) and "{}" not in text:
+                if isinstance(text, str) and text.startswith(_VERBS) and "{" not in text:
                     yield f"{module.name}.{name}", text
 
 
 @pytest.fixture(scope="module")
 def tables() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        engine = sa.create_engine("sqlite://", creator=lambda: connection)
-        metadata.create_all(engine)
+        upgrade.create(connection)
         yield connection
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from kr.store.inspection import examine
 from kr.store.rows import Need
+from kr.store.soundness import examine
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import Entry

@@ -5,11 +5,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from alembic import command
-from alembic.config import Config
-
-from kr.store.database import Database
-from tests.support.stores import ROOT, insert_entry
+from kr.store import upgrade
+from tests.support.stores import insert_entry
 
 
 def make_older(path: Path, *, topic: str = "one", version: int = 1) -> None:
@@ -17,10 +14,10 @@ def make_older(path: Path, *, topic: str = "one", version: int = 1) -> None:
     for found in path.parent.glob(f"{path.name}*"):
         if not found.name.endswith(".lock") and ".bak" not in found.name:
             found.unlink()
-    config = Config(ROOT / "alembic.ini")
-    with Database(path) as database, database.migrating() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, f"{version:04}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        upgrade.run(connection, to=f"{version:04}")
     insert_entry(path, f"click-{topic}", topic=topic)
 
 

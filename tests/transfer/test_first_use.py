@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.store.incoming import Incoming, Outcome
+from kr.store.importing import Incoming, Outcome
 from kr.store.store import Store
 from kr.transfer.first_use import import_on_first_use
 from tests.support.program import Clock, Project, request

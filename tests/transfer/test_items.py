@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kr.documents import Tree
 from kr.naming import base_name, suffixed_name
-from kr.store.incoming import Departure, Incoming
+from kr.store.importing import Departure, Incoming
 from kr.transfer.items import BadItem, check_item, check_path
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

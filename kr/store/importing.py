@@ -4,34 +4,116 @@ One batch is one transaction. An entry is known again by its id; the newer ``las
 against the archive, so that what the guard archived doesn't come back with every import.
 """
 
-import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-
-import sqlalchemy as sa
+from typing import Literal, NamedTuple
 
 from kr import naming
 from kr.errors import ReportUnwritable
 from kr.freshness import UNKNOWN_VERSION
+from kr.log import Logger
 from kr.store import times
-from kr.store.claims import Claim, Claims
-from kr.store.database import Database, Transaction
-from kr.store.entries import of_major, to_entry, to_values
+from kr.store.database import Database
+from kr.store.entries import of_major
 from kr.store.free_names import Subject, wanted_names
-from kr.store.hashing import decoded, digest
-from kr.store.incoming import Incoming, Outcome
+from kr.store.hashing import decoded
 from kr.store.keys import Pair, pair_of
 from kr.store.report_texts import edit_at
 from kr.store.reports import ReportFiles
-from kr.store.schema import archived_entries, entries, report_texts
+from kr.store.rows import ArchiveReason
 from kr.store.unit import Unit
-from kr.values import Entry
+from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
-log = logging.getLogger(__name__)
+log = Logger(__name__)
 
 _MAX_SUFFIX = 9
+
+Taken = Literal["imported", "updated", "unchanged", "archived", "refused"]
+
+
+class ReportText(Value):
+    """A report's bytes, not blank, and what its own words tell. Times are stored text.
+
+    ``is_here``: the file stands in the knowledge base, at the entry's own path, already. ``is_theirs``: it was
+    found beside the index that is imported.
+    """
+
+    content: bytes
+    is_here: bool
+    is_theirs: bool
+    confidence: Confidence
+    origin: Origin
+    researched_at: str | None
+    fresh_until: str | None
+
+
+class Departure(Value):
+    """When, as far as it is told, and why an entry was archived."""
+
+    at: str | None
+    reason: ArchiveReason
+
+
+class Incoming(Value):
+    """An entry that was checked, but has no place yet. None: it isn't told.
+
+    Texts are not blank; ``path`` is relative and stays below its folder. Times are stored text or a bare
+    ``YYYY-MM-DD``, none of them in the future. ``text`` is None when the report is missing, or not read yet.
+    ``report`` is where the text of an archived one stands, when that is not at its path.
+    """
+
+    id: str | None
+    framework: str
+    framework_version: str | None
+    topic: str
+    tags: tuple[str, ...] | None
+    path: str
+    created: str | None
+    last_accessed: str | None
+    status: EntryStatus
+    departure: Departure | None
+    report: str | None = None
+    text: ReportText | None = None
+
+
+class Outcome(NamedTuple):
+    """What became of an entry. ``reason`` is there exactly when it was refused.
+
+    ``differs``: it was left out because it is not newer, and says something else than the live entry.
+    """
+
+    taken: Taken
+    reason: str | None = None
+    differs: bool = False
+
+
+class Holder(NamedTuple):
+    """A row of the index, the archive or the history: each holds an id and a path."""
+
+    id: str
+    path: str
+    pair: Pair
+    is_live: int
+    last_accessed: str
+    archived_at: str | None
+    """None but for an archived row."""
+    framework_version: str | None
+
+
+def _holders(by: str) -> str:
+    rows = (
+        ("entries", "1, last_accessed, NULL"),
+        ("archived_entries", "0, last_accessed, archived_at"),
+        ("(SELECT *, entry_id AS id FROM revisions)", "0, '', NULL"),
+    )
+    return " UNION ALL ".join(
+        f"SELECT id, path, framework_key, topic_key, {more}, framework_version FROM {table} WHERE {by} = :name"
+        for table, more in rows
+    )
+
+
+_BY_ID, _BY_PATH = _holders("id"), _holders("path")
 
 
 def take_in(
@@ -45,10 +127,8 @@ def take_in(
         files.sweep()
         unit = Unit(transaction.session)
         unit.entries.fill_keys()
-        intake = _Intake(transaction, unit, files, now)
-        intake.prepare(batch)
+        intake = _Intake(unit, files, now)
         outcomes = [intake.take(incoming) for incoming in batch]
-        intake.flush()
         transaction.afterwards.append(intake.write_files)
     return outcomes
 
@@ -58,27 +138,13 @@ class _NoPlace(Exception):
 
 
 class _Intake:
-    """One batch in its transaction. Rows are collected, and written at the end."""
+    """One batch in its transaction. Each row is written as it is placed; the new files are made at the end."""
 
-    def __init__(self, transaction: Transaction, unit: Unit, files: ReportFiles, now: datetime) -> None:
-        self._connection = transaction.connection
+    def __init__(self, unit: Unit, files: ReportFiles, now: datetime) -> None:
         self._unit = unit
         self._files = files
         self._now = now
-        self._claims = Claims(self._connection)
-        self._stored: dict[str, Entry] = {}
-        self._put: dict[str, Entry] = {}
-        self._pairs: dict[Pair, set[str]] = {}
-        self._archived: list[dict[str, object]] = []
-        self._texts: dict[str, str] = {}
         self._new_files: dict[str, str] = {}
-
-    def prepare(self, batch: Sequence[Incoming]) -> None:
-        """Look everything up at once that the batch will ask for."""
-        names = [naming.base_name(item.framework, item.topic) for item in batch if item.id is None]
-        ids = [item.id for item in batch if item.id is not None] + [name.id for name in names]
-        self._claims.load(ids, [item.path for item in batch])
-        self._stored = {entry.id: entry for entry in self._unit.entries.some(ids)}
 
     def take(self, item: Incoming) -> Outcome:
         """Place one entry."""
@@ -90,34 +156,16 @@ class _Intake:
         except _NoPlace as problem:
             return Outcome("refused", str(problem))
 
-    def flush(self) -> None:
-        """Write the rows."""
-        self._write_texts()
-        new = [entry for entry in self._put.values() if entry.id not in self._stored]
-        if new:
-            self._connection.execute(
-                sa.insert(entries), [{"id": entry.id, **to_values(entry)} for entry in new]
-            )
-        for entry in self._put.values():
-            if entry.id in self._stored:
-                self._unit.entries.put(entry)
-        if self._archived:
-            self._connection.execute(sa.insert(archived_entries), self._archived)
-
     def _enter(self, item: Incoming, pair: Pair) -> Outcome:
         entry_id = self._identify(item, pair)
-        live = self._live(entry_id)
+        live = self._unit.entries.get(entry_id)
         if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
             return Outcome("unchanged", differs=live is not None and _differs(item, live))
-        path = self._place(item, pair, live)
-        entry = self._entry(item, entry_id, path, live)
+        entry = self._entry(item, entry_id, self._place(item, pair, live), live)
         if live is not None and live.sha256 != entry.sha256:
             edit = edit_at(self._unit, self._files, live.path)
-            self._write_texts()
             self._unit.revisions.replace(entry, live, edit.text if edit is not None else None, self._now)
-        self._put[entry_id] = entry
-        self._pairs.setdefault(pair, set()).add(entry_id)
-        self._claims.add(Claim(entry_id, path, pair, is_live=True, last_accessed=entry.last_accessed))
+        self._unit.entries.put(entry)
         return Outcome("imported" if live is None else "updated")
 
     def _archive(self, item: Incoming, pair: Pair) -> Outcome:
@@ -125,48 +173,40 @@ class _Intake:
         if departure is None:
             raise AssertionError("only an archived entry comes here")
         entry_id = self._identify(item, pair)
-        if any(_is_same(item, claim) for claim in self._claims.of_id(entry_id) if claim.archived_at):
+        if any(_is_same(item, holder) for holder in self._of_id(entry_id) if holder.archived_at):
             return Outcome("unchanged")
         if item.text is not None and item.text.is_here and self._is_of_another(item.path, departure.at):
             item = replace(item, text=None)
         entry = self._entry(item, entry_id, self._place(item, pair, None), None)
         at = _stored(departure.at) or times.to_text(self._now)
-        self._archived.append(
-            {
-                "id": entry.id,
-                **to_values(entry),
-                "status": "archived",
-                "prior_status": entry.status,
-                "archived_at": at,
-                "reason": departure.reason,
-            }
-        )
-        claim = Claim(
-            entry_id,
-            entry.path,
-            pair,
-            last_accessed=entry.last_accessed,
-            archived_at=at,
-            framework_version=entry.framework_version,
-        )
-        self._claims.add(claim)
+        self._unit.archive.add(entry, departure.reason, at)
         return Outcome("archived")
+
+    def _of_id(self, entry_id: str) -> list[Holder]:
+        return self._holding(_BY_ID, entry_id)
+
+    def _of_path(self, path: str) -> list[Holder]:
+        return self._holding(_BY_PATH, path)
+
+    def _holding(self, statement: str, name: str) -> list[Holder]:
+        rows = self._unit.session.rows(statement, name=name)
+        return [Holder(row[0], row[1], (row[2], row[3]), *row[4:]) for row in rows]
 
     def _is_of_another(self, path: str, archived_at: str | None) -> bool:
         """Tell whether what stands at a path is the text of a live entry, or of one that left later."""
-        claims = self._claims.of_path(path)
-        return any(claim.is_live or (claim.archived_at or "") > (archived_at or "") for claim in claims)
+        holders = self._of_path(path)
+        return any(it.is_live or (it.archived_at or "") > (archived_at or "") for it in holders)
 
     def _identify(self, item: Incoming, pair: Pair) -> str:
         """Return the id that the entry has here, or may take: no other framework or topic holds it."""
         others: list[Entry] = []
         if item.id is None:
-            others = self._of_pair(pair)
+            others = self._unit.entries.of_pair(item.framework, item.topic)
             same = of_major(others, item.framework_version or UNKNOWN_VERSION)
             if same is not None:
                 return same.id
         for entry_id in self._ids(item, has_others=bool(others)):
-            if all(claim.pair == pair for claim in self._claims.of_id(entry_id)):
+            if all(holder.pair == pair for holder in self._of_id(entry_id)):
                 return entry_id
         raise _NoPlace("id: every id for it is held by other entries")
 
@@ -176,29 +216,10 @@ class _Intake:
         yield item.id or first.id
         yield from (name.id for name in others)
 
-    def _of_pair(self, pair: Pair) -> list[Entry]:
-        """Return the live entries of a pair, one for each major version, placed in this batch or earlier."""
-        rows = self._connection.execute(
-            sa.select(entries).where(entries.c.framework_key == pair[0], entries.c.topic_key == pair[1])
-        )
-        found = {row["id"]: to_entry(row) for row in rows.mappings()}
-        return list(
-            {**found, **{entry_id: self._put[entry_id] for entry_id in self._pairs.get(pair, ())}}.values()
-        )
-
-    def _live(self, entry_id: str) -> Entry | None:
-        if entry_id in self._put:
-            return self._put[entry_id]
-        if entry_id not in self._stored and any(claim.is_live for claim in self._claims.of_id(entry_id)):
-            entry = self._unit.entries.get(entry_id)
-            if entry is not None:
-                self._stored[entry_id] = entry
-        return self._stored.get(entry_id)
-
     def _accesses(self, entry_id: str) -> list[str]:
-        claims = self._claims.of_id(entry_id)
-        live = [claim.last_accessed for claim in claims if claim.is_live]
-        return live or [claim.last_accessed for claim in claims if claim.archived_at]
+        holders = self._of_id(entry_id)
+        live = [holder.last_accessed for holder in holders if holder.is_live]
+        return live or [holder.last_accessed for holder in holders if holder.archived_at]
 
     def _place(self, item: Incoming, pair: Pair, live: Entry | None) -> str:
         """Return the path of the entry's report. The text of an archived one needs no file until it is restored."""
@@ -225,17 +246,15 @@ class _Intake:
             raise _NoPlace(f"path: there is no report at it, and {live.id} has one here")
         if item.departure is not None and self._is_of_others(item.path, pair):
             # It has no text to lose, and its row is worth keeping.
-            return next(
-                (path for path in self._paths(item, None) if not self._claims.of_path(path)), item.path
-            )
+            return next((path for path in self._paths(item, None) if not self._of_path(path)), item.path)
         self._require_free(item, pair)
         return item.path
 
     def _is_of_others(self, path: str, pair: Pair) -> bool:
-        return any(claim.pair != pair for claim in self._claims.of_path(path))
+        return any(holder.pair != pair for holder in self._of_path(path))
 
     def _require_free(self, item: Incoming, pair: Pair) -> None:
-        holder = next((claim for claim in self._claims.of_path(item.path) if claim.pair != pair), None)
+        holder = next((it for it in self._of_path(item.path) if it.pair != pair), None)
         if holder is not None:
             raise _NoPlace(f"path: it is that of {holder.id}, and there is no report to copy")
 
@@ -271,10 +290,7 @@ class _Intake:
     def _entry(self, item: Incoming, entry_id: str, path: str, live: Entry | None) -> Entry:
         now = times.to_text(self._now)
         text = item.text
-        sha256 = None
-        if text is not None:
-            sha256 = digest(decoded(text.content))
-            self._texts[sha256] = decoded(text.content)
+        sha256 = None if text is None else self._unit.revisions.keep(decoded(text.content))
         kept = live if live is not None and (text is None or sha256 == live.sha256) else None
         origin = kept.origin if kept else text.origin if text else "researched"
         return Entry(
@@ -295,17 +311,6 @@ class _Intake:
             question=live.question if live else None,
             configured_sources=kept.configured_sources if kept else None,
         )
-
-    def _write_texts(self) -> None:
-        if not self._texts:
-            return
-        known = sa.select(report_texts.c.sha256).where(report_texts.c.sha256.in_(self._texts))
-        for sha256 in self._connection.execute(known).scalars().all():
-            del self._texts[sha256]
-        if self._texts:
-            rows = [{"sha256": sha256, "text": text} for sha256, text in self._texts.items()]
-            self._connection.execute(sa.insert(report_texts), rows)
-            self._texts.clear()
 
 
 def _stored(time: str | None) -> str | None:
@@ -331,9 +336,9 @@ def _differs(item: Incoming, live: Entry) -> bool:
     return any(new is not None and new != old for new, old in told)
 
 
-def _is_same(item: Incoming, claim: Claim) -> bool:
+def _is_same(item: Incoming, row: Holder) -> bool:
     """Tell whether an archived row is the item: by when it was archived, else by all that it tells."""
     if item.departure is not None and item.departure.at is not None:
-        return claim.archived_at == _stored(item.departure.at)
-    is_accessed_then = item.last_accessed is None or claim.last_accessed.startswith(item.last_accessed)
-    return is_accessed_then and claim.framework_version == (item.framework_version or "unknown")
+        return row.archived_at == _stored(item.departure.at)
+    is_accessed_then = item.last_accessed is None or row.last_accessed.startswith(item.last_accessed)
+    return is_accessed_then and row.framework_version == (item.framework_version or "unknown")
