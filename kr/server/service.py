@@ -5,19 +5,20 @@ cancelled, because a client said so or is gone, the work ends and gives back lea
 task goes on.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cached_property
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import anyio
 import anyio.from_thread
-import anyio.lowlevel
 import anyio.to_thread
 
 from kr.app import App
-from kr.cancellation import Cancellation, Cancelled
+from kr.cancellation import Cancellation, check
 from kr.errors import Overloaded
 
 T = TypeVar("T")
@@ -25,8 +26,10 @@ Tell = Callable[[str], Awaitable[None]]
 """Takes what is being done, in one line."""
 
 MOST_WAITING = 128
-_BUFFERED = 64
-_TELL: ContextVar[Callable[[str], None] | None] = ContextVar("kr_tell", default=None)
+_PATIENCE = 1.0
+"""Seconds that a client may take to hear of the progress: one that doesn't listen holds up nobody for longer."""
+
+_TELL: ContextVar[Tell | None] = ContextVar("kr_tell", default=None)
 
 
 class RequestProgress:
@@ -47,7 +50,14 @@ class RequestProgress:
     def _tell(what: str) -> None:
         tell = _TELL.get()
         if tell is not None:
-            tell(what)
+            check()
+            with suppress(CancelledError):  # nobody waits any more: the work hears of it at its next wait
+                anyio.from_thread.run(_tell_in_time, tell, what)
+
+
+async def _tell_in_time(tell: Tell, what: str) -> None:
+    with anyio.move_on_after(_PATIENCE):
+        await tell(what)
 
 
 class Service:
@@ -62,6 +72,10 @@ class Service:
     def _limiter(self) -> anyio.CapacityLimiter:
         return anyio.CapacityLimiter(self._workers)
 
+    @cached_property
+    def _threads(self) -> anyio.CapacityLimiter:
+        return anyio.CapacityLimiter(self._workers)
+
     async def run(self, work: Callable[[], T], *, tell: Tell | None = None) -> T:
         """Do ``work`` in a worker thread; what it raises is raised here. ``tell`` hears of its progress.
 
@@ -70,57 +84,41 @@ class Service:
         """
         if self._limiter.statistics().tasks_waiting >= MOST_WAITING:
             raise Overloaded(f"{MOST_WAITING} calls wait for a worker already; try again")
-        cancellation = Cancellation()
-        done: list[T] = []
-        failed: list[Exception] = []
+        job = _Job(work)
+        told = _TELL.set(tell)
+        try:
+            async with self._limiter:
+                return await self._work(job)
+        finally:
+            _TELL.reset(told)
 
-        def in_thread() -> None:
-            try:
-                done.append(cancellation.run(work))
-            except Cancelled:
-                return  # the task that waits was cancelled itself
-            except Exception as error:  # noqa: BLE001 - raised again by the task, outside of its groups
-                failed.append(error)
-
-        async def break_off() -> None:
-            try:
-                await anyio.sleep_forever()
-            finally:
-                cancellation.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(break_off)
-            async with _telling(tell):
-                await anyio.to_thread.run_sync(in_thread, limiter=self._limiter)
-            group.cancel_scope.cancel()
-        if failed:
-            raise failed[0]
-        if not done:  # broken off: the task was cancelled while the worker held it
-            await anyio.lowlevel.checkpoint_if_cancelled()
-        return done[0]
+    async def _work(self, job: "_Job[T]") -> T:
+        try:
+            return await anyio.to_thread.run_sync(job.run, limiter=self._threads, abandon_on_cancel=True)
+        except anyio.get_cancelled_exc_class():
+            job.cancellation.cancel()
+            with anyio.CancelScope(shield=True):
+                await anyio.to_thread.run_sync(job.wait)
+            raise
 
 
-@asynccontextmanager
-async def _telling(tell: Tell | None) -> AsyncIterator[None]:
-    """Carry what the worker started in the block says to ``tell``; a client that doesn't listen holds up nobody."""
-    if tell is None:
-        yield
-        return
-    send, receive = anyio.create_memory_object_stream[str](_BUFFERED)
+class _Job(Generic[T]):
+    """Work that a thread does, unless it is cancelled before it began."""
 
-    def put(what: str) -> None:
-        with suppress(anyio.WouldBlock, anyio.BrokenResourceError):
-            send.send_nowait(what)
+    def __init__(self, work: Callable[[], T]) -> None:
+        self.cancellation = Cancellation()
+        self._work = work
+        self._ended = threading.Event()
+        self._begun = threading.Lock()
 
-    async def carry() -> None:
-        async with receive:
-            async for what in receive:
-                await tell(what)
+    def run(self) -> T:
+        self._begun.acquire(blocking=False)
+        try:
+            return self.cancellation.run(self._work)
+        finally:
+            self._ended.set()
 
-    token = _TELL.set(lambda what: anyio.from_thread.run_sync(put, what))
-    try:
-        async with anyio.create_task_group() as group, send:
-            group.start_soon(carry)
-            yield
-    finally:
-        _TELL.reset(token)
+    def wait(self) -> None:
+        """Return once a cancelled job has given back what it held."""
+        if not self._begun.acquire(blocking=False):
+            self._ended.wait()

@@ -1,15 +1,18 @@
-"""``kr mcp``: the MCP server over standard input and output (SPEC 8)."""
+"""``kr mcp``: the MCP server over standard input and output (SPEC 8).
 
-import asyncio
+The SDK's own streams take a thread for each line and each write of it, and can't be interrupted while they read. Here
+the event loop waits for both descriptors: no thread, and the end comes at once.
+"""
+
 import os
+import select
 import signal
-import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from typing import Any, cast
+from contextlib import contextmanager, suppress
+from typing import Any, NamedTuple, cast
 
 import anyio
-from anyio.abc import ObjectSendStream
+import anyio.to_thread
 from mcp.server.stdio import stdio_server
 
 from kr.app import App
@@ -34,7 +37,7 @@ def serve_stdio(app: App) -> int:
 async def _serve(app: App) -> int:
     server = create_mcp_server(Service(app, workers=WORKERS))
     received = 0
-    with _private_stdin() as wire, anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+    with _private_streams() as wire, anyio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
         async with anyio.create_task_group() as group:
 
             async def end_at_signal() -> None:
@@ -43,37 +46,17 @@ async def _serve(app: App) -> int:
                 group.cancel_scope.cancel()
 
             group.start_soon(end_at_signal)
-            async with stdio_server(stdin=cast("Any", _lines(wire))) as (read, write):
+            stdin, stdout = cast("Any", _lines(wire.stdin)), cast("Any", _Output(wire.stdout))
+            async with stdio_server(stdin=stdin, stdout=stdout) as (read, write):
                 await server.run(read, write, server.create_initialization_options())
             group.cancel_scope.cancel()
     return 128 + received if received else 0
 
 
 async def _lines(descriptor: int) -> AsyncIterator[str]:
-    """Give what arrives, line by line, until its end.
-
-    A thread of its own reads: the SDK's can't be interrupted, and would hold up the end until one more line comes.
-    """
-    send, receive = anyio.create_memory_object_stream[str](0)
-    loop = asyncio.get_running_loop()
-    threading.Thread(target=_read, args=(descriptor, send, loop), name="kr-stdin", daemon=True).start()
-    async with receive:
-        async for line in receive:
-            yield line
-
-
-def _read(descriptor: int, send: ObjectSendStream[str], loop: asyncio.AbstractEventLoop) -> None:
-    try:
-        for line in _split(descriptor):
-            asyncio.run_coroutine_threadsafe(send.send(line), loop).result()
-        asyncio.run_coroutine_threadsafe(send.aclose(), loop).result()
-    except (anyio.BrokenResourceError, RuntimeError, OSError):
-        return  # the server has ended
-
-
-def _split(descriptor: int) -> Iterator[str]:
+    """Give what arrives, line by line, until its end; a line that is too long is given as none of JSON."""
     rest, is_skipping = b"", False
-    while chunk := os.read(descriptor, _CHUNK):
+    while chunk := await _read(descriptor):
         *lines, rest = (rest + chunk).split(b"\n")
         for line in lines:
             if not is_skipping:
@@ -85,14 +68,51 @@ def _split(descriptor: int) -> Iterator[str]:
             rest, is_skipping = b"", True
 
 
+async def _read(descriptor: int) -> bytes:
+    with suppress(PermissionError):  # a file: it can't be waited for, and is always there
+        await anyio.wait_readable(descriptor)
+    return os.read(descriptor, _CHUNK)
+
+
+class _Output:
+    """What the SDK writes to: at once where the pipe has room, else in a thread, so that a slow reader holds up nobody."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._room = select.poll()
+        self._room.register(descriptor, select.POLLOUT)
+
+    async def write(self, text: str) -> None:
+        """Write all of a message."""
+        rest = memoryview(text.encode())
+        while rest and self._room.poll(0):
+            rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]
+        if rest:
+            await anyio.to_thread.run_sync(self._write_all, rest, abandon_on_cancel=True)
+
+    def _write_all(self, rest: memoryview) -> None:
+        while rest:
+            rest = rest[os.write(self._descriptor, rest) :]
+
+    async def flush(self) -> None:
+        """Nothing is kept back."""
+
+
+class _Wire(NamedTuple):
+    stdin: int
+    stdout: int
+
+
 @contextmanager
-def _private_stdin() -> Iterator[int]:
-    """Keep standard input for the protocol: whatever a tool starts finds an empty one."""
-    wire = os.dup(0)
+def _private_streams() -> Iterator[_Wire]:
+    """Keep both streams for the protocol: whatever a tool starts finds no input, and what it prints is a log."""
+    wire = _Wire(os.dup(0), os.dup(1))
     empty = os.open(os.devnull, os.O_RDONLY)
     try:
         os.dup2(empty, 0)
+        os.dup2(2, 1)
         yield wire
     finally:
-        os.dup2(wire, 0)
+        os.dup2(wire.stdin, 0)
+        os.dup2(wire.stdout, 1)
         os.close(empty)
