@@ -13,6 +13,7 @@ import logging
 import time
 from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, NamedTuple
@@ -26,7 +27,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kr.documents import LIMIT
 from kr.server.metrics import Metrics
-from kr.server.page.session import SIGN_IN, is_signed_in
+from kr.server.page.session import SIGN_IN, Sessions
 
 logger = logging.getLogger("kr.access")
 
@@ -34,15 +35,21 @@ PROBLEM = "application/problem+json"
 """The media type of an error that is no envelope (RFC 9457)."""
 
 MAX_BODY = LIMIT
+MOST_HELD = 64 * MAX_BODY
+"""Bytes of bodies that may wait together for their rest; what is no larger than ``_SMALL`` always may."""
+
+_SMALL = 64 * 1024
 _DROPPED = 8 * MAX_BODY
+"""Of a body that is refused, so much is read and dropped, for its client to see the answer."""
+
 _UNANSWERED = 499
 """What the log says of a request whose client hung up first, as nginx does."""
 
 _CLOSE = {"Connection": "close"}
 RETRY_AFTER = {"Retry-After": "1"}
-_OPEN_TO_ALL = frozenset({"/healthz", SIGN_IN})
+_HEALTH = "/healthz"
+_OPEN_TO_ALL = frozenset({_HEALTH, SIGN_IN})
 _STATIC = "/static/"
-_NOT_COUNTED = frozenset({"/healthz", "/metrics"})
 
 
 def problem(
@@ -108,6 +115,18 @@ def _is_navigation(scope: Scope, headers: Headers) -> bool:
     return scope["method"] == "GET" and headers.get("sec-fetch-mode") == "navigate" and is_window
 
 
+class _Gone(Exception):
+    """The client left before it had sent its request."""
+
+
+class _Refused(Exception):
+    """A body is not taken. ``more`` says whether its client may be sending still."""
+
+    def __init__(self, response: Response, *, more: bool) -> None:
+        self.response = response
+        self.more = more
+
+
 class Guard:
     """An ASGI layer; see the module."""
 
@@ -115,7 +134,10 @@ class Guard:
         self._app = app
         self._policy = policy
         self._metrics = metrics
+        self.sessions = Sessions(policy.token)
+        """Of the page's readers."""
         self._at_work = 0
+        self._held = 0
         self.draining = anyio.Event()
         """Set when the server is to end: what would stay open as long as the client likes ends then."""
 
@@ -144,7 +166,7 @@ class Guard:
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, send)
-        elif scope["path"] in _NOT_COUNTED:
+        elif scope["path"] == _HEALTH:
             await self._app(scope, receive, send)
         elif scope["method"] == "GET" and scope["path"] == "/mcp":
             await self._until_drained(scope, receive, send)
@@ -153,10 +175,12 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         path = scope["path"]
+        if any(len(headers.getlist(name)) > 1 for name in ("host", "origin")):
+            return problem(400, "Host and Origin may stand once", headers=_CLOSE)
         host = read_address(headers.get("host", ""))
         if host is None or not self._is_ours(host.host):
             return problem(403, "Host is no name of this server; kr serve --allow-host NAME adds one")
-        if any(not _is_of(origin, host) for origin in headers.getlist("origin")):
+        if "origin" in headers and not _is_of(headers["origin"], host):
             return problem(403, "Origin is another site")
         if headers.get("sec-fetch-site") == "cross-site" and not _is_navigation(scope, headers):
             return problem(403, "Sec-Fetch-Site: the page of another site asks")
@@ -198,17 +222,16 @@ class Guard:
 
     def _has_signed_in(self, scope: Scope) -> bool:
         """Whether a browser's user gave the token on the page."""
-        token = self._policy.token
-        return token is not None and is_signed_in(Request(scope).cookies, token, time.time())
+        return self.sessions.is_signed_in(Request(scope).cookies, time.time())
 
     async def _counted(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             # Before it takes a place: without a token, bodies that never come must not keep others out.
-            body = await _read_body(scope, receive, self._policy.body_seconds)
+            body = await self._read_body(scope, receive)
         except _Gone:
             return
-        if isinstance(body, Response):
-            await body(scope, receive, send)
+        except _Refused as refused:
+            await self._refuse(refused, scope, receive, send)
             return
         if self._at_work >= self._policy.max_requests:
             self._metrics.refused.inc()
@@ -223,6 +246,51 @@ class Guard:
                 await self._app(scope, _replayed(body, receive), send)
         finally:
             self._at_work -= 1
+
+    async def _read_body(self, scope: Scope, receive: Receive) -> bytes:
+        """Read a body while counting it. Raises ``_Gone``, and ``_Refused`` for what is too large, too slow or too much.
+
+        What all requests together have sent and kr has not yet worked on is bounded; a small body always has room.
+        """
+        too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers=_CLOSE)
+        declared = Headers(scope=scope).get("content-length", "")
+        if declared.isdecimal() and int(declared) > MAX_BODY:
+            raise _Refused(too_large, more=True)
+        body, more = bytearray(), True
+        try:
+            with anyio.move_on_after(self._policy.body_seconds) as waiting:
+                while more:
+                    piece, more = await _piece(receive)
+                    body += piece
+                    self._held += len(piece)
+                    if len(body) > MAX_BODY:
+                        raise _Refused(too_large, more=more)
+                    if self._held > MOST_HELD and len(body) > _SMALL:
+                        self._metrics.refused.inc()
+                        busy = problem(
+                            429, "many large bodies arrive; try again", headers=RETRY_AFTER | _CLOSE
+                        )
+                        raise _Refused(busy, more=more)
+            if waiting.cancelled_caught:
+                raise _Refused(problem(408, "the body did not come in time", headers=_CLOSE), more=False)
+        finally:
+            self._held -= len(body)
+        return bytes(body)
+
+    async def _refuse(self, refused: _Refused, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer at once, and end the answer when the client has sent its body: one that still sends might not see it."""
+
+        async def unended(message: Message) -> None:
+            is_body = message["type"] == "http.response.body"
+            await send({**message, "more_body": True} if is_body else message)
+
+        await refused.response(scope, receive, unended)
+        with anyio.move_on_after(self._policy.body_seconds), suppress(_Gone):
+            dropped, more = 0, refused.more
+            while more and dropped < _DROPPED:
+                piece, more = await _piece(receive)
+                dropped += len(piece)
+        await send({"type": "http.response.body", "body": b""})
 
     async def _while_wanted(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
         """Hand a request on, and break it off when its client hangs up."""
@@ -249,10 +317,6 @@ class Guard:
             group.cancel_scope.cancel()
 
 
-class _Gone(Exception):
-    """The client left before it had sent its request."""
-
-
 class _Told:
     """Sends, remembers the status, and waits for a slow reader only so long."""
 
@@ -277,33 +341,12 @@ class _Told:
             await anyio.sleep_forever()
 
 
-async def _read_body(scope: Scope, receive: Receive, patience: float) -> bytes | Response:
-    """Read a body while counting it; what is too large or too slow is answered.
-
-    Of what is too large some more is read and dropped: a client that still sends would not see the answer.
-    """
-    too_large = problem(413, f"a body is at most {MAX_BODY} bytes", headers=_CLOSE)
-    length = Headers(scope=scope).get("content-length", "0")
-    if length.isdecimal() and int(length) > _DROPPED:
-        return too_large
-    body, size = bytearray(), 0
-    with anyio.move_on_after(patience) as waiting:
-        while size <= _DROPPED:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                raise _Gone
-            size += len(message.get("body", b""))
-            if size <= MAX_BODY:
-                body += message.get("body", b"")
-            if not message.get("more_body", False):
-                break
-    if size > MAX_BODY:
-        return too_large
-    return (
-        problem(408, "the body did not come in time", headers=_CLOSE)
-        if waiting.cancelled_caught
-        else bytes(body)
-    )
+async def _piece(receive: Receive) -> tuple[bytes, bool]:
+    """Receive a piece of a body, and whether more comes. Raises ``_Gone``."""
+    message = await receive()
+    if message["type"] == "http.disconnect":
+        raise _Gone
+    return message.get("body", b""), message.get("more_body", False)
 
 
 def _replayed(body: bytes, receive: Callable[[], Awaitable[Any]]) -> Receive:

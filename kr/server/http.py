@@ -70,8 +70,10 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
     api.router.routes.append(Route("/mcp", StreamableHTTPASGIApp(sessions), include_in_schema=False))
     for kind, handler in _HANDLERS.items():
         api.add_exception_handler(kind, handler)
-    api.include_router(page_router(service, token=policy.token), include_in_schema=False)
-    return Guard(api, policy=policy, metrics=metrics)
+    api.include_router(page_router(service, may_sign_in=policy.token is not None), include_in_schema=False)
+    guard = Guard(api, policy=policy, metrics=metrics)
+    api.state.sessions = guard.sessions
+    return guard
 
 
 def _json_body(schema: Schema, *, required: bool = True) -> dict[str, Any]:

@@ -5,16 +5,24 @@ import json
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import pytest
 
-from tests.support.mcp_servers import StandIn, context7_server
+from kr.remote import SharedServer
+from kr.server.guard import Policy
+from kr.server.http import create_http_app
+from kr.server.service import Service
+from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
-from tests.support.servers import TOKEN, Server, serving
+from tests.support.servers import TOKEN, Server, listening, serving
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -118,6 +126,33 @@ def test_a_server_that_refuses_is_an_error(server: Server, client: Project) -> N
         assert (done.returncode, done.stdout) == (2, b""), more
         assert b"KR_SERVER" in done.stderr
     assert not client.base.exists()
+
+
+def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: Path, client: Project) -> None:
+    served = Project(tmp_path / "busy")
+    policy = Policy(names=("127.0.0.1",), token=None, max_requests=1)
+    with context7_server(Scenario(delay=100)) as slow:
+        served.use_context7(slow.url)
+        with served.app() as app, listening(create_http_app(Service(app, workers=4), policy)) as url:
+            address = urlsplit(url).hostname, urlsplit(url).port
+            document = json.dumps(request())
+            head = f"POST /v1/research HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(document)}\r\n\r\n"
+            with socket.create_connection(address) as asking:
+                asking.sendall((head + document).encode())
+                while not slow.calls():
+                    time.sleep(0.02)
+                for path in ("/v1/stats", "/metrics"):
+                    with pytest.raises(HTTPError) as refused:
+                        urlopen(url + path, timeout=30)
+                    with refused.value as answer:
+                        assert (answer.code, answer.headers["Retry-After"]) == (429, "1")
+                done = client.run("research", "--request", "-", stdin=document, more={"KR_SERVER": url})
+                assert done.returncode == 0
+                assert b"answers HTTP 429: 1 requests are at work" in done.stderr
+                assert b"the local knowledge base is used" in done.stdout
+                threading.Timer(0.5, asking.shutdown, [socket.SHUT_RDWR]).start()
+                found = SharedServer(url=url, token=None, timeout=30).get("/v1/stats")
+            assert found["requests"]["total"] == 1
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
@@ -13,10 +14,12 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
+import uvicorn
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from kr.server.guard import Guard
 from tests.support.program import Project
 
 TOKEN = "a-token-of-this-test-0123456789"
@@ -104,6 +107,21 @@ def serving(project: Project, *arguments: str, **env: str) -> Iterator[Server]:
             process.kill()
         process.wait()
         process.stderr.close()
+
+
+@contextmanager
+def listening(guard: Guard) -> Iterator[str]:
+    """Serve an application of this process on a free port of loopback; gives its address."""
+    server = uvicorn.Server(uvicorn.Config(guard, port=0, log_config=None, lifespan="on", ws="none"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    try:
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
 
 
 def _keep_log(server: Server) -> None:

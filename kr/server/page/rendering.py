@@ -62,16 +62,12 @@ STATIC = _static()
 def render(template: str, request: Request, **context: Any) -> str:
     """Fill a template; ``context`` is what its view gives."""
     now = datetime.now(UTC)
-    query = dict(request.query_params)
-    said = SAID.get(query.get("said", ""))
     return (
         _environment()
         .get_template(template)
         .render(
             path=request.url.path,
-            query=query,
-            said=said.format(of=query.get("of", "")[:200]) if said else None,
-            is_signed_in="kr_signed_in" in request.cookies,
+            query=dict(request.query_params),
             now=now,
             ago=lambda text: texts.ago(text, now),
             **context,
@@ -108,5 +104,5 @@ def _environment() -> Environment:
 def with_query(query: dict[str, str], **changes: Any) -> str:
     """Return a query with some of its values changed (an empty one goes), for links to the same view."""
     both = {**query, **{name: str(value) for name, value in changes.items()}}
-    kept = {name: value for name, value in both.items() if value and name not in {"said", "of"}}
+    kept = {name: value for name, value in both.items() if value and name not in {"said", "of", "by"}}
     return f"?{urlencode(kept)}"

@@ -11,8 +11,9 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from kr.errors import EntryConflict, KrError
-from kr.server.page import session, views
-from kr.server.page.rendering import STATIC, render
+from kr.server.page import views
+from kr.server.page.rendering import SAID, STATIC, render
+from kr.server.page.session import COOKIE, SIGN_IN, SIGNED_IN_SECONDS, Sessions
 from kr.server.service import Service
 
 _CONTENT_SECURITY = (
@@ -72,8 +73,8 @@ class PageRoute(APIRoute):
         return handled
 
 
-def page_router(service: Service, *, token: str | None = None) -> APIRouter:
-    """Build the routes of the page; ``token`` is the bearer token that ``/sign-in`` asks for, where there is one."""
+def page_router(service: Service, *, may_sign_in: bool) -> APIRouter:
+    """Build the routes of the page; the application's ``state.sessions`` are the ``Sessions``."""
     router = APIRouter(route_class=PageRoute)
     for path, view in VIEWS.items():
         router.get(path)(_show(service, path, view))
@@ -81,8 +82,8 @@ def page_router(service: Service, *, token: str | None = None) -> APIRouter:
         router.post(path)(_act(service, act, back))
     _add_entry(router, service)
     _add_static(router)
-    if token is not None:
-        _add_sign_in(router, token)
+    if may_sign_in:
+        _add_sign_in(router)
     return router
 
 
@@ -106,7 +107,9 @@ def _act(service: Service, act: Act, back: str) -> Handler:
             conflict = {"message": str(error), "form": form}
             return _page(request, "conflict.html", conflict, status=409)
         query = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
-        query |= {"said": said, "of": form.get("entry") or form.get("id") or ""}
+        of = form.get("entry") or form.get("id") or ""
+        by = _sessions(request).sign(request.cookies[COOKIE], f"{said} {of}")
+        query |= {"said": said, "of": of, "by": by}
         return RedirectResponse(f"{back}?{urlencode(query)}", status_code=303)
 
     return handle
@@ -122,7 +125,7 @@ async def _own_form(request: Request) -> dict[str, str]:
         raise HTTPException(415, f"A form is sent as {_FORM}.")
     async with request.form() as given:
         form = {name: value for name, value in given.items() if isinstance(value, str)}
-    if not session.is_own_form(request.cookies, form.pop("form_token", "")):
+    if not _sessions(request).has_signed(form.pop("form_token", ""), request.cookies):
         raise HTTPException(
             403, "This form is not from this page, or kr was restarted since. Go back, reload, try again."
         )
@@ -147,27 +150,28 @@ def _add_static(router: APIRouter) -> None:
         return Response(file.content, media_type=file.media_type, headers=kept)
 
 
-def _add_sign_in(router: APIRouter, token: str) -> None:
-    @router.get(session.SIGN_IN)
+def _add_sign_in(router: APIRouter) -> None:
+    @router.get(SIGN_IN)
     async def ask(request: Request) -> Response:
         return _page(request, "sign_in.html", {"next": _local(request.query_params.get("next", "/"))})
 
-    @router.post(session.SIGN_IN)
+    @router.post(SIGN_IN)
     async def sign_in(request: Request) -> Response:
         form = await _own_form(request)
         following = _local(form.get("next", "/"))
-        if not session.knows(form.get("token", ""), token):
+        session = _sessions(request).sign_in(form.get("token", ""), time.time())
+        if session is None:
             return _page(request, "sign_in.html", {"next": following, "is_wrong": True}, status=403)
         response = RedirectResponse(following, status_code=303)
-        cookie = session.signed_in(token, time.time())
-        _set_cookie(request, response, session.SIGNED_IN, cookie, max_age=session.SIGNED_IN_SECONDS)
+        _set_cookie(request, response, session, max_age=SIGNED_IN_SECONDS)
         return response
 
     @router.post("/sign-out")
     async def sign_out(request: Request) -> Response:
         await _own_form(request)
-        response = RedirectResponse(session.SIGN_IN, status_code=303)
-        response.delete_cookie(session.SIGNED_IN)
+        _sessions(request).sign_out(request.cookies)
+        response = RedirectResponse(SIGN_IN, status_code=303)
+        response.delete_cookie(COOKIE)
         return response
 
 
@@ -182,16 +186,34 @@ def _problem(request: Request, status: int, message: str) -> Response:
 
 
 def _page(request: Request, template: str, context: views.Context, *, status: int = 200) -> Response:
-    cookie = request.cookies.get(session.FORM) or session.new_form()
-    html = render(template, request, form_token=session.form_token(cookie), **context)
+    sessions, known = _sessions(request), request.cookies.get(COOKIE)
+    session = known or sessions.new()
+    html = render(
+        template,
+        request,
+        said=_said(request),
+        form_token=sessions.sign(session),
+        is_signed_in=sessions.is_signed_in(request.cookies, time.time()),
+        **context,
+    )
     response = HTMLResponse(html, status_code=status, headers=HEADERS)
-    if request.cookies.get(session.FORM) != cookie:
-        _set_cookie(request, response, session.FORM, cookie)
+    if session != known:
+        _set_cookie(request, response, session)
     return response
 
 
-def _set_cookie(
-    request: Request, response: Response, name: str, value: str, *, max_age: int | None = None
-) -> None:
+def _said(request: Request) -> str | None:
+    """What the action that led here says: none but this server can word it, or say it at all."""
+    said, of, by = (request.query_params.get(name, "") for name in ("said", "of", "by"))
+    is_ours = said in SAID and _sessions(request).has_signed(by, request.cookies, f"{said} {of}")
+    return SAID[said].format(of=of[:200]) if is_ours else None
+
+
+def _sessions(request: Request) -> Sessions:
+    sessions: Sessions = request.app.state.sessions
+    return sessions
+
+
+def _set_cookie(request: Request, response: Response, session: str, *, max_age: int | None = None) -> None:
     is_secure = request.url.scheme == "https"
-    response.set_cookie(name, value, max_age=max_age, httponly=True, samesite="strict", secure=is_secure)
+    response.set_cookie(COOKIE, session, max_age=max_age, httponly=True, samesite="strict", secure=is_secure)

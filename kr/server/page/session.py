@@ -1,7 +1,8 @@
-"""Who may use the page and its forms: the sign-in outside loopback, and a token in every form that changes something (SPEC 8).
+"""Who looks at the page: a session for each browser, the sign-in outside loopback, and what only kr can have written (SPEC 8).
 
-The cookies hold no secret: a signature of the bearer token, and a random number whose signature every form carries. Both are
-``HttpOnly`` and ``SameSite=Strict``.
+A browser has a random id in one cookie, ``HttpOnly`` and ``SameSite=Strict``. Which ids have signed in stands in this process
+alone: signing out ends a session wherever its cookie was copied to, and so does a restart. Forms, and what an action says
+when it is done, carry a signature of the id, so that no other page can make them.
 """
 
 import hmac
@@ -9,47 +10,47 @@ import secrets
 from collections.abc import Mapping
 
 SIGN_IN = "/sign-in"
-SIGNED_IN = "kr_signed_in"
-FORM = "kr_form"
+COOKIE = "kr_session"
 SIGNED_IN_SECONDS = 30 * 24 * 60 * 60
-
-_KEY = secrets.token_bytes(32)
-"""Of this process: a form that was opened before a restart is refused, and opened again."""
+_MOST_SESSIONS = 1000
 
 
-def signed_in(token: str, now: float) -> str:
-    """Return the cookie of who knows the bearer token; it holds for thirty days. ``now`` is a POSIX time."""
-    until = str(int(now) + SIGNED_IN_SECONDS)
-    return f"{until}.{_signature(token.encode(), until)}"
+class Sessions:
+    """The sessions of one server, whose bearer token is ``token``. Times are POSIX times."""
 
+    def __init__(self, token: str | None) -> None:
+        self._token = token
+        self._key = secrets.token_bytes(32)
+        self._until: dict[str, float] = {}
 
-def is_signed_in(cookies: Mapping[str, str], token: str, now: float) -> bool:
-    """Tell whether a request's cookies are those of who knows the bearer token."""
-    until, _, signature = cookies.get(SIGNED_IN, "").partition(".")
-    is_genuine = hmac.compare_digest(signature.encode(), _signature(token.encode(), until).encode())
-    return is_genuine and until.isdigit() and now < int(until)
+    @staticmethod
+    def new() -> str:
+        """Return an id that nobody has."""
+        return secrets.token_urlsafe(32)
 
+    def sign_in(self, given: str, now: float) -> str | None:
+        """Begin a session for who knows the token, under an id of its own; None for anybody else."""
+        if self._token is None or not hmac.compare_digest(given.encode(), self._token.encode()):
+            return None
+        if len(self._until) >= _MOST_SESSIONS:
+            del self._until[next(iter(self._until))]
+        session = self.new()
+        self._until[session] = now + SIGNED_IN_SECONDS
+        return session
 
-def knows(given: str, token: str) -> bool:
-    """Tell whether what was given is the bearer token."""
-    return hmac.compare_digest(given.encode(), token.encode())
+    def sign_out(self, cookies: Mapping[str, str]) -> None:
+        """End the session."""
+        self._until.pop(cookies.get(COOKIE, ""), None)
 
+    def is_signed_in(self, cookies: Mapping[str, str], now: float) -> bool:
+        """Tell whether these are the cookies of who knows the token."""
+        return now < self._until.get(cookies.get(COOKIE, ""), 0)
 
-def new_form() -> str:
-    """Return a new cookie for forms."""
-    return secrets.token_urlsafe(24)
+    def sign(self, session: str, text: str = "a form") -> str:
+        """Return what shows that this process wrote ``text`` for this session."""
+        return hmac.new(self._key, f"{session} {text}".encode(), "sha256").hexdigest()
 
-
-def form_token(cookie: str) -> str:
-    """Return the token that a form carries for a browser with this cookie."""
-    return _signature(_KEY, cookie)
-
-
-def is_own_form(cookies: Mapping[str, str], given: str) -> bool:
-    """Tell whether a form came from a page that this process gave to this browser."""
-    cookie = cookies.get(FORM, "")
-    return bool(cookie) and hmac.compare_digest(given.encode(), form_token(cookie).encode())
-
-
-def _signature(key: bytes, text: str) -> str:
-    return hmac.new(key, f"kr page: {text}".encode(), "sha256").hexdigest()
+    def has_signed(self, signature: str, cookies: Mapping[str, str], text: str = "a form") -> bool:
+        """Tell whether ``sign`` made the signature for the browser with these cookies."""
+        session = cookies.get(COOKIE, "")
+        return bool(session) and hmac.compare_digest(signature.encode(), self.sign(session, text).encode())

@@ -152,6 +152,22 @@ def test_from_a_question_that_was_nearly_answered_to_a_hit_by_its_wording(empty:
     assert "Can an argument be given twice?" in soup(empty, "/entries/vue-repeatable-options").get_text()
 
 
+def test_nobody_else_says_what_happened(sprint: Site) -> None:
+    form = soup(sprint, "/near-misses").select("article.need > form")[0]
+    genuine = post(sprint, form).headers["location"]
+    assert one(soup(sprint, genuine), ".said").get_text()
+    for crafted in (
+        "?said=answered&of=evil",
+        genuine.replace("said=none", "said=answered"),
+        f"{genuine}&of=evil",
+    ):
+        assert not one(
+            soup(sprint, crafted if "/" in crafted else f"/near-misses{crafted}"), ".said"
+        ).get_text()
+    sprint.client.cookies.clear()
+    assert not one(soup(sprint, genuine), ".said").get_text()
+
+
 def test_saying_that_none_answers_settles_it_without_a_wording(sprint: Site) -> None:
     before = sprint.project.sql("SELECT count(*) FROM wordings")
     form = soup(sprint, "/near-misses").select("article.need > form")[-1]
@@ -288,7 +304,7 @@ def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> No
         form = one(soup(closed, sent.headers["location"]), "form")
         wrong = post(closed, form, token="guessed-guessed-guessed")
         assert (wrong.status_code, "That is not the token" in wrong.text) == (403, True)
-        assert "kr_signed_in" not in client.cookies
+        assert client.get("/entries").status_code == 401
         right = post(closed, form, token=TOKEN)
         assert (right.status_code, right.headers["location"]) == (303, "/entries")
         cookie = right.headers["set-cookie"].lower()
@@ -296,7 +312,15 @@ def test_outside_loopback_a_person_signs_in_with_the_token(tmp_path: Path) -> No
         assert "samesite=strict" in cookie
         assert TOKEN not in cookie
         leave = one(soup(closed, "/entries"), "form.sign-out")
+        copied = dict(client.cookies)
+        assert (
+            post(closed, form, token=TOKEN).status_code == 403
+        )  # of before: it belongs to the browser's former id
         assert post(closed, leave).status_code == 303
+        assert (
+            client.get("/entries", headers={"Cookie": f"kr_session={copied['kr_session']}"}).status_code
+            == 401
+        )
         assert client.get("/entries", headers=html_wanted).status_code == 303
         assert client.get("/v1/stats", headers={"Authorization": f"Bearer {TOKEN}"}).status_code == 200
 

@@ -1,17 +1,15 @@
 """The page in a real browser: scripts that must not run, themes and widths, the keyboard, and no script at all (SPEC 8)."""
 
 import shutil
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 
 from kr.server.page.router import VIEWS
 from tests.server.page.conftest import Site
+from tests.support.servers import listening
 from tests.support.stores import ROOT
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -39,15 +37,8 @@ RULES = {"light": WCAG, "dark": {"type": "rule", "values": ["color-contrast"]}}
 @pytest.fixture(scope="module")
 def address(sprint: Site) -> Iterator[str]:
     """Serve the page on a port of loopback."""
-    settings = uvicorn.Config(sprint.guard, port=0, log_config=None, lifespan="on", ws="none")
-    server = uvicorn.Server(settings)
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.01)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(timeout=30)
+    with listening(sprint.guard) as url:
+        yield url
 
 
 @pytest.fixture(scope="module")

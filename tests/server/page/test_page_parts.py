@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.server.page import session, texts
+from kr.server.page import texts
 from kr.server.page.charts import HEIGHT, bar_chart, rate_chart, scale
 from kr.server.page.markdown import report_page, to_html
+from kr.server.page.session import COOKIE, SIGNED_IN_SECONDS, Sessions
 from tests.support.sprint import SCRIPT
 
 NOW = datetime(2026, 11, 22, 12, tzinfo=UTC)
@@ -151,22 +152,29 @@ def test_numbers_are_short_and_whole() -> None:
 
 
 @settings(deadline=None)
-@given(st.text(".0é"), st.text("ab", min_size=1), st.text("ab", min_size=1))
-def test_only_who_knows_the_token_is_signed_in(forged: str, token: str, other: str) -> None:
-    genuine = session.signed_in(token, 1000.0)
-    assert session.is_signed_in({session.SIGNED_IN: genuine}, token, 1001.0)
-    assert not session.is_signed_in({session.SIGNED_IN: genuine}, token, 1000.0 + session.SIGNED_IN_SECONDS)
-    assert session.is_signed_in({session.SIGNED_IN: genuine}, other, 1001.0) == (token == other)
-    assert not session.is_signed_in({session.SIGNED_IN: forged}, token, 0.0)
-    until, _, signature = genuine.partition(".")
-    assert not session.is_signed_in({session.SIGNED_IN: f"{int(until) + 1}.{signature}"}, token, 1001.0)
+@given(st.text(".0é"), st.text("ab"))
+def test_only_who_knows_the_token_is_signed_in_and_until_signing_out(forged: str, other: str) -> None:
+    sessions = Sessions("ab")
+    genuine = sessions.sign_in("ab", 1000.0)
+    assert genuine is not None
+    cookies = {COOKIE: genuine}
+    assert sessions.is_signed_in(cookies, 1001.0)
+    assert not sessions.is_signed_in(cookies, 1000.0 + SIGNED_IN_SECONDS)
+    assert (sessions.sign_in(other, 1000.0) is None) == (other != "ab")
+    assert not sessions.is_signed_in({COOKIE: forged}, 0.0)
+    assert not Sessions("ab").is_signed_in(cookies, 1001.0)  # another process
+    sessions.sign_out(cookies)
+    assert not sessions.is_signed_in(cookies, 1001.0)
+    assert Sessions(None).sign_in("", 0.0) is None
 
 
-def test_a_form_is_of_one_browser() -> None:
-    mine, theirs = session.new_form(), session.new_form()
-    assert session.is_own_form({session.FORM: mine}, session.form_token(mine))
-    assert not session.is_own_form({session.FORM: mine}, session.form_token(theirs))
-    assert not session.is_own_form({}, session.form_token(""))
+def test_a_signature_is_of_one_session_and_one_text() -> None:
+    sessions = Sessions(None)
+    mine, theirs = sessions.new(), sessions.new()
+    assert sessions.has_signed(sessions.sign(mine), {COOKIE: mine})
+    assert not sessions.has_signed(sessions.sign(theirs), {COOKIE: mine})
+    assert not sessions.has_signed(sessions.sign(mine, "said"), {COOKIE: mine})
+    assert not sessions.has_signed(sessions.sign(""), {})
 
 
 def test_a_passage_is_plain_text_with_the_words_marked() -> None:
