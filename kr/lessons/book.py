@@ -13,7 +13,7 @@ from kr.lessons.choose import matching, of_phase, recency
 from kr.lessons.counts import LessonCounts
 from kr.lessons.distill.distill import COLUMNS
 from kr.lessons.distill.material import Writer
-from kr.lessons.distill.problems import Remedy, read_rows
+from kr.lessons.distill.remedies import Remedy, read_rows
 from kr.lessons.distill.secrets import without_secrets
 from kr.lessons.duplicates import Told, duplicates
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable

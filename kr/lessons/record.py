@@ -20,7 +20,7 @@ from kr.contracts.lessons import (
 )
 from kr.lessons.counts import LessonCounts, Recording
 from kr.lessons.distill.material import Context, Writer, lesson_of
-from kr.lessons.distill.problems import Remedy
+from kr.lessons.distill.remedies import Remedy
 from kr.lessons.duplicates import duplicates, tells_the_same
 from kr.lessons.file import LOCK_TIMEOUT, AppendBusy, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.line import QUARANTINED, Lesson

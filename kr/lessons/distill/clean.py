@@ -35,6 +35,9 @@ _MACHINE = frozenset(
     """,
     )
 )
+_EVERYWHERE = re.compile(
+    r"Cargo\.toml|package\.json|pyproject\.toml|go\.mod|pom\.xml|Makefile|CMakeLists\.txt|__init__\.py|index\.\w+"
+)
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
 _PROJECT = frozenset(
     re.findall(
@@ -73,7 +76,12 @@ def _shortened(found: re.Match[str], line: str) -> str:
     """Shorten a machine's path; a route of the program stays: ``GET /api/users``."""
     first = found[0].removeprefix("file://").strip("/").partition("/")[0]
     is_route = _ROUTE_BEFORE.search(line[max(0, found.start() - 24) : found.start()]) is not None
-    return relative_path(found[0]) if first in _MACHINE and not is_route else found[0]
+    if first not in _MACHINE or is_route:
+        return found[0]
+    path = relative_path(found[0])
+    # Each folder has one of these: in a sentence its name alone says nothing.
+    folder = found[0].rstrip("/").rpartition("/")[0].rpartition("/")[2]
+    return f"{folder}/{path}" if _EVERYWHERE.fullmatch(path) else path
 
 
 def relative_path(path: str) -> str:

@@ -11,16 +11,10 @@ from typing import Literal
 
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.noise import ERROR_WORD
-from kr.lessons.distill.problems import (
-    Problem,
-    Remedy,
-    find_problems,
-    remedy_for,
-    shortened,
-    with_short_lines,
-)
+from kr.lessons.distill.problems import Problem, find_problems, shortened, with_short_lines
+from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured
-from kr.lessons.distill.trust import dangers, defused
+from kr.lessons.distill.trust import dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
 
@@ -33,6 +27,9 @@ Source = Literal["table", "agent", "tool", "model", "person"]
 _SHORT_REMEDY = 28
 _LEAST_ERROR = 24
 _PROSE_LINES = 6
+_WHOLE_LINES = 2
+# What a shell or a runner repeats of a call.
+_ECHO = re.compile(r"[>$+%]\s|[Uu]sage:|Exit code|Process exited")
 _TRIED = 6
 _ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help)\b", re.IGNORECASE)
 _EMPTY = frozenset(
@@ -56,6 +53,18 @@ _CLASS = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Vio
 # What an error is about: in quotation marks, a host with its port, coordinates.
 _NAMED = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]")
 _WORDS = re.compile(r"[\w.@/-]{3,}")
+_HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
+_SAYS_NOTHING = re.compile(
+    r"(?:raise|throw|import|from|export|assert|except|catch|return)\b(?! \S*[(.\[])|[\W\d]*$"
+)
+# Where a module of the runtime lies says nothing.
+_ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}")
+_HINTS_AT_NOTHING = re.compile(
+    r"^(?:\w+ )*(?:defined|declared|required) (?:here|by)|for (?:more|full) |run with |try `|make sure your test|backtrace",
+    re.IGNORECASE,
+)
+_LONG_HINT = 90
+_LONG_CODE = 70
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
@@ -93,7 +102,7 @@ def distill(
     if known is not None:
         problem, told, tag = known
         tags = tuple(dict.fromkeys(filter(None, (tag, problem.tool))))
-        return _told(_with_error(told, problem.text, limit), "table", problem.place, tags)
+        return _told(_with_error(told, problem, limit), "table", problem.place, tags)
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
     return _as_told(problems, words, limit, advice=False) or _as_told(problems, words, limit, advice=True)
 
@@ -103,10 +112,39 @@ def _as_told(problems: Sequence[Problem], words: str, limit: int, *, advice: boo
     for problem in problems or [Problem(text=words)]:
         text = defused(problem.text, advice=advice)
         if is_telling(text):
-            text = cut(text, limit) if problems else _fitting(text, limit)
+            text = cut(_with_beside(text, problem, limit), limit) if problems else _fitting(text, limit)
             told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
             return replace(told, dangers=(*told.dangers, "advice")) if told and advice else told
     return None
+
+
+def _with_beside(text: str, problem: Problem, limit: int) -> str:
+    """Put behind an error what its tool shows beside it, as far as there is room for the whole of it."""
+    text = text.rstrip(" .;:")
+    for more in (*map(_hint, problem.beside), _code(problem.code, text)):
+        fuller = f"{text}{'' if more.startswith(' in ') else '; '}{more}"
+        if more and more.casefold() not in text.casefold() and columns(fuller) <= limit and not dangers(more):
+            text = fuller
+    return text
+
+
+def _hint(more: str) -> str:
+    """Return what of a tool's own hint may go on: nothing of one that says what to run, to install or to change."""
+    more = _HEAD.sub("", " ".join(more.split())).rstrip(" .;:,")
+    is_plain = defused(more) == more and columns(more) <= _LONG_HINT and not _HINTS_AT_NOTHING.search(more)
+    return more if is_plain and not is_vague(more) else ""
+
+
+def _code(code: str, text: str) -> str:
+    """Return the code that failed, unless it says nothing that the error does not."""
+    code = " ".join(code.split())
+    if (
+        _SAYS_NOTHING.match(code)
+        or columns(code) > _LONG_CODE
+        or all(n in text for n in _WORDS.findall(code))
+    ):
+        return ""
+    return f" in `{code}`"
 
 
 def is_telling(text: str) -> bool:
@@ -128,9 +166,16 @@ def is_vague(text: str) -> bool:
 
 
 def _cleaned(problem: Problem) -> Problem:
-    file = relative_path(portable(problem.file)) if problem.place and problem.file else None
+    file = relative_path(problem.file) if problem.place and problem.file else None
     text = " ".join(portable(problem.text).split())
-    return replace(problem, text=text, file=file, context=portable(problem.context))
+    return replace(
+        problem,
+        text=_ASIDE_PATH.sub("", text),
+        file=file,
+        beside=tuple(portable(more) for more in problem.beside),
+        code=portable(problem.code),
+        context=portable(problem.context),
+    )
 
 
 def _lines(text: str) -> list[Problem]:
@@ -145,8 +190,8 @@ def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int)
     place = next((problem.place for problem in problems if problem.place), None)
     tags = tuple(problem.tool for problem in problems[:1] if problem.tool)
     told = _fitting(given, limit)
-    error = problems[0].text if problems else words
-    if columns(told) < _SHORT_REMEDY and is_telling(error):
+    error = problems[0] if problems else Problem(text=words)
+    if columns(told) < _SHORT_REMEDY and is_telling(error.text):
         told = _with_error(told, error, limit)
     return _told(told, "agent", place, tags) if is_telling(told) or keywords(told) else None
 
@@ -161,13 +206,16 @@ def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...]) -
     return Told(summary=summary, source=source, place=place, tags=tags, dangers=found)
 
 
-def _with_error(remedy: str, error: str, limit: int) -> str:
+def _with_error(remedy: str, problem: Problem, limit: int) -> str:
     """Put the error's own line behind what to do about it, as far as there is room."""
-    error = defused(error).rstrip(" .;:")
+    error = defused(problem.text).rstrip(" .;:")
     room = limit - columns(remedy) - 3
     if not error or room < _LEAST_ERROR or error.casefold() in remedy.casefold():
         return remedy
-    return f"{remedy.rstrip('.')} ({_squeezed(error, room, remedy)})"
+    if columns(error) > room:
+        return f"{remedy.rstrip('.')} ({_squeezed(error, room, remedy)})"
+    fuller = (_with_beside(shorter, problem, room) for shorter in (error, _CLASS.sub("", error)))
+    return f"{remedy.rstrip('.')} ({max(fuller, key=columns)})"
 
 
 def _squeezed(error: str, room: int, remedy: str) -> str:
@@ -195,14 +243,20 @@ def _remedy(text: str) -> str:
 
 
 def _prose(text: str) -> str:
-    """Return what words say: a short text whole, of a long one from the first line on that speaks of an error."""
-    lines = [line.strip() for line in _FENCE.sub("", text).split("\n") if any(map(str.isalnum, line))]
-    if len(lines) > _PROSE_LINES:
-        start = next(
-            (at for at, line in enumerate(lines) if ERROR_WORD.search(line) and not _ASIDE.match(line)), None
-        )
-        lines = [] if start is None else lines[start : start + 2]
+    """Return what words say: a short text whole, of several lines from the most telling one on."""
+    lines = [line.strip() for line in _FENCE.sub("", text).split("\n")]
+    lines = [line for line in lines if any(map(str.isalnum, line)) and not _ECHO.match(line)]
+    if len(lines) > _WHOLE_LINES:
+        best = max(range(len(lines)), key=lambda at: (_telling(lines[at]), -at))
+        is_said = len(lines) <= _PROSE_LINES or _telling(lines[best]) > 0
+        lines = lines[best : best + 2] if is_said else []
     return "\n".join(_POSITION.sub("", line) for line in lines)
+
+
+def _telling(line: str) -> int:
+    """Weigh a line: it speaks of an error, it names something; it is an aside, a heading or an exclamation."""
+    says_nothing = _ASIDE.match(line) or line.endswith((":", "!", "...")) or is_order(line)
+    return 2 * bool(ERROR_WORD.search(line)) + bool(_NAMED.search(line)) - 3 * bool(says_nothing)
 
 
 def _fitting(text: str, limit: int) -> str:

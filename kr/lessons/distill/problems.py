@@ -1,15 +1,16 @@
-"""Finds the errors in a tool's output: what it says, in which file and line (SPEC 4.2).
+"""Finds the errors in a tool's output: what it says, in which file and line, and what stands beside it (SPEC 4.2).
 
-The matchers are data (``matchers.yaml``); a Python traceback alone needs a reader of its own, since its error stands behind
-the frames and may go on for lines.
+How tools begin an error is data (``matchers.yaml``). What they put beside it is alike in all of them, and is read here: the
+cause behind a wrapper, the values that were expected and given, hints, the line of code, the frames of a stack.
 """
 
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
+from itertools import islice, pairwise
 from typing import Any
 
 LOOKED_AT = 24_000
@@ -18,23 +19,59 @@ LOOKED_AT = 24_000
 _MOST = 20
 _WITHIN = 8
 _MORE = 3
+_BESIDE = 14
+_DEEP = 60
 _LONG_LINE = 2000
 _TRACEBACK = "Traceback (most recent call last):"
-_FRAME = re.compile(r"^\s*(?:\|\s+)?File \"(?P<file>[^\"]+)\", line (?P<line>\d+)", re.MULTILINE)
+_CHAINED = re.compile(
+    r"^(?:\s*\|\s*)?(?:The above exception was the direct cause of|During handling of the above exception)",
+    re.MULTILINE,
+)
 _EXCEPTION = re.compile(r"^(?:\s*[|+]?\s*)(?P<name>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?::\s(?P<text>.*))?$")
 _FOREIGN = re.compile(
-    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share)/|\.cargo/|vendor/|\(eval"
+    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share)/|\.cargo/|vendor/|\(eval|^node:|pyenv/versions"
 )
+# A line of a stack that the runtime or a library wrote.
+_RUNTIME = re.compile(
+    r"\bat (?:java|javax|jdk|sun|scala|kotlin|groovy|org\.(?:junit|gradle|apache|springframework|hibernate))\b[./]|\bnode:"
+)
+_FRAME = re.compile(
+    r"^\s*(?:\|\s+)?File \"(?P<python>[^\"]+)\", line (?P<python_line>\d+)"
+    r"|(?:-->|[╭┌]─\[?|❯|#\d+|\b(?:at|from|in|on))\s+(?:\S+\s+)??(?:[^\s()]*[\s(\[]+)?(?:file://)?(?P<stack>[^\s()\[\]:\"']+\.\w+)(?::|\(| line )(?P<stack_line>\d+)"
+    r"|^\s*(?:file://)?(?P<plain>[^\s():\"']+\.\w+):(?P<plain_line>\d+)(?::\d+)?(?::? \+0x|:(?: \w|\s*$)|$)",
+    re.MULTILINE,
+)
+_CAUSE = re.compile(r"^\s*(?:\[cause\]: |Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$", re.MULTILINE)
+_PACKAGE_OF_CLASS = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
+# What was expected and what came, and what a tool says to help; not the heads of its sections.
+_VALUES = re.compile(
+    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)(?: notsup)?|[\s|│+*#])*(?P<more>(?:expected|received|actual|got|found|have|want(?:ed)?|required|left|right|reason|symbol|detail|missing)\b[^:(=]{0,24}[:(=]\s*\S.*"
+    r"|(?:where|peer|because) \S.*|conflicting .+: .+|\S{1,40} !==? \S{1,40})$",
+    re.IGNORECASE,
+)
+_HINT = re.compile(
+    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)|[\s|│=*#])*(?:\S+:\d+:(?:\d+:)? )?(?P<more>(?:(?:note|help|hint|suggestions?|tip|locator):\s+\S.*|(?:did you mean|perhaps|maybe you|possible|valid|available|allowed|the most similar)\b.*))$",
+    re.IGNORECASE,
+)
+_LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
+_CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
+_GUTTER = re.compile(r"^\s*(?:\d+)?\s*[|│]\s?|^>\s+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One error as a tool told it. ``text`` is one line; ``context`` is what stands around it, for the remedies."""
+    """One error as a tool told it.
+
+    ``text`` is one line; ``beside`` what the tool puts next to it, the most telling first; ``code`` the line of code that
+    it shows; ``context`` what stands around it, for the remedies.
+    """
 
     text: str
     file: str | None = None
     line: int | None = None
     tool: str = ""
+    beside: tuple[str, ...] = ()
+    code: str = ""
     context: str = ""
 
     @property
@@ -49,63 +86,140 @@ class Problem:
 class Matcher:
     """One row of ``matchers.yaml``."""
 
-    name: str
     pattern: re.Pattern[str]
     tool: str = ""
     message: str = "{message}"
-    then: re.Pattern[str] | None = None
-    within: int = _WITHIN
     back: re.Pattern[str] | None = None
     more: re.Pattern[str] | None = None
+    within: int = _WITHIN
     unless: re.Pattern[str] | None = None
-    take: str = "first"
 
-    def find(self, text: str) -> list[Problem]:
-        """Return the problems in a text, those to be taken first in front."""
-        found = [problem for match in self._matches(text) if (problem := self._problem(match, text))]
-        return found[::-1] if self.take == "last" else found
+    def find(self, text: str) -> Iterator[Problem]:
+        """Yield the problems in a text."""
+        matches = list(islice(self.pattern.finditer(text), _MOST))
+        ends = [match.start() for match in matches[1:]] + [len(text)]
+        for match, end in zip(matches, ends, strict=False):
+            groups = {name: value or "" for name, value in match.groupdict().items()}
+            told = " ".join(self.message.format(**groups).split())
+            if told and not (self.unless and self.unless.search(told)):
+                yield self._problem(match, told, text, end)
 
-    def _matches(self, text: str) -> Iterator[re.Match[str]]:
-        for number, match in enumerate(self.pattern.finditer(text)):
-            if number >= _MOST:
-                return
-            yield match
-
-    def _problem(self, match: re.Match[str], text: str) -> Problem | None:
-        groups = {name: value or "" for name, value in match.groupdict().items()}
-        told = " ".join(self.message.format(**groups).split())
-        if not told or (self.unless and self.unless.search(told)):
-            return None
-        after = text[match.end() :].split("\n", self.within + 1)[: self.within + 1]
-        file, line = groups.get("file") or None, groups.get("line") or None
-        if self.then and (place := self.then.search("\n".join(after))):
-            file, line = place["file"], place["line"]
+    def _problem(self, match: re.Match[str], told: str, text: str, end: int) -> Problem:
+        groups = match.groupdict()
+        file, line = groups.get("file"), groups.get("line")
         if self.back:
             heads = list(self.back.finditer(text, 0, match.start()))
             file = heads[-1]["file"] if heads else None
+        after = text[match.end() : end].split("\n", _DEEP)[1:_DEEP]
+        before = text[: match.start()].rsplit("\n", _WITHIN)[-_WITHIN:]
         if self.more:
-            told = " ".join([told, *(found["more"].strip() for found in _some(self.more, after))])
-        return Problem(
+            found = (more for one in after[: self.within] if (more := self.more.match(one)))
+            told = " ".join([told, *(more["more"].strip() for more in islice(found, _MORE))])
+        if told.endswith(":"):
+            told = " ".join([told, *islice((one.strip() for one in after if one.strip()), 1)])
+        problem = Problem(
             text=told,
             file=file,
             line=int(line) if line else None,
-            tool=self.tool,
-            context="\n".join([told, *after]),
+            tool=_tool_of(file or "") if self.tool == "extension" else self.tool,
+            beside=tuple(_beside(after)),
+            code=_code_shown(before, match[0].split("\n") + after[:_WITHIN]),
+            context=told
+            + text[match.end() : end][:_LONG_LINE].partition("\n")[0]
+            + "\n"
+            + "\n".join(after[:_WITHIN]),
         )
+        problem = problem if file else _placed(problem, before, after)
+        return _with_cause(problem, text[match.end() :])
 
 
-def _some(pattern: re.Pattern[str], lines: list[str]) -> Iterator[re.Match[str]]:
-    matches = (match for line in lines if (match := pattern.match(line)))
-    return (match for match, _ in zip(matches, range(_MORE), strict=False))
+def _tool_of(file: str) -> str:
+    """Return the tag of a file's language."""
+    name = file.rpartition(".")[2].lower()
+    return next((tool for tool, names in _LANGUAGES.items() if name in names.split()), "")
+
+
+_LANGUAGES = {
+    "c": "c h cc cpp cxx hpp hh m mm cu y l",
+    "go": "go",
+    "java": "java",
+    "kotlin": "kt kts",
+    "scala": "scala",
+    "typescript": "ts tsx mts cts",
+    "javascript": "js jsx mjs cjs",
+    "python": "py pyi",
+    "cython": "pyx pxd pxi",
+    "protobuf": "proto",
+    "ruby": "rb",
+    "rust": "rs",
+    "haskell": "hs",
+    "dotnet": "cs fs vb",
+    "swift": "swift",
+    "fortran": "f90 f f95",
+    "php": "php",
+}  # fmt: skip
+
+
+def _beside(after: Sequence[str]) -> Iterator[str]:
+    """Yield what a tool puts under an error: values first, then the labels in its code, then its hints."""
+    lines = after[:_BESIDE]
+    for pattern in (_VALUES, _LABEL, _HINT):
+        found = (match["more"].strip() for line in lines if (match := pattern.match(line)))
+        yield from islice(dict.fromkeys(found), _MORE)
+
+
+def _code_shown(before: Sequence[str], after: Sequence[str]) -> str:
+    """Return the line of code that a tool shows with carets under it, or that pytest marks, without its margin."""
+    for lines in (after, [*before, ""]):
+        for line, marks in pairwise(lines):
+            if _CARETS.match(marks) and not _CARETS.match(line) and len(marks) < _LONG_LINE // 4:
+                return _GUTTER.sub("", line).strip()
+    return next((_GUTTER.sub("", line).strip() for line in reversed(before) if line.startswith(">  ")), "")
+
+
+def _placed(problem: Problem, before: Sequence[str], after: Sequence[str]) -> Problem:
+    """Give a problem the first place of the project in the lines under it, or else right above it."""
+    for line in (*after, *reversed(before)):
+        if _RUNTIME.search(line):
+            continue
+        for frame in _FRAME.finditer(line):
+            file, number = _of_frame(frame)
+            if not _FOREIGN.search(file):
+                return replace(problem, file=file, line=number)
+    return problem
+
+
+def _of_frame(frame: re.Match[str]) -> tuple[str, int]:
+    kind = frame.lastgroup or ""
+    return frame[kind.removesuffix("_line")], int(frame[kind])
+
+
+def _with_cause(problem: Problem, rest: str) -> Problem:
+    """Put the cause that a chain of exceptions ends with before the wrapper that was told first."""
+    causes = list(_CAUSE.finditer(rest, 0, LOOKED_AT // 2))
+    if not causes:
+        return problem
+    cause = causes[-1]
+    told = cause["cause"]
+    if len(causes) > 1 and not re.search(r"[\"'`/.:]", told):
+        told = f"{causes[-2]['cause']}: {told}"
+    after = rest[cause.end() :].split("\n", _DEEP)[1:_DEEP]
+    placed = _placed(replace(problem, file=None, line=None), (), after)
+    return replace(
+        placed if placed.file else problem,
+        text=f"{told} ({_PACKAGE_OF_CLASS.sub('', problem.text)})",
+        context=f"{told}\n{problem.context}",
+    )
 
 
 def find_problems(text: str) -> list[Problem]:
     """Return the errors that a text tells, the most telling first; empty when no matcher knows it."""
     found: list[Problem] = []
     for matcher in matchers():
-        if matcher.name == "java-cause":
-            found += _exceptions(text)
-        found += matcher.find(text)
+        for problem in _tracebacks(text) if matcher is None else matcher.find(text):
+            # A general matcher finds again what one of a tool found: it is that tool's.
+            tool = problem.tool or (found[0].tool if found else "")
+            found.append(replace(problem, tool=tool))
     return found
 
 
@@ -121,52 +235,59 @@ def shortened(output: str) -> str:
     return f"{output[: LOOKED_AT // 2]}\n{output[-LOOKED_AT // 2 :]}"
 
 
-def _exceptions(text: str) -> Iterator[Problem]:
-    """Read the exception of the last traceback, which is what came out in the end."""
-    start = text.rfind(_TRACEBACK)
-    if start < 0:
+def _tracebacks(text: str) -> Iterator[Problem]:
+    """Read the last traceback of Python, which is what came out in the end, with the one that it was made from."""
+    parts = text.split(_TRACEBACK)
+    problem = _exception(parts[-2], parts[-1]) if len(parts) > 1 else None
+    if problem is None:
         return
-    lines = text[start:].split("\n")[1:]
-    indent = len(text[:start].rpartition("\n")[2])
+    if len(parts) > 2 and _CHAINED.search(parts[-2]):
+        cause = _exception(parts[-3], parts[-2])
+        # A project's own wrapper says less than what it wraps; a library's says it in its own words.
+        if cause and problem.code.startswith("raise ") and cause.text not in problem.text:
+            context = f"{cause.context}\n{problem.context}"
+            problem = replace(cause, text=f"{cause.text} ({problem.text})", context=context)
+    yield problem
+
+
+def _exception(head: str, body: str) -> Problem | None:
+    lines = body.split("\n")[1:]
+    indent = len(head.rpartition("\n")[2])
     for number, line in enumerate(lines):
-        body = line[indent:] if line[:indent].isspace() or not indent else line
-        if not body or body[0].isspace() or not (match := _EXCEPTION.match(body)):
+        told = line[indent:] if line[:indent].isspace() or not indent else line
+        if not told or told[0].isspace() or not (match := _EXCEPTION.match(told)):
             continue
-        frames = _FRAME.finditer("\n".join(lines[:number]))
-        own = [frame for frame in frames if not _FOREIGN.search(frame["file"])]
-        place = own[-1] if own else None
+        frames = [(at, frame) for at, one in enumerate(lines[:number]) if (frame := _FRAME.match(one))]
+        own = [(at, frame) for at, frame in frames if not _FOREIGN.search(_of_frame(frame)[0])]
+        at, place = own[-1] if own else (-1, None)
+        code = lines[at + 1].strip() if place else ""
+        file, line_number = _of_frame(place) if place else (None, None)
         package = match["name"].partition(".")[0] if "." in match["name"] else ""
-        yield Problem(
-            text=body.strip(),
-            file=place["file"] if place else None,
-            line=int(place["line"]) if place else None,
-            tool=""
-            if package in sys.stdlib_module_names
-            else package.removeprefix("_").removesuffix("_core"),
-            # The code of the last own frame stands under it.
-            context="\n".join([*_code(lines, place), *lines[number : number + _WITHIN]]),
+        is_standard = package in sys.stdlib_module_names
+        return Problem(
+            text=told.strip(),
+            file=file,
+            line=line_number,
+            tool="" if is_standard else package.removeprefix("_").removesuffix("_core"),
+            beside=tuple(_beside(lines[number + 1 :])),
+            code=code,
+            context="\n".join([code, *lines[number : number + _WITHIN]]),
         )
-        return
-
-
-def _code(lines: list[str], frame: re.Match[str] | None) -> list[str]:
-    """Return the line of code that a traceback shows under a frame."""
-    if frame is None:
-        return []
-    number = next(at for at, line in enumerate(lines) if line.startswith(frame[0].strip("\n")))
-    return [line.strip() for line in lines[number + 1 : number + 2]]
+    return None
 
 
 @lru_cache(maxsize=1)
-def matchers() -> tuple[Matcher, ...]:
-    """Return the shipped problem matchers, in their order."""
+def matchers() -> tuple[Matcher | None, ...]:
+    """Return the shipped problem matchers, in their order; None is the place of the reader of tracebacks."""
     rows: list[dict[str, Any]] = read_table("matchers.yaml")
-    return tuple(Matcher(**{key: _read(key, value) for key, value in row.items()}) for row in rows)
+    return tuple(
+        None if "reader" in row else Matcher(**{key: _read(key, value) for key, value in row.items()})
+        for row in rows
+    )
 
 
 def _read(key: str, value: Any) -> Any:
-    is_pattern = key in {"pattern", "then", "back", "more", "unless"}
-    return re.compile(value, re.MULTILINE) if is_pattern else value
+    return re.compile(value, re.MULTILINE) if key in {"pattern", "back", "more", "unless"} else value
 
 
 def read_table(name: str) -> Any:
@@ -176,95 +297,3 @@ def read_table(name: str) -> Any:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     text = files("kr.lessons.distill").joinpath(name).read_text(encoding="utf-8")
     return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders
-
-
-_NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
-_GROUP = re.compile(r"\{(\w+)\}")
-_COMMAND = re.compile(r"`[^`]*\{\w+\}[^`]* [^`]*`|`[^`]* [^`]*\{\w+\}[^`]*`")
-_KEYS = frozenset({"match", "say", "tag", "tool"})
-LONGEST = 140
-"""Characters of a remedy, so that it fits a lesson."""
-
-
-@dataclass(frozen=True, slots=True)
-class Remedy:
-    """One row; ``tool`` limits it to the errors of one tool."""
-
-    match: re.Pattern[str]
-    say: str
-    tag: str = ""
-    tool: str = ""
-
-    def says(self, problem: Problem, text: str) -> str | None:
-        """Return what to do about a problem by a text of it; None when the row is not about it."""
-        if self.tool and self.tool != problem.tool:
-            return None
-        found = self.match.search(text)
-        if found is None:
-            return None
-        named = {name: (value or "").strip() for name, value in found.groupdict().items()}
-        if not all(_NAME.fullmatch(named.get(name, "")) for name in _GROUP.findall(self.say)):
-            return None
-        return _GROUP.sub(lambda group: named[group[1]], self.say)
-
-
-@lru_cache(maxsize=1)
-def shipped() -> tuple[Remedy, ...]:
-    """Return the rows of ``remedies.yaml``."""
-    rows, problems = read_rows(read_table("remedies.yaml"))
-    if problems:
-        raise ValueError("; ".join(problems))
-    return rows
-
-
-def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
-    """Read rows from plain data; what is no row is told in a sentence, and left out."""
-    items: Sequence[object] = data if isinstance(data, list) else ()
-    problems = (
-        [] if isinstance(data, list) or data is None else ["it must be a list of rows with match and say"]
-    )
-    rows: list[Remedy] = []
-    for number, item in enumerate(items, start=1):
-        problem = _wrong(item)
-        if problem:
-            problems.append(f"row {number}: {problem}")
-        elif isinstance(item, Mapping):
-            rows.append(
-                Remedy(
-                    re.compile(item["match"], re.MULTILINE),
-                    item["say"].strip(),
-                    item.get("tag", ""),
-                    item.get("tool", ""),
-                )
-            )
-    return tuple(rows), problems
-
-
-def _wrong(item: object) -> str:
-    if not isinstance(item, Mapping) or not all(
-        isinstance(item.get(key), str) and item[key] for key in ("match", "say")
-    ):
-        return "match and say must be texts"
-    if unknown := [str(key) for key in item if key not in _KEYS or not isinstance(item[key], str)]:
-        return f"unknown or no text: {', '.join(unknown)}; allowed: {', '.join(sorted(_KEYS))}"
-    try:
-        groups = re.compile(item["match"]).groupindex
-    except re.error as error:
-        return f"match is no regular expression: {error}"
-    if missing := [name for name in _GROUP.findall(item["say"]) if name not in groups]:
-        return f"say names {{{missing[0]}}}, which is no group of match"
-    if _COMMAND.search(item["say"]):
-        return "say puts a word of the output into a command"
-    return f"say is longer than {LONGEST} characters" if len(item["say"]) > LONGEST else ""
-
-
-def remedy_for(problems: Iterable[Problem], own: Sequence[Remedy] = ()) -> tuple[Problem, str, str] | None:
-    """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first."""
-    table = (*own, *shipped())
-    for problem in problems:
-        # The error's own line says more than what stands around it.
-        for text in (problem.text, problem.context):
-            for row in table:
-                if (told := row.says(problem, text)) is not None:
-                    return problem, told, row.tag
-    return None

@@ -1,0 +1,131 @@
+"""What to do about a problem: rows of a table, shipped and the users' own (SPEC 4.2)."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from kr.lessons.distill.problems import Problem, read_table
+
+_NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
+_GROUP = re.compile(r"\{(\w+)\}")
+_COMMAND = re.compile(r"`[^`]*\{\w+\}[^`]* [^`]*`|`[^`]* [^`]*\{\w+\}[^`]*`")
+_KEYS = frozenset({"match", "say", "tag", "tool"})
+LONGEST = 140
+"""Characters of a remedy, so that it fits a lesson."""
+
+
+# Tools of a family beside the tags that the table has for it.
+_KIN = {
+    "python": ("pyright", "cython", "jsonschema", "unittest"),
+    "javascript": ("webpack", "esbuild", "vite", "pnpm", "yarn"),
+    "jvm": ("kotlin", "scala", "gradle", "spring"),
+    "native": ("linker", "fortran"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One row; ``tool`` limits it to the errors of one tool, ``family`` keeps it off those of other families."""
+
+    match: re.Pattern[str]
+    say: str
+    tag: str = ""
+    tool: str = ""
+    family: str = ""
+
+    def says(self, problem: Problem, text: str) -> str | None:
+        """Return what to do about a problem by a text of it; None when the row is not about it."""
+        if self.tool and self.tool != problem.tool:
+            return None
+        if self.family and _families().get(problem.tool, self.family) != self.family:
+            return None
+        found = self.match.search(text)
+        if found is None:
+            return None
+        named = {
+            name.rstrip("0123456789"): value.strip() for name, value in found.groupdict().items() if value
+        }
+        if not all(_NAME.fullmatch(named.get(name, "")) for name in _GROUP.findall(self.say)):
+            return None
+        return _GROUP.sub(lambda group: named[group[1]], self.say)
+
+
+@lru_cache(maxsize=1)
+def shipped() -> tuple[Remedy, ...]:
+    """Return the rows of ``remedies.yaml``."""
+    return tuple(
+        Remedy(
+            re.compile(match, re.MULTILINE),
+            say if isinstance(say, str) else say["say"],
+            tag.strip("-"),
+            "" if isinstance(say, str) else say["tool"],
+            "" if family == "any" else family,
+        )
+        for family, tags in read_table("remedies.yaml").items()
+        for tag, rows in tags.items()
+        for match, say in rows.items()
+    )
+
+
+@lru_cache(maxsize=1)
+def _families() -> dict[str, str]:
+    """Return the family of each tool that has one."""
+    kin = {tool: family for family, tools in _KIN.items() for tool in (family, *tools)}
+    return {row.tag: row.family for row in shipped() if row.tag and row.family} | kin
+
+
+def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
+    """Read rows from plain data; what is no row is told in a sentence, and left out."""
+    items: Sequence[object] = data if isinstance(data, list) else ()
+    problems = (
+        [] if isinstance(data, list) or data is None else ["it must be a list of rows with match and say"]
+    )
+    rows: list[Remedy] = []
+    for number, item in enumerate(items, start=1):
+        problem = _wrong(item)
+        if problem:
+            problems.append(f"row {number}: {problem}")
+        elif isinstance(item, Mapping):
+            rows.append(
+                Remedy(
+                    re.compile(item["match"], re.MULTILINE),
+                    item["say"].strip(),
+                    item.get("tag", ""),
+                    item.get("tool", ""),
+                )
+            )
+    return tuple(rows), problems
+
+
+def _wrong(item: object) -> str:
+    if not isinstance(item, Mapping) or not all(
+        isinstance(item.get(key), str) and item[key] for key in ("match", "say")
+    ):
+        return "match and say must be texts"
+    if unknown := [str(key) for key in item if key not in _KEYS or not isinstance(item[key], str)]:
+        return f"unknown or no text: {', '.join(unknown)}; allowed: {', '.join(sorted(_KEYS))}"
+    try:
+        groups = re.compile(item["match"]).groupindex
+    except re.error as error:
+        return f"match is no regular expression: {error}"
+    if missing := [name for name in _GROUP.findall(item["say"]) if name not in groups]:
+        return f"say names {{{missing[0]}}}, which is no group of match"
+    if _COMMAND.search(item["say"]):
+        return "say puts a word of the output into a command"
+    return f"say is longer than {LONGEST} characters" if len(item["say"]) > LONGEST else ""
+
+
+def remedy_for(problems: Iterable[Problem], own: Sequence[Remedy] = ()) -> tuple[Problem, str, str] | None:
+    """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first."""
+    table = (*own, *shipped())
+    particular = [row for row in table if row.tag or row.family or row in own]
+    general = [row for row in table if row not in particular]
+    for problem in problems:
+        for rows in (particular, general):
+            # The error's own line says more than what stands around it.
+            for text in (problem.text, problem.context):
+                for row in rows:
+                    if (told := row.says(problem, text)) is not None:
+                        return problem, told, row.tag
+    return None
