@@ -55,10 +55,10 @@ def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
 
 
 def _notes(result: "Imported") -> Iterator[str]:
-    if result.missing_reports:
+    if result.without_text:
         yield (
-            f"{counted(result.missing_reports, 'entry comes', 'entries come')} without a report: a look-up "
-            "removes such an entry, and `kr archive restore` can't bring one back"
+            f"{counted(result.without_text, 'archived entry has', 'archived entries have')} no text: "
+            "`kr archive restore` can't bring such an entry back"
         )
     if result.differing:
         yield (

@@ -12,7 +12,7 @@ import click
 
 from kr.cli.completing import complete_framework, complete_phase
 from kr.cli.messages import warn
-from kr.cli.options import common, common_options, open_app, request_option
+from kr.cli.options import common, common_options, open_app, request_option, schema_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
 from kr.errors import KrError
@@ -62,6 +62,7 @@ def command() -> None:
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
+@schema_option("inject_request")
 @common_options
 @click.pass_context
 def inject(
@@ -108,6 +109,7 @@ def inject(
     metavar="FILE|-",
     help="Read a request (YAML or JSON) from a file, or from standard input.",
 )
+@schema_option("record_request")
 @common_options
 @click.pass_context
 def record(ctx: click.Context, /, source: str | None) -> int:

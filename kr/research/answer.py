@@ -14,7 +14,6 @@ from kr.contracts.envelopes import (
 from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
 from kr.store.rows import RequestRow
-from kr.store.times import to_text
 from kr.values import Confidence, Match, Related, Value, replace
 
 if TYPE_CHECKING:
@@ -126,7 +125,7 @@ def _keep(unit: "Unit", row: RequestRow, run: Run, ending: Ending) -> None:
 def abandon(run: Run, error: BaseException) -> None:
     """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
     row = replace(_row(run, "failure"), error=interruption(error))
-    run.shelf.write(lambda unit: None if unit.requests.has(row.id) else unit.requests.record(row), None)
+    run.shelf.write(lambda unit: None if unit.requests.has_ended(row.id) else unit.requests.record(row), None)
 
 
 def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int) -> RequestRow:
@@ -142,20 +141,7 @@ def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int)
 
 
 def _row(run: Run, status: str) -> RequestRow:
-    return RequestRow(
-        id=run.id,
-        at=to_text(run.started),
-        mode="research",
-        status=status,
-        story_key=run.request.story_key,
-        session_id=run.request.session_id,
-        framework=run.request.research_query.framework,
-        framework_version=run.query.framework_version,
-        topic=run.query.topic,
-        question=run.query.question,
-        persona=run.persona,
-        duration_ms=run.duration_ms(),
-    )
+    return replace(run.row, status=status, persona=run.persona, duration_ms=run.duration_ms())
 
 
 def _view(match: Match) -> MatchView:

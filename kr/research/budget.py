@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kr.research.shelf import Shelf
-from kr.store.rows import Reservation, SourceCall
+from kr.store.rows import RequestRow, Reservation, SourceCall
 from kr.store.times import to_text
 from kr.store.unit import Unit
 from kr.values import Value
@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.1
 class Payer(Value):
     """Who pays: a request of a story in a session. ``owner`` marks what this process holds."""
 
-    request_id: str
+    request: RequestRow
     session_id: str
     story_key: str
     owner: str
@@ -89,16 +89,18 @@ class LedgerBudget:
     def _try_to_reserve(self) -> Reservation:
         if self._is_override and self._charged_here >= self._limit:
             return Reservation(outcome="exhausted")
-        reserved = self._shelf.write(
-            lambda unit: unit.ledger.reserve(
+
+        def reserve(unit: Unit) -> Reservation:
+            unit.requests.begin(self._payer.request)
+            return unit.ledger.reserve(
                 session_id=self._payer.session_id,
                 story_key=self._payer.story_key,
                 owner=self._payer.owner,
                 limit=None if self._is_override else self._limit,
                 now=self._clock(),
-            ),
-            None,
-        )
+            )
+
+        reserved = self._shelf.write(reserve, None)
         return reserved or Reservation(outcome="granted" if self.remaining() else "exhausted")
 
     def settle(self, call: "Call") -> None:
@@ -106,7 +108,7 @@ class LedgerBudget:
         held, self._held = self._held, None
         self._charged_here += call.charged
         row = SourceCall(
-            request_id=self._payer.request_id,
+            request_id=self._payer.request.id,
             at=to_text(self._clock()),
             source=call.source,
             outcome=call.outcome,
@@ -120,6 +122,7 @@ class LedgerBudget:
         )
 
         def record(unit: Unit) -> bool:
+            unit.requests.begin(self._payer.request)
             unit.ledger.settle(held, row)
             return True
 

@@ -17,7 +17,9 @@ from kr.research.cache import Cache
 from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.store.owners import make_owner
+from kr.store.rows import RequestRow
 from kr.store.store import Store
+from kr.store.times import to_text
 from kr.values import Answer, MatchRules, Query, Value, replace
 
 if TYPE_CHECKING:
@@ -94,9 +96,20 @@ class Run:
         self._began = time.monotonic()
         self.request = request
         self.query = _under_its_name(request.research_query, policy.aliases)
-        self.id = uuid.uuid4().hex
         self.owner = make_owner()
         self.started = services.clock()
+        self.row = RequestRow(
+            id=uuid.uuid4().hex,
+            at=to_text(self.started),
+            mode="research",
+            status="failure",
+            story_key=request.story_key,
+            session_id=request.session_id,
+            framework=request.research_query.framework,
+            framework_version=self.query.framework_version,
+            topic=self.query.topic,
+            question=self.query.question,
+        )
         self.shelf = Shelf(services.store)
         self.cache = Cache(
             self.shelf,
@@ -108,7 +121,7 @@ class Run:
             clock=services.clock,
         )
         payer = Payer(
-            request_id=self.id,
+            request=self.row,
             session_id=request.session_id,
             story_key=request.story_key,
             owner=self.owner,

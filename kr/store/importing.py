@@ -161,6 +161,8 @@ class _Intake:
         live = self._unit.entries.get(entry_id)
         if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
             return Outcome("unchanged", differs=live is not None and _differs(item, live))
+        if item.text is None and (live is None or live.path != item.path):
+            raise _NoPlace(f"path: there is no report at {item.path}, so that it is not indexed")
         entry = self._entry(item, entry_id, self._place(item, pair, live), live)
         if live is not None and live.sha256 != entry.sha256:
             edit = edit_at(self._unit, self._files, live.path)
@@ -224,7 +226,7 @@ class _Intake:
     def _place(self, item: Incoming, pair: Pair, live: Entry | None) -> str:
         """Return the path of the entry's report. The text of an archived one needs no file until it is restored."""
         if item.text is None:
-            return self._place_without_text(item, pair, live)
+            return self._place_without_text(item, pair)
         paths = (path for path in self._paths(item, live) if not self._is_of_others(path, pair))
         if item.departure is not None:
             return next(paths, item.path)
@@ -241,14 +243,11 @@ class _Intake:
                 problem = problem or str(error)
         raise _NoPlace(problem or "path: every name for its report is taken")
 
-    def _place_without_text(self, item: Incoming, pair: Pair, live: Entry | None) -> str:
-        if live is not None and live.path != item.path:
-            raise _NoPlace(f"path: there is no report at it, and {live.id} has one here")
-        if item.departure is not None and self._is_of_others(item.path, pair):
-            # It has no text to lose, and its row is worth keeping.
-            return next((path for path in self._paths(item, None) if not self._of_path(path)), item.path)
-        self._require_free(item, pair)
-        return item.path
+    def _place_without_text(self, item: Incoming, pair: Pair) -> str:
+        """Return a live entry's own path, or for an archived one, whose row is worth keeping, a path that nobody has."""
+        if not self._is_of_others(item.path, pair):
+            return item.path
+        return next((path for path in self._paths(item, None) if not self._of_path(path)), item.path)
 
     def _is_of_others(self, path: str, pair: Pair) -> bool:
         return any(holder.pair != pair for holder in self._of_path(path))

@@ -89,9 +89,9 @@ class Wording(Value):
 
 
 class SourceCall(Value):
-    """One row of ``source_calls``. ``duration_ms`` is a whole number."""
+    """One row of ``source_calls``. ``duration_ms`` is a whole number; the request, if one is named, has its row."""
 
-    request_id: str
+    request_id: str | None
     at: str
     source: str
     outcome: str

@@ -228,7 +228,8 @@ CREATE TABLE source_calls (
     reason TEXT,
     session_id TEXT,
     story_key TEXT,
-    answer_tokens INTEGER
+    answer_tokens INTEGER,
+    FOREIGN KEY (request_id) REFERENCES requests (id) ON DELETE SET NULL
 );
 CREATE INDEX source_calls_story ON source_calls (session_id, story_key, charged);
 CREATE INDEX source_calls_request ON source_calls (request_id);
@@ -409,5 +410,5 @@ CREATE VIEW spending_by_story AS
     min(at) AS first_at, max(at) AS last_at
     FROM source_calls GROUP BY session_id, story_key ORDER BY charged DESC, session_id, story_key;
 
-INSERT INTO alembic_version VALUES ('0009');
-PRAGMA user_version = 9;
+INSERT INTO alembic_version VALUES ('0010');
+PRAGMA user_version = 10;

@@ -21,6 +21,11 @@ _PASSAGE_TOKENS = 40
 _SHORTEST_PREFIX = 3
 _AROUND = 80
 _LONGEST = 1000
+_SUMMARY = "## Summary\n"
+_HEADER = re.compile(
+    r"\A(?:[^\n]*\n)?\s*(?:[…*]*(?:Framework|Version|Research Date|Confidence|Sources):\*\*[^\n]*(?:\n|\Z))+"
+)
+_HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*(?:\n|\Z))+")
 _WORD = re.compile(r"[^\W_]+")
 _ALL = "framework || ' ' || topic || ' ' || tags || ' ' || question || ' ' || text"
 _FIND = (
@@ -28,6 +33,7 @@ _FIND = (
     "FROM document_search JOIN documents AS d ON d.id = document_search.rowid "
     f"WHERE document_search MATCH :query AND d.kind = :kind ORDER BY bm25(document_search, {_WEIGHTS}), d.key"
 )
+_TEXT = "SELECT text FROM documents WHERE kind = 'entry' AND key = :key"
 # Those that an entry is about go first.
 _AS_WRITTEN = (
     "SELECT key, topic, text FROM documents "
@@ -85,13 +91,22 @@ class Search:
         if not plain:
             return self._as_written(written, kind, junction)
         matches = self._session.rows(_FIND, query=junction.join(plain), kind=kind)
-        found = [Passage(row["key"], row["topic"], _one_line(row["passage"])) for row in matches]
+        found = [
+            Passage(row["key"], row["topic"], self._telling(row["key"], row["passage"])) for row in matches
+        ]
         if not written:
             return found
         also = {passage.key: passage for passage in self._as_written(written, kind, junction)}
         if junction == " AND ":
             return [passage for passage in found if passage.key in also]
         return [*found, *(also[key] for key in also.keys() - {passage.key for passage in found})]
+
+    def _telling(self, key: str, passage: str) -> str:
+        """Leave a report's title and header lines out of a passage; where little else is in it, the text begins it."""
+        told = _body(passage)
+        if told == passage or len(told.split()) >= _PASSAGE_TOKENS // 2 or not told.endswith("…"):
+            return _one_line(told)
+        return f"{_one_line(_body(self._session.value(_TEXT, key=key))[: 3 * _AROUND])}…"
 
     def _as_written(self, written: list[str], kind: Kind, junction: str) -> list[Passage]:
         """Look for words as they stand."""
@@ -111,7 +126,15 @@ def _terms(words: str) -> tuple[list[str], list[str]]:
     ], written
 
 
+def _body(text: str) -> str:
+    """Cut off what stands before the first section of a report: title and header lines (seed 000, step 6.1)."""
+    _, is_there, body = text.partition(_SUMMARY)
+    return body.lstrip() if is_there else _HEADINGS.sub("", _HEADER.sub("", text))
+
+
 def _around(text: str, words: Iterable[str]) -> str:
+    body = _body(text)
+    text = body if any(word in body for word in words) else text
     at = min((place for word in words if (place := text.find(word)) >= 0), default=0)
     start = max(0, at - _AROUND)
     cut = _one_line(text[start : at + 2 * _AROUND])

@@ -1,7 +1,7 @@
 """Takes an existing file-based knowledge base in (SPEC 6.2).
 
 Item by item: a bad one is named and skipped. What an index doesn't tell is taken from the report's own header.
-A report that is missing is no reason to refuse its entry: a look-up removes such entries (seed 000, row 5).
+A live entry whose report is missing is told and not indexed (SPEC 6.1): a look-up could only remove it.
 """
 
 import os
@@ -59,6 +59,7 @@ class Unreadable:
 class Imported:
     """What became of all items. ``warnings`` are sentences for a person.
 
+    ``missing_reports`` of the refused ones have no report, ``without_text`` of the archived ones no text.
     ``differing`` of the unchanged ones say something else than the entry that is here, and are not newer.
     ``at`` is when it was.
     """
@@ -70,6 +71,7 @@ class Imported:
     unreadable: list[Unreadable] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     missing_reports: int = 0
+    without_text: int = 0
     differing: int = 0
     at: str = ""
     auto_archived: int = 0
@@ -88,6 +90,7 @@ class Imported:
             **self.counts,
             "refused": len(self.refused),
             "missing_reports": self.missing_reports,
+            "without_text": self.without_text,
             "differing": self.differing,
             "auto_archived": self.auto_archived,
             "lru_evicted": self.lru_evicted,
@@ -277,13 +280,14 @@ class _Import:
         batch, self._batch, self._bytes = self._batch, [], 0
         outcomes = self._store.take_in([incoming for _, incoming in batch], self._now)
         for (line, incoming), outcome in zip(batch, outcomes, strict=True):
+            has_no_text = incoming.text is None
             if outcome.reason is not None:
                 self._refuse(line, outcome.reason)
+                self._result.missing_reports += has_no_text
                 continue
             self._result.counts[outcome.taken] += 1
             self._result.differing += outcome.differs
-            if incoming.text is None and outcome.taken != "unchanged":
-                self._result.missing_reports += 1
+            self._result.without_text += has_no_text and outcome.taken == "archived"
 
     def _refuse(self, line: int, reason: str) -> None:
         self._result.refused.append(Refused(str(self._file), line, reason))

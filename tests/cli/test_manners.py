@@ -108,14 +108,20 @@ def test_init_says_what_to_commit_and_what_comes_next(project: Project) -> None:
     assert [line.split()[:2] for line in following.splitlines()][:2] == [["kr", "research"], ["kr", "warm"]]
 
 
-@pytest.mark.parametrize("command", ["research", "explain"])
+@pytest.mark.parametrize("command", ["research", "explain", "lessons inject", "lessons record"])
 def test_the_schema_of_a_request_is_printed_and_fits_one(project: Project, command: str) -> None:
-    schema = json.loads(project.run(command, "--schema").stdout)
+    schema = json.loads(project.run(*command.split(), "--schema").stdout)
     validator = jsonschema.Draft202012Validator(schema)
-    validator.validate(request())
-    assert [error.path for error in validator.iter_errors(request(topic=" "))] == [
-        deque(["research_query", "topic"])
-    ]
+    if command == "lessons record":
+        validator.validate(schema["examples"][0])
+        return
+    if command == "lessons inject":
+        asked = {"story_key": "3-1", "session_id": "s-1", "lessons_inject": {"phase": "dev-execution"}}
+        broken, where = {**asked, "lessons_inject": {"phase": "x"}}, ["lessons_inject", "phase"]
+    else:
+        asked, broken, where = request(), request(topic=" "), ["research_query", "topic"]
+    validator.validate(asked)
+    assert [error.path for error in validator.iter_errors(broken)] == [deque(where)]
 
 
 def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kr.store.store import Store
 from tests.support.samples import fill
@@ -87,6 +88,21 @@ def test_every_other_table_is_named_as_kr_s_own(database: Path) -> None:
     tables = {name for name in names_of(database, "table") if not name.startswith("document_search_")}
     section = PAGE.partition("### Other tables")[2].partition("## ")[0]
     assert set(re.findall(r"`(\w+)`", section)) == tables - PUBLIC.keys()
+
+
+def test_datasette_is_told_of_every_table_and_hides_kr_s_own(database: Path) -> None:
+    told = yaml.safe_load((ROOT / "deploy" / "datasette.yaml").read_text())["databases"]["kr"]["tables"]
+    tables = {name for name in names_of(database, "table") if not name.startswith("document_search_")}
+    assert told.keys() == tables | {"sqlite_sequence"}
+    assert {name for name, known in told.items() if not known.get("hidden")} == PUBLIC.keys()
+    for name, known in told.items():
+        columns = {
+            known.get("label_column"),
+            known.get("sort"),
+            known.get("sort_desc"),
+            *known.get("facets", ()),
+        }
+        assert columns - {None} <= set(columns_of(database, name)), name
 
 
 def test_there_are_enough_recipes_and_all_have_a_name() -> None:

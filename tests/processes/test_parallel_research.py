@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from kr.store.requests import UNDER_WAY
 from tests.support.forked import shared
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
@@ -85,6 +86,7 @@ def test_a_waiter_takes_over_from_a_killed_researcher(project: Project, slow_con
     give_up = time.monotonic() + 30
     while not slow_context7.calls() and time.monotonic() < give_up:
         time.sleep(0.02)
+    first.send_signal(signal.SIGSTOP)  # or it ends before the others wait, where the machine is slow
     others = [start(project, request(story_key=f"{number}-2")) for number in range(4)]
     first.kill()
     first.communicate()
@@ -93,6 +95,9 @@ def test_a_waiter_takes_over_from_a_killed_researcher(project: Project, slow_con
     assert statuses == {"success": 1, "cache-hit": 3}
     assert time.monotonic() - killed < 25
     assert project.sql("SELECT sum(charged) FROM source_calls") == [(1,)]
+    assert project.sql("SELECT status, error FROM requests WHERE story_key = '3-1'") == [
+        ("failure", UNDER_WAY)
+    ]
 
 
 def test_parallel_questions_of_one_story_never_overspend(project: Project, slow_context7: StandIn) -> None:

@@ -9,7 +9,9 @@ import pytest
 from kr.research.budget import LedgerBudget, Payer
 from kr.research.shelf import Shelf
 from kr.store.owners import make_owner
+from kr.store.rows import RequestRow
 from kr.store.store import Store
+from kr.store.times import to_text
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW
 
@@ -23,7 +25,8 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
     interrupted = 0
     with Store(None, tmp_path / "knowledge-base") as store:
         for number in range(1, 300):
-            payer = Payer(request_id=f"r{number}", session_id="s", story_key="1-1", owner=make_owner())
+            row = RequestRow(id=f"r{number}", at=to_text(NOW), mode="research", status="failure")
+            payer = Payer(request=row, session_id="s", story_key="1-1", owner=make_owner())
             budget = LedgerBudget(Shelf(store), payer, per_story=3, max_calls=None, clock=clock)
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():

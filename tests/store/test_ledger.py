@@ -3,7 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from kr.store.rows import RequestRow
 from kr.store.store import Store
+from kr.store.times import to_text
 from tests.support.stores import NOW, call, sql, start, together
 
 
@@ -19,7 +21,8 @@ def test_charged_calls_count_for_their_story_alone(store: Store) -> None:
     with store.write() as unit:
         unit.ledger.record(call(charged=True))
         unit.ledger.record(call(charged=True))
-        unit.ledger.record(call(outcome="timeout"))
+        unit.requests.begin(RequestRow(id="r", at=to_text(NOW), mode="research", status="failure"))
+        unit.ledger.record(call("r", outcome="timeout"))
         unit.ledger.record(call(charged=True, story_key="1-2"))
         unit.ledger.record(call(charged=True, session_id="other"))
     with store.read() as unit:
@@ -28,7 +31,7 @@ def test_charged_calls_count_for_their_story_alone(store: Store) -> None:
     rows = sql(
         store.path, "SELECT request_id, source, outcome, charged FROM source_calls WHERE story_key = '1-1'"
     )
-    assert rows[0] == ("r", "context7", "success", 1)
+    assert rows[0] == (None, "context7", "success", 1)
     assert rows[2] == ("r", "context7", "timeout", 0)
 
 

@@ -85,13 +85,22 @@ def test_a_database_of_every_version_is_upgraded_with_all_it_holds(
     make_older(store.path, version=version)
     insert_entry(store.path, "gone", topic="two")
     sql(store.path, "INSERT INTO requests (id, at, status) VALUES ('r', '2026-09-30', 'cache-hit')")
+    call = "INSERT INTO source_calls (request_id, at, source, outcome, charged) VALUES (?, '2026-09-30', 's', 'success', 1)"
+    for request_id in ("r", "killed", "killed"):
+        sql(store.path, call, request_id)
     with store.write() as unit:
         assert unit.archive.move("gone", "manual", NOW)
     with store.read() as unit:
         (live,), (archived,) = unit.entries.all(), unit.archive.all()
     assert (live.topic, live.question, live.stale_major, archived.entry.topic) == ("one", None, None, "two")
     assert sql(store.path, "SELECT id, question, likelihood, error FROM requests") == [
-        ("r", None, None, None)
+        ("r", None, None, None),
+        ("killed", None, None, "interrupted: killed"),
+    ]
+    assert sql(store.path, "SELECT request_id FROM source_calls ORDER BY id") == [
+        ("r",),
+        ("killed",),
+        ("killed",),
     ]
     assert examine(store.path).problems == ()
 

@@ -41,6 +41,16 @@ def test_the_passage_is_told_on_one_line(store: Store, entry_id: str) -> None:
     assert passage.key != entry_id
 
 
+@pytest.mark.parametrize("words", ["medium", "click", "repeatable click", "虚拟"])
+def test_a_passage_does_not_begin_with_the_header(store: Store, words: str) -> None:
+    header = "# click - repeatable options\n\n**Framework:** click\n**Version:** 8\n**Confidence:** medium\n\n## Summary\n\n"
+    body = "Pass `multiple=True` to the decorator 虚拟. " + "Then read on. " * 60
+    store.save_report(draft(), header + body, NOW)
+    (passage,) = found(store, words)
+    assert passage.text.startswith("Pass `multiple=True` to")
+    assert 60 < len(passage.text) < 400
+
+
 def test_what_holds_all_words_comes_before_what_holds_some(store: Store) -> None:
     store.save_report(draft(topic="slots", tags=()), "# slots slots slots slots\n", NOW)
     both = store.save_report(

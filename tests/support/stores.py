@@ -152,12 +152,12 @@ def _spend(store: Store, owner: str, limit: str) -> str:
             if (turn + int(owner)) % 3 == 0:
                 unit.ledger.release(won.id)
             else:
-                unit.ledger.settle(won.id, call(owner, charged=True))
+                unit.ledger.settle(won.id, call(charged=True))
                 charged += 1
     return str(charged)
 
 
-def call(request_id: str = "r", **changes: Any) -> SourceCall:
+def call(request_id: str | None = None, **changes: Any) -> SourceCall:
     values: dict[str, Any] = {"at": "2026-10-01T12:00:00.000000Z", "source": "context7", "outcome": "success"}
     values |= {"session_id": "s", "story_key": "1-1"}
     return SourceCall(request_id=request_id, **(values | changes))

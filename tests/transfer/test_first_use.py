@@ -99,6 +99,7 @@ def test_an_export_or_a_listing_as_first_command_loses_nothing(project: Project)
 def test_an_import_as_first_command_takes_both(project: Project, tmp_path: Path) -> None:
     other = tmp_path / "other.yaml"
     other.write_text("- {framework: a, topic: b, path: c.md}\n")
+    (tmp_path / "c.md").write_text("# a - b\n")
     with project.app() as app:
         assert app.import_yaml([other]).index_count == 2
 

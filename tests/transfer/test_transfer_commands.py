@@ -1,16 +1,13 @@
 """``kr export-yaml`` and ``kr import-yaml`` as processes: streams and exit statuses."""
 
 import json
-import os
-import pty
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 from tests.support.program import Project
+from tests.support.terminals import seen
 
 INDEX = """\
 - framework: vue
@@ -20,6 +17,8 @@ INDEX = """\
   topic: [broken, here]
   path: x.md
 - {framework: vue, topic: "\\u001b[31m", path: x.md}
+- {framework: vue, topic: lost, path: lost.md}
+- {framework: vue, topic: gone, path: gone.md, status: archived}
 """
 
 
@@ -28,6 +27,8 @@ def project(tmp_path: Path) -> Project:
     made = Project(tmp_path / "project")
     (made.root / "old").mkdir()
     (made.root / "old" / "index.yaml").write_text(INDEX)
+    (made.root / "old" / "frameworks" / "vue").mkdir(parents=True)
+    (made.root / "old" / "frameworks" / "vue" / "slots.md").write_text("# vue - slots\n")
     return made
 
 
@@ -36,14 +37,20 @@ def test_bad_items_are_named_on_standard_error(project: Project) -> None:
     value = json.loads(done.stdout)
     assert done.returncode == 0
     assert list(value)[:5] == ["imported", "updated", "unchanged", "archived", "refused"]
-    assert [value[name] for name in list(value)[:5]] == [1, 0, 0, 0, 2]
+    assert [value[name] for name in list(value)[:5]] == [1, 0, 0, 1, 3]
     file = str(project.root / "old" / "index.yaml")
-    assert [(item["file"], item["line"]) for item in value["refused_items"]] == [(file, 4), (file, 7)]
+    assert [(item["file"], item["line"]) for item in value["refused_items"]] == [
+        (file, 4),
+        (file, 7),
+        (file, 8),
+    ]
     told = done.stderr.decode().splitlines()
     assert told[0] == f"warning: refused: {file}:4: topic: must be text, not a list"
     assert told[1].startswith(f"warning: refused: {file}:7: topic: must not contain control characters")
-    assert told[2].startswith("warning: 1 entry comes without a report: a look-up removes such an entry")
-    assert len(told) == 3
+    missing = "path: there is no report at lost.md, so that it is not indexed"
+    assert told[2] == f"warning: refused: {file}:8: {missing}"
+    assert told[3].startswith("warning: 1 archived entry has no text: `kr archive restore` can't")
+    assert len(told) == 4
 
 
 def test_a_file_that_cannot_be_read_fails(project: Project) -> None:
@@ -64,31 +71,20 @@ def test_export_answers_with_its_files(project: Project) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.decode().splitlines() == [
         f"1 entry     {project.root / 'out' / 'index.yaml'}",
-        f"0 archived  {project.root / 'out' / '_archived-index.yaml'}",
+        f"1 archived  {project.root / 'out' / '_archived-index.yaml'}",
+        "            1 report",
     ]
     (item,) = yaml.safe_load((project.root / "out" / "index.yaml").read_text())
     assert item["id"] == "vue-slots"
 
 
 def test_the_readable_view_and_a_bar_at_a_terminal(project: Project) -> None:
-    terminal, other_end = pty.openpty()
     many = "".join(f"- {{framework: f, topic: t{n}, path: p/{n}.md}}\n" for n in range(1200))
     (project.root / "old" / "index.yaml").write_text(many)
-    command = [sys.executable, "-m", "kr", "import-yaml", "old", "--format", "text"]
-    process = subprocess.Popen(
-        command, cwd=project.root, env=project.environ(TERM="xterm"), stdout=subprocess.PIPE, stderr=other_end
-    )
-    os.close(other_end)
-    seen = b""
-    try:
-        while chunk := os.read(terminal, 4096):
-            seen += chunk
-    except OSError:  # the other end was closed
-        pass
-    finally:
-        os.close(terminal)
-    output, _ = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert b"importing" in seen
-    assert b"100%" in seen
-    assert output.decode().splitlines()[0].split() == ["1200", "imported"]
+    (project.root / "old" / "p").mkdir()
+    for number in range(1200):
+        (project.root / "old" / "p" / f"{number}.md").write_text("# f - t\n")
+    shown = seen(project, "import-yaml", "old", more={"TERM": "xterm"})
+    assert "importing" in shown
+    assert "100%" in shown
+    assert shown.splitlines()[-3].split() == ["1200", "imported"]
