@@ -20,13 +20,11 @@ class Course(Value):
     consulted: tuple[Consulted, ...] = ()
     budget_ended: bool = False
     """A source was not asked because the budget was empty."""
+    answered: bool = False
+    """A source of the chain answered the question. The installed package's own documentation is none, and what does
+    not cover the question is no answer (SPEC 3.7), although it was charged."""
     written: bool = True
     """Both the report and its index row are on disk."""
-
-    @property
-    def answered(self) -> bool:
-        """Whether a source of the chain answered. The installed package's own documentation is none."""
-        return any(row.status == "success" and not is_package(row.source) for row in self.consulted)
 
 
 def research_status(course: Course) -> ResearchStatus:

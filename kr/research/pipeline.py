@@ -25,6 +25,7 @@ from kr.research.chain import EXHAUSTED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
 from kr.research.hit import matched, may_serve, serve
 from kr.research.run import Policy, Run, Services, SourceSet
+from kr.source_kinds import is_package
 from kr.sources.base import Ask
 from kr.store.keys import pair_of
 from kr.store.rows import Draft, Saved
@@ -130,7 +131,9 @@ class Pipeline:
             gathered.notes.append(message)
         if gathered.answer is None:
             used = _fall_back(chain, sources, ask, found, gathered)
-            if gathered.ended != "budget" and gathered.gap is None:
+            if gathered.gap is not None:
+                gathered.notes.append(f"question_not_covered: {used}")
+            elif gathered.ended != "budget":
                 gathered.notes.append(f"all_sources_unavailable: {used}")
         self._remember(run, gathered)
         run.notes += gathered.notes
@@ -241,6 +244,7 @@ class Pipeline:
         course = Course(
             consulted=tuple(gathered.consulted),
             budget_ended=gathered.ended == "budget",
+            answered=gathered.answer is not None and not is_package(gathered.answer.source),
             written=saved is not None,
         )
         return answer(

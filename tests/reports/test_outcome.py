@@ -75,15 +75,16 @@ def test_pages_in_other_scripts_are_distinct() -> None:
             Course(budget_ended=True, consulted=_rows(("context7", "skipped"), ("local_docs", "success"))),
             "budget-exhausted",
         ),
-        (Course(budget_ended=True, consulted=_rows(("context7", "success"))), "success"),
+        (Course(budget_ended=True, answered=True, consulted=_rows(("context7", "success"))), "success"),
+        (Course(consulted=_rows(("context7", "success"))), "degraded"),  # it does not cover the question
         (Course(consulted=_rows(("context7", "unavailable"))), "degraded"),
         (Course(consulted=_rows(("context7", "timeout"))), "degraded"),
         (Course(consulted=_rows(("context7", "unavailable"), ("local_docs", "success"))), "degraded"),
         (Course(written=False), "degraded"),
-        (Course(written=False, consulted=_rows(("context7", "timeout"), ("deepwiki", "success"))), "partial"),
-        (Course(consulted=_rows(("a", "unavailable"), ("b", "timeout"), ("c", "success"))), "timeout"),
-        (Course(consulted=_rows(("a", "unavailable"), ("c", "success"))), "partial"),
-        (Course(consulted=_rows(("a", "success"), ("b", "skipped"))), "success"),
+        (Course(answered=True, written=False, consulted=_rows(("context7", "timeout"))), "partial"),
+        (Course(answered=True, consulted=_rows(("a", "unavailable"), ("b", "timeout"))), "timeout"),
+        (Course(answered=True, consulted=_rows(("a", "unavailable"), ("c", "success"))), "partial"),
+        (Course(answered=True, consulted=_rows(("a", "success"), ("b", "skipped"))), "success"),
     ],
 )
 def test_status_is_the_first_row_that_holds(course: Course, status: ResearchStatus) -> None:
@@ -94,21 +95,26 @@ def test_any_course_has_one_status_and_each_status_can_be_reached() -> None:
     outcomes: Sequence[SourceOutcome] = get_args(SourceOutcome)
     reached = {
         research_status(
-            Course(fresh_hit=h, budget_ended=b, written=w, consulted=_rows(("a", one), ("b", two)))
+            Course(
+                fresh_hit=h, budget_ended=b, written=w, answered=a, consulted=_rows(("a", one), ("b", two))
+            )
         )
-        for h, b, w in product([False, True], repeat=3)
+        for h, b, w, a in product([False, True], repeat=4)
         for one, two in product(outcomes, repeat=2)
     }
     # A request that is refused takes no course.
     assert reached == set(get_args(ResearchStatus)) - {"failure"}
 
 
-@given(st.lists(st.sampled_from(get_args(SourceOutcome)), max_size=5), st.booleans(), st.booleans())
-def test_success_is_never_claimed_without_an_answer(
-    outcomes: list[SourceOutcome], ended: bool, written: bool
+@given(
+    st.lists(st.sampled_from(get_args(SourceOutcome)), max_size=5),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+)
+def test_success_is_claimed_with_an_answer_and_never_without(
+    outcomes: list[SourceOutcome], ended: bool, written: bool, answered: bool
 ) -> None:
-    course = Course(consulted=_rows(*(("s", o) for o in outcomes)), budget_ended=ended, written=written)
-    if research_status(course) in {"success", "partial", "timeout"}:
-        assert "success" in outcomes
-    else:
-        assert "success" not in outcomes
+    rows = _rows(*(("s", o) for o in outcomes))
+    course = Course(consulted=rows, budget_ended=ended, written=written, answered=answered)
+    assert (research_status(course) in {"success", "partial", "timeout"}) == answered

@@ -431,4 +431,6 @@ def test_a_gap_that_nobody_fills_is_told_as_one(world: World) -> None:
     world.context7(Scenario(docs=["Rate limit exceeded. Please try again later."]))
     answer = world.ask()
     assert consulted(answer) == {"web_search": "success", "context7": "unavailable"}
+    assert (answer["status"], answer["results"]["confidence"]) == ("degraded", "low")
+    assert "question_not_covered: no cached content available" in answer["results"]["degradation_notes"]
     assert "does not answer the question" in Path(answer["results"]["report_file"]).read_text()
