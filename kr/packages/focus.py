@@ -1,10 +1,9 @@
 """A long text about one name cut down to what speaks of the question, code and prose together."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from kr.reports.ranking import Scored
 from kr.reports.terms import Terms
 
 ROOM = 2_200
@@ -183,18 +182,3 @@ def _joined(blocks: Sequence[_Block], kept: Mapping[int, str]) -> str:
 
 def _leads(block: _Block) -> bool:
     return not block.is_code and block.text.rstrip().endswith(":") and len(block.text) <= 300
-
-
-def answers(best: Iterable[Scored], terms: Terms) -> bool:
-    """Tell whether a ranking holds an answer.
-
-    That is a text with two terms of the question, with one in its title, or with its only one or an identifier.
-    """
-    is_alone = sum(term.is_main for term in terms.all) <= 1
-    return any(
-        row.titled
-        or len(row.said) >= 2
-        or (is_alone and row.said)
-        or any(terms.all[at].is_name for at in row.said)
-        for row in best
-    )

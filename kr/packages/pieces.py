@@ -23,6 +23,7 @@ _MAX_PARSED = 120
 _SMALL = 8 * 1024
 _OF_RELATED = 0.9
 _OF_TEMPLATES = 0.8
+_OF_ERRORS = 0.5  # what can go wrong is named after what was meant to go right
 _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1
 
@@ -75,10 +76,14 @@ def read_pieces(package: InstalledPackage, terms: Terms, *, read: Expired, parse
             yield section
         yield from _templates(one, read)
     named = _python(package, terms, parse) if package.ecosystem == "python" else _node(package, parse)
+    asks_for_errors = bool(terms.within("error exception warning"))
     for piece in named:
         # What the documents call themselves comes before its kin.
-        is_called = piece.title.rpartition(".")[2] in called
-        yield replace(piece, weight=piece.weight * _CALLED_MORE) if is_called else piece
+        name = piece.title.rpartition(".")[2]
+        factor = _CALLED_MORE if name in called else 1.0
+        if not asks_for_errors and name.endswith(("Error", "Exception", "Warning")):
+            factor = _OF_ERRORS
+        yield replace(piece, weight=piece.weight * factor)
 
 
 def _sections(package: InstalledPackage, expired: Expired, weight: float) -> Iterator[Piece]:

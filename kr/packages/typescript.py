@@ -15,11 +15,13 @@ from kr.packages.jsdoc import comment_markdown, comment_weight, is_internal
 _SMALL = 1_500
 _LONGEST_CODE = 1_200
 _LONGEST_TYPE = 700
+_LONGEST_HEAD = 120
 _MOST_TYPES = 2
 _MOST_OVERLOADS = 3
 _MAX_STEPS = 4
 _LEAST_SAID = 3  # words
 _TYPE = re.compile(r"\b[A-Z]\w*\b")
+_TAKEN = re.compile(r"(?<!keyof )\b[A-Z]\w*\b")
 _OPTIONS = re.compile(r"(?:Options?|Config(?:uration)?|Settings|Props|Init|Params)(?:Export|Base|Raw)?$")
 _CONTAINER = re.compile(r"Options|Config|Settings|^Optimization")
 _COMMENT = re.compile(r"[ \t]*/\*.{0,5000}?\*/[ \t]*\n?", re.DOTALL)
@@ -40,6 +42,7 @@ class Declared:
         self._types: dict[str, Declaration] = {}
         self._uses: dict[str, list[tuple[str, str]]] = {}
         self._heirs: dict[str, list[str]] = {}
+        self._functions: dict[str, list[Declaration]] = {}
         for _, declarations in self._files:
             self._index(declarations)
 
@@ -58,6 +61,10 @@ class Declared:
             if declared.kind == "namespace":
                 self._index(declared.members)
                 continue
+            is_offered = declared.is_exported if self._offered is None else declared.name in self._offered
+            if declared.kind == "function" and is_offered and len(declared.text) <= _LONGEST_TYPE:
+                for used in set(_TAKEN.findall(declared.text)):
+                    self._functions.setdefault(used, []).append(declared)
             if declared.kind in {"interface", "type", "class"}:
                 self._types.setdefault(declared.name, declared)
             for base in _TYPE.findall(_extended(declared)):
@@ -110,6 +117,7 @@ class Declared:
         if len(code) + len(listed) <= _SMALL:
             named = f"{path} ({declared.name})" if path else f"{prefix}{declared.name}"
             said = "\n\n".join(text for text in (_said([declared]), listed) if text)
+            code = "\n\n".join([code, *self._reached(declared.name)])
             yield Documented(named, code, said, weight=weight * _declining([declared]))
             return
         if declared.comment:
@@ -121,13 +129,13 @@ class Declared:
         if silent:
             # What has no text of its own is shown together; of it, later, what the question is about.
             code = _written(replace(declared, members=tuple(silent)))
-            code = "\n\n".join([code, *self._taken(code, declared.name)])
+            code = "\n\n".join([code, *self._reached(declared.name), *self._taken(code, declared.name)])
             yield Documented(f"{prefix}{declared.name}", code, "", weight=of_members)
         for name, group in told.items():
             lines = "\n".join(f"  {_cut(one.text, _LONGEST_CODE)};" for one in group[:_MOST_OVERLOADS])
             where = f"  // {path}.{name}" if path else ""
-            code = f"{_cut(declared.text, 200)} {{{where}\n{lines}\n}}"
-            code = "\n\n".join([code, *self._taken(lines, declared.name)])
+            code = f"{_head(declared.text)} {{{where}\n{lines}\n}}"
+            code = "\n\n".join([code, *self._reached(declared.name), *self._taken(lines, declared.name)])
             title = f"{path}.{name}" if path else f"{prefix}{self._shown(declared.name)}.{name}"
             yield Documented(title, code, _said(group), weight=of_members * _declining([declared, *group]))
 
@@ -176,6 +184,16 @@ class Declared:
                     yield text
             count += 1
             if count == _MOST_TYPES:
+                return
+
+    def _reached(self, name: str) -> Iterator[str]:
+        """Yield the functions that take or give a type: without them nobody knows what it is for."""
+        owners = dict.fromkeys(owner for owner, _ in self._uses.get(name, ()))
+        for one in (name, *self._heirs.get(name, ()), *owners):
+            if found := self._functions.get(one):
+                yield from dict.fromkeys(
+                    _cut(function.text, _LONGEST_CODE) for function in found[:_MOST_TYPES]
+                )
                 return
 
     def _shown(self, name: str) -> str:
@@ -240,6 +258,11 @@ def _said(group: Sequence[Declaration]) -> str:
 
 def _declining(group: Sequence[Declaration]) -> float:
     return min(comment_weight(one.comment) for one in group)
+
+
+def _head(code: str) -> str:
+    """Return how a type begins, without its own types where these are what a reader would see first."""
+    return code if len(code) <= _LONGEST_HEAD else f"{code.partition('<')[0][:_LONGEST_HEAD]}<...>"
 
 
 def _cut(code: str, limit: int) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from kr.matching.rarity import rarity
-from kr.reports.passages import Unit, read_answer
+from kr.reports.passages import Unit, is_example, is_shape, read_answer
 from kr.reports.ranking import rank
 from kr.reports.terms import Term, Terms, question_terms, root
 from kr.source_kinds import is_answer, is_package
@@ -17,9 +17,11 @@ MOST = 5
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
 _OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package
+_OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the question which no better one does
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
-_COVERS = 0.45  # of what the question says, by weight: what one passage must speak of
+_IN_TITLE = 0.5
+_COVERS = 0.5  # of what the question says, by weight: what one passage must speak of
 _ALIKE = 0.8
 _MOSTLY_ALIKE = 0.6
 _LONG = 80  # different words
@@ -42,7 +44,6 @@ _HISTORY = re.compile(
 )
 
 
-_SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _CALL = re.compile(r"([A-Za-z_]\w{3,})\(")
 
 
@@ -73,16 +74,30 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
     best = max((row.score for row in rows), default=0.0)
     called = _called(rows[0].unit) if rows else frozenset()
     taken: list[Ranked] = []
+    told: set[int] = set()
     for row in rows:
         if len(taken) == MOST:
             break
-        if row.score < _share(row) * best and _last_name(row.unit) not in called:
+        said = {at for at in terms.within(f"{row.unit.title}\n{row.unit.text}") if terms.all[at].is_main}
+        share = _share(row) * (_OF_NEWS if said - told else 1.0)
+        if row.score < share * best and _last_name(row.unit) not in called:
             continue
         if not any(_is_alike(row.unit, other.unit) for other in taken):
             taken.append(row)
+            told |= said
     if not all(row.is_warned_off for row in taken):
         taken = [row for row in taken if not row.is_warned_off]
-    return Choice(tuple(taken), tuple(rows), covers=_covers(taken, terms))
+    return Choice((*taken, *_usage(taken, rows)), tuple(rows), covers=_covers(taken, terms))
+
+
+def _usage(taken: Sequence[Ranked], rows: Sequence[Ranked]) -> list[Ranked]:
+    """Return the package's own example where what was taken only declares: how it is called at all."""
+    if not taken or not is_package(taken[0].unit.origin.source) or len(taken) == MOST:
+        return []
+    if any(is_example(block) for row in taken for block in row.unit.blocks):
+        return []
+    shown = (row for row in rows if row not in taken and any(is_example(b) for b in row.unit.blocks))
+    return [row for row in [next(shown, None)] if row is not None]
 
 
 def _share(row: Ranked) -> float:
@@ -144,15 +159,20 @@ def _instead(found: Sequence[Ranked]) -> list[int]:
 
 
 def heard(units: Iterable[Unit], terms: Terms) -> float:
-    """Return which part of the question the one of these units that says most of it speaks of, 0 to 1.
+    """Return which part of the question the one of these units that says most of it speaks of, 0 to 1.5.
 
-    A word counts by how rare it is in technical English: what "timers" are asked of is said by it, not by "test" and "code".
+    A word counts by how rare it is in technical English: what "timers" are asked of is said by it, not by "test" and "code";
+    and half as much again where the headings say it.
     Together, passages about other things hold most words of any question, so that one has to hold them alone.
     """
     weights = [_specific(term) if term.is_main else 0.0 for term in terms.all]
     whole = sum(weights)
-    held = (terms.within(f"{unit.title}\n{unit.text}") for unit in units)
-    return max((sum(weights[at] for at in one) / whole if whole else 1.0 for one in held), default=0.0)
+    said = (
+        sum(weights[at] for at in terms.within(f"{unit.title}\n{unit.text}"))
+        + _IN_TITLE * sum(weights[at] for at in terms.within(unit.title))
+        for unit in units
+    )
+    return max((told / whole if whole else 1.0 for told in said), default=0.0)
 
 
 def _specific(term: Term) -> float:
@@ -169,7 +189,7 @@ def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     if is_package(unit.origin.source):
         row = replace(row, score=score / (1 + _LATER * unit.origin.number))
     last = unit.path[-1] if unit.path else ""
-    if all(block.kind == "code" and _SHAPE.match(block.text) for block in unit.blocks):
+    if all(block.kind == "code" and is_shape(block.text) for block in unit.blocks):
         row = replace(row, score=row.score * _ASIDE)  # a type that nobody says a word about
     if is_warned_off(unit, terms) or _HISTORY.match(last):
         return replace(row, score=row.score * _ASIDE, is_warned_off=True)

@@ -29,6 +29,13 @@ _SAYS_LITTLE = re.compile(
     r"|see also|notes?|output|result|complexity|exceptions?|errors)[:.]?",
     re.IGNORECASE,
 )
+_SIGNATURE = re.compile(
+    r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
+)
+_SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
+_SHELL = re.compile(
+    r"\s*(?:[$#>] )?(?:npm|npx|yarn|pnpm|bun|pip|pip3|pipx|uv|poetry|conda|brew|apt|cargo|go get|git)\b"
+)
 _SYMBOL = re.compile(r"[A-Za-z_@][\w/@-]*(?:\.[A-Za-z_]\w*)+(?:\(\))?|[A-Za-z]*_\w+", re.ASCII)
 # What says nothing to a reader: a class without bases or arguments, as installed sources show it.
 _BARE = re.compile(r"\s*(?:export\s+|declare\s+|public\s+|abstract\s+)*class\s+\w+\s*[:;{]?\s*}?\s*")
@@ -218,6 +225,28 @@ def _is_name(block: Block) -> bool:
 def links_only(block: Block) -> bool:
     """Tell whether a paragraph or list is hardly more than links: it leads elsewhere and says nothing here."""
     return block.kind in {"prose", "list"} and linked_share(block.text) > _MOSTLY
+
+
+def is_shape(code: str) -> bool:
+    """Tell whether code is a type of TypeScript alone."""
+    return _SHAPE.match(code) is not None
+
+
+def is_example(block: Block) -> bool:
+    """Tell whether a block is code that does something: neither a declaration nor the command that installs a package.
+
+    A declaration has one or two lines, or more that end as a parameter list does.
+    """
+    code = block.text.strip()
+    if block.kind != "code" or is_shape(code) or _SHELL.match(code):
+        return False
+    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
+    return not (is_short and _SIGNATURE.match(code))
+
+
+def is_usage(markdown: str) -> bool:
+    """Tell whether a section of a document shows code that uses the package."""
+    return "```" in markdown and any(is_example(block) for block in split(markdown))
 
 
 def _is_bare(block: Block) -> bool:

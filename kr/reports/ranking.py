@@ -20,6 +20,7 @@ _PARAGRAPH = re.compile(r"\n[ \t]*\n|\n(?=[ \t]*(?:[-*+] |:\w))")
 _MAX_PARAGRAPHS = 200
 _CLOSELY = 150
 _TOGETHER = 1.5
+_AGAIN = 0.4
 _LAST = re.compile(r" > |[.:]")
 
 
@@ -88,6 +89,28 @@ def rank(
         for row in scored[:_CLOSELY]
     ]
     return [*sorted(near, key=lambda s: (-s.score, s.index)), *scored[_CLOSELY:]], rare
+
+
+def varied(rows: Sequence[tuple[float, frozenset[int]]], weights: Sequence[float]) -> list[int]:
+    """Return the places of texts, given by score and the terms that they hold, in the order in which they tell most anew.
+
+    The best comes first; of the others what has been told already counts ``_AGAIN``, so that the second half of a
+    question ("a task with a flag, and run a command in it") is not lost behind five texts about the first.
+    """
+    told: set[int] = set()
+    left = list(range(len(rows)))
+    order: list[int] = []
+    while left:
+        best = max(left, key=lambda at: (rows[at][0] * _news(rows[at][1], told, weights), -at))
+        left.remove(best)
+        order.append(best)
+        told |= rows[best][1]
+    return order
+
+
+def _news(held: frozenset[int], told: set[int], weights: Sequence[float]) -> float:
+    whole = sum(weights[at] for at in held) or 1.0
+    return _AGAIN + (1 - _AGAIN) * sum(weights[at] for at in held - told) / whole
 
 
 def _together(text: tuple[str, str], terms: Terms, weights: Sequence[float]) -> float:

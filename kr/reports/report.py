@@ -7,7 +7,6 @@ A report fits a context: it is made for a number of tokens, estimated as ``kr.te
 gets up to two fifths of it, and the others share what Summary, examples and caveats leave.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -16,7 +15,7 @@ from kr.reports.baseline import SKELETON_MARK, carried_over
 from kr.reports.choosing import Ranked, choose, covers
 from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
 from kr.reports.outcome import confidence, copies
-from kr.reports.passages import Material, Origin, Unit, read_answer
+from kr.reports.passages import Material, Origin, Unit, is_example, read_answer
 from kr.reports.summary import Quotation, Summary, caveats, summarize
 from kr.reports.template import (
     ATTRIBUTION,
@@ -53,10 +52,6 @@ _MOST_EXAMPLES = 2
 _SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
 _MOST_NEAREST = 6
-_SIGNATURE = re.compile(
-    r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
-)
-_SHAPE = re.compile(r"(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _LINE = 80  # characters that the line of a passage's source takes, about
 _NO_CODE = "No code examples were found."
 _PERSONA_NOTE = "persona_load_failed"
@@ -326,8 +321,7 @@ def _summary(summary: Summary, sources: _Sources) -> str:
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
     """The one or two examples that tell most of the question, whole, of different passages."""
-    code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if block.kind == "code"]
-    code = [(at, block) for at, block in code if not _is_signature(block)]
+    code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if is_example(block)]
     told = summary.code.text.strip() if summary.code else ""
     # Short code stands in Details, a few lines above.
     found = [(at, b) for at, b in code if b.text.strip() != told and b.text.count("\n") >= _SHORT]
@@ -344,13 +338,6 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
     if code and not told:
         return "The examples are short: they stand in Details, with their passages."
     return "The example stands in the Summary." if code else _NO_CODE
-
-
-def _is_signature(block: Block) -> bool:
-    """Tell whether code declares something and does nothing: one or two lines, or more that end as a parameter list does."""
-    code = block.text.strip()
-    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
-    return (is_short and _SIGNATURE.match(code) is not None) or _SHAPE.match(code) is not None
 
 
 def _noted(notes: Sequence[str]) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from kr.reports.choosing import WARNED_OFF, Ranked
-from kr.reports.passages import Unit
+from kr.reports.passages import Unit, is_example
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.text.markdown import Block, split
@@ -25,6 +25,7 @@ MOST_LINES = 5
 _MOST_SENTENCES = 3
 _CODE_LINES = 3
 _MOST_CODE = 240  # characters
+_EXAMPLE = 2.0  # what code that does something counts more than a declaration
 _LONGEST_LINE = 160
 _OF_BEST = 0.6
 _LABELLED = 0.5
@@ -215,6 +216,7 @@ def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float])
             if told <= 0 or not (found or is_whole):
                 continue
             score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
+            score += _EXAMPLE * is_example(block)
             if best is None or score > best[0]:
                 best = (score, Block(kind="code", text=text, language=block.language))
     return best[1] if best else None

@@ -1,6 +1,6 @@
 """The words of a question, in a form that finds them in long texts: what passages are ranked by (SPEC 3.7).
 
-Two words are one when they share a stem, once short forms such as "env" are written out. What a question of any kind
+Two words are one when they share a stem, once short forms ("env") and synonyms are made one. What a question of any kind
 may say ("use", "make", "get") weighs little, the framework's own name nothing, since all of its documentation is about
 it, and nothing weighs what is set aside ("a cursor instead of offset").
 """
@@ -9,8 +9,10 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise, takewhile
 
+from kr.matching.vocabulary import SHORT_FORMS, SYNONYMS
 from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
 from kr.text.stems import stem
 from kr.text.stopwords import word_set
@@ -31,23 +33,21 @@ _ASIDE = re.compile(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+((?:(?!(?:in|on|for|to|with|when|and|or|but|from|by)\b)[\w`'.-]+\s*){1,4})",
     re.IGNORECASE,
 )
-_SHORT_FORMS = {
-    "env": "environment", "envs": "environment", "envvar": "environment", "config": "configuration",
-    "configs": "configuration", "conf": "configuration", "db": "database", "dbs": "database", "auth": "authentication",
-    "param": "parameter", "params": "parameter", "arg": "argument", "args": "argument", "dir": "directory",
-    "dirs": "directory", "repo": "repository", "repos": "repository", "max": "maximum", "min": "minimum", "indices": "index",
-    "async": "asynchronous", "sync": "synchronous", "docs": "documentation", "dev": "development", "prod": "production",
-}  # fmt: skip
+_AT_ONCE = re.compile(r"\b(?:at the same time|in parallel)\b", re.IGNORECASE)
+_OF_QUESTIONS = {"repeatable": "multiple", "several": "multiple"}
+"""What questions call in other words than documentation does, besides the synonyms of topics."""
 _GENERIC = word_set(
     """
-    add adds added adding allow allows allowed allowing apply applying best bring call calling change changes changing choose configure configured
-    configuring configuration correct correctly create created creating define defining different example examples
-    exist existing find finding fix give given gives giving go goes going good guide handle handling happen happens
-    help implement implementing keep keeping know let like look made make makes making mean means need needed needs
-    new one own only run running runs possible practice practices problem problems proper properly provide provides put question recommended right
-    set sets setting setup show simple simplest solve something support supported supports switch take takes tell thing
-    things try trying tutorial understand use used useful uses using usage want wants way ways without work working works
-    write writing
+    add added adding adds afterwards again allow allowed allowing allows another apply applying back best bring call
+    calling certain change changes changing choose configuration configure configured configuring correct correctly
+    create created creating define defining different example examples exist existing find finding fix get gets
+    getting give given gives giving go goes going good got guide handle handling happen happens help implement
+    implementing keep keeping know leave leaves let like little look made make makes making mean means need needed
+    needs new once one ones only other others own possible practice practices problem problems proper properly provide
+    provides put question recommended right run running runs say says set sets setting setup several show simple
+    simplest solve some something support supported supports switch take takes tell thing things three try trying turn
+    turns tutorial two understand usage use used useful uses using want wants way ways whenever while whole without
+    work working works write writing
     """
 )
 """Words that a question of any kind may hold: what is asked about is said by the others."""
@@ -144,7 +144,7 @@ class Terms:
         return answer
 
     def _part(self, part: str) -> tuple[int, ...]:
-        if part[:2] not in self._starts and part not in _SHORT_FORMS:
+        if part[:2] not in self._starts and part not in SHORT_FORMS and part not in SYNONYMS:
             return ()
         if part in self._by_word:
             return (self._by_word[part],)
@@ -161,8 +161,9 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
     function words or of the framework's name alone is asked with what it has.
     """
     own = set(keywords(framework)) | {framework.casefold()}
-    aside = " ".join(_ASIDE.findall(question[:4096]))
-    wanted = _ASIDE.sub(" ", question[:4096]) if aside else question
+    question = _AT_ONCE.sub("concurrently", question[:4096])
+    aside = " ".join(_ASIDE.findall(question))
+    wanted = _ASIDE.sub(" ", question)
     weights: dict[str, float] = {}
     names: dict[str, float] = {}
     for text, weight in ((wanted, 1.0), (topic, _FROM_TOPIC), (" ".join(tags), _FROM_TAGS)):
@@ -173,7 +174,13 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
         for word in (*keywords(text), *(word.casefold() for word in _VALUE.findall(text[:4096]))):
             if len(word) > _MAX_WORD or any(root(word) == root(other) for other in weights):
                 continue
-            light = _GENERIC_WEIGHT if word in _GENERIC else _PART_OF_NAME if word in parts else 1.0
+            light = (
+                _GENERIC_WEIGHT
+                if word in _GENERIC or word.isdigit()
+                else _PART_OF_NAME
+                if word in parts
+                else 1.0
+            )
             weights[word] = weight * light
     set_aside = [word for word in keywords(aside) if root(word) not in set(map(root, keywords(wanted)))]
     dropped = own | {word for word in weights if any(root(word) == root(other) for other in set_aside)}
@@ -186,8 +193,16 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
 
 
 def root(word: str) -> str:
-    """Return the stem of a folded word, of its long form where it is a usual short one (``env``)."""
-    return stem(_SHORT_FORMS.get(word, word))
+    """Return the stem of a folded word: of its long form where it is a usual short one (``env``), of its synonym."""
+    found = stem(SHORT_FORMS.get(word, word))
+    return _synonyms().get(found, found)
+
+
+@cache
+def _synonyms() -> dict[str, str]:
+    # An inflected form has the stem of another word: "paging", that of "page".
+    pairs = {**SYNONYMS, **_OF_QUESTIONS}.items()
+    return {stem(one): stem(other) for one, other in pairs if not one.endswith(("ing", "ed"))}
 
 
 def _shared(word: str) -> str:

@@ -22,7 +22,7 @@ _RENDERED = 24
 _PER_TITLE = 3
 _ALIKE = 0.75  # of the different words that two texts about one name share
 _THE_SAME = 0.83  # the same, about two names: one verb of many that are declared alike
-_LEAST_OF_BEST = 0.2
+_LEAST_OF_BEST = 0.1
 
 
 class LocalDocs:
@@ -74,17 +74,15 @@ class LocalDocs:
 
 
 def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> tuple[Passage, ...]:
-    from kr.packages.focus import answers
     from kr.packages.pieces import read_pieces
-    from kr.reports.ranking import rank
+    from kr.reports.passages import is_usage
+    from kr.reports.ranking import rank, varied
 
     expired = _limit(deadline, _SECONDS)
     pieces = list(read_pieces(package, terms, read=expired, parse=_limit(deadline, _SOURCE_SECONDS)))
     first, rare = rank(
         [(p.title, p.text) for p in pieces], terms, expired=expired, factors=[p.weight for p in pieces]
     )
-    if not answers(first, terms):
-        return ()
     weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
     shown: list[tuple[Piece, str]] = []
     for row in first[:_RENDERED]:
@@ -96,7 +94,18 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
         [(p.title, text) for p, text in shown], terms, rare=rare, factors=[p.weight for p, _ in shown]
     )
     enough = second[0].score * _LEAST_OF_BEST if second else 0.0
-    return _best([shown[row.index] for row in second if row.score >= enough])
+    held = [
+        (row.score, terms.within("\n".join((shown[row.index][0].title, shown[row.index][1]))))
+        for row in second
+    ]
+    order = [second[at] for at in varied(held, weights)]
+    best = _best([shown[row.index] for row in order if row.score >= enough])
+    usage = next(
+        (p for p in pieces if p.documented is None and p.package is package and is_usage(p.section)), None
+    )
+    if not best or usage is None or any(p.url == _place(usage) for p in best):
+        return best
+    return (*best[: MAX_PASSAGES - 1], Passage(text=usage.section, title=usage.title, url=_place(usage)))
 
 
 def _limit(deadline: float, seconds: float) -> "Callable[[], bool]":

@@ -33,8 +33,7 @@ def test_it_costs_nothing_and_is_no_mcp_source(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("framework", "question", "expected", "within"),
     [
-        ("click", "How do I make an option repeatable?", "(i.e. options with `multiple` set to `True`)", 1),
-        ("click", "How do I make an option repeatable?", "`multiple`: if this is set to `True`", 4),
+        ("click", "How do I make an option repeatable?", "`multiple`: if this is set to `True`", 1),
         ("sqlalchemy", "What is pool_pre_ping?", "- `pool_pre_ping`: boolean, if True", 3),
         (
             "sqlalchemy",
@@ -114,7 +113,11 @@ def test_a_node_package(tmp_path: Path) -> None:
     assert "```js\nvirtualScrollOption: { enable: true }\n```" in found.passages[0].text
     assert found.passages[0].url == "vue-easytable 2.27.1, README.md: Virtual scroll"
     docs = answer("vue-easytable", "filterCustom", tmp_path).passages
-    assert [p.url for p in docs] == ["vue-easytable 2.27.1, docs/filter.md: Filter"]
+    # What answers has no example, so that the package's own comes along.
+    assert [p.url for p in docs] == [
+        "vue-easytable 2.27.1, docs/filter.md: Filter",
+        "vue-easytable 2.27.1, README.md: Virtual scroll",
+    ]
 
 
 def test_chinese_questions(tmp_path: Path) -> None:
