@@ -34,7 +34,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
         return _nothing(store, settings, now)
     with store.read() as unit:
         return {
-            "database": str(store.path),
+            "database": store.place,
             "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(unit),
             "saved": _saved(unit),
@@ -56,7 +56,7 @@ def _nothing(store: "Store", settings: "Settings", now: datetime) -> dict[str, A
     """Give the same shape with nothing in it."""
     config = settings.knowledge_research
     return {
-        "database": str(store.path),
+        "database": store.place,
         "today": now.astimezone(UTC).date().isoformat(),
         "requests": {
             "total": 0,
@@ -176,7 +176,7 @@ def _spending(unit: "Unit", settings: "Settings") -> dict[str, Any]:
 
 def _sources(unit: "Unit", now: datetime) -> list[dict[str, Any]]:
     """Give the reliability of each source, and what its circuit breaker says now (SPEC 3.5)."""
-    circuits = {circuit.source: circuit for circuit in unit.upkeep.circuits()}
+    circuits = {circuit.source: circuit for circuit in unit.circuits.all()}
     rows = {row["source"]: row for row in unit.counts.view("source_reliability")}
     empty = {"asked": 0, "success": 0, "timeout": 0, "unavailable": 0, "success_rate": None, "mean_ms": None}
     found = []

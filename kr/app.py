@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from kr.maintenance.findings import Finding, KnowledgeBase
     from kr.overview import Course, OpenNeeds, Story
     from kr.research.chain import Progress
-    from kr.store.rows import Wording
+    from kr.store.wordings import Wording
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
@@ -154,7 +154,7 @@ class App:
         found = calibrate(embedder, InWords(), load_labelled(), progress=progress)
         with self.store.write() as unit:
             unit.meta.put(calibration_key(found.model), to_text(found.names, found.calibrated))
-        return {**found.plain(), "kept_in": str(self.store.path)}
+        return {**found.plain(), "kept_in": self.store.place}
 
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
@@ -221,7 +221,7 @@ class App:
     def reset_circuits(self) -> list[str]:
         """Have every source asked again that was paused because it kept failing (SPEC 3.5); return their names."""
         with self.store.write() as unit:
-            paused = [circuit.source for circuit in unit.upkeep.circuits()]
+            paused = [circuit.source for circuit in unit.circuits.all()]
             for source in paused:
                 unit.circuits.record_success(source)
         return paused

@@ -11,5 +11,15 @@ except ImportError:
 
 def sha256_of(content: bytes) -> str:
     """Return the digest in lower-case hex."""
-    digest: str = sha256(content).hexdigest()
-    return digest
+    found: str = sha256(content).hexdigest()
+    return found
+
+
+def digest(text: str) -> str:
+    """Return the SHA-256 of a report's text in UTF-8, lower-case hex."""
+    return sha256_of(text.encode())
+
+
+def decoded(content: bytes | None) -> str:
+    """Return a file's text; what is no UTF-8 in it becomes U+FFFD."""
+    return (content or b"").decode(errors="replace")

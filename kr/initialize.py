@@ -50,10 +50,10 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], 
                 f"{settings.config_file}: no persona is found for role_mapping.knowledge_researcher_persona. Add:\n"
                 f"  role_mapping:\n    knowledge_researcher_persona: {persona}"
             )
-    existed = store.path.exists()
+    existed = store.exists()
     with store.write() as unit:
         unit.entries.count()
-    files.append(Touched(str(store.path), "exists" if existed else "created"))
+    files.append(Touched(store.place, "exists" if existed else "created"))
     hints.append(_versioned(settings))
     return {"files": [asdict(item) for item in files], "hints": hints, "next": list(NEXT)}
 

@@ -13,15 +13,16 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kr.errors import UnknownEntry
 from kr.naming import fold
-from kr.store.nearest import unknown_entry
-from kr.store.rows import NearMiss, Need
+from kr.store.requests import NearMiss
+from kr.store.search import unknown_entry
 from kr.store.times import to_text
+from kr.store.wordings import Need
 from kr.text.counting import tokens_of
 
 if TYPE_CHECKING:
-    from kr.store.rows import Wording
     from kr.store.store import Store
     from kr.store.unit import Unit
+    from kr.store.wordings import Wording
     from kr.values import Entry
 
 _MEASURED_REPORTS = 20
@@ -140,7 +141,7 @@ def course(store: "Store", now: datetime, *, days: int = 30) -> Course:
         asked = {row["day"]: row for row in unit.counts.view("hit_rate_by_day")}
         calls = unit.counts.calls_by_day(dates[0].isoformat())
         read_at_sources = unit.counts.answer_tokens()
-        entries = list(islice(unit.browsing.entries(), _MEASURED_REPORTS))
+        entries = list(islice(unit.entries.browse(), _MEASURED_REPORTS))
     spared = None
     if read_at_sources is not None:
         spared = max(round(read_at_sources - _mean_report(store, entries)), 0)
@@ -242,7 +243,7 @@ def _open_need(group: Sequence[NearMiss], known: "Mapping[str, Entry | None]") -
 def _known(unit: "Unit", entry_ids: set[str]) -> "dict[str, Entry | None]":
     """Give the live entries of these ids, and None for those that are in the archive."""
     live = {entry.id: entry for entry in unit.entries.some(entry_ids)}
-    return {**dict.fromkeys(set(unit.browsing.archived_ids()) & entry_ids - live.keys()), **live}
+    return {**dict.fromkeys(set(unit.archive.ids()) & entry_ids - live.keys()), **live}
 
 
 def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]") -> Near:

@@ -18,7 +18,7 @@ from kr.documents import read_document
 from kr.errors import InvalidRequest, StoreError
 from kr.log import Logger
 from kr.settings import Settings
-from kr.store.rows import RequestRow
+from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 

@@ -30,7 +30,7 @@ def main() -> None:
         migrate(handed_over)
         return
     from kr.store.database import Database
-    from kr.store.location import database_path
+    from kr.store.store import database_path
 
     url = os.environ.get("KR_DATABASE_URL")
     if not url:

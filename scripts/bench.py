@@ -73,7 +73,7 @@ def run(timed: Timed, environ: dict[str, str], folder: Path) -> tuple[float, flo
 
 def fill(base: Path, *, entries: int, frameworks: int) -> None:
     """Make a knowledge base with entries of several frameworks; the one that is asked for is the first."""
-    from kr.store.rows import Draft
+    from kr.store.saving import Draft
     from kr.store.store import Store
 
     now = datetime.now(UTC)

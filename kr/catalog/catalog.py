@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from kr.catalog.plain import archived_item, entry_item, found_item, revision_item
 from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
-from kr.store.nearest import nowhere, unknown_archived, unknown_entry
-from kr.store.rows import Archived, ArchiveReason, Restored
+from kr.store.archive import Archived, ArchiveReason
+from kr.store.restoring import Restored
+from kr.store.search import nowhere, unknown_archived, unknown_entry
 from kr.store.store import Store
 from kr.store.unit import Unit
 from kr.values import Entry, EntryStatus, replace
@@ -59,7 +60,7 @@ class Catalog:
         now = self.clock()
         end = None if limit is None else offset + limit
         with self.store.read() as unit:
-            found = list(unit.browsing.entries(_valid(framework)))
+            found = list(unit.entries.browse(_valid(framework)))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now)[0].status == status]
             shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset:end]]
@@ -77,7 +78,7 @@ class Catalog:
         now, framework = self.clock(), _valid(framework)
         with self.store.read() as unit:
             found = unit.search.find(_text(words), "entry")
-            entries = {entry.id: entry for entry in unit.browsing.entries(framework)}
+            entries = {entry.id: entry for entry in unit.entries.browse(framework)}
             wanted = ((entries[it.key], it.text) for it in found if it.key in entries)
             return [
                 found_item(self._judged(entry, now)[0], passage) for entry, passage in islice(wanted, limit)
@@ -98,7 +99,7 @@ class Catalog:
             stored = unit.entries.get(entry_id)
             if stored is None:
                 raise unknown_entry(unit, entry_id)
-            marked = unit.browsing.stale_reason(entry_id)
+            marked = unit.entries.stale_reason(entry_id)
             revisions = len(unit.revisions.of_entry(entry_id))
             archived = len(unit.archive.of_id(entry_id))
         entry, reasons = self._judged(stored, self.clock())
@@ -146,7 +147,7 @@ class Catalog:
         if not self.store.exists():
             return []
         with self.store.read() as unit:
-            found = unit.browsing.archived(_valid(framework), reason)
+            found = unit.archive.browse(_valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 
     def archived(

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kr.store.rows import Archived, Revision
+from kr.store.archive import Archived
+from kr.store.texts import Revision
 from kr.values import Entry
 
 

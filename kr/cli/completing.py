@@ -3,7 +3,7 @@
 A key press: it creates nothing, waits for nobody, and says nothing when there is nothing to say.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from kr.errors import KrError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from kr.store.store import Store
+    from kr.store.read_only import Completed
 
 
 def complete_framework(
@@ -24,9 +24,7 @@ def complete_framework(
     incomplete: str,
 ) -> "list[CompletionItem]":
     """Offer the frameworks of the index, one for each that is equal when folded."""
-    from kr.store.read_only import frameworks
-
-    return _offered(_once(_looked_up(ctx, frameworks)), incomplete)
+    return _offered(_once(_looked_up(ctx, "frameworks")), incomplete)
 
 
 def complete_archived_framework(
@@ -35,9 +33,7 @@ def complete_archived_framework(
     incomplete: str,
 ) -> "list[CompletionItem]":
     """Offer the frameworks of the archive, one for each that is equal when folded."""
-    from kr.store.read_only import archived_frameworks
-
-    return _offered(_once(_looked_up(ctx, archived_frameworks)), incomplete)
+    return _offered(_once(_looked_up(ctx, "archived frameworks")), incomplete)
 
 
 def complete_entry_id(
@@ -46,9 +42,7 @@ def complete_entry_id(
     incomplete: str,
 ) -> "list[CompletionItem]":
     """Offer the ids of live entries, the last used first."""
-    from kr.store.read_only import entry_ids
-
-    return _offered(_looked_up(ctx, entry_ids), incomplete)
+    return _offered(_looked_up(ctx, "entry ids"), incomplete)
 
 
 def complete_archived_id(
@@ -57,9 +51,7 @@ def complete_archived_id(
     incomplete: str,
 ) -> "list[CompletionItem]":
     """Offer the ids in the archive, the last archived first."""
-    from kr.store.read_only import archived_ids
-
-    return _offered(_looked_up(ctx, archived_ids), incomplete)
+    return _offered(_looked_up(ctx, "archived ids"), incomplete)
 
 
 def complete_revision(
@@ -68,12 +60,10 @@ def complete_revision(
     incomplete: str,
 ) -> "list[CompletionItem]":
     """Offer the revisions of the entry whose id was typed before, the last first."""
-    from kr.store.read_only import revisions
-
     entry_id = ctx.params.get("entry_id")
     if not isinstance(entry_id, str):
         return []
-    return _offered(_looked_up(ctx, lambda store: revisions(store, entry_id)), incomplete)
+    return _offered(_looked_up(ctx, "revisions", entry_id=entry_id), incomplete)
 
 
 def complete_phase(
@@ -93,7 +83,7 @@ def _once(names: Iterable[str]) -> Iterable[str]:
     return {fold(name): name for name in names}.values()
 
 
-def _looked_up(ctx: click.Context, look: "Callable[[Store], list[str]]") -> list[str]:
+def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list[str]:
     import os
 
     from kr.settings import load_settings
@@ -108,7 +98,7 @@ def _looked_up(ctx: click.Context, look: "Callable[[Store], list[str]]") -> list
             cwd=Path.cwd(),
             may_recall=True,
         )
-        return look(Store(settings.database_url, settings.knowledge_base))
+        return Store(settings.database_url, settings.knowledge_base).complete(what, **parameters)
     except (KrError, OSError):
         # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
         return []

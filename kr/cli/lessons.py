@@ -21,7 +21,7 @@ from kr.text.counting import counted
 if TYPE_CHECKING:
     from kr.app import App
     from kr.contracts.lessons import RecordEnvelope
-    from kr.store.rows import LessonMark
+    from kr.store.lessons import LessonMark
 
 _RECORD_PATIENCE = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""

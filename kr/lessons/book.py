@@ -22,7 +22,7 @@ from kr.lessons.record import append_waiting, record
 from kr.lessons.returned import Limits, read_return, shown
 from kr.lessons.worth import earning, state_of, to_review, view
 from kr.log import Logger
-from kr.store.rows import LessonMark, LessonRow, LessonState
+from kr.store.lessons import LessonMark, LessonRow, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted

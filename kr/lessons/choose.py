@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kr.lessons.line import Lesson, clean, columns, cut, cut_head
 from kr.lessons.worth import is_injectable, rank
 from kr.naming import fold
-from kr.store.rows import LessonState
+from kr.store.lessons import LessonState
 
 COLUMNS = 160
 """Two lines of 80 columns for each lesson, its number and reference included."""

@@ -14,7 +14,8 @@ from kr.lessons.file import LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
 from kr.lessons.waiting import Waiting, take
 from kr.log import Logger
-from kr.store.rows import LessonRow, LessonState, RequestRow
+from kr.store.lessons import LessonRow, LessonState
+from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import EventType

@@ -14,7 +14,7 @@ from kr.lessons.counts import Injection, LessonCounts
 from kr.lessons.file import LessonsFile, LessonsUnreadable
 from kr.lessons.line import Lesson
 from kr.log import Logger
-from kr.store.rows import LessonState
+from kr.store.lessons import LessonState
 from kr.store.store import Store
 from kr.text.counting import counted
 

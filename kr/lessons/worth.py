@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from kr.lessons.line import QUARANTINED, Lesson
-from kr.store.rows import LessonState
+from kr.store.lessons import LessonState
 
 SUNK_AFTER = 10
 """Given so often without coming back, a lesson makes room for younger ones."""

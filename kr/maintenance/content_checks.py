@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 from kr.freshness import parse_time
 from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.maintenance.orphans import entry_of, linked_folders, modified, report_paths
+from kr.store.saving import adopt
 from kr.text.counting import counted
 from kr.values import Entry
 
 if TYPE_CHECKING:
-    from kr.store.upkeep import Expired
+    from kr.store.leases import Expired
 
 _VOLATILE = ("  last_accessed: ", "  status: ")
 """Lines of the export that a mere hit changes, after which nothing is exported (SPEC 3.8)."""
@@ -22,7 +23,7 @@ def check_orphans(base: KnowledgeBase) -> Iterator[Finding]:
     if not base.is_readable:
         return
     with base.store.read() as unit:
-        known = unit.upkeep.known_paths()
+        known = unit.entries.known_paths()
     yield from (_orphan(base, path) for path in report_paths(base.folder) if path not in known)
 
 
@@ -79,7 +80,7 @@ def _adopt(base: KnowledgeBase, path: str) -> str:
     if entry is None or content is None:
         return "it is gone"
     with base.store.write() as unit:
-        adopted = unit.upkeep.adopt(base.reports, entry, content)
+        adopted = adopt(unit, base.reports, entry, content)
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
 
 
@@ -169,12 +170,12 @@ def check_expired(base: KnowledgeBase) -> Iterator[Finding]:
     if not base.is_readable:
         return
     with base.store.read() as unit:
-        expired = unit.upkeep.expired(base.clock())
+        expired = unit.leases.expired(base.clock())
     if any(expired):
         yield Finding(
             check="expired",
             severity="warning",
-            subject=str(base.database),
+            subject=base.place,
             message=f"expired: {_told(expired)}",
             repair="remove what has expired: it holds nothing any more",
             fix=lambda: _sweep(base),
@@ -183,7 +184,7 @@ def check_expired(base: KnowledgeBase) -> Iterator[Finding]:
 
 def _sweep(base: KnowledgeBase) -> str:
     with base.store.write() as unit:
-        gone = unit.upkeep.drop_expired(base.clock())
+        gone = unit.leases.drop_expired(base.clock())
     return f"removed: {_told(gone)}"
 
 
@@ -200,7 +201,7 @@ def check_circuits(base: KnowledgeBase) -> Iterator[Finding]:
     if not base.is_readable:
         return
     with base.store.read() as unit:
-        circuits = unit.upkeep.circuits()
+        circuits = unit.circuits.all()
     for circuit in circuits:
         until = parse_time(circuit.open_until or "")
         if until is not None and base.clock() < until:

@@ -8,9 +8,7 @@ from pathlib import Path
 from kr.errors import StoreError
 from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.maintenance.rebuild import rebuild, remains, replace_damaged
-from kr.store.copies import keep_before_repair
-from kr.store.soundness import examine
-from kr.store.sqlite import network_file_system
+from kr.store.soundness import repair
 from kr.text.counting import counted
 
 _MOST_SHOWN = 5
@@ -58,14 +56,14 @@ def _absent(base: KnowledgeBase) -> Iterator[Finding]:
         yield Finding(
             check="database",
             severity="information",
-            subject=str(base.database),
+            subject=base.place,
             message="there is no knowledge base yet; `kr init` or the first research makes it",
         )
         return
     yield Finding(
         check="database",
         severity="error",
-        subject=str(base.database),
+        subject=base.place,
         message=f"there is no database, but there are {left}",
         repair="make a new database from them",
         fix=lambda: rebuild(base),
@@ -81,7 +79,7 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     """Broken indexes, pages, references, tables or views."""
     if base.look.state not in {"current", "older"}:
         return
-    health = examine(base.database)
+    health = base.store.care.examine()
     if not health.problems:
         return
     shown = "; ".join(health.problems[:_MOST_SHOWN])
@@ -97,7 +95,7 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     yield Finding(
         check="integrity",
         severity="error",
-        subject=str(base.database),
+        subject=base.place,
         message=f"is not sound: {shown}{f'; and {more} more' if more > 0 else ''}",
         repair=repair,
         fix=fix,
@@ -105,9 +103,9 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
 
 
 def _repair(base: KnowledgeBase) -> str:
-    kept = keep_before_repair(base.database)
+    kept = base.store.care.keep_before_repair()
     with base.store.write() as unit:
-        made = unit.upkeep.repair()
+        made = repair(unit.session)
     mended = f"put right: {', '.join(made)}; " if made else ""
     return f"{mended}indexes built anew; the database as it was is {kept}"
 
@@ -116,12 +114,12 @@ def check_network(base: KnowledgeBase) -> Iterator[Finding]:
     """SQLite's locks don't hold on network file systems."""
     if base.look.state == "unreadable":
         return
-    kind = network_file_system(base.database.parent, base.mounts)
+    kind = base.store.care.network_file_system(base.mounts)
     if kind is not None:
         yield Finding(
             check="network_file_system",
             severity="warning",
-            subject=str(base.database),
+            subject=base.place,
             message=f"is on a network file system ({kind}), where SQLite may corrupt it. Set "
             "KR_DATABASE_URL=sqlite:////local/path/kr.db; reports may stay where they are",
         )
@@ -161,11 +159,10 @@ def _to_be_written(base: KnowledgeBase) -> Iterator[Path]:
     folder = base.folder
     yield _nearest(folder)
     try:
-        database = base.database
+        home, *beside = base.store.care.files()
     except StoreError:
         return
-    yield _nearest(database.parent)
-    beside = (database, *(database.with_name(database.name + end) for end in ("-wal", "-shm", ".lock")))
+    yield _nearest(home)
     exports = (folder / "index.yaml", folder / "_archived-index.yaml", folder / ".export.lock")
     lessons = (folder / "lessons", folder / "lessons" / "_lessons-learned.md")
     yield from (path for path in (*beside, *exports, *lessons) if path.exists())

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from kr.errors import StoreError
 from kr.store.reports import ReportFiles
-from kr.store.soundness import Look, look
+from kr.store.soundness import Look
 from kr.store.store import Store
 
 Severity = Literal["error", "warning", "information"]
@@ -59,15 +59,10 @@ class KnowledgeBase:
     mounts: Path = Path("/proc/self/mounts")
 
     @cached_property
-    def database(self) -> Path:
-        """The database file. Raises ``StoreError`` for a URL that names none."""
-        return self.store.path
-
-    @cached_property
     def look(self) -> Look:
         """What stands at the database's path, as it was at the first look."""
         try:
-            return look(self.database)
+            return self.store.care.look()
         except StoreError as error:
             return Look(state="unreadable", message=str(error))
 
@@ -75,7 +70,7 @@ class KnowledgeBase:
     def place(self) -> str:
         """What a finding about the database is about: its path, or the setting that names none."""
         try:
-            return str(self.database)
+            return self.store.place
         except StoreError:
             return "KR_DATABASE_URL"
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from kr.maintenance.findings import KnowledgeBase
 from kr.maintenance.orphans import report_paths
-from kr.store.copies import move_aside
-from kr.store.soundness import rescue, sqlite_file
+from kr.store.soundness import rescue
 from kr.text.counting import counted
 
 EXPORTS = ("index.yaml", "_archived-index.yaml")
@@ -33,10 +32,8 @@ def rebuild(base: KnowledgeBase) -> str:
 
 def replace_damaged(base: KnowledgeBase) -> str:
     """Move a damaged database aside, and rescue into a new one what can be read of it and of the exports."""
-    path = base.database
     base.store.close()
-    with sqlite_file(path, timeout=60.0).exclusive():
-        kept = move_aside(path, f"{base.clock():%Y%m%dT%H%M%SZ}.damaged")
+    kept = base.store.care.move_aside(f"{base.clock():%Y%m%dT%H%M%SZ}")
     rescued = _rescue(base, kept)
     return f"{rescued}; {take_in(base)}; the damaged file is {kept}"
 

@@ -13,7 +13,7 @@ from kr.contracts.envelopes import (
 )
 from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
-from kr.store.rows import RequestRow
+from kr.store.requests import RequestRow
 from kr.values import Confidence, Match, Related, Value, replace
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from kr.research.shelf import Shelf
-from kr.store.rows import RequestRow, Reservation, SourceCall
+from kr.store.requests import RequestRow, Reservation, SourceCall
 from kr.store.times import to_text
 from kr.store.unit import Unit
 from kr.values import Value

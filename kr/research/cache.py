@@ -142,7 +142,7 @@ class Cache:
 
     def _use(self, store: Store, query: Query, entry_id: str) -> Found:
         from kr.matching.decide import named
-        from kr.store.nearest import unknown_entry
+        from kr.store.search import unknown_entry
 
         with store.read() as unit:
             entry = unit.entries.get(entry_id)

@@ -3,7 +3,7 @@
 A model of embeddings that is configured and calibrated is asked: what it says is evidence.
 
 It judges as ``kr.research.cache.Cache`` does without storing the marks and removals that a real look finds
-due. No change: the database's bytes and those of its write-ahead log stay as they are (``kr.store.read_only``).
+due. No change: the database's bytes and those of its write-ahead log stay as they are (``Store.read_untouched``).
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,7 +22,7 @@ from kr.matching.weights import DEFAULT
 from kr.research.cache import judge_all, may_be_baseline, own_majors
 from kr.research.candidates import MOST, gather
 from kr.research.shelf import ReadOnlyShelf, Shelf
-from kr.store.owners import make_owner
+from kr.store.process_ids import make_owner
 from kr.store.store import Store
 from kr.values import Entry, MatchRules, Query
 
@@ -137,11 +137,10 @@ class _Held:
 
 
 def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
-    from kr.store.hashing import decoded
-    from kr.store.read_only import read_only
+    from kr.digest import decoded
 
     def read(unit: "Unit") -> _Held:
-        from kr.store.meta import FIRST_IMPORT
+        from kr.store.session import FIRST_IMPORT
 
         def report(entry: Entry) -> str:
             # Not through read_report, which takes in what somebody wrote into the file.
@@ -155,7 +154,7 @@ def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
             is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
         )
 
-    return read_only(store, read) or _Held()
+    return store.read_untouched(read) or _Held()
 
 
 def _ask(rules: Rules, store: Store, query: Query, candidates: Sequence[Candidate]) -> "Meant | None":

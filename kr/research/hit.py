@@ -13,8 +13,8 @@ from kr.reports.outcome import Course
 from kr.research.answer import abandon, answer, request_row, told_by
 from kr.research.cache import Found, is_sure
 from kr.research.run import Policy, Run, Services
-from kr.store.rows import Need
 from kr.store.times import to_text
+from kr.store.wordings import Need
 from kr.values import Match
 
 if TYPE_CHECKING:

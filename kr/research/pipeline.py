@@ -28,7 +28,7 @@ from kr.research.run import Policy, Run, Services, SourceSet
 from kr.source_kinds import is_package
 from kr.sources.base import Ask
 from kr.store.keys import pair_of
-from kr.store.rows import Draft, Saved
+from kr.store.saving import Draft, Saved
 from kr.store.times import to_text
 from kr.values import Consulted
 

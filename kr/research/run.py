@@ -16,8 +16,8 @@ from kr.research.budget import LedgerBudget, Payer
 from kr.research.cache import Cache
 from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
-from kr.store.owners import make_owner
-from kr.store.rows import RequestRow
+from kr.store.process_ids import make_owner
+from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import Answer, MatchRules, Query, Value, replace

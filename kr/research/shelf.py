@@ -86,7 +86,7 @@ class Shelf:
 
 
 class ReadOnlyShelf(Shelf):
-    """A store that is read without a trace (``kr.store.read_only``): what would be written is not."""
+    """A store that is read without a trace (``Store.read_untouched``): what would be written is not."""
 
     def __init__(self, store: Store) -> None:
         super().__init__(store)
@@ -94,7 +94,5 @@ class ReadOnlyShelf(Shelf):
 
     def read(self, action: Callable[[Unit], T], otherwise: T) -> T:
         """Run ``action`` on a snapshot; it may be called again."""
-        from kr.store.read_only import read_only
-
-        found = self.attempt(lambda store: read_only(store, action), None)
+        found = self.attempt(lambda store: store.read_untouched(action), None)
         return otherwise if found is None else found

@@ -2,13 +2,24 @@
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from kr.store import keys, times
 from kr.store.entries import WRITTEN, Entries, to_entry, to_values
-from kr.store.rows import Archived, ArchiveReason
 from kr.store.session import Columns, Session, insert_into
-from kr.values import Entry
+from kr.values import Entry, Value
+
+ArchiveReason = Literal["lru", "age", "manual"]
+
+
+class Archived(Value):
+    """An archived row: the entry as it was (its status before), and when and why it left the index."""
+
+    archive_id: int
+    entry: Entry
+    archived_at: str
+    reason: str
+
 
 _KEPT = (
     *(name for name in Entry.names() if name != "status"),
@@ -20,7 +31,12 @@ _KEPT = (
 """The columns that both tables of entries have, but for ``status``."""
 
 _COLUMNS = ", ".join((*Entry.names(), "archive_id", "archived_at", "reason", "prior_status"))
-_SINCE = f"SELECT {_COLUMNS} FROM archived_entries WHERE archive_id > :after ORDER BY archive_id LIMIT 1000"
+_SINCE = f"SELECT {_COLUMNS} FROM archived_entries WHERE archive_id > :after ORDER BY archive_id"
+_BROWSED = (
+    f"SELECT {_COLUMNS} FROM archived_entries WHERE (:key IS NULL OR framework_key = :key OR framework_key IS NULL) "
+    "AND (:reason IS NULL OR reason = :reason) ORDER BY archive_id DESC"
+)
+_IDS = "SELECT DISTINCT id FROM archived_entries"
 _COUNT = "SELECT count(*) FROM archived_entries"
 _LAST_ID = "SELECT coalesce(max(archive_id), 0) FROM archived_entries"
 _OF_PAIR = (
@@ -68,11 +84,19 @@ class Archive:
         return list(self.since(0))
 
     def since(self, archive_id: int) -> Iterator[Archived]:
-        """Give the rows that were archived after one, in the order in which they were archived."""
-        while rows := self._session.rows(_SINCE, after=archive_id):
-            for row in rows:
+        """Give the rows that were archived after one, in the order in which they were archived, read one by one."""
+        return map(to_archived, self._session.each(_SINCE, after=archive_id))
+
+    def browse(self, framework: str | None = None, reason: ArchiveReason | None = None) -> Iterator[Archived]:
+        """Give rows of one framework and one reason, or all, the last archived first, read one by one."""
+        key = None if framework is None else keys.framework_key(framework)
+        for row in self._session.each(_BROWSED, key=key, reason=reason):
+            if key is None or keys.framework_key(row["framework"]) == key:
                 yield to_archived(row)
-            archive_id = rows[-1]["archive_id"]
+
+    def ids(self) -> list[str]:
+        """Return the ids in the archive, each once."""
+        return [row["id"] for row in self._session.rows(_IDS)]
 
     def count(self) -> int:
         """Return the number of archived rows."""

@@ -13,16 +13,89 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store.soundness import examine, look, repair, sqlite_file
-from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
+from kr.store.soundness import Health, Look, examine, look, repair, sqlite_file
+from kr.store.sqlite import SCHEMA_VERSION, SqliteFile, network_file_system
 
 _STAGED = ".kr-copy-"
 _WAIT_SECONDS = 60.0
 COMPANIONS = ("-wal", "-shm", "-journal")
+
+
+class Pruned(NamedTuple):
+    """Copies that stay and those that are gone, the newest first; ``size`` is what that freed, in bytes."""
+
+    kept: list[Path]
+    deleted: list[Path]
+    size: int
+
+
+class Care:
+    """Looking after one database from outside of its transactions. Each operation raises a ``StoreError``."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def look(self) -> Look:
+        """Tell what stands in the database's place."""
+        return look(self._path)
+
+    def examine(self) -> Health:
+        """Examine a database of ours: its pages, references, tables and texts."""
+        return examine(self._path)
+
+    def network_file_system(self, mounts: Path) -> str | None:
+        """Name the type of the network file system that the database is on; None for a local one."""
+        return network_file_system(self._path.parent, mounts)
+
+    def files(self) -> list[Path]:
+        """Name what is written besides its folder, which comes first: whether it is there is not asked."""
+        beside = (self._path.with_name(self._path.name + end) for end in ("", "-wal", "-shm", ".lock"))
+        return [self._path.parent, *beside]
+
+    def backup(self, target: Path | None, moment: str) -> Path:
+        """Copy the database while others write: to a new file, or one with the moment in its name beside it."""
+        if target is None or target.is_dir():
+            folder = self._path.parent if target is None else target
+            stem = f"{self._path.stem}-{moment}"
+            names = [f"{stem}.db", *(f"{stem}-{number}.db" for number in range(2, 100))]
+            target = next((folder / name for name in names if not (folder / name).exists()), None)
+            if target is None:
+                raise StoreError(f"{folder}: no name for a backup is free; name a file")
+        return backup(self._path, target)
+
+    def restore(self, source: Path, moment: str) -> Path | None:
+        """Put a checked backup in the database's place; return where the present one is kept."""
+        return restore(self._path, source, name=moment)
+
+    def upgrade_copies(self) -> list[Path]:
+        """Name the copies that upgrades made, sorted."""
+        return sorted(self._path.parent.glob(f"{self._path.name}.schema-*.bak*"))
+
+    def prune(self, *, keep: int) -> Pruned:
+        """Delete the copies beside the database but the ``keep`` newest: backups, those of upgrades and of restores."""
+        folder = self._path.parent
+        found = {*folder.glob(f"{self._path.name}.*.bak*"), *folder.glob(f"{self._path.stem}-*T*Z*.db")}
+        copies = sorted(found, key=lambda copy: (copy.stat().st_mtime, copy.name), reverse=True)
+        freed = sum(copy.stat().st_size for copy in copies[keep:])
+        try:
+            for copy in copies[keep:]:
+                copy.unlink()
+        except OSError as error:
+            raise StoreError(f"{error.filename}: can't be deleted: {error.strerror}") from error
+        return Pruned(copies[:keep], copies[keep:], freed)
+
+    def keep_before_repair(self) -> Path:
+        """Back the database up before it is repaired."""
+        return _numbered(self._path, "repair.bak", lambda target: backup(self._path, target))
+
+    def move_aside(self, moment: str) -> Path:
+        """Rename a database that can't be used, with its write-ahead log."""
+        with sqlite_file(self._path, timeout=_WAIT_SECONDS).exclusive():
+            return move_aside(self._path, f"{moment}.damaged")
 
 
 def backup(path: Path, target: Path, *, is_locked: bool = False) -> Path:
@@ -40,11 +113,6 @@ def backup(path: Path, target: Path, *, is_locked: bool = False) -> Path:
 def keep_before_upgrade(path: Path, version: int) -> Path:
     """Back a database up before it is migrated; the caller holds the lock. Returns the backup's path."""
     return _numbered(path, f"schema-{version}.bak", lambda target: backup(path, target, is_locked=True))
-
-
-def keep_before_repair(path: Path) -> Path:
-    """Back a database up before it is repaired. Returns the backup's path."""
-    return _numbered(path, "repair.bak", lambda target: backup(path, target))
 
 
 def restore(path: Path, source: Path, *, name: str) -> Path | None:

@@ -1,27 +1,28 @@
-"""Transactions on one database: reads without a lock on one snapshot, writes one after another.
+"""Transactions on one database: reads without a lock on one snapshot, writes one after another; and its making.
 
 Connections are kept until ``close``, which closes them under the file lock, since the last one to close makes a
 checkpoint.
 """
 
+import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from kr.errors import StoreError
 from kr.log import Logger
 from kr.store.session import Session
 from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
 
-if TYPE_CHECKING:
-    from kr.store import upgrade
-
 log = Logger(__name__)
 
 _CLOSE_TIMEOUT = 5.0
+_SCHEMA = Path(__file__).with_name("schema.sql")
+
+ReadReport = Callable[[str], bytes | None]
 
 
 class Transaction:
@@ -41,10 +42,8 @@ class Transaction:
 class Database:
     """A SQLite database that several threads and processes share. Opens nothing until it is used."""
 
-    def __init__(
-        self, path: Path, *, timeout: float = 60.0, read_report: "upgrade.ReadReport | None" = None
-    ) -> None:
-        """Name the file. ``timeout`` is in seconds; ``read_report``: see ``kr.store.upgrade.run``."""
+    def __init__(self, path: Path, *, timeout: float = 60.0, read_report: ReadReport | None = None) -> None:
+        """Name the file. ``timeout`` is in seconds; ``read_report``: see ``migrate``."""
         self.path = path
         self._read_report = read_report
         self._file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
@@ -178,20 +177,18 @@ class Database:
 
     def _bring_up(self) -> None:
         """Make or upgrade it, where nobody else has by now. Call with the lock held."""
-        from kr.store import upgrade
-
         with closing(self._file.open_for_migration()) as connection:
             version = self._file.version(connection)
             if self._file.require_current(version):
                 return
             if not version:
-                upgrade.create(connection)
+                create_tables(connection)
                 return
             from kr.store.copies import keep_before_upgrade
 
             kept = keep_before_upgrade(self.path, version)
             log.info("%s: backed up to %s before the upgrade", self.path, kept.name)
-            upgrade.run(connection, read_report=self._read_report)
+            migrate(connection, read_report=self._read_report)
 
 
 class _Kept:
@@ -241,3 +238,43 @@ class _Kept:
     def _close_all(self) -> None:
         while self._idle:
             self._idle.pop().close()
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make every table of the newest version in an empty database, in one transaction. The caller holds the lock."""
+    connection.executescript(f"BEGIN IMMEDIATE;\n{_SCHEMA.read_text(encoding='utf-8')}COMMIT;")
+
+
+def migrate(
+    connection: sqlite3.Connection, *, read_report: ReadReport | None = None, to: str = "head"
+) -> None:
+    """Bring a database to a migration, in one transaction. The caller holds the lock, and closes.
+
+    ``read_report`` gives the bytes of the report at a path: older databases left some to the files alone.
+    """
+    import sqlalchemy as sa
+    from alembic import command
+    from alembic.config import Config
+    from alembic.util import CommandError
+
+    config = Config(_ini())
+    config.attributes["read_report"] = read_report
+    engine = sa.create_engine("sqlite://", creator=lambda: connection, poolclass=sa.StaticPool)
+    sa.event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN IMMEDIATE"))
+    try:
+        with engine.begin() as begun:
+            config.attributes["connection"] = begun
+            command.upgrade(config, to)
+    except CommandError as exc:
+        raise StoreError(f"the database can't be upgraded: {exc}") from exc
+    except sa.exc.DBAPIError as exc:
+        raise exc.orig or exc from exc
+
+
+def _ini() -> Path:
+    """``alembic.ini`` with ``migrations/`` beside it: in the installed package, or at the root of the source."""
+    package = Path(__file__).parents[1]
+    for folder in (package, package.parent):
+        if (folder / "alembic.ini").is_file() and (folder / "migrations").is_dir():
+            return folder / "alembic.ini"
+    raise StoreError(f"kr is installed without its migrations (looked in {package} and {package.parent})")

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
 from kr.store import keys, times
-from kr.store.lists import texts_of
-from kr.store.session import Columns, Session, insert_into, json_list, update_of
+from kr.store.session import Columns, Session, insert_into, json_list, texts_of, update_of
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
 if TYPE_CHECKING:
@@ -61,6 +60,13 @@ _ASKED = (
     "WHERE id = :id AND question IS NULL"
 )
 _SET_QUESTION, _SET_ARCHIVED_QUESTION = _ASKED.format("entries"), _ASKED.format("archived_entries")
+_BROWSED = (
+    "SELECT * FROM entries WHERE :key IS NULL OR framework_key = :key OR framework_key IS NULL "
+    "ORDER BY last_accessed DESC, id"
+)
+_IDS = "SELECT id FROM entries"
+_STALE_REASON = "SELECT stale_reason FROM entries WHERE id = :id"
+_PATHS = "SELECT path FROM entries UNION SELECT path FROM archived_entries"
 _REMOVE = "DELETE FROM entries WHERE id = :id"
 _INSERT = insert_into("entries", ("id", *WRITTEN))
 _OVERWRITE = update_of("entries", WRITTEN, "id = :id").replace(
@@ -132,6 +138,32 @@ class Entries:
         """Return every live entry, sorted by id."""
         return [to_entry(row) for row in self._session.rows(_ALL)]
 
+    def browse(self, framework: str | None = None) -> Iterator[Entry]:
+        """Give entries, of one framework (whichever of its names) or all, the last accessed first.
+
+        They are read one by one, so that a look at the first few stays cheap.
+        """
+        key = None if framework is None else keys.framework_key(framework)
+        for row in self._session.each(_BROWSED, key=key):
+            if key is None or keys.framework_key(row["framework"]) == key:
+                yield to_entry(row)
+
+    def all_ids(self) -> list[str]:
+        """Return the ids of all entries."""
+        return [row["id"] for row in self._session.rows(_IDS)]
+
+    def known_paths(self) -> set[str]:
+        """Return every path that a live or archived report has.
+
+        An earlier text alone is no reason for a file: one that came back after its entry went is an orphan.
+        """
+        return {row["path"] for row in self._session.rows(_PATHS)}
+
+    def stale_reason(self, entry_id: str) -> str | None:
+        """Return why an entry was marked stale, where that is known."""
+        reason: str | None = self._session.value(_STALE_REASON, id=entry_id)
+        return reason
+
     def of_pair(self, framework: str, topic: str) -> list[Entry]:
         """Return the entries of a framework and topic (equal by their keys): one for each major version."""
         return [to_entry(row) for row in self._of_topic(framework, topic)]
@@ -182,10 +214,8 @@ class Entries:
         self._session.execute(_FORGET_VECTORS, id=entry.id)
 
     def fill_keys(self) -> None:
-        """Make the keys of framework and topic where they are missing; see ``kr.store.refilling``."""
-        from kr.store import refilling
-
-        refilling.fill(self._session)
+        """Make the keys of framework and topic where they are missing; see ``kr.store.keys``."""
+        keys.fill(self._session)
 
 
 def of_major(same: Iterable[Entry], version: str) -> Entry | None:

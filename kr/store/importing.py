@@ -10,18 +10,18 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from kr import naming
+from kr.digest import decoded
 from kr.errors import ReportUnwritable
 from kr.freshness import UNKNOWN_VERSION
 from kr.log import Logger
 from kr.store import times
+from kr.store.archive import ArchiveReason
 from kr.store.database import Database
 from kr.store.entries import of_major
-from kr.store.free_names import Subject, wanted_names
-from kr.store.hashing import decoded
 from kr.store.keys import Pair, pair_of
-from kr.store.report_texts import edit_at
 from kr.store.reports import ReportFiles
-from kr.store.rows import ArchiveReason
+from kr.store.saving import Subject, wanted_names
+from kr.store.texts import edit_at
 from kr.store.unit import Unit
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 

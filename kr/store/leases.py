@@ -1,9 +1,10 @@
 """Leases: a key that one owner at a time holds, for as long as it renews it (SPEC 3.5)."""
 
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
 from kr.store import times
-from kr.store.owners import is_alive
+from kr.store.process_ids import is_alive
 from kr.store.session import Session, insert_into
 
 _HOLDER = "SELECT owner FROM leases WHERE key = :key AND expires_at > :moment"
@@ -13,6 +14,19 @@ _RENEW = (
     "UPDATE leases SET expires_at = :expires_at WHERE key = :key AND owner = :owner AND expires_at > :moment"
 )
 _RELEASE = "DELETE FROM leases WHERE key = :key AND owner = :owner"
+
+
+_OLD_LEASES = "SELECT count(*) FROM leases WHERE expires_at <= :moment"
+_OLD_RESERVATIONS = "SELECT count(*) FROM reservations WHERE expires_at <= :moment"
+_DROP_LEASES = "DELETE FROM leases WHERE expires_at <= :moment"
+_DROP_RESERVATIONS = "DELETE FROM reservations WHERE expires_at <= :moment"
+
+
+class Expired(NamedTuple):
+    """How many leases and reservations have outlived their time."""
+
+    leases: int
+    reservations: int
 
 
 class Leases:
@@ -45,6 +59,20 @@ class Leases:
     def release(self, key: str, owner: str) -> bool:
         """Give a lease back. False when the owner doesn't hold it."""
         return bool(self._session.execute(_RELEASE, key=key, owner=owner))
+
+    def expired(self, now: datetime) -> Expired:
+        """Count what a killed process may have left, reservations too, and others have not yet swept away."""
+        moment = times.to_text(now)
+        return Expired(
+            *(self._session.value(count, moment=moment) for count in (_OLD_LEASES, _OLD_RESERVATIONS))
+        )
+
+    def drop_expired(self, now: datetime) -> Expired:
+        """Remove those: they hold nothing any more."""
+        moment = times.to_text(now)
+        return Expired(
+            *(self._session.execute(drop, moment=moment) for drop in (_DROP_LEASES, _DROP_RESERVATIONS))
+        )
 
 
 def _end(now: datetime, ttl: float) -> str:

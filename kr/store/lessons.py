@@ -2,9 +2,53 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from typing import Literal
 
-from kr.store.rows import LessonMark, LessonRow, LessonState
 from kr.store.session import Session, insert_into, json_list
+from kr.values import Value
+
+LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
+"""What people decide of a lesson, by its column."""
+
+
+class LessonRow(Value):
+    """One row of ``lessons``, but for its counts. What a line of other tools came from is not known: None."""
+
+    id: str
+    date: str
+    phase: str
+    tags: tuple[str, ...]
+    summary: str
+    ref: str | None = None
+    event_type: str | None = None
+    story_key: str | None = None
+    session_id: str | None = None
+    recorded_at: str | None = None
+    source: str | None = None
+    """Who worded it: ``table``, ``agent``, ``tool``, ``model`` or ``person``."""
+
+
+class LessonState(Value):
+    """What the database knows of one lesson beside its text: where it came from, what became of it, what people said.
+
+    ``sessions`` is how many sessions it was given to, ``injected`` how often; times are stored text.
+    """
+
+    id: str
+    event_type: str | None = None
+    story_key: str | None = None
+    session_id: str | None = None
+    source: str | None = None
+    injected: int = 0
+    sessions: int = 0
+    recurred: int = 0
+    recurred_after_injection: int = 0
+    last_recurred_at: str | None = None
+    retired_at: str | None = None
+    pinned_at: str | None = None
+    approved_at: str | None = None
+    superseded_by: str | None = None
+
 
 _SUNK_AFTER = 10
 

@@ -2,18 +2,17 @@
 
 import os
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from kr.errors import StoreBusy, StoreError
 from kr.store.session import Session
 from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from kr.store.store import Store
     from kr.store.unit import Unit
 
 T = TypeVar("T")
@@ -24,12 +23,12 @@ _KEY_PRESS = 0.2
 _MOST = 200
 
 
-def read_only(store: "Store", work: "Callable[[Unit], T]") -> T | None:
+def read_only(path: Path, work: "Callable[[Unit], T]") -> T | None:
     """Let ``work`` read one snapshot; None where there is no database. It may be called again.
 
     Raises a ``StoreError``, also for a database of an older kr: reading it would need an upgrade.
     """
-    file = _file(store.path)
+    file = _file(path)
     for _ in range(_TRIES):
         before = _marks(file)
         if file.identity() is None:
@@ -47,7 +46,7 @@ def read_only(store: "Store", work: "Callable[[Unit], T]") -> T | None:
     raise StoreBusy(f"{file.path}: other programs open and close it all the time; try again")
 
 
-def _file(path: "Path", timeout: float = _TIMEOUT) -> SqliteFile:
+def _file(path: Path, timeout: float = _TIMEOUT) -> SqliteFile:
     return SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
 
 
@@ -70,42 +69,31 @@ def _read(file: SqliteFile, work: "Callable[[Unit], T]") -> T:
         return work(Unit(Session(connection)))
 
 
-def frameworks(store: "Store") -> list[str]:
-    """Return the frameworks of live entries, as they were written. For a key press, as all below."""
-    return _names(store, "SELECT DISTINCT framework FROM entries ORDER BY framework LIMIT :most")
+Completed = Literal["frameworks", "entry ids", "archived ids", "archived frameworks", "revisions"]
+_COMPLETED: Mapping[Completed, str] = MappingProxyType(
+    {
+        "frameworks": "SELECT DISTINCT framework FROM entries ORDER BY framework LIMIT :most",
+        "entry ids": "SELECT id FROM entries ORDER BY last_accessed DESC LIMIT :most",
+        "archived ids": "SELECT id FROM archived_entries GROUP BY id ORDER BY max(archive_id) DESC LIMIT :most",
+        "archived frameworks": "SELECT DISTINCT framework FROM archived_entries ORDER BY framework LIMIT :most",
+        "revisions": "SELECT revision FROM revisions WHERE entry_id = :entry_id ORDER BY revision DESC LIMIT :most",
+    }
+)
 
 
-def entry_ids(store: "Store") -> list[str]:
-    """Return the ids of live entries, the last used ones first."""
-    return _names(store, "SELECT id FROM entries ORDER BY last_accessed DESC LIMIT :most")
+def complete(path: Path, what: Completed, **parameters: str) -> list[str]:
+    """Read what the shell completes: a key press must not wait for a lock, and creates nothing.
 
-
-def archived_ids(store: "Store") -> list[str]:
-    """Return the ids of archived entries, the last archived ones first."""
-    return _names(
-        store, "SELECT id FROM archived_entries GROUP BY id ORDER BY max(archive_id) DESC LIMIT :most"
-    )
-
-
-def archived_frameworks(store: "Store") -> list[str]:
-    """Return the frameworks of archived entries, as they were written."""
-    return _names(store, "SELECT DISTINCT framework FROM archived_entries ORDER BY framework LIMIT :most")
-
-
-def revisions(store: "Store", entry_id: str) -> list[str]:
-    """Return the numbers of an entry's earlier texts, the last first."""
-    query = "SELECT revision FROM revisions WHERE entry_id = :id ORDER BY revision DESC LIMIT :most"
-    return _names(store, query, id=entry_id)
-
-
-def _names(store: "Store", query: str, **parameters: str) -> list[str]:
-    """Read what the shell completes: a key press must not wait for a lock, and creates nothing."""
+    Ids come the last used, archived or replaced first; frameworks as they were written. ``revisions`` are those of
+    ``entry_id``.
+    """
     try:
-        file = _file(store.path, _KEY_PRESS)
+        file = _file(path, _KEY_PRESS)
         if file.identity() is None:
             return []
         with closing(file.open_untouched()) as connection:
-            return [str(row[0]) for row in Session(connection).rows(query, {**parameters, "most": _MOST})]
+            rows = Session(connection).rows(_COMPLETED[what], {**parameters, "most": _MOST})
+            return [str(row[0]) for row in rows]
     except (sqlite3.Error, StoreError):
         # No database, a busy or a broken one: there is nothing to offer, and nobody to tell.
         return []

@@ -14,7 +14,6 @@ from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
 from kr.errors import ReportUnwritable
-from kr.store.revisions import FileState
 
 _STAGED = ".kr-tmp-"
 _ABANDONED_SECONDS = 3600.0
@@ -24,6 +23,13 @@ _ABSENT = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.EISDIR, errno.ENXIO}
 )
 """What tells that there is no such file. Anything else (EACCES, EIO, ESTALE) tells nothing about it."""
+
+
+class FileState(NamedTuple):
+    """By what a file is known again without reading it: bytes, and the time of its last change."""
+
+    size: int
+    mtime_ns: int
 
 
 class ReportState(NamedTuple):

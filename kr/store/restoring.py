@@ -10,20 +10,30 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from kr import naming
+from kr.digest import decoded, digest
 from kr.errors import EntryConflict
 from kr.reports.restoring import fresh_until, origin_of, why_stale
 from kr.reports.template import read_confidence
 from kr.store import times
+from kr.store.archive import Archived
 from kr.store.database import Database, Transaction
-from kr.store.free_names import Subject, free_name, is_free
-from kr.store.hashing import decoded, digest
-from kr.store.report_texts import take_edit
 from kr.store.reports import ReportFiles
-from kr.store.rows import Archived, Restored, Revision
-from kr.store.saving import Limits, finish, note_edit
+from kr.store.saving import Limits, Saved, Subject, finish, free_name, is_free, note_edit
 from kr.store.session import Session
+from kr.store.texts import Revision, take_edit
 from kr.store.unit import Unit
-from kr.values import Confidence, Entry, replace
+from kr.values import Confidence, Entry, Value, replace
+
+
+class Restored(Value):
+    """What became of a restoration (SPEC 6.3). ``replaced`` are the live entries that were archived for it.
+
+    ``stale_reason`` says why the entry came back stale; None: it is fresh.
+    """
+
+    saved: Saved
+    replaced: tuple[Archived, ...] = ()
+    stale_reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Searching live entries, with the texts of their reports, and lessons: table ``documents`` (SPEC 6.3).
+"""Searching live entries, with the texts of their reports, and lessons: table ``documents``; what is nearest (SPEC 6.3).
 
 The words of a search are no query language: FTS5 gets each of them quoted. Its tokenizer takes a run of Chinese,
 Japanese or Korean as one word, so that words of these scripts are looked for as they stand.
@@ -8,7 +8,11 @@ import re
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
+from kr.errors import UnknownEntry
+from kr.matching.alike import nearest
 from kr.store.session import Session, json_list
+from kr.store.unit import Unit
+from kr.text.characters import one_line
 from kr.text.keywords import normalise, runs
 from kr.text.stopwords import FUNCTION_WORDS
 
@@ -143,3 +147,36 @@ def _around(text: str, words: Iterable[str]) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
+
+
+_LONGEST_ID = 200
+
+
+def unknown_entry(unit: Unit, entry_id: str) -> UnknownEntry:
+    """Say that no live entry has this id, and where it is instead or which ids are like it."""
+    if unit.archive.of_id(entry_id):
+        how = f"kr archive restore {entry_id}"
+        return UnknownEntry(f"{_shown(entry_id)} is in the archive, not in the index; {how} brings it back")
+    return _unknown("no entry has the id", entry_id, unit.entries.all_ids(), "kr entries list")
+
+
+def unknown_archived(unit: Unit, entry_id: str) -> UnknownEntry:
+    """Say that no archived entry has this id, and where it is instead or which ids are like it."""
+    if unit.entries.get(entry_id) is not None:
+        return UnknownEntry(f"{_shown(entry_id)} is not in the archive: it is live; see kr entries show")
+    return _unknown("no archived entry has the id", entry_id, unit.archive.ids(), "kr archive list")
+
+
+def nowhere(entry_id: str) -> UnknownEntry:
+    """Say that nothing has this id, since there is no database yet."""
+    return UnknownEntry(f"no entry has the id {_shown(entry_id)}; there is no database yet")
+
+
+def _unknown(what: str, entry_id: str, ids: Iterable[str], command: str) -> UnknownEntry:
+    alike = ", ".join(one_line(found, _LONGEST_ID) for found in nearest(entry_id, ids))
+    hint = f"nearest: {alike}" if alike else f"{command} shows them"
+    return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")
+
+
+def _shown(entry_id: str) -> str:
+    return f'"{one_line(entry_id, _LONGEST_ID)}"'

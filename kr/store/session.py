@@ -99,3 +99,42 @@ def json_list(values: Sequence[object]) -> str:
     import json
 
     return json.dumps(values, ensure_ascii=False)
+
+
+def texts_of(text: str | None) -> tuple[str, ...]:
+    """Read a list leniently: what is no JSON is taken as words parted by commas; blank members go."""
+    import json
+
+    try:
+        found = json.loads(text or "[]")
+    except (ValueError, RecursionError):
+        found = [word.strip() for word in (text or "").split(",")]
+    if not isinstance(found, list):
+        found = [found]
+    return tuple(member for member in (str(item) for item in found if item is not None) if member.strip())
+
+
+FIRST_IMPORT = "first_import"
+"""The key of when the index beside an empty database was imported; see ``kr.transfer.first_use``."""
+
+ARCHIVE_CHANGES = "archive_changes"
+"""The key of how often archived rows changed, or left; triggers count."""
+
+_GET_FACT = "SELECT value FROM meta WHERE key = :key"
+_PUT_FACT = f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+
+
+class Meta:
+    """Reads and writes them in the caller's transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get(self, key: str) -> str | None:
+        """Return a value."""
+        found: str | None = self._session.value(_GET_FACT, key=key)
+        return found
+
+    def put(self, key: str, value: str) -> None:
+        """Set a value."""
+        self._session.execute(_PUT_FACT, key=key, value=value)

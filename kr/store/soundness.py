@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from kr.digest import digest
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
-from kr.store import upgrade
-from kr.store.hashing import digest
+from kr.store.database import create_tables
 from kr.store.search import Search
 from kr.store.session import Session, insert_into
 from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
@@ -159,7 +159,7 @@ def _missing(connection: sqlite3.Connection) -> Iterator[str]:
 @contextmanager
 def _a_new_one() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
-        upgrade.create(connection)
+        create_tables(connection)
         yield connection
 
 
@@ -220,10 +220,11 @@ def rescue(damaged: Path, session: Session) -> dict[str, int]:
 
 def _carry(source: sqlite3.Connection, session: Session, table: str, new: sqlite3.Connection) -> int:
     types = _columns(new, table)
+    required = {row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[3]}
     references = new.execute(f"PRAGMA foreign_key_list({table})").fetchall()
     carried = 0
     for row in _readable(source, table, types):
-        if _fits(session, table, row, types, references):
+        if _fits(table, row, types) and _refers(session, row, references, required):
             insert = insert_into(table, [*row]).replace("INSERT", "INSERT OR IGNORE", 1)
             carried += session.execute(insert, row)
     return carried
@@ -240,24 +241,22 @@ def _readable(source: sqlite3.Connection, table: str, types: dict[str, str]) -> 
                     yield dict(zip(wanted, row, strict=True))
 
 
-def _fits(
-    session: Session, table: str, row: dict[str, Any], types: dict[str, str], references: list[Any]
-) -> bool:
-    """Whether a row can be what kr or a person wrote: flipped bits make others. What it refers to must be there."""
+def _fits(table: str, row: dict[str, Any], types: dict[str, str]) -> bool:
+    """Whether a row can be what kr or a person wrote: flipped bits make others."""
     kinds = {"TEXT": str, "INTEGER": int, "BOOLEAN": int}
-    if any(
-        not isinstance(value, kinds.get(types[name], object))
-        for name, value in row.items()
-        if value is not None
-    ):
+    told = ((value, kinds.get(types[name], object)) for name, value in row.items() if value is not None)
+    if not all(isinstance(value, kind) for value, kind in told):
         return False
-    if table == "report_texts":
-        return isinstance(row["text"], str) and digest(row["text"]) == row["sha256"]
+    return table != "report_texts" or (isinstance(row["text"], str) and digest(row["text"]) == row["sha256"])
+
+
+def _refers(session: Session, row: dict[str, Any], references: list[Any], required: set[str]) -> bool:
+    """Whether what a row refers to is there; where it need not refer to anything, it then does not."""
     for reference in references:
         parent, column, key = reference[2:5]
         known = f"SELECT 1 FROM {parent} WHERE {key} = :value"
         if row.get(column) is not None and session.row(known, value=row[column]) is None:
-            if column != "sha256" or table == "revisions":
+            if column in required:
                 return False
-            row[column] = None  # an entry without its text is still one
+            row[column] = None
     return True

@@ -1,28 +1,31 @@
 """The store as the rest of kr sees it: transactions over the tables, and the report files beside them."""
 
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Self, TypeVar
+from urllib.parse import unquote, urlsplit
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.log import Logger
-from kr.store.location import database_path
-from kr.store.rows import Archived, Draft, Restored, Saved
 from kr.values import Entry
 
 if TYPE_CHECKING:
-    from kr.store.archive import Guarded
+    from kr.store.archive import Archived, Guarded
+    from kr.store.copies import Care
     from kr.store.database import Database
     from kr.store.importing import Incoming, Outcome
+    from kr.store.read_only import Completed
     from kr.store.reports import ReportFiles
-    from kr.store.restoring import Restorer
-    from kr.store.saving import Limits
+    from kr.store.restoring import Restored, Restorer
+    from kr.store.saving import Draft, Limits, Saved
     from kr.store.unit import Unit
 
 log = Logger(__name__)
+
+T = TypeVar("T")
 
 
 class Store:
@@ -61,8 +64,13 @@ class Store:
 
     @property
     def path(self) -> Path:
-        """The database file."""
+        """The database file, for the store alone."""
         return database_path(self._database_url, self._knowledge_base)
+
+    @property
+    def place(self) -> str:
+        """Where the database is, as people are told. Raises ``StoreError`` for a URL that names no place."""
+        return str(self.path)
 
     def exists(self) -> bool:
         """Tell whether there is a database, without making one: reading or writing would."""
@@ -79,6 +87,18 @@ class Store:
         with self._database().read() as session:
             yield Unit(session)
 
+    def read_untouched(self, work: "Callable[[Unit], T]") -> "T | None":
+        """Let ``work`` read one snapshot without a trace; see ``kr.store.read_only.read_only``."""
+        from kr.store.read_only import read_only
+
+        return read_only(self.path, work)
+
+    def complete(self, what: "Completed", **parameters: str) -> list[str]:
+        """Return what a key press completes; see ``kr.store.read_only.complete``."""
+        from kr.store.read_only import complete
+
+        return complete(self.path, what, **parameters)
+
     @contextmanager
     def write(self) -> "Iterator[Unit]":
         """Open a unit that others wait for; it is rolled back unless the block ends normally.
@@ -90,7 +110,7 @@ class Store:
         with self._database().write() as transaction:
             yield Unit(transaction.session)
 
-    def save_report(self, draft: Draft, text: str, now: datetime) -> Saved:
+    def save_report(self, draft: "Draft", text: str, now: datetime) -> "Saved":
         """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8)."""
         from kr.store.saving import save
 
@@ -122,11 +142,11 @@ class Store:
         return ReportFiles(folder or self._knowledge_base).read(path)
 
     def read_report(self, entry: Entry) -> str | None:
-        """Return a report's text (``kr.store.report_texts``); None when it is neither in the database nor in its file.
+        """Return a report's text (``kr.store.texts``); None when it is neither in the database nor in its file.
 
         What a person wrote into the file since is taken in first, and a file that is missing is made.
         """
-        from kr.store.report_texts import settled
+        from kr.store.texts import settled
 
         with self.read() as unit:
             text = settled(unit, self._files(), entry)
@@ -149,19 +169,26 @@ class Store:
             unit.wordings.forget(entry.id)
             return unit.entries.remove(entry.id)
 
-    def remove(self, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
+    def remove(self, entry_ids: Sequence[str], now: datetime) -> "list[Archived] | None":
         """Move live entries to the archive by hand, all or none; None when one is not there (SPEC 6.3)."""
         return self._restorer().remove(entry_ids, now)
 
     def restore_archived(
-        self, archived: Archived, now: datetime, *, replace: bool = False
-    ) -> Restored | None:
+        self, archived: "Archived", now: datetime, *, replace: bool = False
+    ) -> "Restored | None":
         """Make an archived entry live again; see ``kr.store.restoring.Restorer.restore_archived``."""
         return self._restorer().restore_archived(archived, now, replace_live=replace)
 
-    def restore_revision(self, entry_id: str, number: int, now: datetime) -> Restored | None:
+    def restore_revision(self, entry_id: str, number: int, now: datetime) -> "Restored | None":
         """Bring an earlier text back; None when there is no such entry or revision (SPEC 3.8)."""
         return self._restorer().restore_revision(entry_id, number, now)
+
+    @property
+    def care(self) -> "Care":
+        """Copies of the database, its soundness and its repair."""
+        from kr.store.copies import Care
+
+        return Care(self.path)
 
     def close(self) -> None:
         """Close the database; it opens again when used again."""
@@ -170,8 +197,8 @@ class Store:
 
     def _settle(self, entry: Entry) -> str | None:
         """Bring row and file together where that is possible; the text is served all the same where it is not."""
-        from kr.store.hashing import decoded
-        from kr.store.report_texts import settle
+        from kr.digest import decoded
+        from kr.store.texts import settle
 
         text = None
         if not self._database().is_writing:
@@ -207,3 +234,25 @@ class Store:
         from kr.store.reports import ReportFiles
 
         return ReportFiles(self._knowledge_base)
+
+
+def database_path(database_url: str | None, knowledge_base: Path) -> Path:
+    """Return the SQLite file that a URL names (``sqlite:///relative``, ``sqlite:////absolute``).
+
+    Without a URL it is ``kr.db`` in the knowledge base. Another scheme, a host, or a database in memory
+    raises ``StoreError`` (a password in the URL is not repeated).
+    """
+    if database_url is None:
+        return knowledge_base / "kr.db"
+    scheme, _, rest = database_url.partition("://")
+    if scheme not in {"sqlite", "sqlite+pysqlite"}:
+        raise StoreError(
+            f"KR_DATABASE_URL: scheme {scheme[:32]!r} is not supported; use sqlite:///path/to/kr.db"
+        )
+    parts = urlsplit("//" + rest)
+    path = unquote(parts.path.removeprefix("/"))
+    if parts.netloc or parts.query or path in {"", ":memory:"}:
+        raise StoreError(
+            "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db"
+        )
+    return Path(path)

@@ -1,16 +1,17 @@
-"""What live entries are looked up by: table ``entry_terms`` (SPEC 3.2; ``kr.matching.keys`` makes them)."""
+"""What live entries are looked up by: tables ``entry_terms`` and ``entry_vectors`` (SPEC 3.2; ``kr.matching.keys`` makes the terms)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from kr.matching.keys import NEED, VERSION, keys_of
 from kr.store.keys import framework_key
-from kr.store.rows import Need
 from kr.store.session import Session, insert_into, json_list
+from kr.store.wordings import Need
 from kr.values import Entry
 
 if TYPE_CHECKING:
     import sqlite3
+
 
 Keys = dict[str, int]
 
@@ -65,3 +66,34 @@ def _grouped(rows: "Sequence[sqlite3.Row]") -> dict[str, Keys]:
     for entry_id, term, places in rows:
         found.setdefault(entry_id, {})[term] = places
     return found
+
+
+_VECTORS = (
+    "SELECT entry_id, vector FROM entry_vectors "
+    "WHERE model = :model AND entry_id IN (SELECT value FROM json_each(:ids))"
+)
+_PUT_VECTOR = "INSERT OR REPLACE INTO entry_vectors (entry_id, model, vector) SELECT id, :model, :vector FROM entries WHERE id = :id"
+_FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id IN (SELECT value FROM json_each(:ids))"
+
+
+class Vectors:
+    """Keeps packed vectors (``kr.matching.vectors``) in the caller's transaction. They go with their entry's row."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def of(self, model: str, entry_ids: Iterable[str]) -> dict[str, bytes]:
+        """Return the vectors that are known of these entries."""
+        rows = self._session.rows(_VECTORS, model=model, ids=json_list([*entry_ids]))
+        return {row["entry_id"]: row["vector"] for row in rows}
+
+    def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
+        """Keep the vectors of entries, by id, in place of those of the same model; an entry that is gone needs none."""
+        self._session.execute_many(
+            _PUT_VECTOR,
+            [{"id": entry_id, "model": model, "vector": vector} for entry_id, vector in vectors.items()],
+        )
+
+    def forget(self, entry_ids: Iterable[str]) -> None:
+        """Delete the vectors of entries, whatever model they are of."""
+        self._session.execute(_FORGET_VECTORS, ids=json_list([*entry_ids]))

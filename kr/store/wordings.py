@@ -5,16 +5,34 @@ They belong to the entry's id, and so stay with it through the archive and back.
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kr import naming
-from kr.store.lists import texts_of
-from kr.store.rows import Need, Wording
-from kr.store.session import Columns, Session, insert_into, json_list
-from kr.values import Entry
+from kr.store.session import Columns, Session, insert_into, json_list, texts_of
+from kr.values import Entry, Value
 
 if TYPE_CHECKING:
     import sqlite3
+
+
+class Need(NamedTuple):
+    """What a request says of what it needs."""
+
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+
+
+class Wording(Value):
+    """One row of ``wordings``: how a request that an entry answered worded its need."""
+
+    entry_id: str
+    at: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+    session_id: str | None = None
+
 
 MOST = 20
 """How many an entry keeps: the newest."""

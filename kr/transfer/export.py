@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.lock import exclusive
-from kr.store.meta import ARCHIVE_CHANGES
+from kr.store.session import ARCHIVE_CHANGES
 from kr.store.store import Store
 from kr.store.unit import Unit
 from kr.transfer import ARCHIVE, INDEX

@@ -51,7 +51,7 @@ def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) ->
 
 
 def _is_first_use(store: Store) -> bool:
-    from kr.store.meta import FIRST_IMPORT
+    from kr.store.session import FIRST_IMPORT
 
     with store.read() as unit:
         noted = unit.meta.get(FIRST_IMPORT)
@@ -59,7 +59,7 @@ def _is_first_use(store: Store) -> bool:
 
 
 def _note(store: Store, value: str) -> None:
-    from kr.store.meta import FIRST_IMPORT
+    from kr.store.session import FIRST_IMPORT
 
     with store.write() as unit:
         unit.meta.put(FIRST_IMPORT, value)

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from kr.store.rows import Archived
+from kr.store.archive import Archived
 from kr.values import Entry
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"

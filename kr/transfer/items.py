@@ -9,9 +9,10 @@ from typing import Literal, NamedTuple, NoReturn, get_args
 from kr.documents import Tree
 from kr.errors import KrError
 from kr.freshness import parse_time
+from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
-from kr.store.rows import ArchiveReason, Need
 from kr.store.times import to_text
+from kr.store.wordings import Need
 
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 _LINE_BREAK = re.compile("[\n\r\x85\u2028\u2029]")

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+from kr.store.archive import Archived
 from kr.store.reports import ReportFiles
-from kr.store.rows import Archived
 from kr.store.unit import Unit
 
 

@@ -9,9 +9,9 @@ from datetime import datetime
 from pathlib import Path
 
 from kr.store.keys import pair_of
-from kr.store.rows import Need, Wording
 from kr.store.store import Store
 from kr.store.unit import Unit
+from kr.store.wordings import Need, Wording
 from kr.transfer.index_yaml import render_items
 from kr.transfer.items import Asked, BadItem, check_asked
 from kr.transfer.read_index import Bad, read_items

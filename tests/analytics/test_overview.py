@@ -8,7 +8,7 @@ import pytest
 
 from kr import overview
 from kr.errors import UnknownEntry
-from kr.store.rows import RequestRow, SourceCall
+from kr.store.requests import RequestRow, SourceCall
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.values import Related

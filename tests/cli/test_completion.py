@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kr.cli.completion import SHELLS
-from kr.store import read_only
 from kr.store.store import Store
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -124,21 +123,21 @@ def test_ids_come_last_used_first(project: Project) -> None:
     with project.app() as app:
         with app.store.write() as unit:
             unit.entries.touch("vue-slots", project.clock())
-        assert read_only.entry_ids(Store(None, project.base)) == ["vue-slots", "vue-plugins"]
+        assert Store(None, project.base).complete("entry ids") == ["vue-slots", "vue-plugins"]
         with app.store.write() as unit:
             unit.archive.move("vue-slots", "manual", project.clock())
-        assert read_only.archived_ids(Store(None, project.base)) == ["vue-slots"]
-    assert read_only.entry_ids(Store(None, project.base)) == ["vue-plugins"]
+        assert Store(None, project.base).complete("archived ids") == ["vue-slots"]
+    assert Store(None, project.base).complete("entry ids") == ["vue-plugins"]
 
 
 def test_a_look_leaves_no_file_and_waits_for_nobody(project: Project) -> None:
     keep(project, "vue", "slots")
     before = sorted(project.base.iterdir())
-    assert read_only.frameworks(Store(None, project.base)) == ["vue"]
+    assert Store(None, project.base).complete("frameworks") == ["vue"]
     assert sorted(project.base.iterdir()) == before
     with project.app() as app, app.store.write():
         began = time.monotonic()
-        assert read_only.frameworks(Store(None, project.base)) == ["vue"]
+        assert Store(None, project.base).complete("frameworks") == ["vue"]
         assert time.monotonic() - began < 10
 
 

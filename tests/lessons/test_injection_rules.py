@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from kr.lessons.choose import NOTICE, Need, block, choose, numbered, of_phase
 from kr.lessons.line import Lesson, columns, cut, cut_head
-from kr.store.rows import LessonState
+from kr.store.lessons import LessonState
 
 _ANY = st.text(st.characters(codec=None), max_size=400)
 

@@ -12,7 +12,7 @@ from kr.lessons.book import LessonBook, UnknownLessonError
 from kr.lessons.line import parse_file
 from kr.lessons.returned import Limits
 from kr.lessons.worth import rank, worth
-from kr.store.rows import LessonState
+from kr.store.lessons import LessonState
 from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_to
 

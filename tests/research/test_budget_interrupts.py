@@ -8,8 +8,8 @@ import pytest
 
 from kr.research.budget import LedgerBudget, Payer
 from kr.research.shelf import Shelf
-from kr.store.owners import make_owner
-from kr.store.rows import RequestRow
+from kr.store.process_ids import make_owner
+from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from tests.support.interrupts import Interrupter

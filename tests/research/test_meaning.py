@@ -12,7 +12,7 @@ from kr.research.breaker import StoredBreaker
 from kr.research.meaning import Meaning
 from kr.research.shelf import Shelf
 from kr.sources.embeddings import MOST_TEXTS, Embeddings
-from kr.store.owners import make_owner
+from kr.store.process_ids import make_owner
 from kr.store.store import Store
 from kr.values import Entry, Query
 from tests.support.stores import NOW, draft

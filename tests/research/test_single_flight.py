@@ -12,7 +12,7 @@ from kr.cli.progress import SilentProgress, TerminalProgress
 from kr.research.flight import flight_key, single_flight
 from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
-from kr.store.owners import make_owner
+from kr.store.process_ids import make_owner
 from kr.store.store import Store
 from kr.values import Query
 from tests.support.interrupts import Interrupter

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.store.rows import RequestRow
+from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
 from tests.support.stores import NOW, call, sql, start, together

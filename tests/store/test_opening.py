@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
-from kr.store import upgrade
+from kr.store.database import create_tables, migrate
 from kr.store.soundness import examine
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
@@ -70,8 +70,8 @@ def test_the_migrations_make_what_a_new_database_is_made_of() -> None:
         closing(sqlite3.connect(":memory:", isolation_level=None)) as new,
         closing(sqlite3.connect(":memory:", isolation_level=None)) as migrated,
     ):
-        upgrade.create(new)
-        upgrade.run(migrated)
+        create_tables(new)
+        migrate(migrated)
         assert described(new) == described(migrated)
         for query in ("SELECT * FROM alembic_version", "PRAGMA user_version"):
             assert new.execute(query).fetchall() == migrated.execute(query).fetchall()
@@ -195,7 +195,7 @@ def test_an_up_to_date_database_needs_neither_sqlalchemy_nor_alembic(store: Stor
 
 def test_naming_a_store_imports_nothing_heavy() -> None:
     heavy = "{'sqlalchemy', 'alembic', 'sqlite3', 'fcntl'} & set(sys.modules)"
-    command = f"import sys, kr.store.store, kr.store.rows; print({heavy})"
+    command = f"import sys, kr.store.store; print({heavy})"
     printed = subprocess.run(
         [sys.executable, "-c", command], cwd=ROOT, text=True, capture_output=True, check=True
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from kr.digest import digest
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.reports.baseline import SKELETON_MARK
-from kr.store.hashing import digest
-from kr.store.rows import Archived
+from kr.store.archive import Archived
 from kr.store.store import Store
 from kr.values import Entry, replace
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together

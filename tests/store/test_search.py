@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kr.store.rows import LessonRow
+from kr.store.lessons import LessonRow
 from kr.store.search import Passage
 from kr.store.store import Store
 from tests.support.stores import NOW, draft, sql

@@ -2,8 +2,8 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from kr.store.circuits import pause
-from kr.store.rows import Circuit, RequestRow
+from kr.store.requests import RequestRow
+from kr.store.sources import Circuit, pause
 from kr.store.store import Store
 from tests.support.stores import NOW, call, sql
 

@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 import kr.store
-from kr.store import upgrade
+from kr.store.database import create_tables
 
 _VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ")
 
@@ -26,7 +26,7 @@ def _statements() -> Iterator[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def tables() -> Iterator[sqlite3.Connection]:
     with closing(sqlite3.connect(":memory:")) as connection:
-        upgrade.create(connection)
+        create_tables(connection)
         yield connection
 
 

@@ -6,10 +6,10 @@ import pytest
 
 from kr.matching.keys import QUESTION, REPORT, TAGS, TOPIC, VERSION, WORDINGS, keys_of, whole
 from kr.matching.terms import root
-from kr.store.rows import Need
 from kr.store.store import Store
 from kr.store.terms import Keys
 from kr.store.times import to_text
+from kr.store.wordings import Need
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from kr.store.rows import Need
-from kr.store.soundness import examine
+from kr.store.soundness import examine, repair
 from kr.store.store import Store
 from kr.store.times import to_text
+from kr.store.wordings import Need
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
@@ -128,6 +128,6 @@ def test_what_a_deletion_by_plain_sql_leaves_is_told_and_put_right(store: Store,
     assert len(health.problems) == 2
     assert health.is_mendable
     with store.write() as unit:
-        unit.upkeep.repair()
+        repair(unit.session)
     store.close()
     assert examine(store.path).problems == ()

@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kr.store import upgrade
+from kr.store.database import migrate
 from tests.support.stores import insert_entry
 
 
@@ -17,7 +17,7 @@ def make_older(path: Path, *, topic: str = "one", version: int = 1) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        upgrade.run(connection, to=f"{version:04}")
+        migrate(connection, to=f"{version:04}")
     insert_entry(path, f"click-{topic}", topic=topic)
 
 

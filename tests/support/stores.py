@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import KrError
-from kr.store.rows import Draft, SourceCall
+from kr.store.requests import SourceCall
+from kr.store.saving import Draft
 from kr.store.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
-from kr.store.rows import Archived
+from kr.store.archive import Archived
 from kr.transfer.index_yaml import quoted, render_archive, render_index
 from kr.values import Entry
 

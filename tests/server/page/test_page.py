@@ -9,7 +9,7 @@ import pytest
 from bs4 import BeautifulSoup, Tag
 
 from kr.server.page.router import ACTS, VIEWS
-from kr.store.rows import Draft
+from kr.store.saving import Draft
 from tests.server.page.conftest import Site, site
 from tests.support.program import request
 from tests.support.sprint import SCRIPT

@@ -1,11 +1,27 @@
-"""The circuit breakers of the sources, shared by every process (SPEC 3.5)."""
+"""What every process knows of the sources: their circuit breakers, and what they taught about frameworks (SPEC 3.5)."""
 
+import json
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kr.store import times
-from kr.store.owners import is_alive
-from kr.store.rows import Circuit
-from kr.store.session import Session, insert_into
+from kr.store.keys import framework_key
+from kr.store.process_ids import is_alive
+from kr.store.session import Session, insert_into, texts_of
+from kr.values import Value
+
+
+class Circuit(Value):
+    """A source's breaker. ``failures`` are in a row; ``open_until`` is None while it never opened."""
+
+    source: str
+    failures: int = 0
+    opened_times: int = 0
+    open_until: str | None = None
+    last_error: str | None = None
+    probe_owner: str | None = None
+    probe_until: str | None = None
+
 
 _SHORTEST_PAUSE = 1.0
 _LONGEST_PAUSE = 15 * 60.0
@@ -106,3 +122,52 @@ class Circuits:
 
     def _put(self, source: str, **values: object) -> None:
         self._session.execute(_PUT, {**self.get(source).fields(), **values})
+
+
+class Library(Value):
+    """What was learned about a framework: its Context7 id and listed versions, its GitHub ``owner/repo``."""
+
+    library_id: str | None
+    versions: tuple[str, ...]
+    repository: str | None
+    learned_at: str | None
+
+
+_GET_LIBRARY = "SELECT library_id, versions, repository, learned_at FROM libraries WHERE framework_key = :key"
+_PUT_LIBRARY = (
+    insert_into("libraries", ("framework_key", "library_id", "versions", "repository", "learned_at"))
+    + " ON CONFLICT (framework_key) DO UPDATE SET learned_at = excluded.learned_at, "
+    + ", ".join(
+        f"{name} = ifnull(excluded.{name}, {name})" for name in ("library_id", "versions", "repository")
+    )
+)
+
+
+class Libraries:
+    """Reads and writes that memory in the caller's transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def get(self, framework: str) -> Library | None:
+        """Return what is known of a framework (whichever of its names)."""
+        row = self._session.row(_GET_LIBRARY, key=framework_key(framework))
+        if row is None:
+            return None
+        return Library(**{**row, "versions": texts_of(row["versions"])})
+
+    def put(
+        self,
+        framework: str,
+        *,
+        now: datetime,
+        library_id: str | None = None,
+        versions: Sequence[str] = (),
+        repository: str | None = None,
+    ) -> None:
+        """Remember what is given; None leaves what was known. ``versions`` belong to ``library_id``."""
+        listed = json.dumps(list(versions)) if library_id is not None else None
+        learned = {"library_id": library_id, "versions": listed, "repository": repository}
+        if any(value is not None for value in learned.values()):
+            now_known = {"framework_key": framework_key(framework), "learned_at": times.to_text(now)}
+            self._session.execute(_PUT_LIBRARY, {**learned, **now_known})
