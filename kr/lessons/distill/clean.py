@@ -10,6 +10,7 @@ _NOISE = (
     # Times: ISO, log4j, syslog and HTTP dates.
     (re.compile(rf"[\[(]?\b[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}\s?(?:Z|UTC|[+-][0-9]{{2}}:?[0-9]{{2}})?[\])]?|\[[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}\]"), ""),
     (re.compile(rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?(?:[0-9]{{1,2}} )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* (?:[0-9]{{1,2}},? )?(?:[0-9]{{4}} )?{_CLOCK}(?: ?(?:GMT|UTC))?(?: [0-9]{{4}})?|\b{_CLOCK}\b"), ""),
+    (re.compile(r"^==\d+==\s*", re.MULTILINE), ""),
     # Names that a process or a machine gave.
     (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
     (re.compile(r"\s?\bat 0x[0-9a-f]{6,16}\b|\b0x[0-9a-f]{8,16}\b|(?<=\w)@sha256:[0-9a-f]{12,64}\b", re.IGNORECASE), ""),

@@ -11,7 +11,7 @@ from typing import Literal
 
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.noise import ERROR_WORD
-from kr.lessons.distill.problems import Problem, find_problems, shortened, with_short_lines
+from kr.lessons.distill.problems import Problem, find_problems, placed, shortened, with_short_lines
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured
 from kr.lessons.distill.trust import dangers, defused, is_order
@@ -28,10 +28,12 @@ _SHORT_REMEDY = 28
 _LEAST_ERROR = 24
 _PROSE_LINES = 6
 _WHOLE_LINES = 2
+# A heading, an exclamation, a runner's sum.
+_SUM = re.compile(r"(?::|!|\.\.\.)$|\*\*\*|\bError \d+$|\bexit(?:ed)?\b.{0,20}\d+$")
 # What a shell or a runner repeats of a call.
 _ECHO = re.compile(r"[>$+%]\s|[Uu]sage:|Exit code|Process exited")
 _TRIED = 6
-_ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help)\b", re.IGNORECASE)
+_ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help|deprecat\w+)\b", re.IGNORECASE)
 _EMPTY = frozenset(
     re.findall(
         r"\w+",
@@ -104,15 +106,19 @@ def distill(
         tags = tuple(dict.fromkeys(filter(None, (tag, problem.tool))))
         return _told(_with_error(told, problem, limit), "table", problem.place, tags)
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
-    return _as_told(problems, words, limit, advice=False) or _as_told(problems, words, limit, advice=True)
+    return next(
+        filter(None, (_as_told(problems, words, text, limit, advice=advice) for advice in (False, True))),
+        None,
+    )
 
 
-def _as_told(problems: Sequence[Problem], words: str, limit: int, *, advice: bool) -> Told | None:
+def _as_told(problems: Sequence[Problem], words: str, whole: str, limit: int, *, advice: bool) -> Told | None:
     """Take the first problem whose own line says something; without problems, the words."""
-    for problem in problems or [Problem(text=words)]:
+    for problem in problems or [placed(words, whole)]:
         text = defused(problem.text, advice=advice)
-        if is_telling(text):
-            text = cut(_with_beside(text, problem, limit), limit) if problems else _fitting(text, limit)
+        fuller = _with_beside(text, problem, limit) if text else ""
+        if is_telling(fuller):
+            text = cut(fuller, limit) if problems else _fitting(text, limit)
             told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
             return replace(told, dangers=(*told.dangers, "advice")) if told and advice else told
     return None
@@ -155,9 +161,10 @@ def is_telling(text: str) -> bool:
 def is_worth_keeping(complaint: str) -> bool:
     """Tell whether an error that nobody reported by hand teaches: a known one, or words that speak of an error."""
     told = distill(complaint)
-    return told is not None and (
-        told.source == "table" or told.tags != () or ERROR_WORD.search(told.summary) is not None
-    )
+    if told is None:
+        return False
+    is_known = told.source == "table" or told.tags or told.place
+    return bool(is_known or ERROR_WORD.search(told.summary) or find_problems(complaint))
 
 
 def is_vague(text: str) -> bool:
@@ -183,7 +190,7 @@ def _lines(text: str) -> list[Problem]:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if len(lines) > _PROSE_LINES:
         lines = [line for line in lines if ERROR_WORD.search(line) and not _ASIDE.match(line)]
-    return [Problem(text=line) for line in lines]
+    return [Problem(text=line) for line in sorted(lines, key=_telling, reverse=True)]
 
 
 def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int) -> Told | None:
@@ -255,7 +262,7 @@ def _prose(text: str) -> str:
 
 def _telling(line: str) -> int:
     """Weigh a line: it speaks of an error, it names something; it is an aside, a heading or an exclamation."""
-    says_nothing = _ASIDE.match(line) or line.endswith((":", "!", "...")) or is_order(line)
+    says_nothing = _ASIDE.match(line) or _SUM.search(line) or is_order(line)
     return 2 * bool(ERROR_WORD.search(line)) + bool(_NAMED.search(line)) - 3 * bool(says_nothing)
 
 

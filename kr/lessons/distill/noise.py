@@ -4,7 +4,7 @@ import re
 
 ERROR_WORD = re.compile(
     r"(?<![A-Za-z])(?:\w*error|\w*exception|traceback|panic\w*|fatal|abort\w*|segmentation|assert\w*|expected|fail(?:ed|ure|s)?|cannot|can't|couldn't|could not|unable|not (?:found|allowed|supported|permitted|defined|installed|exist\w*|configured|recogni[sz]ed)|denied|invalid|missing|undefined|refused"
-    r"|exceeded|mismatch\w*|unexpected|unsupported|conflict\w*|rejected|no (?:such|module|matching|space|route)|already (?:exists|in use|used)|wrong|no [\w ]{1,20}(?:found|matching|given|configured|available)|must|required|deprecated|removed|timed? ?out|unavailable|killed|unknown|unresolved|illegal|overflow|unbound|duplicate\w*|did not raise|no upstream|unclosed)\b"
+    r"|exceeded|mismatch\w*|unexpected|unsupported|conflict\w*|rejected|no (?:such|module|matching|space|route)|already (?:exists|in use|used)|wrong|bad|does(?:n't| not)|is(?:n't| not)|are(?:n't| not)|not set|no ['\w ]{1,30}(?:found|matching|given|configured|available)|must|required|deprecated|removed|timed? ?out|unavailable|killed|unknown|unresolved|illegal|overflow|unbound|duplicate\w*|did not raise|no upstream|unclosed)\b"
     r"|错误|失败|无法|不能|不支持|必须|需要|缺少|未找到|不存在|拒绝",
     re.IGNORECASE,
 )

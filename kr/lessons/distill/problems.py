@@ -36,21 +36,24 @@ _RUNTIME = re.compile(
     r"\bat (?:java|javax|jdk|sun|scala|kotlin|groovy|org\.(?:junit|gradle|apache|springframework|hibernate))\b[./]|\bnode:"
 )
 _FRAME = re.compile(
-    r"^\s*(?:\|\s+)?File \"(?P<python>[^\"]+)\", line (?P<python_line>\d+)"
+    r"^\s*(?:\|\s+)?\(?[Ff]ile \"(?P<python>[^\"]+)\",? line (?P<python_line>\d+)"
     r"|(?:-->|[╭┌]─\[?|❯|#\d+|\b(?:at|from|in|on))\s+(?:\S+\s+)??(?:[^\s()]*[\s(\[]+)?(?:file://)?(?P<stack>[^\s()\[\]:\"']+\.\w+)(?::|\(| line )(?P<stack_line>\d+)"
     r"|^\s*(?:file://)?(?P<plain>[^\s():\"']+\.\w+):(?P<plain_line>\d+)(?::\d+)?(?::? \+0x|:(?: \w|\s*$)|$)",
     re.MULTILINE,
 )
-_CAUSE = re.compile(r"^\s*(?:\[cause\]: |Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$", re.MULTILINE)
+_CAUSE = re.compile(
+    r"^\s*(?:\[cause\]: |cause: (?=\w*Error)|Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$",
+    re.MULTILINE,
+)
 _PACKAGE_OF_CLASS = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
 # What was expected and what came, and what a tool says to help; not the heads of its sections.
 _VALUES = re.compile(
-    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)(?: notsup)?|[\s|│+*#])*(?P<more>(?:expected|received|actual|got|found|have|want(?:ed)?|required|left|right|reason|symbol|detail|missing)\b[^:(=]{0,24}[:(=]\s*\S.*"
-    r"|(?:where|peer|because) \S.*|conflicting .+: .+|\S{1,40} !==? \S{1,40})$",
+    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)(?: notsup)?|[\s|│+*#])*(?P<more>(?:expected|received|actual|got|found|required|left|right|reason|symbol|detail|missing)\b[^:(=]{0,24}[:=]\s*\S.*|(?:have|want) \(.*"
+    r"|(?:where|peer|because) \S.*|conflicting .+: .+|.{1,60} !==? .{1,60})$",
     re.IGNORECASE,
 )
 _HINT = re.compile(
-    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)|[\s|│=*#])*(?:\S+:\d+:(?:\d+:)? )?(?P<more>(?:(?:note|help|hint|suggestions?|tip|locator):\s+\S.*|(?:did you mean|perhaps|maybe you|possible|valid|available|allowed|the most similar)\b.*))$",
+    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)|[\s|│=*#])*(?:\S+:\d+:(?:\d+:)? )?(?P<more>(?:(?:note|help|hint|suggestions?|tip|locator):\s+\S.*|(?:did you mean\W+\w|perhaps|maybe you|possible|valid|available|allowed|the most similar)\b.*))$",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
@@ -115,8 +118,10 @@ class Matcher:
         if self.more:
             found = (more for one in after[: self.within] if (more := self.more.match(one)))
             told = " ".join([told, *(more["more"].strip() for more in islice(found, _MORE))])
-        if told.endswith(":"):
-            told = " ".join([told, *islice((one.strip() for one in after if one.strip()), 1)])
+        if told.endswith((":", "***")):
+            # A heading: what it is about comes next.
+            said = (one.strip() for one in after if one.strip())
+            told = " ".join([told, *islice(said, 1 if told.endswith(":") else _MORE)])
         problem = Problem(
             text=told,
             file=file,
@@ -170,7 +175,8 @@ def _beside(after: Sequence[str]) -> Iterator[str]:
 
 def _code_shown(before: Sequence[str], after: Sequence[str]) -> str:
     """Return the line of code that a tool shows with carets under it, or that pytest marks, without its margin."""
-    for lines in (after, [*before, ""]):
+    is_own = not any(line.startswith("node:") for line in before)
+    for lines in (after, [*before, ""] if is_own else []):
         for line, marks in pairwise(lines):
             if _CARETS.match(marks) and not _CARETS.match(line) and len(marks) < _LONG_LINE // 4:
                 return _GUTTER.sub("", line).strip()
@@ -187,6 +193,11 @@ def _placed(problem: Problem, before: Sequence[str], after: Sequence[str]) -> Pr
             if not _FOREIGN.search(file):
                 return replace(problem, file=file, line=number)
     return problem
+
+
+def placed(words: str, text: str) -> Problem:
+    """Make a problem of words in a text that no matcher knows, with the first place that the text names."""
+    return _placed(Problem(text=words), (), text.split("\n", _DEEP)[:_DEEP])
 
 
 def _of_frame(frame: re.Match[str]) -> tuple[str, int]:

@@ -11,6 +11,9 @@ _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _GROUP = re.compile(r"\{(\w+)\}")
 _COMMAND = re.compile(r"`[^`]*\{\w+\}[^`]* [^`]*`|`[^`]* [^`]*\{\w+\}[^`]*`")
 _KEYS = frozenset({"match", "say", "tag", "tool"})
+GENERAL = "general"
+"""The family of the rows that hold for any tool."""
+
 LONGEST = 140
 """Characters of a remedy, so that it fits a lesson."""
 
@@ -38,7 +41,7 @@ class Remedy:
         """Return what to do about a problem by a text of it; None when the row is not about it."""
         if self.tool and self.tool != problem.tool:
             return None
-        if self.family and _families().get(problem.tool, self.family) != self.family:
+        if self.family not in {"", GENERAL, _families().get(problem.tool, self.family)}:
             return None
         found = self.match.search(text)
         if found is None:
@@ -119,10 +122,11 @@ def _wrong(item: object) -> str:
 def remedy_for(problems: Iterable[Problem], own: Sequence[Remedy] = ()) -> tuple[Problem, str, str] | None:
     """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first."""
     table = (*own, *shipped())
-    particular = [row for row in table if row.tag or row.family or row in own]
-    general = [row for row in table if row not in particular]
-    for problem in problems:
-        for rows in (particular, general):
+    particular = [row for row in table if row.family != GENERAL]
+    general = [row for row in table if row.family == GENERAL]
+    for number, problem in enumerate(problems):
+        # What holds for any tool is said of its first error alone.
+        for rows in (particular, general)[: 1 if number else 2]:
             # The error's own line says more than what stands around it.
             for text in (problem.text, problem.context):
                 for row in rows:

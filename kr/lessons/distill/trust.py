@@ -131,7 +131,7 @@ _ADVISING = "|".join(
     ]
 )
 _ADVICE = (
-    r"(?:^|[:;,.!?>(–—]\s+|\b(?:and|or|then|please|simply|just|instead|now|to (?:fix|resolve|solve|continue|proceed) (?:this|it)?,?)\s+|\b(?:you|agents?|developers?) (?:can|could|should|must|may|might|have to|need to|want to)\s+(?:also\s+)?)"
+    r"(?:^|[:;,.!?>(–—]\s+|(?<!find )\b(?:and|or|then|please|simply|just|instead|now|to (?:fix|resolve|solve|continue|proceed) (?:this|it)?,?)\s+|\b(?:you|agents?|developers?) (?:can|could|should|must|may|might|have to|need to|want to)\s+(?:also\s+)?)"
     rf"(?:(?:try|consider|remember) (?:to\s+)?)?(?-i:{_ADVISING})\s+"
     r"(?!(?:of|to|on|is|was|in|by|at|from|with|for|error|errors|failed|fails|failure|cycle|violates|timeout|timed|out|not|and|or|as|access|operation|command|statement|request|response|into|permission)\b|[-=:(])[\w`'\"@<{*./-]"
 )
