@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import pairwise
+from textwrap import dedent
 
 from kr.packages.documented import Documented
 from kr.packages.restructured import code_span, fence
@@ -56,7 +57,9 @@ def comment_markdown(comment: str, language: str) -> str:
 
     Parameters become a list, examples fenced code of the ``language``, links their words; tags that only sort pages go.
     """
-    text = "\n".join(re.sub(r"^\s*\*(?: |$)", "", line).rstrip() for line in comment.splitlines()).strip()
+    text = dedent(
+        "\n".join(re.sub(r"^\s*\*(?: |$)", "", line).rstrip() for line in comment.splitlines())
+    ).strip()
     # Three spaces of indentation mean code to the people who write them, four to Markdown.
     text = re.sub(r"^ {3}(?! )", "    ", text, flags=re.MULTILINE)
     starts = [*_tags(text)]

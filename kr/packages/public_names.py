@@ -13,6 +13,10 @@ _CLASS = re.compile(r"^class[ \t]+(\w+)[ \t]*\(([^()]{1,500})", re.MULTILINE)
 _FROM = re.compile(r"^from[ \t]+(\.*[\w.]*)[ \t]+import[ \t]+(\([^()]{1,5000}\)|[^\n(]{1,500})", re.MULTILINE)
 _MAX_STEPS = 4
 _EXPORTED, _PLAIN, _KEPT = 1.25, 1.0, 0.6
+_DEEP, _DEEPEST = (
+    0.85,
+    3,
+)  # what lies in a module of a module of a package is seldom what users are meant to call
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +73,7 @@ class PublicNames:
         is_kept = any(_INTERNAL.fullmatch(part) for part in (found or module).split(".")[1:])
         if found is not None:
             weight = _KEPT if is_kept else _EXPORTED if found != own else _PLAIN
+            weight *= _DEEP if found.count(".") >= _DEEPEST else 1.0
             return Named(f"{found}.{rest}" if rest else found, weight, found != own)
         # No path that a user could import: the name alone.
         return Named(path[len(module) + 1 :] if top else path, _KEPT, is_exported=False)

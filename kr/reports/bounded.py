@@ -33,10 +33,10 @@ def fit(text: str, max_tokens: int) -> tuple[str, bool]:
     room = max(room - len(CUT), 0)
     kept, fence, size, between = [], "", 0, 0
     for line in text[: room + 1].splitlines(keepends=True):
-        closing = len(fence) + 1 if fence else 0
-        if size + len(line) + closing > room:
+        after = _fence_after(line, fence)
+        if size + len(line) + (len(after) + 1 if after else 0) > room:
             break
-        fence = _fence_after(line, fence)
+        fence = after
         kept.append(line)
         size += len(line)
         if not line.strip() and not fence:

@@ -213,7 +213,8 @@ def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float])
             bare = _LITERAL.sub("", text)
             found = set(_WORD.findall(bare)) & names.keys()
             told = sum(names[name] for name in found) + sum(terms.all[at].weight for at in terms.within(bare))
-            if told <= 0 or not (found or is_whole):
+            # A line out of a parameter list shows no call.
+            if told <= 0 or not (is_whole or (found and is_example(block))):
                 continue
             score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
             score += _EXAMPLE * is_example(block)

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from itertools import pairwise, takewhile
+from itertools import pairwise
+from posixpath import commonprefix
 
 from kr.matching.vocabulary import SHORT_FORMS, SYNONYMS
 from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
@@ -92,7 +93,7 @@ class Terms:
         for one, other in joined:
             if one in self._by_word and other in self._by_word:
                 self._joined[one + other] = (self._by_word[one], self._by_word[other])
-        self._beginnings = [term.word if term.is_name else _shared(term.word) for term in self.all]
+        self._beginnings = [(term.word,) if term.is_name else _beginnings(term.word) for term in self.all]
         self._starts = {form[:2] for form in (*self._by_word, *self._by_root, *self._names, *self._joined)}
 
     def count(self, text: str) -> Counter[int]:
@@ -125,7 +126,8 @@ class Terms:
     def glimpse(self, text: str) -> dict[int, int]:
         """Return roughly how often each term occurs, up to 5: quick enough for all of a package's sources."""
         folded = text.casefold()
-        return {at: min(n, 5) for at, start in enumerate(self._beginnings) if (n := folded.count(start))}
+        counts = (sum(map(folded.count, starts)) for starts in self._beginnings)
+        return {at: min(n, 5) for at, n in enumerate(counts) if n}
 
     def _look(self, run: str) -> tuple[int, ...]:
         run = run[:_MAX_WORD]
@@ -174,13 +176,7 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
         for word in (*keywords(text), *(word.casefold() for word in _VALUE.findall(text[:4096]))):
             if len(word) > _MAX_WORD or any(root(word) == root(other) for other in weights):
                 continue
-            light = (
-                _GENERIC_WEIGHT
-                if word in _GENERIC or word.isdigit()
-                else _PART_OF_NAME
-                if word in parts
-                else 1.0
-            )
+            light = _GENERIC_WEIGHT if _is_generic(word) else _PART_OF_NAME if word in parts else 1.0
             weights[word] = weight * light
     set_aside = [word for word in keywords(aside) if root(word) not in set(map(root, keywords(wanted)))]
     dropped = own | {word for word in weights if any(root(word) == root(other) for other in set_aside)}
@@ -190,6 +186,10 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
     return Terms(
         [*(Term(word, kept[word]) for word in heaviest), *named], joined=pairwise(weights), aside=set_aside
     )
+
+
+def _is_generic(word: str) -> bool:
+    return word in _GENERIC or word.removesuffix("s") in _GENERIC or word.isdigit()
 
 
 def root(word: str) -> str:
@@ -205,8 +205,8 @@ def _synonyms() -> dict[str, str]:
     return {stem(one): stem(other) for one, other in pairs if not one.endswith(("ing", "ed"))}
 
 
-def _shared(word: str) -> str:
-    """Return what the forms of a word begin with."""
-    pairs = zip(word, root(word), strict=False)
-    shared = "".join(one for one, _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-    return shared.removesuffix("i") or word  # "queries" has the root "queri"
+def _beginnings(word: str) -> tuple[str, ...]:
+    """Return what the forms of a word begin with, and what those of its synonym do."""
+    shared = commonprefix((word, stem(word))).removesuffix("i") or word  # "queries" has the stem "queri"
+    found = root(word)
+    return (shared,) if found.startswith(shared) else (shared, found)
