@@ -10,7 +10,7 @@ from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
 from kr.errors import InvalidRequest, KrError, StoreError
 from kr.lessons.choose import matching, of_phase, recency
-from kr.lessons.counts import LessonCounts
+from kr.lessons.counts import LessonCounts, row_of
 from kr.lessons.distill.distill import COLUMNS
 from kr.lessons.distill.material import Writer
 from kr.lessons.distill.remedies import Remedy, read_rows
@@ -22,7 +22,7 @@ from kr.lessons.record import append_waiting, record
 from kr.lessons.returned import Limits, read_return, shown
 from kr.lessons.worth import earning, state_of, to_review, view
 from kr.log import Logger
-from kr.store.lessons import LessonMark, LessonRow, LessonState
+from kr.store.lessons import LessonMark, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted
@@ -147,7 +147,7 @@ class LessonBook:
         lesson = self._one(lesson_id)
         at = to_text(self._clock()) if is_set else None
         with self._store.write() as unit:
-            unit.lessons.add([_known(lesson)])
+            unit.lessons.add([row_of(lesson)])
             unit.lessons.mark(lesson.id, mark, at)
             state = unit.lessons.states([lesson.id])[lesson.id]
         return view(lesson, state)
@@ -187,9 +187,9 @@ class LessonBook:
     def _approved(self, new: Lesson, old: Lesson | None = None) -> dict[str, Any]:
         """Keep that a person wrote a lesson, and which other one it replaces."""
         with self._store.write() as unit:
-            unit.lessons.add([_known(new, source="person")])
+            unit.lessons.add([row_of(new, source="person")])
             if old is not None:
-                unit.lessons.add([_known(old)])
+                unit.lessons.add([row_of(old)])
                 if new.id != old.id:
                     unit.lessons.mark(old.id, "superseded_by", new.id)
             unit.lessons.mark(new.id, "approved_at", to_text(self._clock()))
@@ -270,18 +270,6 @@ def _without_secrets(lesson: Lesson) -> Lesson | None:
         lesson._replace(
             summary=without_secrets(lesson.summary), ref=without_secrets(lesson.ref) if lesson.ref else None
         )
-    )
-
-
-def _known(lesson: Lesson, source: str | None = None) -> LessonRow:
-    return LessonRow(
-        id=lesson.id,
-        date=lesson.date,
-        phase=lesson.phase,
-        tags=lesson.tags,
-        summary=lesson.summary,
-        ref=lesson.ref,
-        source=source,
     )
 
 

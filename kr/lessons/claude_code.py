@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kr.lessons.distill.noise import is_slip, teaches_nothing
+from kr.lessons.distill.clean import is_slip, teaches_nothing
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
@@ -18,53 +18,11 @@ DEFAULT_PHASE = "dev-execution"
 """The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
 
 _PHASE_WORDS = {
-    "e2e-inspection": frozenset(
-        ["e2e", "browser", "playwright", "cypress", "inspect", "inspector", "inspection", "inspecting"]
-    ),
-    "code-review": frozenset(
-        [
-            "review",
-            "reviews",
-            "reviewer",
-            "reviewers",
-            "reviewing",
-            "audit",
-            "auditor",
-            "auditing",
-            "critic",
-            "critique",
-        ]
-    ),
-    "story-creation": frozenset(["story", "stories", "scrum", "plan", "planner", "planning"]),
-    "dev-execution": frozenset(
-        [
-            "dev",
-            "devs",
-            "develop",
-            "developer",
-            "developers",
-            "development",
-            "developing",
-            "coder",
-            "coders",
-            "coding",
-            "implement",
-            "implementer",
-            "implementor",
-            "implementation",
-            "implementing",
-            "engineer",
-            "engineers",
-            "engineering",
-            "programmer",
-            "programming",
-            "fix",
-            "fixer",
-            "fixing",
-            "refactor",
-            "refactorer",
-            "refactoring",
-        ]
+    "e2e-inspection": re.compile("e2e|browser|playwright|cypress|inspect(?:or|ion|ing)?"),
+    "code-review": re.compile("review(?:s|ers?|ing)?|audit(?:or|ing)?|critic|critique"),
+    "story-creation": re.compile("story|stories|scrum|plan(?:ner|ning)?"),
+    "dev-execution": re.compile(
+        "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?|programm(?:er|ers|ing)|fix(?:er|ing)?|refactor(?:er|ing)?"
     ),
 }
 _CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
@@ -149,7 +107,7 @@ def read_hook(data: object, default_phase: str | None = None) -> Task | None:
 def phase_of(agent_type: str) -> str | None:
     """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
     words = _WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
-    found = [phase for phase, known in _PHASE_WORDS.items() if not known.isdisjoint(words)]
+    found = [phase for phase, known in _PHASE_WORDS.items() if any(map(known.fullmatch, words))]
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None

@@ -3,53 +3,23 @@
 The file is the authority. A database that is busy, broken or absent costs these counts and nothing else.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
 from kr.errors import StoreError
-from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.lessons.file import Candidate, LessonsFile, LessonsUnreadable, Waiting, take
 from kr.lessons.line import Lesson
-from kr.lessons.waiting import Waiting, take
 from kr.log import Logger
 from kr.store.lessons import LessonRow, LessonState
 from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
-from kr.values import EventType
 
 logger = Logger(__name__)
 
-MODE = "lessons-inject"
 _AT_ONCE = 2000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Injection:
-    """One answered request of mode lessons-inject."""
-
-    request_id: str
-    phase: str
-    status: str
-    story_key: str
-    session_id: str
-    framework: str | None
-    lessons: tuple[Lesson, ...]
-    duration_ms: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recording:
-    """What one agent's return taught, and which lessons of the file it showed again."""
-
-    story_key: str
-    session_id: str
-    recorded: tuple[tuple[EventType, Lesson, str], ...]
-    """For each new lesson what it came from: its event, and who worded it."""
-    recurred: tuple[Lesson, ...]
-    """The lessons of the file whose failures came back."""
 
 
 class LessonCounts:
@@ -60,56 +30,43 @@ class LessonCounts:
         self._file = file
         self._origins = Waiting(file.path.parent, ".origin-")
 
-    def note_injection(self, injection: Injection, now: datetime) -> None:
+    def note_injection(self, request: RequestRow, phase: str, lessons: Sequence[Lesson]) -> None:
         """Keep the request, and count what was injected."""
-        at = to_text(now)
-        request = RequestRow(
-            id=injection.request_id,
-            at=at,
-            mode=MODE,
-            status=injection.status,
-            story_key=injection.story_key,
-            session_id=injection.session_id,
-            framework=injection.framework,
-            duration_ms=injection.duration_ms,
-        )
         try:
             with self._store.write() as unit:
                 unit.requests.record(request)
-                unit.lessons.add([_row(lesson) for lesson in injection.lessons])
+                unit.lessons.add([row_of(lesson) for lesson in lessons])
                 unit.lessons.injected(
-                    [lesson.id for lesson in injection.lessons],
-                    phase=injection.phase,
-                    story_key=injection.story_key,
-                    session_id=injection.session_id,
-                    at=at,
+                    [lesson.id for lesson in lessons],
+                    phase=phase,
+                    story_key=request.story_key or "",
+                    session_id=request.session_id or "",
+                    at=request.at,
                 )
         except StoreError as error:
             _tell(error)
 
-    def note_recording(self, recording: Recording, now: datetime) -> None:
-        """Keep where new lessons came from, count those that recurred, and pick up lines of others."""
+    def note_recording(
+        self,
+        recorded: Sequence[Candidate],
+        recurred: Sequence[Lesson],
+        *,
+        story_key: str,
+        session_id: str,
+        now: datetime,
+    ) -> None:
+        """Keep where new lessons came from, count those whose failures came back, and pick up lines of others."""
         at = to_text(now)
-        rows = [
-            _row(
-                lesson,
-                event_type=event,
-                story_key=recording.story_key,
-                session_id=recording.session_id,
-                recorded_at=at,
-                source=source,
-            )
-            for event, lesson, source in recording.recorded
-        ]
+        origin = {"story_key": story_key, "session_id": session_id, "recorded_at": at}
+        rows = [row_of(one.lesson, event_type=one.event, source=one.source, **origin) for one in recorded]
         try:
             # One transaction: many recorders at once queue for it.
             with _taken(self._origins) as waiting, self._store.write() as unit:
                 unit.lessons.add([*rows, *waiting])
-                if recording.recurred:
+                if recurred:
                     # Lines of others may have come back before anybody picked them up.
-                    unit.lessons.add([_row(lesson) for lesson in recording.recurred])
-                    ids = [lesson.id for lesson in recording.recurred]
-                    unit.lessons.recurred(ids, session_id=recording.session_id, at=at)
+                    unit.lessons.add([row_of(lesson) for lesson in recurred])
+                    unit.lessons.recurred([lesson.id for lesson in recurred], session_id=session_id, at=at)
         except StoreError as error:
             _tell(error)
             if rows:
@@ -158,7 +115,7 @@ class LessonCounts:
             held = self._held()
             unit.lessons.mark_gone(known.keys() - held.keys(), to_text(now))
             unit.lessons.mark_gone(known.keys() & held.keys(), None)
-        new = [_row(lesson) for id_, lesson in held.items() if id_ not in known][:most]
+        new = [row_of(lesson) for id_, lesson in held.items() if id_ not in known][:most]
         for at in range(0, len(new), _AT_ONCE):
             with self._store.write() as unit:
                 unit.lessons.add(new[at : at + _AT_ONCE])
@@ -167,15 +124,8 @@ class LessonCounts:
         return {lesson.id: lesson for lesson in self._file.read().lessons}
 
 
-def _row(
-    lesson: Lesson,
-    *,
-    event_type: str | None = None,
-    story_key: str | None = None,
-    session_id: str | None = None,
-    recorded_at: str | None = None,
-    source: str | None = None,
-) -> LessonRow:
+def row_of(lesson: Lesson, **origin: str | None) -> LessonRow:
+    """Return a lesson as its row, with what is known of its origin: the fields of ``LessonRow`` from event_type on."""
     return LessonRow(
         id=lesson.id,
         date=lesson.date,
@@ -183,11 +133,7 @@ def _row(
         tags=lesson.tags,
         summary=lesson.summary,
         ref=lesson.ref,
-        event_type=event_type,
-        story_key=story_key,
-        session_id=session_id,
-        recorded_at=recorded_at,
-        source=source,
+        **origin,
     )
 
 

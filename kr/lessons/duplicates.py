@@ -25,23 +25,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 # How a lesson commands says nothing of what it is about.
-_COMMAND = frozenset(
-    [
-        "must",
-        "should",
-        "need",
-        "ensur",
-        "alway",
-        "pleas",
-        "rememb",
-        "sure",
-        "make",
-        "never",
-        "avoid",
-        "not",
-        "don",
-    ]
-)
+_COMMAND = re.compile("must|should|need|ensur|alway|pleas|rememb|sure|make|never|avoid|not|don")
 _CHINESE_COMMAND = re.compile(r"一定要|必须要?|务必|需要?|应该|应当|必|须|请|确保|要|在")
 _NAME = re.compile(
     r"[\"'`]([^\"'`]{2,60})[\"'`]|(?<![\w.])([.#@$]?[A-Za-z_$][\w$]*(?:[._/-][\w$]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Za-z_$]\w*(?=\()|--[a-z][\w-]+|\d+(?:\.\w+)*)"
@@ -164,4 +148,4 @@ def _read(text: str) -> _Read:
 
 def _words(text: str) -> frozenset[str]:
     stems = map(stem, keywords(_CHINESE_COMMAND.sub(" ", _DENIED.sub(" ", text))))
-    return frozenset(word for word in stems if word not in _COMMAND)
+    return frozenset(word for word in stems if not _COMMAND.fullmatch(word))

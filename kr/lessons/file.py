@@ -1,23 +1,32 @@
 """The append-only lessons file: read by anybody, written by one process at a time (seed 003, step 5; SPEC 4.2).
 
 Writers queue at a lock file beside it. What stands in the file is never changed: a lesson goes to its end in
-one write of whole lines, is flushed to disk and read back.
+one write of whole lines, is flushed to disk and read back. What can't be written at once (a lock or a database that
+others hold) waits in files beside it: whoever writes next takes all that waits.
 """
 
+import json
 import os
 import stat
+import uuid
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
+from kr.log import Logger
+from kr.values import EventType
+
+logger = Logger(__name__)
 
 LOCK_TIMEOUT = 60.0
 """Seconds to queue behind other writers, each of which needs a few milliseconds, or more on a machine that is overloaded."""
 
 _ATTEMPTS = 2
+_MOST_WAITING = 1000
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -51,25 +60,20 @@ class LessonsFile:
     def __init__(self, path: Path, *, lock_timeout: float = LOCK_TIMEOUT) -> None:
         self.path = path
         self._lock_timeout = lock_timeout
-        self._journal = _Journal(self.lock_path)
 
     @property
     def lock_path(self) -> Path:
-        """The file that writers lock and note their lines in; it stays."""
+        """The file that writers lock; it stays."""
         return self.path.parent / f".{self.path.name}.lock"
 
     def content(self) -> bytes:
-        """Return the file's bytes; nothing where there is no file. Raises ``LessonsUnreadable``.
-
-        A line that a writer has begun, and a killed one never finished, is given whole.
-        """
+        """Return the file's bytes; nothing where there is no file. Raises ``LessonsUnreadable``."""
         try:
-            content = self._content()
+            return self._content()
         except (FileNotFoundError, NotADirectoryError):
             return b""
         except OSError as exc:
             raise LessonsUnreadable(exc.strerror or str(exc)) from exc
-        return content if content.endswith(b"\n") else content + self._journal.missing(content)
 
     def text(self) -> str:
         """Return the file's text, with a lone surrogate for a byte that is no UTF-8. Raises ``LessonsUnreadable``."""
@@ -107,7 +111,6 @@ class LessonsFile:
     def _append(
         self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]], tags: Container[str] | None
     ) -> Appended:
-        self._finish()
         for _ in range(_ATTEMPTS):
             before = self.content()
             present = parse_file(decoded(before), tags)
@@ -128,7 +131,6 @@ class LessonsFile:
         """Write all of it or nothing: what a full disk took of it is taken back."""
         is_new = not os.path.lexists(self.path)
         _refuse_read_only(self.path)
-        self._journal.note(size, addition)
         with _opened(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
             try:
                 _write_all(file, addition)
@@ -137,20 +139,9 @@ class LessonsFile:
                 _take_back(file, size, addition)
                 if is_new:
                     self.path.unlink(missing_ok=True)
-                self._journal.clear()
                 raise
         if is_new:
             _flush_folder(self.path.parent)
-        self._journal.clear()
-
-    def _finish(self) -> None:
-        """Write what a killed process left unwritten of its lines."""
-        rest = self._journal.missing(self._content() if self.path.exists() else b"")
-        if rest:
-            with _opened(self.path, os.O_WRONLY | os.O_APPEND) as file:
-                _write_all(file, rest)
-                os.fsync(file)
-        self._journal.clear()
 
     def _content(self) -> bytes:
         # A pipe or a device would keep us waiting, or never end.
@@ -166,33 +157,6 @@ def _reason(error: OSError, path: Path) -> str:
     reason = error.strerror or str(error)
     is_other = error.filename is not None and Path(error.filename) != path
     return f"{error.filename}: {reason}" if is_other else reason
-
-
-class _Journal:
-    """What is about to be appended, kept in the lock file until it is: a killed writer's line is finished."""
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-
-    def note(self, size: int, addition: bytes) -> None:
-        # A lock file of another user can be locked but not written: then a killed writer leaves a torn line.
-        with suppress(PermissionError), _opened(self._path, os.O_WRONLY | os.O_TRUNC) as file:
-            _write_all(file, b"%d %d\n%b" % (size, len(addition), addition))
-
-    def clear(self) -> None:
-        with suppress(OSError), _opened(self._path, os.O_WRONLY | os.O_TRUNC):
-            pass
-
-    def missing(self, content: bytes) -> bytes:
-        """Return what ``content`` lacks of the lines that were noted; nothing when they are whole or not begun."""
-        try:
-            head, _, addition = self._path.read_bytes().partition(b"\n")
-            size, length = map(int, head.split())
-        except (OSError, ValueError):
-            return b""
-        written = content[size:]
-        is_begun = length == len(addition) and written and addition.startswith(written)
-        return addition[len(written) :] if is_begun else b""
 
 
 @contextmanager
@@ -246,3 +210,73 @@ def _take_back(file: int, size: int, addition: bytes) -> None:
     """Cut off what was written of ``addition``, unless somebody without the lock wrote after it."""
     if size < os.fstat(file).st_size <= size + len(addition):
         os.ftruncate(file, size)
+
+
+class Waiting:
+    """The files of one prefix in a folder, each with plain data. Nothing is raised for a folder that can't be written."""
+
+    def __init__(self, folder: Path, prefix: str) -> None:
+        self._folder = folder
+        self._prefix = prefix
+
+    def keep(self, data: object) -> bool:
+        """Keep what could not be written; tell whether it is kept."""
+        path = self._folder / f"{self._prefix}{uuid.uuid4().hex}"
+        try:
+            part = path.with_suffix(".part")
+            part.write_text(json.dumps(data), encoding="utf-8")
+            part.replace(path)
+        except OSError as error:
+            logger.warning("%s: %s; it is lost", path, error.strerror or error)
+            return False
+        return True
+
+    def found(self) -> Iterator[tuple[Path, Any]]:
+        """Yield each file that waits with its data; what is none is told and stays."""
+        for path in self._paths():
+            try:
+                yield path, json.loads(path.read_text(encoding="utf-8"))
+            except FileNotFoundError:
+                continue
+            except (OSError, ValueError) as error:
+                logger.warning("%s: can't be read: %s", path, error)
+
+    def _paths(self) -> list[Path]:
+        with suppress(OSError):
+            names = [path for path in self._folder.iterdir() if path.name.startswith(self._prefix)]
+            return [path for path in sorted(names)[:_MOST_WAITING] if path.suffix != ".part"]
+        return []
+
+
+def take(path: Path) -> bool:
+    """Take a file away; tell whether nobody else was faster."""
+    try:
+        path.unlink()
+    except OSError:
+        return False
+    return True
+
+
+LESSONS_WAITING = ".lesson-"
+"""What the names of the files begin with in which recorders' lessons wait."""
+
+
+class Candidate(NamedTuple):
+    """A lesson that is to be recorded: the event that it came from, and who worded it."""
+
+    event: EventType
+    lesson: Lesson
+    source: str
+
+
+def waiting_recordings(folder: Path) -> Iterator[tuple[Path, str, str, list[Candidate]]]:
+    """Yield what recorders could not append when it was their turn: its file, story, session and lessons."""
+    for path, data in Waiting(folder, LESSONS_WAITING).found():
+        try:
+            candidates = [
+                Candidate(event, Lesson(**{**lesson, "tags": tuple(lesson["tags"])}), source)
+                for event, lesson, source in data["candidates"]
+            ]
+            yield path, data["story_key"], data["session_id"], candidates
+        except (TypeError, KeyError, ValueError) as error:
+            logger.warning("%s: no lesson that waits: %s", path, error)

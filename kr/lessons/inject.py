@@ -10,18 +10,21 @@ from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.lessons.choose import Need, block, choose, of_phase
-from kr.lessons.counts import Injection, LessonCounts
-from kr.lessons.file import LessonsFile, LessonsUnreadable
+from kr.lessons.counts import LessonCounts
+from kr.lessons.file import LessonsFile, LessonsUnreadable, waiting_recordings
 from kr.lessons.line import Lesson
 from kr.log import Logger
 from kr.store.lessons import LessonState
+from kr.store.requests import RequestRow
 from kr.store.store import Store
+from kr.store.times import to_text
 from kr.text.counting import counted
 
 logger = Logger(__name__)
 
 READ_ERROR = "Failed to read _lessons-learned.md: {detail}"
 NONE_FOUND = "No lessons found for phase '{phase}'"
+MODE = "lessons-inject"
 UNKNOWN_SOURCE = "file"
 """The source of a line that people or other tools wrote."""
 
@@ -48,8 +51,18 @@ def inject(
     except LessonsUnreadable as error:
         answer, chosen = _failed(request, error), []
     if counts is not None and not request.lessons_inject.dry_run:
-        duration_ms = round((time.monotonic() - began) * 1000)
-        counts.note_injection(_injection(request, answer.status, chosen, duration_ms), now)
+        asked = request.lessons_inject
+        row = RequestRow(
+            id=uuid.uuid4().hex,
+            at=to_text(now),
+            mode=MODE,
+            status=answer.status,
+            story_key=request.story_key,
+            session_id=request.session_id,
+            framework=asked.framework or None,
+            duration_ms=round((time.monotonic() - began) * 1000),
+        )
+        counts.note_injection(row, asked.phase, chosen)
     return answer
 
 
@@ -61,29 +74,15 @@ def _chosen(
     if parsed.unread:
         passed = counted(parsed.unread, "line is no lesson", "lines are no lessons")
         logger.warning("%s: %s; passed over", file.path, passed)
-    found = of_phase(parsed.lessons, asked.phase)
+    # What a recorder could not append yet is given as if it stood at the file's end.
+    waiting = [one.lesson for *_, told in waiting_recordings(file.path.parent) for one in told]
+    found = of_phase([*parsed.lessons, *waiting], asked.phase)
     if not found:
         logger.info(NONE_FOUND.format(phase=asked.phase))
     states = counts.states(asked.phase) if counts and found else {}
     need = Need(framework=asked.framework, query=asked.query, files=asked.files)
     chosen = choose(found, budget, need, states)
-    return _answered(request, parsed.total, len(found), chosen, states), chosen
-
-
-def _injection(
-    request: LessonsInjectRequest, status: str, chosen: list[Lesson], duration_ms: int
-) -> Injection:
-    asked = request.lessons_inject
-    return Injection(
-        request_id=uuid.uuid4().hex,
-        phase=asked.phase,
-        status=status,
-        story_key=request.story_key,
-        session_id=request.session_id,
-        framework=asked.framework or None,
-        lessons=tuple(chosen),
-        duration_ms=duration_ms,
-    )
+    return _answered(request, parsed.total + len(waiting), len(found), chosen, states), chosen
 
 
 def _answered(

@@ -1,6 +1,6 @@
 """U5 of seed 003, steps 1 to 6: what an agent's return teaches, as lines at the end of the lessons file."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -18,14 +18,24 @@ from kr.contracts.lessons import (
     RecordResults,
     skip,
 )
-from kr.lessons.counts import LessonCounts, Recording
+from kr.lessons.counts import LessonCounts
 from kr.lessons.distill.material import Context, Writer, lesson_of
 from kr.lessons.distill.remedies import Remedy
 from kr.lessons.duplicates import duplicates, tells_the_same
-from kr.lessons.file import LOCK_TIMEOUT, AppendBusy, AppendFailed, LessonsFile, LessonsUnreadable
+from kr.lessons.file import (
+    LESSONS_WAITING,
+    LOCK_TIMEOUT,
+    AppendBusy,
+    AppendFailed,
+    Candidate,
+    LessonsFile,
+    LessonsUnreadable,
+    Waiting,
+    take,
+    waiting_recordings,
+)
 from kr.lessons.line import QUARANTINED, Lesson
 from kr.lessons.returned import MOST_EVENTS, AgentReturn, Limits, detect, phase_tag, read_return
-from kr.lessons.waiting import Waiting, take
 from kr.log import Logger
 from kr.store.store import Store
 from kr.text.counting import counted
@@ -36,21 +46,14 @@ logger = Logger(__name__)
 CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
 
 
-@dataclass(frozen=True, slots=True)
-class _Candidate:
-    event: EventType
-    lesson: Lesson
-    source: str
-
-
 @dataclass(slots=True)
 class _Choice:
     """What the file's present lessons leave of one return's candidates, chosen while nobody else can append."""
 
     story_key: str
     session_id: str
-    candidates: Sequence[_Candidate]
-    fresh: list[_Candidate] = field(default_factory=list)
+    candidates: Sequence[Candidate]
+    fresh: list[Candidate] = field(default_factory=list)
     recurred: dict[str, Lesson] = field(default_factory=dict)
     """The lessons of the file whose failures came back, each once however often."""
 
@@ -67,14 +70,6 @@ class _Choice:
     def tags(self) -> set[str]:
         return {candidate.lesson.tags[0] for candidate in self.candidates}
 
-    def recording(self) -> Recording:
-        return Recording(
-            story_key=self.story_key,
-            session_id=self.session_id,
-            recorded=tuple((candidate.event, candidate.lesson, candidate.source) for candidate in self.fresh),
-            recurred=tuple(self.recurred.values()),
-        )
-
     def plain(self) -> dict[str, Any]:
         told = [[one.event, one.lesson._asdict(), one.source] for one in self.candidates]
         return {"story_key": self.story_key, "session_id": self.session_id, "candidates": told}
@@ -86,8 +81,11 @@ class _Queue:
     def __init__(self, file: LessonsFile, own: _Choice | None) -> None:
         self._file = file
         self._own = own
-        self._waiting = Waiting(file.path.parent, ".lesson-")
-        self._found = list(_choices(self._waiting))
+        self._waiting = Waiting(file.path.parent, LESSONS_WAITING)
+        self._found = [
+            (path, _Choice(story, session, told))
+            for path, story, session, told in waiting_recordings(file.path.parent)
+        ]
         self._taken: list[_Choice] = [] if own is None else [own]
 
     def append(self) -> int | None:
@@ -121,19 +119,14 @@ class _Queue:
         """Keep where the lessons came from, and which came back."""
         for choice in self._taken:
             if choice.candidates:
-                LessonCounts(store, self._file).note_recording(choice.recording(), now)
-
-
-def _choices(waiting: Waiting) -> Iterator[tuple[Path, _Choice]]:
-    for path, data in waiting.found():
-        try:
-            candidates = [
-                _Candidate(event, Lesson(**{**lesson, "tags": tuple(lesson["tags"])}), source)
-                for event, lesson, source in data["candidates"]
-            ]
-            yield path, _Choice(data["story_key"], data["session_id"], candidates)
-        except (TypeError, KeyError, ValueError) as error:
-            logger.warning("%s: no lesson that waits: %s", path, error)
+                counts = LessonCounts(store, self._file)
+                counts.note_recording(
+                    choice.fresh,
+                    tuple(choice.recurred.values()),
+                    story_key=choice.story_key,
+                    session_id=choice.session_id,
+                    now=now,
+                )
 
 
 def append_waiting(file: LessonsFile, store: Store, now: datetime) -> None:
@@ -234,9 +227,9 @@ def _distilled(
     returned: AgentReturn,
     context: Context,
     now: datetime,
-) -> list[_Candidate]:
+) -> list[Candidate]:
     date = now.astimezone(UTC).date().isoformat()
-    found: list[_Candidate] = []
+    found: list[Candidate] = []
     for event in events:
         phase = phase_tag(event, request.phase)
         # Each phase's next agent gets the best text there is; only within one phase must lessons differ.
@@ -245,11 +238,11 @@ def _distilled(
         if worded is None:
             logger.warning("%s: the agent's return tells nothing that a lesson could be made of", event)
         else:
-            found.append(_Candidate(event, worded.lesson, worded.source))
+            found.append(Candidate(event, worded.lesson, worded.source))
     return found
 
 
-def _entry(candidate: _Candidate) -> RecordedEntry:
+def _entry(candidate: Candidate) -> RecordedEntry:
     lesson = candidate.lesson
     return RecordedEntry(
         date=lesson.date,

@@ -12,8 +12,8 @@ import pytest
 from kr.contracts.lessons import parse_record, skip
 from kr.errors import InvalidRequest
 from kr.lessons.book import LessonBook
-from kr.lessons.counts import LessonCounts, Recording
-from kr.lessons.file import LessonsFile
+from kr.lessons.counts import LessonCounts
+from kr.lessons.file import Candidate, LessonsFile
 from kr.lessons.line import HEADER
 from kr.lessons.record import confirmation
 from kr.lessons.returned import Limits
@@ -435,13 +435,9 @@ def test_an_origin_is_told_although_another_process_picked_the_line_up(
     assert rows(store, "SELECT event_type, session_id FROM lessons") == [(None, None)]
     lesson = LessonsFile(path).read().lessons[0]
     for session in ("s-7", "s-8"):
-        told = Recording(
-            story_key="1-2",
-            session_id=session,
-            recorded=(("review_max_rounds", lesson, "agent"),),
-            recurred=(),
-        )
-        LessonCounts(store, LessonsFile(path)).note_recording(told, NOW)
+        told = [Candidate("review_max_rounds", lesson, "agent")]
+        counts = LessonCounts(store, LessonsFile(path))
+        counts.note_recording(told, [], story_key="1-2", session_id=session, now=NOW)
     origin = "SELECT event_type, story_key, session_id, recorded_at FROM lessons"
     assert rows(store, origin) == [("review_max_rounds", "1-2", "s-7", "2026-02-07T12:00:00.000000Z")]
 
@@ -533,6 +529,9 @@ def test_what_waits_is_appended_by_who_lists(path: Path, project: Path, store: S
     with exclusive(LessonsFile(path).lock_path, timeout=5):
         record_to(path, project, store, lock_timeout=0.05)
     (path.parent / ".lesson-odd").write_text("{", encoding="utf-8")
+    # Who injects reads it as if it stood in the file, and leaves it where it is.
+    assert inject_from(path).results["injected_count"] == 1
+    assert not path.exists()
     book = LessonBook(path, project_root=project, limits=Limits(), store=store, clock=lambda: NOW)
     assert [lesson["session_id"] for lesson in book.lessons()] == ["sprint-1"]
     assert [file.name for file in path.parent.glob(".lesson-*")] == [".lesson-odd"]

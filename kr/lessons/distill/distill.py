@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from kr.lessons.distill.clean import clean, portable, relative_path, visible
-from kr.lessons.distill.noise import ERROR_WORD
+from kr.lessons.distill.clean import ERROR_WORD, clean, portable, relative_path, visible
 from kr.lessons.distill.problems import Problem, find_problems, placed, shortened, with_short_lines
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured

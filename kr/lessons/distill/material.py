@@ -4,9 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kr.lessons.distill.clean import clean, relative_path, visible
+from kr.lessons.distill.clean import clean, relative_path, teaches_nothing, visible
 from kr.lessons.distill.distill import COLUMNS, Told, distill
-from kr.lessons.distill.noise import teaches_nothing
 from kr.lessons.distill.remedies import Remedy
 from kr.lessons.distill.trust import is_advice, is_order
 from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_tag, cleaned, columns, cut

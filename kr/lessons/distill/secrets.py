@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -139,30 +140,7 @@ _SEGMENT = 12
 """Characters that a folder's name has at most on the average; in a key a slash is rarer."""
 # The detectors by entropy, by keyword and for addresses stay out: the rules above know what stands beside a name, and an
 # address is no secret.
-_PLUGINS = [
-    "artifactory",
-    "aws",
-    "azure_storage_key",
-    "basic_auth",
-    "cloudant",
-    "discord",
-    "github_token",
-    "gitlab_token",
-    "ibm_cloud_iam",
-    "ibm_cos_hmac",
-    "jwt",
-    "mailchimp",
-    "npm",
-    "openai",
-    "pypi_token",
-    "sendgrid",
-    "slack",
-    "softlayer",
-    "square_oauth",
-    "stripe",
-    "telegram_token",
-    "twilio",
-]
+_LEFT_OUT = frozenset({"base", "high_entropy_strings", "ip_public", "keyword", "private_key"})
 _CLASSES = (str.isupper, str.islower, str.isdigit)
 
 
@@ -208,9 +186,11 @@ def _is_random(text: str) -> bool:
 @lru_cache(maxsize=1)
 def _detectors() -> "Sequence[RegexBasedDetector]":
     # Loading them takes 0.2 s.
+    from detect_secrets import plugins
     from detect_secrets.plugins.base import RegexBasedDetector
 
-    modules = [import_module(f"detect_secrets.plugins.{name}") for name in _PLUGINS]
+    names = [found.name for found in iter_modules(plugins.__path__) if found.name not in _LEFT_OUT]
+    modules = [import_module(f"{plugins.__name__}.{name}") for name in names]
     kinds = {
         kind: None
         for module in modules

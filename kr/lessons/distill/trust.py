@@ -71,64 +71,11 @@ _TOOLS_ORDER = (
 )
 # What a tool tells its reader to do with the code, which may be good advice, or an attacker's: it waits for a person.
 # Not in capitals: those are SQL's.
-_ADVISING = "|".join(
-    f"[{verb[0].upper()}{verb[0]}]{verb[1:]}"
-    for verb in [
-        "use",
-        "add",
-        "append",
-        "install",
-        "replace",
-        "switch",
-        "migrate",
-        "upgrade",
-        "downgrade",
-        "update",
-        "set",
-        "include",
-        "import",
-        "call",
-        "commit",
-        "merge",
-        "approve",
-        "delete",
-        "remove",
-        "drop",
-        "mark",
-        "skip",
-        "write",
-        "follow",
-        "read",
-        "decode",
-        "visit",
-        "see",
-        "try",
-        "enable",
-        "disable",
-        "put",
-        "copy",
-        "rename",
-        "change",
-        "configure",
-        "create",
-        "edit",
-        "load",
-        "mount",
-        "point",
-        "trust",
-        "accept",
-        "allow",
-        "grant",
-        "provide",
-        "specify",
-        "pass",
-        "do",
-        "make",
-        "ensure",
-        "consult",
-        "refer",
-        "contact",
-    ]
+_ADVISING = (
+    r"[Uu]se|[Aa]dd|[Aa]ppend|[Ii]nstall|[Rr]eplace|[Ss]witch|[Mm]igrate|[Uu]pgrade|[Dd]owngrade|[Uu]pdate|[Ss]et|[Ii]nclude|[Ii]mport|[Cc]all|[Cc]ommit|"
+    r"[Mm]erge|[Aa]pprove|[Dd]elete|[Rr]emove|[Dd]rop|[Mm]ark|[Ss]kip|[Ww]rite|[Ff]ollow|[Rr]ead|[Dd]ecode|[Vv]isit|[Ss]ee|[Tt]ry|[Ee]nable|[Dd]isable|"
+    r"[Pp]ut|[Cc]opy|[Rr]ename|[Cc]hange|[Cc]onfigure|[Cc]reate|[Ee]dit|[Ll]oad|[Mm]ount|[Pp]oint|[Tt]rust|[Aa]ccept|[Aa]llow|[Gg]rant|[Pp]rovide|"
+    r"[Ss]pecify|[Pp]ass|[Dd]o|[Mm]ake|[Ee]nsure|[Cc]onsult|[Rr]efer|[Cc]ontact"
 )
 _ADVICE = (
     r"(?:^|[:;,.!?>(–—]\s+|(?<!find )\b(?:and|or|then|please|simply|just|instead|now|to (?:fix|resolve|solve|continue|proceed) (?:this|it)?,?)\s+|\b(?:you|agents?|developers?) (?:can|could|should|must|may|might|have to|need to|want to)\s+(?:also\s+)?)"
