@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
-from kr.lessons.line import HEADER, Lesson, format_line
+from kr.lessons.line import HEADER, Lesson
 from tests.support.lessons import start
 
 
