@@ -3,13 +3,16 @@
 Pure: the clock is an argument. Ages are whole days between UTC dates, and every limit means "more than".
 """
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Literal, NamedTuple
 
 from kr.naming import fold
 from kr.values import Entry, Value
 
 Freshness = Literal["fresh", "stale", "archived"]
+
+CACHE_TTL_DAYS, ARCHIVE_AFTER_DAYS = 30, 60
+"""The defaults of the settings of these names (SPEC 3.3)."""
 
 UNKNOWN_VERSION = "unknown"
 """What the terminal form says where no version was detected. It goes with any major version."""
@@ -25,8 +28,8 @@ class Limits(Value):
     while they were others is stale (SPEC 3.3). ``None``: that is not looked at.
     """
 
-    ttl_days: int = 30
-    archive_after_days: int = 60
+    ttl_days: int = CACHE_TTL_DAYS
+    archive_after_days: int = ARCHIVE_AFTER_DAYS
     max_age_days: int | None = None
     configured_sources: str | None = None
 
@@ -80,6 +83,14 @@ def same_major(one: str, other: str) -> bool:
     return major_key(one) == major_key(other)
 
 
+def oldest_live(today: date, archive_after_days: int) -> date:
+    """Return the day before which what was last accessed belongs into the archive."""
+    try:
+        return today - timedelta(days=archive_after_days)
+    except OverflowError:
+        return date.min
+
+
 def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
     """Judge an entry for a request that asks for ``version`` at ``now``, which must carry a time zone.
 
@@ -98,7 +109,7 @@ def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
     ]
     reasons = tuple(reason for reason in (mark, of_version, *of_itself) if reason)
     accessed = parse_time(entry.last_accessed)
-    if accessed and (now.date() - accessed.date()).days > limits.archive_after_days:
+    if accessed and accessed.date() < oldest_live(now.date(), limits.archive_after_days):
         return Verdict("archived", reasons)
     is_of_version = of_version is not None and len(reasons) == 1
     return Verdict("stale" if reasons else "fresh", reasons, major_key(version) if is_of_version else None)

@@ -1,6 +1,6 @@
 """The sources that kr can ask: what each is called, what its text is, and how far a report from it is trusted.
 
-A new source is a line in ``SOURCES`` and a module ``kr/sources/<name>.py`` with a function ``build`` (see
+A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` with a function ``build`` (see
 ``kr.sources.registry``). Settings, reports and statistics read what they need from here.
 """
 

@@ -1,11 +1,11 @@
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.freshness import Limits, judge, major, major_key, parse_time, same_major
+from kr.freshness import Limits, judge, major, major_key, oldest_live, parse_time, same_major
 from kr.values import Entry, EntryStatus, Origin, replace
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -230,3 +230,8 @@ def test_waiting_never_makes_an_entry_fresher(entry: Entry, version: str, days: 
     later = judge(entry, version, Limits(max_age_days=100), NOW + timedelta(days=days))
     assert order.index(now.status) <= order.index(later.status)
     assert bool(now.reasons) == (now.status != "fresh")
+
+
+def test_the_limit_of_age_never_fails() -> None:
+    assert oldest_live(date(2026, 10, 1), 60) == date(2026, 8, 2)
+    assert oldest_live(date(2026, 10, 1), 10**9) == date.min

@@ -117,7 +117,7 @@ def _requests(service: Service) -> APIRouter:
         openapi_extra=_json_body(research_request()),
     )
     async def research(request: Request, *, include_report: bool = False) -> Response:
-        """Answer a request of F1 from the cache, or research it once."""
+        """Answer a request from the cache, or research it once."""
         data = await request.body()
         envelope = await service.run(
             lambda: service.app.requests.research_document(data, include_report=include_report)

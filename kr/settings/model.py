@@ -10,6 +10,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import BeforeValidator
 
+from kr.freshness import ARCHIVE_AFTER_DAYS, CACHE_TTL_DAYS
 from kr.settings.kinds import one_of, shown, text, variable_name, web_address, whole, wrong, yes_no
 from kr.settings.raw import DEFAULT_KNOWLEDGE_BASE
 from kr.settings.section import Section, described, mapping_of
@@ -117,10 +118,10 @@ class KnowledgeResearch(Section):
         "The shared folder; relative to the project. {project-root} and {output_folder} expand.",
     )
     cache_ttl_days: Annotated[int, BeforeValidator(whole(0, _DAYS))] = described(
-        30, "An entry that was not read for more days than this is stale."
+        CACHE_TTL_DAYS, "An entry that was not read for more days than this is stale."
     )
     archive_after_days: Annotated[int, BeforeValidator(whole(0, _DAYS))] = described(
-        60, "An entry that was not read for more days than this is archived."
+        ARCHIVE_AFTER_DAYS, "An entry that was not read for more days than this is archived."
     )
     max_age_days: Annotated[int | None, BeforeValidator(whole(0, _DAYS, nullable=True))] = described(
         None,
@@ -140,7 +141,7 @@ class KnowledgeResearch(Section):
     )
     cache_match: Annotated[CacheMatch, BeforeValidator(one_of(*get_args(CacheMatch)))] = described(
         "balanced",
-        "How sure a match must be: strict, balanced, or seed (any shared tag, or a similar topic).",
+        "How sure a match must be: strict, balanced, or seed (the plain rule: any shared tag, or a similar topic).",
     )
     cache_match_floor: Annotated[Tier | None, BeforeValidator(one_of(*reversed(TIERS), nullable=True))] = (
         described(
@@ -169,7 +170,8 @@ class KnowledgeResearch(Section):
         10, "Lessons that one agent is given at most."
     )
     lessons_phases: Annotated[tuple[str, ...], BeforeValidator(_phases)] = described(
-        (), "Phases beside the seed's five, for lessons of stages of your own: [release, security-review]."
+        (),
+        "Phases beside the five that kr brings, for lessons of stages of your own: [release, security-review].",
     )
     lessons_distiller: Annotated[Literal["rules", "llm"], BeforeValidator(one_of("rules", "llm"))] = (
         described(

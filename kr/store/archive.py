@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
+from kr.freshness import oldest_live
 from kr.store import keys, times
 from kr.store.entries import WRITTEN, Entries, to_entry, to_values
 from kr.store.session import Columns, Session, insert_into
@@ -153,7 +154,7 @@ class Archive:
         ``keep`` is the id of the entry just written, which stays. Its cost grows with what it moves alone.
         """
         today = times.from_text(times.to_text(now)).date()
-        limit = times.days_before(today, archive_after_days)
+        limit = oldest_live(today, archive_after_days).isoformat()
         moved = {"keep": keep, "now": times.to_text(now)}
         self._session.execute(_COPY_AGED, {**moved, "limit": limit, "reason": "age"})
         aged = self._session.execute(_DELETE_AGED, {**moved, "limit": limit})

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from kr import naming
 from kr.digest import decoded, digest
 from kr.errors import ReportUnwritable, StoreError
-from kr.freshness import major_key, same_major
+from kr.freshness import ARCHIVE_AFTER_DAYS, major_key, same_major
 from kr.store import times
 from kr.store.database import Database, Transaction
 from kr.store.keys import pair_of
@@ -138,7 +138,7 @@ class Limits:
     """The guard's: entries at most, and whole days without an access."""
 
     max_entries: int = 200
-    archive_after_days: int = 60
+    archive_after_days: int = ARCHIVE_AFTER_DAYS
 
 
 class _Spot(NamedTuple):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from kr.errors import ReportUnwritable, StoreError
+from kr.freshness import ARCHIVE_AFTER_DAYS
 from kr.log import Logger
 from kr.values import Entry
 
@@ -41,7 +42,7 @@ class Store:
         knowledge_base: Path,
         *,
         max_entries: int = 200,
-        archive_after_days: int = 60,
+        archive_after_days: int = ARCHIVE_AFTER_DAYS,
         timeout: float = 60.0,
     ) -> None:
         """Name the database (``KR_DATABASE_URL``; None: ``kr.db`` in the knowledge base) and the guard's limits.

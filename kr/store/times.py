@@ -5,7 +5,7 @@ at the start of its day.
 """
 
 from collections.abc import Iterable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 _TICK = timedelta(microseconds=1)
 
@@ -38,11 +38,3 @@ def after(now: datetime, newest: Iterable[str]) -> str:
         except (ValueError, OverflowError):
             continue
     return to_text(latest)
-
-
-def days_before(today: date, days: int) -> str:
-    """Return the date ``days`` before ``today`` as text; times of earlier days sort before it."""
-    try:
-        return (today - timedelta(days=days)).isoformat()
-    except OverflowError:
-        return ""
