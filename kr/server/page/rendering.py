@@ -86,7 +86,7 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         name: getattr(texts, name)
-        for name in ("percent", "number", "short", "duration", "day", "plural", "passage")
+        for name in ("percent", "number", "short", "duration", "day", "plural", "passage", "marked")
     }
     environment.filters["address"] = lambda text: quote(text, safe="")
     environment.globals |= {

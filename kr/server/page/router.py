@@ -135,7 +135,8 @@ async def _own_form(request: Request) -> dict[str, str]:
 def _add_entry(router: APIRouter, service: Service) -> None:
     @router.get("/entries/{entry_id:path}")
     async def entry(request: Request, entry_id: str) -> Response:
-        context = await service.run(lambda: views.entry(service.app, entry_id))
+        asked = views.Asked(request.query_params)
+        context = await service.run(lambda: views.entry(service.app, asked, entry_id))
         return _page(request, "entry.html", context)
 
 

@@ -7,7 +7,7 @@ from markupsafe import Markup, escape
 
 from kr.freshness import parse_time
 
-_HEAD = re.compile(r"^# .*?## Summary\s")
+_HEAD = re.compile(r"^# [^#]*\*\*Framework:\*\*.*?(?:## Summary\s|$)")
 _MARKS = re.compile(r"```\w*|[`*#|]+|(?<=\s)[->](?=\s)")
 _UNITS = ((60, "minute"), (60 * 60, "hour"), (24 * 60 * 60, "day"))
 
@@ -79,13 +79,17 @@ def plural(count: float, one: str, many: str | None = None) -> str:
 
 def passage(text: str, words: str) -> Markup:
     """Show a passage of a report without its Markdown, the words that were searched marked; its head says nothing new."""
-    plain = " ".join(_MARKS.sub(" ", _HEAD.sub("", text)).split())
+    return marked(" ".join(_MARKS.sub(" ", _HEAD.sub("", text)).split()), words)
+
+
+def marked(text: str, words: str) -> Markup:
+    """Show a text with the words that were searched marked."""
     sought = "|".join(sorted(map(re.escape, words.split()), key=len, reverse=True))
     if not sought:
-        return escape(plain)
-    parts = re.split(f"({sought})", plain, flags=re.IGNORECASE)
-    marked = (
+        return escape(text)
+    parts = re.split(f"({sought})", text, flags=re.IGNORECASE)
+    shown = (
         escape(part) if number % 2 == 0 else Markup("<mark>{}</mark>").format(part)
         for number, part in enumerate(parts)
     )
-    return Markup("").join(marked)
+    return Markup("").join(shown)

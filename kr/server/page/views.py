@@ -118,12 +118,17 @@ def _paging(asked: Asked, total: int, per_page: int = PER_PAGE) -> Context:
     return {"total": total, "page": asked.page, "pages": max(-(-total // per_page), 1)}
 
 
-def entry(app: App, entry_id: str) -> Context:
-    """Show one entry with its report and the wordings that find it."""
-    found = app.catalog.entry(entry_id, report=True)
-    text = found.pop("report")
+def entry(app: App, asked: Asked, entry_id: str) -> Context:
+    """Show one entry with its report, or an earlier text of it, and the wordings that find it."""
+    catalog, number = app.catalog, asked.text("text")
+    found = catalog.entry(entry_id, report=True)
+    is_number = number.isdecimal() and len(number) <= 6
+    earlier = catalog.revision(entry_id, int(number)) if is_number else None
+    text = found.pop("report") if earlier is None else earlier["text"]
     return {
         "entry": found,
+        "earlier": earlier,
+        "history": catalog.history(entry_id) if found["revisions"] else [],
         "report": None if text is None else report_page(text),
         "wordings": app.wordings(entry_id),
     }

@@ -194,6 +194,19 @@ def test_what_is_archived_comes_back(sprint: Site) -> None:
     assert post(sprint, restore).status_code == 404
 
 
+def test_an_earlier_text_is_read_where_the_present_one_stands(empty: Site) -> None:
+    with empty.project.app() as app:
+        for text in ("# a\n\nThe first text.\n", "# a\n\nThe present text.\n"):
+            app.store.save_report(draft("vue", "slots"), text, empty.project.clock())
+    page = soup(empty, "/entries/vue-slots")
+    assert "The present text." in one(page, ".report").get_text()
+    earlier = soup(empty, str(one(page, ".facts li a")["href"]))
+    assert "The first text." in one(earlier, ".report").get_text()
+    assert one(earlier, ".notice a")["href"] == "/entries/vue-slots"
+    for number in ("7", "0", "99999"):
+        soup(empty, f"/entries/vue-slots?text={number}", status=404)
+
+
 def test_a_person_decides_before_a_live_entry_is_replaced(sprint: Site) -> None:
     link = soup(sprint, "/entries").select("#found tbody a")[5]
     entry_id = str(link["href"]).removeprefix("/entries/")
