@@ -14,7 +14,7 @@ from kr.store.store import Store
 CONFIG = "kr.yaml"
 
 NEXT = (
-    'kr research click "How do I make an option repeatable?"',
+    'kr research click "How do I ask for a password without showing it?"',
     "kr warm",
     "kr doctor",
 )
@@ -63,10 +63,10 @@ def _versioned(settings: Settings) -> str:
     base, root = settings.knowledge_base, settings.project_root
     folder = base.relative_to(root).as_posix() if base.is_relative_to(root) else None
     if folder is None:
-        return f"Commit {CONFIG}. The knowledge base lies outside of the project: nothing of it is to be ignored here."
+        return f"Commit {CONFIG}. The knowledge base lies outside of the project."
     return (
-        f"Commit {CONFIG} and {folder}/, so that reports and lessons go with the project. Its index is read from\n"
-        f"index.yaml where the database is missing, so ignore that; in .gitignore:\n"
+        f"Commit {CONFIG} and {folder}/:\nso reports and lessons go with the project. Do not commit the database, which\n"
+        f"is made again from index.yaml. Add to .gitignore:\n"
         f"  {folder}/kr.db*\n  {folder}/*.lock\n  {folder}/.kr-settings/"
     )
 

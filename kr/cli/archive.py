@@ -6,13 +6,13 @@ import click
 
 from kr.cli.completing import complete_archived_framework, complete_archived_id
 from kr.cli.entries_view import archive_view, entry_view, restored_view
-from kr.cli.examples import examples
-from kr.cli.options import MOST, TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app
 from kr.cli.render import emit
 
 
 @click.group(
     "archive",
+    cls=Group,
     epilog=examples(
         "kr archive list --reason manual",
         "kr archive show vue-slots --report",
@@ -27,7 +27,6 @@ def command() -> None:
 
 @command.command(
     "list",
-    short_help="List the archived entries.",
     epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"),
 )
 @click.option(
@@ -61,7 +60,6 @@ _NUMBER = click.option(
 
 @command.command(
     "show",
-    short_help="Show one archived entry, and its report.",
     epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
@@ -79,7 +77,6 @@ def show(ctx: click.Context, /, entry_id: str, **wanted: Any) -> int:
 
 @command.command(
     "restore",
-    short_help="Make an archived entry live again.",
     epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)

@@ -5,8 +5,7 @@ from typing import Any
 
 import click
 
-from kr.cli.examples import examples
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.cli.table import table
 from kr.cli.wrapping import wrapped

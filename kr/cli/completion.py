@@ -4,19 +4,20 @@ import sys
 
 import click
 
-from kr.cli.options import common_options
+from kr.cli.options import common_options, examples
 from kr.cli.render import write_out
 
-_EPILOG = """\b
-Examples:
-  kr completion bash > ~/.local/share/bash-completion/completions/kr
-  kr completion zsh > "${fpath[1]}/_kr"
-  kr completion fish > ~/.config/fish/completions/kr.fish
-"""
 SHELLS = ("bash", "zsh", "fish")
 
 
-@click.command("completion", epilog=_EPILOG)
+@click.command(
+    "completion",
+    epilog=examples(
+        "kr completion bash > ~/.local/share/bash-completion/completions/kr",
+        'kr completion zsh > "${fpath[1]}/_kr"',
+        "kr completion fish > ~/.config/fish/completions/kr.fish",
+    ),
+)
 @click.argument("shell", type=click.Choice(SHELLS))
 @common_options
 @click.pass_context

@@ -5,28 +5,30 @@ from typing import Any
 
 import click
 
-from kr.cli.options import MOST, Common, common, common_options, open_app
+from kr.cli.options import MOST, Common, Group, common, common_options, examples, open_app
 from kr.cli.render import View, emit
 from kr.text.counting import counted
 
-_EPILOG = """\b
-Examples:
-  sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"
-  kr db check
-  kr db backup
-  kr db restore kr-20261121T120000Z.db
-  kr db prune --keep 2
-"""
 _FILE = click.Path(path_type=Path, dir_okay=True)
 
 
-@click.group("db", epilog=_EPILOG)
+@click.group(
+    "db",
+    cls=Group,
+    epilog=examples(
+        'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"',
+        "kr db check",
+        "kr db backup",
+        "kr db restore kr-20261121T120000Z.db",
+        "kr db prune --keep 2",
+    ),
+)
 @common_options
 def command() -> None:
     """Find, check, upgrade, back up and restore the database; delete old copies of it."""
 
 
-@command.command("path")
+@command.command("path", epilog=examples('sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"'))
 @common_options
 @click.pass_context
 def path(ctx: click.Context) -> int:
@@ -36,7 +38,7 @@ def path(ctx: click.Context) -> int:
     return 0
 
 
-@command.command("upgrade")
+@command.command("upgrade", epilog=examples("kr db upgrade"))
 @common_options
 @click.pass_context
 def upgrade(ctx: click.Context) -> int:
@@ -46,7 +48,7 @@ def upgrade(ctx: click.Context) -> int:
     return 0
 
 
-@command.command("check")
+@command.command("check", epilog=examples("kr db check", "kr db check --format json"))
 @common_options
 @click.pass_context
 def check(ctx: click.Context) -> int:
@@ -57,7 +59,7 @@ def check(ctx: click.Context) -> int:
     return 0 if value["sound"] else 1
 
 
-@command.command("backup")
+@command.command("backup", epilog=examples("kr db backup", "kr db backup ~/backups"))
 @click.argument("file", type=_FILE, required=False)
 @common_options
 @click.pass_context
@@ -74,7 +76,7 @@ def backup(ctx: click.Context, /, file: Path | None) -> int:
     return 0
 
 
-@command.command("restore")
+@command.command("restore", epilog=examples("kr db restore kr-20261121T120000Z.db"))
 @click.argument("file", type=_FILE)
 @common_options
 @click.pass_context
@@ -88,7 +90,7 @@ def restore(ctx: click.Context, /, file: Path) -> int:
     return 0
 
 
-@command.command("prune")
+@command.command("prune", epilog=examples("kr db prune --keep 2"))
 @click.option(
     "--keep",
     type=click.IntRange(min=0, max=MOST),

@@ -4,24 +4,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
     from kr.maintenance.findings import Finding
 
-_EPILOG = """\b
-Examples:
-  kr doctor
-  kr doctor --repair
-  kr doctor --online
-  kr doctor --format json
-"""
 _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 
 
-@click.command("doctor", epilog=_EPILOG)
+@click.command(
+    "doctor",
+    epilog=examples(
+        "kr doctor",
+        "kr doctor --repair",
+        "kr doctor --online",
+        "kr doctor --format json",
+    ),
+)
 @click.option(
     "--repair", is_flag=True, help="Do what the findings announce; nothing is ever deleted for good."
 )

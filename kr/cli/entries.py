@@ -15,8 +15,7 @@ from kr.cli.entries_view import (
     revision_view,
     search_view,
 )
-from kr.cli.examples import examples
-from kr.cli.options import MOST, TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app
 from kr.cli.render import emit
 
 _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
@@ -24,6 +23,7 @@ _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help
 
 @click.group(
     "entries",
+    cls=Group,
     epilog=examples(
         "kr entries list --framework vue --status stale",
         "kr entries search virtual scroll row height",
@@ -44,7 +44,6 @@ def command() -> None:
 
 @command.command(
     "list",
-    short_help="List the entries, the last accessed first.",
     epilog=examples("kr entries list", "kr entries list --framework vue --status stale --limit 20"),
 )
 @click.option(
@@ -63,7 +62,6 @@ def list_entries(ctx: click.Context, /, **wanted: Any) -> int:
 
 @command.command(
     "show",
-    short_help="Show one entry, and its report.",
     epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
@@ -79,7 +77,6 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> int:
 
 @command.command(
     "search",
-    short_help="Find entries by words.",
     epilog=examples("kr entries search virtual scroll", "kr entries search 虚拟滚动 --limit 5"),
 )
 @click.argument("words", nargs=-1, required=True, type=TEXT)
@@ -98,7 +95,6 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
 
 @command.command(
     "remove",
-    short_help="Move entries to the archive.",
     epilog=examples("kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers --yes"),
 )
 @click.argument(
@@ -125,7 +121,6 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
 
 @command.command(
     "history",
-    short_help="List the earlier texts of an entry.",
     epilog=examples("kr entries history vue-slots", "kr entries history vue-slots --revision 1"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
@@ -144,7 +139,6 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> int:
 
 @command.command(
     "restore",
-    short_help="Bring an earlier text back.",
     epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)

@@ -5,25 +5,24 @@ from typing import IO, Any
 import click
 
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import common, common_options, open_app, schema_option
+from kr.cli.options import common, common_options, examples, open_app, schema_option
 from kr.cli.render import emit
-from kr.cli.table import table
 from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
 
-_EPILOG = """\b
-Examples:
-  kr explain click "How do I make an option repeatable?"
-  kr explain vue "When is a watcher better?" --topic "watch or computed" --tag reactivity
-  kr explain --request request.yaml --format json
-"""
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
-_COLUMNS = ["entry", "likely", "overlap", "shared tags", "status", "why"]
 _MOST_TOLD = 2
 _LEAST_TOLD = 0.05
 
 
-@click.command("explain", epilog=_EPILOG)
+@click.command(
+    "explain",
+    epilog=examples(
+        'kr explain click "How do I ask for a password without showing it?"',
+        'kr explain vue "When do I need a watcher?" --topic watchers --tag reactivity',
+        "kr explain --request request.yaml --format json",
+    ),
+)
 @question_parameters
 @schema_option("research_request")
 @common_options
@@ -38,9 +37,9 @@ def command(
 ) -> int:
     """Tell what the cache would say to a question about FRAMEWORK, and why.
 
-    Every entry of the framework is a row: how likely it answers, how far the topics overlap, the tags that both
-    have, its status, and why it answers or not, with what weighs most for and against it; --format json has all
-    of the evidence. An index.yaml that the first research would import is named.
+    Of every entry of the framework: how likely it answers, its status, how far the topics overlap, the tags that
+    both have, and why it answers or not, with what weighs most for and against it; --format json has all of the
+    evidence. An index.yaml that the first research would import is named.
     No source is asked and nothing is changed; an older kr's database is refused, not upgraded. A model of
     embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence.
     """
@@ -56,7 +55,7 @@ def command(
 
 
 def view(value: dict[str, Any]) -> str:
-    """Make the readable view: the outcome, the query, then a table with an entry a row."""
+    """Make the readable view: the outcome, the query, then the entries, each with its reasons."""
     outcome, query = value["outcome"], value["query"]
     asked = f"{query['framework']} {query['framework_version']} · {query['topic']}"
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
@@ -67,26 +66,27 @@ def view(value: dict[str, Any]) -> str:
         lines += wrapped("  waiting: ", waits, indent=4)
     if value["nearest_frameworks"]:
         lines += wrapped("  written alike: ", ", ".join(value["nearest_frameworks"]), indent=4)
+    for row in value["considered"]:
+        lines += ["", *_entry(row)]
     if value["considered"]:
-        lines += ["", table(_COLUMNS, map(_row, value["considered"]), wide="why")]
+        lines += ["", "Figures behind evidence are log odds: what each adds to the likelihood."]
     return "\n".join(lines)
 
 
-def _row(row: dict[str, Any]) -> list[Any]:
-    overlap = None if row["topic_overlap"] is None else f"{row['topic_overlap']:.2f}"
-    likelihood = None if row["likelihood"] is None else f"{row['likelihood']:.2f}"
-    return [row["id"], likelihood, overlap, row["shared_tags"], row["freshness"], _why(row)]
-
-
-def _why(row: dict[str, Any]) -> str:
-    """Tell the tier or the refusal, and what weighs most for and against the entry, in log odds."""
-    told = [f"refused: {row['refused']}" if row["refused"] else f"answers by {row['tier']}"]
+def _entry(row: dict[str, Any]) -> list[str]:
+    """Tell of one entry how likely it answers, why it does or not, and what weighs most for and against it."""
+    likelihood = "no" if row["likelihood"] is None else f"{row['likelihood']:.0%}"
+    told = [f"{likelihood} likelihood", row["freshness"]]
+    if row["topic_overlap"] is not None:
+        told.append(f"topic overlap {row['topic_overlap']:.0%}")
+    if row["shared_tags"]:
+        told.append(f"shared tags: {', '.join(row['shared_tags'])}")
+    why = f"refused: {row['refused']}" if row["refused"] else f"answers by {row['tier']}"
+    lines = [*wrapped("", f"{row['id']}  {'; '.join(told)}", indent=2), *wrapped("  ", why, indent=4)]
     pieces = [piece for piece in row["evidence"] if piece["name"] != "start"]
-    for wanted, sign in (("for it", 1), ("against it", -1)):
+    for wanted, sign in (("for it: ", 1), ("against it: ", -1)):
         most = [piece for piece in pieces if piece["adds"] * sign > _LEAST_TOLD][:_MOST_TOLD]
         if most:
-            told.append(
-                f"{wanted}: "
-                + ", ".join(f"{piece['name'].replace('_', ' ')} {piece['adds']:+.1f}" for piece in most)
-            )
-    return "; ".join(told)
+            evidence = ", ".join(f"{piece['name'].replace('_', ' ')} {piece['adds']:+.1f}" for piece in most)
+            lines += wrapped(f"  {wanted}", evidence, indent=4)
+    return lines

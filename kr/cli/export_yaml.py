@@ -5,19 +5,19 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.text.counting import counted
 
-_EPILOG = """\b
-Examples:
-  kr export-yaml
-  kr export-yaml --output moved/
-  kr export-yaml --output index/ --index-only
-"""
 
-
-@click.command("export-yaml", epilog=_EPILOG)
+@click.command(
+    "export-yaml",
+    epilog=examples(
+        "kr export-yaml",
+        "kr export-yaml --output moved/",
+        "kr export-yaml --output index/ --index-only",
+    ),
+)
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),

@@ -43,8 +43,10 @@ _GIT = 1.0
 """Seconds to ask git which files are changed."""
 
 _EPILOG = """\b
-Example, in .claude/settings.json (SessionStart, SubagentStart, PostToolUseFailure, SubagentStop):
-  {"hooks": {"SubagentStart": [{"hooks": [{"type": "command", "command": "kr hook", "timeout": 10}]}]}}
+Example, in .claude/settings.json, for SessionStart, SubagentStart,
+PostToolUseFailure and SubagentStop:
+  {"hooks": {"SubagentStart": [{"hooks":
+    [{"type": "command", "command": "kr hook", "timeout": 10}]}]}}
 """
 
 
@@ -78,7 +80,7 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
     KR_PHASE, else it is dev-execution. Whatever happens, the exit status is 0.
     """
     try:
-        task = read_hook(json.loads(_input()), _known_phase(ctx, phase))
+        task = read_hook(_event(), _known_phase(ctx, phase))
         told = None if task is None else _do(ctx, task, _known_story(story_key))
         if told is not None:
             # ASCII, so that no locale stands between us and the reader.
@@ -88,11 +90,17 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
     return 0
 
 
-def _input() -> bytes:
+def _event() -> Any:
     data = b"" if sys.stdin is None else sys.stdin.buffer.read(_INPUT_LIMIT + 1)
     if len(data) > _INPUT_LIMIT:
         raise ValueError(f"the input is longer than {_INPUT_LIMIT // 1024**2} MiB; nothing is done")
-    return data
+    try:
+        return json.loads(data)
+    except ValueError as error:
+        what = f"no JSON ({error})" if data.strip() else "empty"
+        raise ValueError(
+            f"standard input is {what}. Claude Code sends an event as JSON here; docs/claude-code.md shows one"
+        ) from error
 
 
 def _known_phase(ctx: click.Context, phase: str | None) -> str | None:

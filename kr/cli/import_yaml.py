@@ -9,21 +9,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.messages import complain, warn
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
     from kr.transfer.import_yaml import Imported, Progress
 
-_EPILOG = """\b
-Examples:
-  kr import-yaml ../old-project/_bmad-output/knowledge-base
-  kr import-yaml index.yaml _archived-index.yaml
-"""
 
-
-@click.command("import-yaml", epilog=_EPILOG)
+@click.command(
+    "import-yaml",
+    epilog=examples(
+        "kr import-yaml ../old-project/_bmad-output/knowledge-base",
+        "kr import-yaml index.yaml _archived-index.yaml",
+    ),
+)
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @common_options
 @click.pass_context

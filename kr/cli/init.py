@@ -4,17 +4,17 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, examples, open_app
 from kr.cli.render import emit
 
-_EPILOG = """\b
-Examples:
-  kr init
-  kr init --kb shared/knowledge-base
-"""
 
-
-@click.command("init", epilog=_EPILOG)
+@click.command(
+    "init",
+    epilog=examples(
+        "kr init",
+        "kr init --kb shared/knowledge-base",
+    ),
+)
 @common_options
 @click.pass_context
 def command(ctx: click.Context) -> int:

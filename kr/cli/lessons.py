@@ -12,7 +12,7 @@ import click
 
 from kr.cli.completing import complete_framework, complete_phase
 from kr.cli.messages import warn
-from kr.cli.options import common, common_options, open_app, request_option, schema_option
+from kr.cli.options import Group, common, common_options, examples, open_app, request_option, schema_option
 from kr.cli.render import emit
 from kr.documents import LIMIT
 from kr.errors import KrError
@@ -27,15 +27,6 @@ _RECORD_PATIENCE = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
 F = TypeVar("F", bound=Callable[..., Any])
 
-_EPILOG = """\b
-Examples:
-  kr lessons inject --phase dev-execution
-  kr lessons inject --phase code-review --framework mybatis-plus --query "paging"
-  kr lessons record --request return.yaml
-  kr lessons add --phase dev-execution --tag vue "Set row-height for virtual scrolling"
-  kr lessons search "row height"
-  kr lessons review
-"""
 _PHASE = click.option(
     "--phase",
     shell_complete=complete_phase,
@@ -43,13 +34,30 @@ _PHASE = click.option(
 )
 
 
-@click.group("lessons", epilog=_EPILOG)
+@click.group(
+    "lessons",
+    cls=Group,
+    epilog=examples(
+        "kr lessons inject --phase dev-execution",
+        "kr lessons inject --phase code-review --framework vue --query paging",
+        "kr lessons record --request return.yaml",
+        'kr lessons add --phase dev-execution --tag vue "Set the row height"',
+        'kr lessons search "row height"',
+        "kr lessons review",
+    ),
+)
 @common_options
 def command() -> None:
     """Lessons that agents learned from failures, in an append-only Markdown file."""
 
 
-@command.command("inject")
+@command.command(
+    "inject",
+    epilog=examples(
+        "kr lessons inject --phase dev-execution --framework vue --query paging",
+        "kr lessons inject --request request.yaml --format json",
+    ),
+)
 @request_option
 @_PHASE
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
@@ -102,7 +110,7 @@ def inject(
     return 1 if value["status"] == "failure" else 0
 
 
-@command.command("record")
+@command.command("record", epilog=examples("kr lessons record --request return.yaml"))
 @click.option(
     "--request",
     "source",
@@ -174,7 +182,7 @@ def _at_most(limit: int, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return lessons[:limit]
 
 
-@command.command("list")
+@command.command("list", epilog=examples("kr lessons list --phase dev-execution --limit 20"))
 @_listing
 @common_options
 @click.pass_context
@@ -186,7 +194,7 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
     return 0
 
 
-@command.command("search")
+@command.command("search", epilog=examples('kr lessons search "row height"'))
 @click.argument("query")
 @_listing
 @common_options
@@ -206,7 +214,7 @@ _ID = click.argument("lesson_id", metavar="ID")
 def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
-    @command.command(name, help=summary)
+    @command.command(name, help=summary, epilog=examples(f"kr lessons {name} 2f1c9a7b"))
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
     @common_options
@@ -232,7 +240,9 @@ _marking(
 )
 
 
-@command.command("add")
+@command.command(
+    "add", epilog=examples('kr lessons add --phase dev-execution --tag vue "Give every row a key"')
+)
 @click.argument("text")
 @click.option(
     "--phase", required=True, shell_complete=complete_phase, help="The phase whose agents are to know it."
@@ -250,7 +260,7 @@ def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], 
     return 0
 
 
-@command.command("edit")
+@command.command("edit", epilog=examples('kr lessons edit 2f1c9a7b "Give every row of a list a key"'))
 @_ID
 @click.argument("text")
 @common_options
@@ -263,7 +273,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> int:
     return 0
 
 
-@command.command("review")
+@command.command("review", epilog=examples("kr lessons review"))
 @common_options
 @click.pass_context
 def review(ctx: click.Context, /) -> int:
@@ -274,7 +284,7 @@ def review(ctx: click.Context, /) -> int:
     return 0
 
 
-@command.command("import")
+@command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @common_options
 @click.pass_context
@@ -327,13 +337,15 @@ def _table(lessons: list[dict[str, Any]]) -> str:
 def _proof(lesson: dict[str, Any]) -> str:
     """Say in words what became of a lesson."""
     parts = [] if lesson["status"] == "live" else [lesson["status"]]
+    given, back, although = (lesson[key] for key in ("injected", "recurred", "recurred_after_injection"))
     parts += [
-        f"given {counted(lesson['injected'], 'time')}",
-        f"came back {counted(lesson['recurred'], 'time')}",
-        f"although given {counted(lesson['recurred_after_injection'], 'time')}",
+        f"given {counted(given, 'time')}" if given else "not given yet",
+        f"came back {counted(back, 'time')}" + (f", {although} of them although given" if although else "")
+        if back
+        else "never came back",
         lesson["worth"],
     ]
-    return ", ".join(parts)
+    return "; ".join(parts)
 
 
 def _reviewed(value: dict[str, Any]) -> str:

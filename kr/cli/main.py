@@ -46,13 +46,13 @@ COMMANDS = (
     Listed("archive", "Look after the knowledge", "List and show what left the index, and bring it back."),
     Listed("versions", "Look after the knowledge", "List the frameworks and versions that a project uses."),
     Listed("warm", "Look after the knowledge", "List, and research, what the cache lacks for a project."),
-    Listed("explain", "Ask", "Tell which entries a question was held against, and why one answers or none."),
+    Listed("explain", "Ask", "Tell why the cache answers a question, or does not."),
     Listed("export-yaml", "Look after the knowledge", "Write index and archive as YAML files."),
-    Listed("import-yaml", "Look after the knowledge", "Take an existing file-based knowledge base in."),
+    Listed("import-yaml", "Look after the knowledge", "Take in an existing file-based knowledge base."),
     Listed("workflow", "Run workflows", "Start, run, approve and report workflows made from templates."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
-    Listed("stats", "Set up and look after", "Count what the cache spares, costs and holds."),
-    Listed("calibrate", "Set up and look after", "Learn what your model of embeddings is worth as evidence."),
+    Listed("stats", "Set up and look after", "Count what the cache saves, costs and holds."),
+    Listed("calibrate", "Set up and look after", "Learn how far to trust your model of embeddings."),
     Listed("doctor", "Set up and look after", "Find what is wrong with the knowledge base, and repair it."),
     Listed("db", "Set up and look after", "Find, check, upgrade, back up and restore the database."),
     Listed("completion", "Set up and look after", "Print the script that completes kr in a shell."),
@@ -95,7 +95,7 @@ class Commands(click.Group):
 
 _EPILOG = """\b
 Examples:
-  kr research click "How do I make an option repeatable?"
+  kr research click "How do I ask for a password without showing it?"
   kr research --request - --format json < request.yaml
   kr init
 """
@@ -109,7 +109,7 @@ Examples:
 @click.version_option(__version__, prog_name="kr")
 @common_options
 def cli() -> None:
-    """Share what coding agents find out: a question is researched once, and answered for all.
+    """Answer the questions of coding agents: each is researched once, then answered from the cache for all.
 
     Output is YAML when standard output is not a terminal, a readable view when it is; --format decides.
     Logs and progress go to standard error. Exit status: 0, 1 for a failure, 2 for a wrong command line.
@@ -207,6 +207,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     stdout = sys.stdout
     try:
         status: Any = cli.main(args=arguments, prog_name="kr", standalone_mode=False, color=colour())
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return error.exit_code
     except click.ClickException as error:
         _show_usage(error)
         return error.exit_code

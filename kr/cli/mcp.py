@@ -4,8 +4,7 @@ import gc
 
 import click
 
-from kr.cli.examples import examples
-from kr.cli.options import common_options, open_app
+from kr.cli.options import common_options, examples, open_app
 
 
 @click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))

@@ -46,6 +46,23 @@ class RequestFile(click.File):
             raise
 
 
+class Group(click.Group):
+    """A group whose help says the first sentence of each command's, whole."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands below."""
+        found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, _first_sentence(it.help or "")) for name, it in found if it is not None]
+            )
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return paragraph.partition(". ")[0].rstrip(".") + "."
+
+
 TEXT = Typed()
 MOST = 1_000_000
 """The largest number that counts of rows and calls may be: no more can be meant."""
@@ -98,6 +115,11 @@ _OPTIONS = (
     ),
     click.option("--verbose", "-v", is_flag=True, help="Tell on standard error what is being done."),
 )
+
+
+def examples(*lines: str) -> str:
+    """Make the end of a help, which click leaves as it stands."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in lines)])
 
 
 def schema_option(name: str) -> Callable[[F], F]:

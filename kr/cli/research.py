@@ -1,29 +1,30 @@
 """``kr research``: a question from a person, or a request document from an agent."""
 
+from functools import partial
 from typing import IO, Any, get_args
 
 import click
 
 from kr.cli.completing import complete_entry_id
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import MOST, TEXT, common, common_options, open_app, schema_option
+from kr.cli.options import MOST, TEXT, common, common_options, examples, open_app, schema_option
 from kr.cli.render import emit, wants_text
 from kr.documents import LIMIT
 from kr.text.counting import counted
 from kr.values import IfUnsure
 
-_EPILOG = """\b
-Examples:
-  kr research click "How do I make an option repeatable?"
-  kr research vue "When is a watcher better than a computed property?" --framework-version 3.5 --tag watch
-  kr research vue "Can an argument be given twice?" --if-unsure candidates
-  kr research vue "Can an argument be given twice?" --use vue-repeatable-options
-  kr research --request request.yaml
-  echo '{"mode": "research", ...}' | kr research --request - --format json
-"""
 
-
-@click.command("research", epilog=_EPILOG)
+@click.command(
+    "research",
+    epilog=examples(
+        'kr research click "How do I make an option repeatable?"',
+        'kr research vue "When do I need a watcher?" --framework-version 3 --tag ref',
+        'kr research vue "Should I watch a ref?" --if-unsure candidates',
+        'kr research vue "Should I watch a ref?" --use vue-need-watcher',
+        "kr research --request request.yaml",
+        'echo \'{"mode": "research", ...}\' | kr research --request - --format json',
+    ),
+)
 @question_parameters
 @click.option("--story-key", type=TEXT, help="The story that pays for it, such as 3-1.")
 @click.option("--session-id", type=TEXT, help="The session that the story belongs to. Default: a new one.")
@@ -52,7 +53,11 @@ Examples:
     type=click.Choice(get_args(IfUnsure)),
     help="Where entries may answer, and kr is not sure: research (the default), or tell the candidates at once.",
 )
-@click.option("--include-report", is_flag=True, help="Put the report's text into the answer.")
+@click.option(
+    "--include-report",
+    is_flag=True,
+    help="Put the report's text into the answer; else a person sees its summary.",
+)
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=1, max=MOST),
@@ -112,12 +117,12 @@ def command(
             from kr.reports.bounded import fit
 
             value["results"]["report"], _ = fit(value["results"]["report"], max_tokens)
-        emit(value, common(ctx), view)
+        emit(value, common(ctx), partial(view, is_whole=include_report))
     return 1 if value["status"] == "failure" else 0
 
 
-def view(value: dict[str, Any]) -> str:
-    """Make the readable view: what happened in a few lines, then the report."""
+def view(value: dict[str, Any], *, is_whole: bool = True) -> str:
+    """Make the readable view: what happened in a few lines, then the report, or its summary."""
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_summary(results)}"]
     lines += [f"  {click.style('error', fg='red')}  {_told(problem)}" for problem in value["errors"]]
@@ -127,8 +132,21 @@ def view(value: dict[str, Any]) -> str:
             lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
         lines += _related(results["related"])
         if results["report"]:
-            lines += ["", results["report"]]
+            lines += ["", results["report"] if is_whole else _shortened(results)]
     return "\n".join(lines)
+
+
+def _shortened(results: dict[str, Any]) -> str:
+    """Give the summary of a report that stands in a file, with the title."""
+    from kr.reports.bounded import section
+
+    report = results["report"]
+    summary = section(report, "Summary") if results["report_file"] else None
+    if summary is None:
+        return str(report)
+    title, _, _ = report.partition("\n")
+    whole = f"kr entries show {results['cache_entry_id']} --report"
+    return f"{title}\n\n{summary.rstrip()}\n\nThe whole report: {whole}"
 
 
 def _related(related: list[dict[str, Any]]) -> list[str]:
@@ -149,16 +167,21 @@ def _summary(results: dict[str, Any] | None) -> str:
     if results is None:
         return ""
     if results["cache_hit"]:
-        how = (
-            f"matched by {results['match']['tier']}" if results["match"] else "from another agent's research"
-        )
-        return f"from the cache, {how}, confidence {results['confidence']}"
+        match = results["match"]
+        how = f"found by its {_FOUND_BY[match['tier']]}" if match else "from another agent's research"
+        return f"{how}; confidence {results['confidence']}"
     if results["cache_entry_id"] is None and results["related"] and not results["sources_consulted"]:
         return f"not sure: {counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [f"{row['source']}: {row['status']}" for row in results["sources_consulted"]]
     return f"confidence {results['confidence']}; {', '.join(asked) or 'no source asked'}"
 
 
+_FOUND_BY = {
+    "framework+topic+tags": "topic and tags",
+    "framework+topic": "topic",
+    "framework+tags": "tags",
+    "framework+need": "wording",
+}
 _SAID_AS = {
     "research_query.framework": "FRAMEWORK",
     "research_query.framework_version": "--framework-version",

@@ -6,8 +6,7 @@ import click
 
 from kr.cli.completing import complete_framework
 from kr.cli.entries_view import search_view
-from kr.cli.examples import examples
-from kr.cli.options import MOST, TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.cli.table import cell
 from kr.cli.wrapping import wrapped

@@ -4,8 +4,7 @@ import os
 
 import click
 
-from kr.cli.examples import examples
-from kr.cli.options import common, common_options, start_logging
+from kr.cli.options import common, common_options, examples, start_logging
 from kr.errors import ConfigError
 
 _NOT_INSTALLED = (

@@ -6,16 +6,11 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.cli.wrapping import fitted, wrapped
 from kr.text.counting import counted
 
-_EPILOG = """\b
-Examples:
-  kr stats
-  kr stats --format json
-"""
 _BAR = 22
 _NAME = 30
 _MOST_ROWS = 12
@@ -24,7 +19,13 @@ _WEEK = 7
 _LEVELS = "▁▂▃▄▅▆▇"
 
 
-@click.command("stats", epilog=_EPILOG)
+@click.command(
+    "stats",
+    epilog=examples(
+        "kr stats",
+        "kr stats --format json",
+    ),
+)
 @common_options
 @click.pass_context
 def command(ctx: click.Context) -> int:

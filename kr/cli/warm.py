@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from kr.cli.examples import examples
-from kr.cli.options import MOST, common, common_options, open_app
+from kr.cli.options import MOST, common, common_options, examples, open_app
 from kr.cli.render import emit
 from kr.cli.table import table
 

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.examples import examples
-from kr.cli.options import MOST, TEXT, common, common_options, open_app
+from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app
 from kr.cli.render import emit, wants_text, write_out
 from kr.cli.table import table
 
@@ -34,9 +33,10 @@ _SIMULATE = click.option(
 
 @click.group(
     "workflow",
+    cls=Group,
     epilog=examples(
         "kr workflow validate deployment",
-        """kr workflow start deployment --set environment=staging --set servers='["a","b"]'""",
+        """kr workflow start deployment --set environment=staging --set servers=a,b""",
         "kr workflow approve approve_deployment --note 'change 4711'",
         "kr workflow run",
         "kr workflow report",
@@ -52,7 +52,7 @@ def command() -> None:
     """
 
 
-@command.command("validate")
+@command.command("validate", epilog=examples("kr workflow validate release.md"))
 @click.argument("template", type=TEXT)
 @common_options
 @click.pass_context
@@ -64,7 +64,13 @@ def validate(ctx: click.Context, /, template: str) -> int:
     return 1 if value["problems"] else 0
 
 
-@command.command("start")
+@command.command(
+    "start",
+    epilog=examples(
+        "kr workflow start deployment --set environment=staging",
+        "kr workflow start release --set version=2 --simulate",
+    ),
+)
 @click.argument("template", type=TEXT)
 @click.option(
     "--set",
@@ -98,7 +104,7 @@ def start(
     return _act(ctx, lambda it: it.start(template, given, state=state, simulate=simulate, run=not no_run))
 
 
-@command.command("run")
+@command.command("run", epilog=examples("kr workflow run", "kr workflow run --retry --state release.json"))
 @click.option(
     "--retry", is_flag=True, help="Go on with a failed instance at what failed, sub-tasks one by one."
 )
@@ -122,7 +128,7 @@ def _deciding(function: F) -> F:
     return function
 
 
-@command.command("approve")
+@command.command("approve", epilog=examples('kr workflow approve approve_deployment --note "change 4711"'))
 @_deciding
 @common_options
 @click.pass_context
@@ -132,7 +138,7 @@ def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: 
     return _act(ctx, lambda it: it.decide(step, is_approved=True, by=who, note=note, state=state))
 
 
-@command.command("reject")
+@command.command("reject", epilog=examples('kr workflow reject approve_deployment --note "not on a Friday"'))
 @_deciding
 @common_options
 @click.pass_context
@@ -143,7 +149,7 @@ def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: P
     return 0
 
 
-@command.command("status")
+@command.command("status", epilog=examples("kr workflow status --state release.json"))
 @_STATE
 @common_options
 @click.pass_context
@@ -154,7 +160,7 @@ def status(ctx: click.Context, /, state: Path | None) -> int:
     return 0
 
 
-@command.command("report")
+@command.command("report", epilog=examples("kr workflow report --output release.md"))
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -172,7 +178,7 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> in
     return 0
 
 
-@command.command("list")
+@command.command("list", epilog=examples("kr workflow list --limit 5"))
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
 )
@@ -186,7 +192,7 @@ def list_(ctx: click.Context, /, limit: int) -> int:
     return 0
 
 
-@command.command("schema")
+@command.command("schema", epilog=examples("kr workflow schema > template.schema.json"))
 @common_options
 def schema() -> int:
     """Print the JSON Schema of a template, for editors that complete by it."""

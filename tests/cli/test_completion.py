@@ -2,8 +2,6 @@
 
 import os
 import shutil
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,8 +9,10 @@ import pytest
 
 from kr.cli.completion import SHELLS
 from kr.store.store import Store
+from tests.support.forked import program
 from tests.support.program import Project
 from tests.support.stores import draft
+from tests.support.terminals import at_terminal
 
 
 @pytest.fixture
@@ -27,32 +27,10 @@ def keep(project: Project, framework: str, topic: str) -> None:
 
 def offered(project: Project, *words: str) -> list[str]:
     """What the completion script would be told for the last of the words."""
-    done = subprocess.run(
-        [sys.executable, "-m", "kr"],
-        cwd=project.root,
-        env=project.environ(
-            _KR_COMPLETE="bash_complete", COMP_WORDS=" ".join(("kr", *words)), COMP_CWORD=str(len(words))
-        ),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.stderr == ""
-    return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
-
-
-@pytest.mark.parametrize("shell", SHELLS)
-def test_each_shell_gets_a_script(project: Project, shell: str) -> None:
-    done = project.run("completion", shell)
-    assert done.returncode == 0
-    assert f"_KR_COMPLETE={shell}_complete" in done.stdout.decode()
-    program = shutil.which(shell)
-    if program is not None:
-        checked = subprocess.run(
-            [program, "-n"], input=done.stdout, capture_output=True, timeout=30, check=False
-        )
-        assert (checked.returncode, checked.stderr) == (0, b"")
+    typed = {"COMP_WORDS": " ".join(("kr", *words)), "COMP_CWORD": str(len(words))}
+    done = project.run(more={"_KR_COMPLETE": "bash_complete", **typed})
+    assert done.stderr == b""
+    return [line.partition(",")[2] for line in done.stdout.decode().splitlines() if line]
 
 
 def test_another_shell_is_a_wrong_command_line(project: Project) -> None:
@@ -146,26 +124,46 @@ def test_phases_are_completed(project: Project) -> None:
     assert offered(project, "lessons", "list", "--phase", "c") == ["code-review"]
 
 
-def test_an_id_with_commas_is_completed_whole_in_fish(project: Project) -> None:
+SHELLS_AT_WORK = {
+    "bash": ("bash --norc --noprofile -i", "mkdir -p k; kr completion bash > k/kr; . k/kr"),
+    "zsh": (
+        "zsh -f -i",
+        "mkdir -p k; kr completion zsh > k/_kr; fpath=(k $fpath); autoload -U compinit; compinit -u -D",
+    ),
+    "fish": (
+        "fish -i",
+        "mkdir -p .config/fish/completions; kr completion fish > .config/fish/completions/kr.fish",
+    ),
+}
+"""How each shell is started without what its user has configured, and how its script gets where it belongs."""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_key_press_in_the_real_shell(project: Project, tmp_path: Path, shell: str) -> None:
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
     keep(project, "vue", "slots")
-    project.sql("UPDATE entries SET id = 'a:b,c,d'")
-    script = project.run("completion", "fish").stdout.decode()
-    assert 'string split --max 1 "," $completion' in script
-    fish = shutil.which("fish")
-    if fish is None:
-        pytest.skip("no fish here")
-    ask = f'{script}\ncomplete --do-complete "kr entries show "'
-    kr = project.root / "kr"
-    kr.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kr "$@"\n')
-    kr.chmod(0o755)
-    path = f"{project.root}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [fish, "--no-config", "-c", ask],
-        cwd=project.root,
-        env=project.environ(PATH=path),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert "a:b,c,d" in done.stdout.splitlines()
+    keep(project, "vue", "watchers")
+    project.sql("UPDATE entries SET id = 'w:1,2,3' WHERE topic = 'watchers'")
+    start, install = SHELLS_AT_WORK[shell]
+    with program(tmp_path):
+        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
+        env = project.environ(PATH=path, TERM="dumb" if shell == "bash" else "xterm")
+        with at_terminal(start.split(), project.root, env, columns=200) as terminal:
+            terminal.press(f"{install}; echo IN''STALLED\n")
+            terminal.wait_for("INSTALLED")
+            for typed, rest in (
+                ("kr ent", "ries"),
+                ("kr entries sh", "ow"),
+                ("kr entries show vue", "-slots"),
+                ("kr entries show w", "1,2,3"),
+                ("kr research --if-un", "sure"),
+                ("kr research v", "ue"),
+                ("kr lessons list --phase dev", "-execution"),
+            ):
+                terminal.press(typed)
+                terminal.settle()  # a tab among keys that wait is a tab to zsh
+                terminal.press("\t")
+                terminal.wait_for(rest)
+                terminal.press("\x15")
+                terminal.settle()

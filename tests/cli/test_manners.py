@@ -51,6 +51,15 @@ def test_a_mistyped_command_is_answered_with_the_nearest(
     assert nearest in told
 
 
+@pytest.mark.parametrize("group", [(), ("lessons",), ("db",)], ids=str)
+def test_a_group_without_a_command_shows_its_help_and_no_error(
+    project: Project, group: tuple[str, ...]
+) -> None:
+    done = project.run(*group)
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr == project.run(*group, "--help").stdout
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

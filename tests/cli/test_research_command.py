@@ -176,11 +176,15 @@ def test_a_locale_without_chinese_degrades(project: Project) -> None:
 
 
 def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) -> None:
-    text = seen(project, "research", "vue", "How do I make an option repeatable?", more={"TERM": "xterm"})
+    question = ("research", "vue", "How do I make an option repeatable?")
+    text = seen(project, *question, more={"TERM": "xterm"})
     assert "asking context7" in text
     assert "success" in text
     assert "## Summary" in text
+    assert "## Details" not in text
+    assert "The whole report: kr entries show vue-" in text
     assert "story_key" not in text
+    assert "## Details" in seen(project, *question, "--include-report", more={"TERM": "xterm"})
     assert context7.calls()
 
 

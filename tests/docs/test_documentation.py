@@ -112,7 +112,12 @@ class TestCommands:
                     else [parameter.make_metavar(click.Context(below))]
                 )
                 assert all(opt in page for opt in shown), (called, shown)
-        assert re.search(r"^  Examples?", page, re.MULTILINE), f"kr {name} --help has no example"
+
+    def test_every_help_fits_80_columns_and_has_an_example(self) -> None:
+        for command, context in docs.everything():
+            lines = command.get_help(context).splitlines()
+            assert max(map(len, lines)) <= 80, context.command_path
+            assert any(re.match(r" *Examples?", line) for line in lines), context.command_path
 
     def test_the_index_links_every_page(self) -> None:
         index = (DOCS / "commands" / "README.md").read_text(encoding="utf-8")

@@ -165,15 +165,17 @@ def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
     assert not any(line.startswith(("refused", "hit")) for line in lines[1:])
 
 
-def test_the_view_is_a_table_with_an_entry_a_row(project: Project) -> None:
+def test_the_view_tells_of_each_entry_how_likely_it_is_and_why(project: Project) -> None:
     keep(project, "repeatable options")
     keep(project, "routing guards", tags=("router",))
-    _, _, _, heading, first, second = view(explain(project)).splitlines()
-    assert heading.split() == ["entry", "likely", "overlap", "shared", "tags", "status", "why"]
-    assert first.startswith("vue-repeatable-options  1.00    1.00     options      fresh   answers by")
-    assert second.startswith("vue-routing-guards      0.0")
-    assert "refused: likelihood 0.0" in second
-    assert "; against it: " in second
+    _, first, second, _ = view(explain(project)).split("\n\n")
+    assert first.startswith(
+        "vue-repeatable-options  100% likelihood; fresh; topic overlap 100%; shared tags: options\n"
+    )
+    assert "\n  answers by framework+topic" in first
+    assert second.startswith("vue-routing-guards  ")
+    assert "\n  refused: likelihood 0.0" in second
+    assert "\n  against it: " in second
 
 
 def test_a_weaker_entry_says_what_it_stands_behind(project: Project) -> None:

@@ -105,7 +105,10 @@ def _run(connection: socket.socket) -> None:
         os.chdir(folder)
         os.environ.clear()
         os.environ.update(environ)
-        status = main(arguments)
+        try:
+            status = main(arguments)
+        except SystemExit as left:  # how click ends a completion
+            status = int(left.code or 0)
         sys.stdout.flush()
         sys.stderr.flush()
     finally:

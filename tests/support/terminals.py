@@ -38,6 +38,11 @@ class Terminal:
                 )
         return self.shown[begun:].decode(errors="replace")
 
+    def settle(self, seconds: float = 0.3) -> None:
+        """Read until nothing new shows for a while."""
+        while self._read(time.monotonic() + seconds):
+            pass
+
     def read_all(self) -> str:
         """Read until the program has gone, and return all that it showed."""
         while self._read(time.monotonic() + 60):
