@@ -8,6 +8,12 @@ from kr.cli.options import common_options, examples
 from kr.cli.render import write_out
 
 SHELLS = ("bash", "zsh", "fish")
+_MENDED = {
+    # click's script for fish takes what stands between the first two commas: ids may hold more of them.
+    'string split "," ': 'string split --max 1 "," ',
+    # Its script for zsh, autoloaded, offers nothing the second time that Tab is pressed.
+    "[[ $zsh_eval_context[-1] == loadautofunc ]]": '[[ $funcstack[1] == "_kr" ]]',
+}
 
 
 @click.command(
@@ -33,6 +39,7 @@ def command(ctx: click.Context, /, shell: str) -> int:
         raise click.UsageError(f"{shell}: no completion is known for this shell.")
     source = kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source()
     if sys.stdout is not None:
-        # click's script for fish takes what stands between the first two commas: ids may hold more of them.
-        write_out(source.replace('string split "," ', 'string split --max 1 "," '))
+        for found, better in _MENDED.items():
+            source = source.replace(found, better)
+        write_out(source)
     return 0
