@@ -63,7 +63,7 @@ class Value:
         return cls._fields
 
     @classmethod
-    def defaults(cls) -> dict[str, Any]:
+    def field_defaults(cls) -> dict[str, Any]:
         """Return the defaults of the fields that have one."""
         return dict(cls._defaults)
 

@@ -1,16 +1,12 @@
-"""The configuration reference, made from the models of kr.settings."""
+"""The configuration reference, made from the sections of kr.settings."""
 
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from pydantic import BaseModel, BeforeValidator
-from pydantic.fields import FieldInfo
-
+from kr.settings import kinds
 from kr.settings.environment import OWN_NAMES, name_of
-from kr.settings.kinds import Kind
-from kr.settings.model import Configuration
-from kr.settings.servers import Server
+from kr.settings.model import Configuration, Server
 from kr.settings.template import plain
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS
 
@@ -86,7 +82,7 @@ class Key(NamedTuple):
     """One key: its path in the file, the field that declares it, and its variable where it has one."""
 
     path: tuple[str, ...]
-    field: FieldInfo
+    field: kinds.Key
     variable: str | None
 
     @property
@@ -97,30 +93,25 @@ class Key(NamedTuple):
 
 def keys() -> Iterator[Key]:
     """Walk every key of every section, the outer before the inner ones; a server stands for all servers."""
-    for section, field in Configuration.model_fields.items():
-        yield from _below(_model(field), (section,))
+    for section, field in Configuration.keys.items():
+        yield from _below(field.section, (section,))
 
 
-def _model(field: FieldInfo) -> type[BaseModel] | None:
-    kind = field.annotation
-    return kind if isinstance(kind, type) and issubclass(kind, BaseModel) else None
-
-
-def _below(model: type[BaseModel] | None, path: tuple[str, ...]) -> Iterator[Key]:
-    for name, field in model.model_fields.items() if model else ():
+def _below(within: type[kinds.Section] | None, path: tuple[str, ...]) -> Iterator[Key]:
+    for name, field in within.keys.items() if within else ():
         here = (*path, name)
         variable = name_of(here[1:]) if path[0] == _MAIN else None
         yield Key(here, field, variable)
         if here == (_MAIN, "servers"):
             yield from _below(Server, (*here, "NAME"))
         else:
-            yield from _below(_model(field), here)
+            yield from _below(field.section, here)
 
 
 def configuration_page() -> str:
     """Make docs/configuration.md."""
     parts = [_HEAD]
-    for section, field in Configuration.model_fields.items():
+    for section, field in Configuration.keys.items():
         parts.append(f"## {section}\n\n{field.description}\n")
         parts.extend(_entry(key) for key in keys() if key.path[0] == section)
     parts.append("## Variables that are no keys\n")
@@ -133,8 +124,7 @@ def configuration_page() -> str:
 
 def _entry(key: Key) -> str:
     lines = [f"### {key.name}\n", f"{key.field.description}\n"]
-    model = _model(key.field)
-    if model is None:
+    if key.field.section is None:
         lines += [
             f"- allowed: {_allowed(key)}",
             f"- default: `{json.dumps(plain(key.field.default), ensure_ascii=False)}`",
@@ -147,10 +137,8 @@ def _entry(key: Key) -> str:
 
 
 def _allowed(key: Key) -> str:
-    found: list[Any] = [item.func for item in key.field.metadata if isinstance(item, BeforeValidator)]
-    kinds = [kind for kind in found if isinstance(kind, Kind)]
-    if kinds:
-        return kinds[0].allowed
+    if isinstance(key.field.read, kinds.Kind):
+        return key.field.read.allowed
     try:
         return _ALLOWED[key.path[-1]]
     except KeyError:

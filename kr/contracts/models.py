@@ -14,7 +14,7 @@ def model_of(value: type[Value]) -> type[BaseModel]:
     """Make the model that has the fields of a value, and models in place of the values within it."""
     hints = get_type_hints(value)
     fields: dict[str, Any] = {
-        name: (_modelled(hints[name]), value.defaults().get(name, ...)) for name in value.names()
+        name: (_modelled(hints[name]), value.field_defaults().get(name, ...)) for name in value.names()
     }
     model: type[BaseModel] = create_model(value.__name__, __doc__=value.__doc__, **fields)
     return model

@@ -1,21 +1,45 @@
-"""The kinds of value that a key may take: each reads what was written and knows what is allowed."""
+"""What a configuration is made of: sections of keys, and the kinds of value that a key may take.
+
+A kind reads what was written, and knows what is allowed. So does a section, which is a kind itself.
+"""
 
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from pydantic_core import PydanticCustomError
+from kr.documents import KeyPath
+from kr.values import Value
 
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9_]*)")
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-def wrong(message: str) -> PydanticCustomError:
+class Problem(NamedTuple):
+    """What is wrong with one key; ``message`` follows the key's name in a sentence."""
+
+    path: KeyPath
+    message: str
+
+
+class Wrong(ValueError):
+    """What was written is not allowed. Paths are those below the key that was read."""
+
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__("; ".join(problem.message for problem in problems))
+        self.problems = problems
+
+    def below(self, key: str) -> list[Problem]:
+        """Name the problems as the mapping names them that holds the key."""
+        return [Problem((key, *path), message) for path, message in self.problems]
+
+
+def wrong(message: str) -> Wrong:
     """Make the error whose message follows the key's name in a sentence."""
-    # What was written travels as a value, never as a template.
-    return PydanticCustomError("kr", "{message}", {"message": message})
+    return Wrong(Problem((), message))
 
 
 def shown(value: object) -> str:
@@ -33,7 +57,7 @@ def shown(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A validator for one scalar. ``allowed`` follows "must be"; ``read`` raises ValueError for the rest.
+    """A reader of one scalar. ``allowed`` follows "must be"; ``read`` raises ValueError for the rest.
 
     A secret kind never shows the value that it refuses.
     """
@@ -146,3 +170,96 @@ def variable_value() -> Kind:
 def variable_name() -> Kind:
     """Take the name of an environment variable. A key pasted in its place is not shown."""
     return text("the name of an environment variable", pattern=_VARIABLE.pattern, nullable=True, secret=True)
+
+
+def mapping_of(kind: Kind, *, is_name: Callable[[str], bool] = bool, bad_name: str = "") -> "Reader":
+    """Take a mapping whose values are all of one kind; a wrong one, and a name that is none, are told by the name."""
+
+    def read(value: object) -> object:
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            raise wrong(f"must be a mapping, not {shown(value)}")
+        for key, item in value.items():
+            try:
+                kind(item)
+            except ValueError as exc:
+                raise wrong(f"has a wrong value for {shown(key)}: {exc}") from exc
+            if not is_name(key):
+                raise wrong(f"has a name that {bad_name} can have: {shown(key)}")
+        return value
+
+    return read
+
+
+Reader = Callable[[object], Any]
+"""Takes what was written and gives the value. Raises ``Wrong``."""
+
+
+class Key(NamedTuple):
+    """How a key is read, what holds without it, and what the template and the reference say of it."""
+
+    read: Reader
+    default: Any
+    description: str
+    is_hidden: bool = False
+    """Whether it may hold a secret, so that no representation shows it."""
+
+    @property
+    def section(self) -> "type[Section] | None":
+        """The section that stands under the key, if one does."""
+        return type(self.default) if isinstance(self.default, Section) else None
+
+
+def key(read: Reader, default: object, description: str, *, is_hidden: bool = False) -> Any:
+    """Declare a key of a section."""
+    return Key(read, default, description, is_hidden)
+
+
+def section(kind: "type[Section]", description: str) -> Any:
+    """Declare a key under which a section stands."""
+    return Key(kind.read, kind(), description)
+
+
+class Section(Value):
+    """A mapping of the file. A key with nothing after it holds no keys; unknown keys are ignored here."""
+
+    keys = MappingProxyType[str, Key]({})
+
+    def __init_subclass__(cls) -> None:
+        """Collect the keys, and their defaults."""
+        super().__init_subclass__()
+        cls.keys = MappingProxyType(
+            {name: found for name, found in cls.__dict__.items() if isinstance(found, Key)}
+        )
+        cls._defaults = {name: found.default for name, found in cls.keys.items()}
+
+    @classmethod
+    def read(cls, data: object) -> Self:
+        """Read the section. Raises ``Wrong`` with everything that is wrong in it."""
+        if data is not None and not isinstance(data, dict):
+            raise wrong(f"must be a mapping, not {shown(data)}")
+        values: dict[str, Any] = {}
+        problems: list[Problem] = []
+        written = data or {}
+        for name, found in cls.keys.items():
+            if name in written:
+                try:
+                    values[name] = found.read(written[name])
+                except Wrong as error:
+                    problems += error.below(name)
+        if problems:
+            raise Wrong(*problems)
+        made = cls(**values)
+        made.check()
+        return made
+
+    def check(self) -> None:
+        """Raise ``Wrong`` where the values don't go together."""
+
+    def __repr__(self) -> str:
+        """Show what can hold no secret."""
+        plain = (
+            f"{name}={value!r}" for name, value in self.fields().items() if not self.keys[name].is_hidden
+        )
+        return f"{type(self).__name__}({', '.join(plain)})"

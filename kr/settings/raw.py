@@ -8,11 +8,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
 
 from kr.documents import KeyPath, Tree, show_path
 from kr.settings.discovery import MAIN_SECTION, Found, find_config, is_file, locate, read_bytes
 from kr.settings.environment import read_overrides
+from kr.settings.kinds import Problem
 from kr.settings.tree import UnreadableError, parse
 
 DEFAULT_KNOWLEDGE_BASE = "_bmad-output/knowledge-base"
@@ -20,14 +20,8 @@ _DEFAULT_OUTPUT = "_bmad-output"
 _BMM_CONFIG = "_bmad/bmm/config.yaml"
 _KNOWLEDGE_BASE = (MAIN_SECTION, "knowledge_base_path")
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_-]+)\}")
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _DATABASE_URL = re.compile(r"(?:sqlite|postgresql)(?:\+\w+)?://")
-
-
-class Problem(NamedTuple):
-    """What is wrong with one key; ``message`` follows the key's name in a sentence."""
-
-    path: KeyPath
-    message: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -184,3 +178,63 @@ def _bmm_output_folder(raw: RawSettings) -> Tree:
     except UnreadableError as exc:
         raw.warnings.append(f"{file} was passed over: it is {exc}")
         return None
+
+
+def expand_variables(raw: RawSettings, environ: Mapping[str, str]) -> None:
+    """Expand ``${NAME}`` and ``${NAME:-default}`` in the headers, environments and URLs (SPEC 7).
+
+    A URL without its variable is a problem. A header or a variable of a server is left out with a
+    warning instead: Context7 and its like answer without a key too, and a file that a team shares must
+    serve the member who has none. A variable that is empty counts as missing.
+    """
+    section = raw.data.get(MAIN_SECTION)
+    if not isinstance(section, dict):
+        return
+    for name in ("web_search", "llm", "embeddings"):
+        _expand_urls(raw, section.get(name), (MAIN_SECTION, name), environ)
+    servers = section.get("servers")
+    for name, server in servers.items() if isinstance(servers, dict) else ():
+        path: KeyPath = (MAIN_SECTION, "servers", name)
+        _expand_urls(raw, server, path, environ)
+        for group in ("headers", "env"):
+            texts = server.get(group) if isinstance(server, dict) else None
+            if isinstance(texts, dict):
+                _expand_or_drop(raw, texts, (*path, group), environ)
+
+
+def _expand_urls(raw: RawSettings, mapping: Tree, path: KeyPath, environ: Mapping[str, str]) -> None:
+    for key in ("url", "base_url"):
+        value = mapping.get(key) if isinstance(mapping, dict) else None
+        if isinstance(mapping, dict) and isinstance(value, str):
+            mapping[key], missing = substitute(value, environ)
+            if missing:
+                raw.problems.append(Problem((*path, key), _needs(missing)))
+
+
+def _expand_or_drop(
+    raw: RawSettings, texts: dict[str, Tree], path: KeyPath, environ: Mapping[str, str]
+) -> None:
+    for key, value in list(texts.items()):
+        if not isinstance(value, str):
+            continue
+        texts[key], missing = substitute(value, environ)
+        if missing:
+            del texts[key]
+            raw.warnings.append(f"{raw.sentence(Problem((*path, key), _needs(missing)))}; it is left out")
+
+
+def _needs(missing: list[str]) -> str:
+    return f"needs the environment variable {' and '.join(missing)}, which is not set"
+
+
+def substitute(text: str, environ: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Return the expanded text, and the names of the variables that are missing or empty."""
+    missing: list[str] = []
+
+    def value(found: re.Match[str]) -> str:
+        name, default = found[1], found[2]
+        if not environ.get(name) and default is None:
+            missing.append(name)
+        return environ.get(name) or default or ""
+
+    return _VARIABLE.sub(value, text), missing

@@ -1,9 +1,6 @@
 """The commented configuration that ``kr init`` writes, made from the model so that it can't go stale."""
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
+from kr.settings.kinds import Key, Section
 
 _HEAD = """\
 # The configuration of kr. Every key stands here with its default: take the # away from a line that
@@ -24,12 +21,9 @@ def render_config(*, persona: str | None = None, knowledge_base_path: str | None
         ("knowledge_research", "knowledge_base_path"): knowledge_base_path,
     }
     parts = [_HEAD]
-    for name, section in Configuration.model_fields.items():
+    for name, section in Configuration.keys.items():
         parts.append(f"\n# {section.description}\n{name}:\n")
-        model = section.annotation
-        if model is None:
-            continue
-        for key, field in model.model_fields.items():
+        for key, field in section.default.keys.items():
             value = chosen.get((name, key))
             parts.extend(f"  # {line}\n" for line in _explained(field))
             mark, shown = ("#", plain(field.default)) if value is None else ("", value)
@@ -37,24 +31,22 @@ def render_config(*, persona: str | None = None, knowledge_base_path: str | None
     return "".join(parts)
 
 
-def _explained(field: "FieldInfo") -> list[str]:
+def _explained(field: Key) -> list[str]:
     """Return the key's line, and one for each key within it (for the servers: within each of them)."""
     default = field.default
     inner = next(iter(default.values()), None) if isinstance(default, dict) else default
-    keys = getattr(type(inner), "model_fields", {})
-    return [field.description or "", *(f"  {key}: {within.description}" for key, within in keys.items())]
+    keys = inner.keys if isinstance(inner, Section) else {}
+    return [field.description, *(f"  {key}: {within.description}" for key, within in keys.items())]
 
 
 def plain(value: object) -> object:
-    """Return a default as YAML would hold it: models as mappings of the keys that matter, tuples as lists."""
-    from pydantic import BaseModel
-
-    from kr.settings.servers import Server
+    """Return a default as YAML would hold it: sections as mappings of the keys that matter, tuples as lists."""
+    from kr.settings.model import Server
 
     if isinstance(value, Server):
         return {"url": value.url}
-    if isinstance(value, BaseModel):
-        return {key: plain(getattr(value, key)) for key in type(value).model_fields}
+    if isinstance(value, Section):
+        return {key: plain(item) for key, item in value.fields().items()}
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
     return list(value) if isinstance(value, tuple) else value

@@ -1,18 +1,15 @@
 """Turns the gathered text into validated settings, with one error for all that is wrong."""
 
 import difflib
-from collections.abc import Iterator, Mapping
-
-from pydantic import BaseModel, ValidationError
+from collections.abc import Iterator, Mapping, Sequence
 
 from kr.documents import KeyPath, Tree, show_path
 from kr.errors import ConfigError
 from kr.settings.discovery import MAIN_SECTION
 from kr.settings.environment import OWN_NAMES, name_of
-from kr.settings.expand import expand_variables
-from kr.settings.model import Configuration, KnowledgeResearch
-from kr.settings.raw import Problem, RawSettings, expand_placeholders
-from kr.settings.servers import Server
+from kr.settings.kinds import Problem, Section, Wrong
+from kr.settings.model import Configuration, KnowledgeResearch, Server
+from kr.settings.raw import RawSettings, expand_placeholders, expand_variables
 from kr.settings.settings import Details, HitSettings, Settings
 from kr.source_kinds import DEFAULT_SERVERS
 
@@ -28,15 +25,9 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
     _expand_persona(raw, environ)
     raw.warnings.extend(_unknown_keys(raw))
     try:
-        configuration = Configuration.model_validate(
-            {k: v for k, v in raw.data.items() if k != "output_folder"}
-        )
-    except ValidationError as exc:
-        found = [
-            Problem(error["loc"], error["msg"])
-            for error in exc.errors(include_url=False, include_input=False)
-        ]
-        raise _config_error(raw, found) from None
+        configuration = Configuration.read(raw.data)
+    except Wrong as exc:
+        raise _config_error(raw, exc.problems) from None
     if raw.problems:
         raise _config_error(raw, [])
     raw.warnings.extend(_unfinished(raw, configuration))
@@ -92,7 +83,7 @@ def _configured_sources(config: KnowledgeResearch) -> str:
     return ", ".join(named)
 
 
-def _config_error(raw: RawSettings, found: list[Problem]) -> ConfigError:
+def _config_error(raw: RawSettings, found: Sequence[Problem]) -> ConfigError:
     known = {problem.path for problem in raw.problems}
     problems = [*raw.problems, *(problem for problem in found if problem.path not in known)]
     return ConfigError("\n".join(dict.fromkeys(raw.sentence(problem) for problem in problems)))
@@ -123,7 +114,7 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
 
 
 def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
-    names = [*sorted(OWN_NAMES), *(name_of((key,)) for key in KnowledgeResearch.model_fields)]
+    names = [*sorted(OWN_NAMES), *(name_of((key,)) for key in KnowledgeResearch.keys)]
     alike = difflib.get_close_matches(name.upper(), names, n=1, cutoff=_NAMES_ALIKE)
     meant = name_of(near[1:]) if near else next(iter(alike), None)
     yield f"the environment variable {name} is none that kr knows" + (
@@ -138,18 +129,18 @@ def _at(tree: Tree, path: KeyPath) -> Tree:
 
 
 def _strangers(
-    model: type[BaseModel], tree: Tree, path: "KeyPath"
+    section: type[Section], tree: Tree, path: "KeyPath"
 ) -> Iterator[tuple[KeyPath, KeyPath | None]]:
     """Yield the path of each unknown key, with the path of the nearest known one beside it."""
     for key, value in tree.items() if isinstance(tree, dict) else ():
         here = (*path, key)
-        field = model.model_fields.get(key)
-        if field is None:
+        known = section.keys.get(key)
+        if known is None:
             if path and path[-1] != "agent_timeout_seconds":
-                near = difflib.get_close_matches(key, model.model_fields, n=1, cutoff=_ALIKE)
+                near = difflib.get_close_matches(key, section.keys, n=1, cutoff=_ALIKE)
                 yield here, (*path, near[0]) if near else None
-        elif isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
-            yield from _strangers(field.annotation, value, here)
+        elif known.section is not None:
+            yield from _strangers(known.section, value, here)
         elif here == (MAIN_SECTION, "servers") and isinstance(value, dict):
             for name, server in value.items():
                 yield from _strangers(Server, server, (*here, name))

@@ -76,9 +76,9 @@ def with_server(name: str, config: "KnowledgeResearch", make: Callable[[ServerCo
     return make(
         ServerConfig(
             url=server.url,
-            headers={name: value.get_secret_value() for name, value in server.headers.items()},
+            headers=server.headers,
             command=server.command,
             args=tuple(server.args),
-            env={name: value.get_secret_value() for name, value in server.env.items()},
+            env=server.env,
         )
     )

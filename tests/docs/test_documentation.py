@@ -12,13 +12,12 @@ from pathlib import Path
 
 import click
 import pytest
-from pydantic import BaseModel
 
 from kr.cli.main import COMMANDS, cli
 from kr.settings import load_settings
 from kr.settings.environment import OWN_NAMES
-from kr.settings.model import Configuration
-from kr.settings.servers import Server
+from kr.settings.kinds import Section
+from kr.settings.model import Configuration, Server
 from kr.store.store import Store
 from scripts import docs
 from tests.support.forked import program
@@ -64,11 +63,11 @@ def commands(command: click.Command, *path: str) -> Iterator[tuple[tuple[str, ..
             yield from commands(child, *path, name)
 
 
-def keys(model: type[BaseModel], *path: str) -> Iterator[tuple[str, ...]]:
-    for name, field in model.model_fields.items():
+def keys(section: type[Section], *path: str) -> Iterator[tuple[str, ...]]:
+    for name, field in section.keys.items():
         yield (*path, name)
-        kind = Server if name == "servers" else field.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
+        kind = Server if name == "servers" else field.section
+        if kind is not None:
             yield from keys(kind, *path, name, *(["NAME"] if kind is Server else []))
 
 

@@ -319,17 +319,3 @@ def test_aliases_can_not_grow_without_end(tmp_path: Path) -> None:
 def test_a_fresh_import_loads_neither_yaml_nor_pydantic() -> None:
     program = "import sys, kr.settings; sys.exit('yaml' in sys.modules or 'pydantic' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
-
-
-def test_gathering_without_validation_needs_no_pydantic(tmp_path: Path) -> None:
-    write(tmp_path / "kr.yaml")
-    program = (
-        "import sys; from pathlib import Path; from kr.settings.raw import read_raw;"
-        "read_raw(config=None, knowledge_base=None, environ={'KR_MAX_ENTRIES': '1'}, cwd=Path.cwd());"
-        "sys.exit('pydantic' in sys.modules)"
-    )
-    environ = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
-    assert (
-        subprocess.run([sys.executable, "-c", program], check=False, cwd=tmp_path, env=environ).returncode
-        == 0
-    )

@@ -17,7 +17,7 @@ def load(folder: Path, servers: str, environ: dict[str, str] | None = None) -> S
 
 def headers(settings: Settings, name: str = "context7") -> dict[str, str]:
     server = settings.knowledge_research.servers[name]
-    return {key: value.get_secret_value() for key, value in server.headers.items()}
+    return dict(server.headers)
 
 
 def test_the_default_servers_are_there_without_configuration(tmp_path: Path) -> None:
@@ -34,7 +34,7 @@ def test_a_named_server_replaces_the_default_and_leaves_the_other(tmp_path: Path
     context7 = servers["context7"]
     assert (context7.url, context7.command) == (None, "npx")
     assert context7.args == ("-y", "@upstash/context7-mcp", "8080", "2.10")
-    assert {key: value.get_secret_value() for key, value in context7.env.items()} == {"A": "1", "B": ""}
+    assert context7.env == {"A": "1", "B": ""}
     assert servers["deepwiki"].url == "https://mcp.deepwiki.com/mcp"
 
 
@@ -75,7 +75,7 @@ def test_a_variable_of_a_server_without_its_own_is_left_out_too(tmp_path: Path) 
         tmp_path, "{context7: {command: c, env: {A: '${KEY}', B: '${OTHER}'}}}", {"OTHER": "a\nb"}
     )
     env = settings.knowledge_research.servers["context7"].env
-    assert {key: value.get_secret_value() for key, value in env.items()} == {"B": "a\nb"}
+    assert env == {"B": "a\nb"}
     assert "KEY" in settings.warnings[0]
 
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from kr.settings import Settings, load_settings
+from kr.settings.kinds import Section
 from kr.settings.model import Configuration
 from kr.settings.template import plain, render_config
 
@@ -64,9 +65,9 @@ def test_every_key_has_its_explanation_above_it() -> None:
 
 
 def test_every_field_of_every_section_is_described() -> None:
-    sections = [Configuration]
+    sections: list[type[Section]] = [Configuration]
     while sections:
-        for name, field in sections.pop().model_fields.items():
+        for name, field in sections.pop().keys.items():
             assert field.description, name
-            if isinstance(field.annotation, type) and hasattr(field.annotation, "model_fields"):
-                sections.append(field.annotation)
+            if field.section:
+                sections.append(field.section)
