@@ -3,11 +3,13 @@
 The file is the authority. A database that is busy, broken or absent costs these counts and nothing else.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from kr.digest import sha256_of
 from kr.errors import StoreError
 from kr.lessons.file import Candidate, LessonsFile, LessonsUnreadable, Waiting, take
 from kr.lessons.line import Lesson
@@ -20,6 +22,8 @@ from kr.store.times import to_text
 logger = Logger(__name__)
 
 _AT_ONCE = 2000
+# Small letters, or short: no key looks so, and the rules against secrets need not be loaded.
+_PLAIN = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
 
 
 class LessonCounts:
@@ -57,6 +61,7 @@ class LessonCounts:
     ) -> None:
         """Keep where new lessons came from, count those whose failures came back, and pick up lines of others."""
         at = to_text(now)
+        session_id = session_name(session_id)
         origin = {"story_key": story_key, "session_id": session_id, "recorded_at": at}
         rows = [row_of(one.lesson, event_type=one.event, source=one.source, **origin) for one in recorded]
         try:
@@ -122,6 +127,16 @@ class LessonCounts:
 
     def _held(self) -> dict[str, Lesson]:
         return {lesson.id: lesson for lesson in self._file.read().lessons}
+
+
+def session_name(session_id: str) -> str:
+    """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
+    if _PLAIN.fullmatch(session_id):
+        return session_id
+    from kr.lessons.distill.secrets import without_secrets
+
+    is_secret = without_secrets(session_id) != session_id
+    return f"session-{sha256_of(session_id.encode())[:16]}" if is_secret else session_id
 
 
 def row_of(lesson: Lesson, **origin: str | None) -> LessonRow:

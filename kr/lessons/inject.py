@@ -10,7 +10,7 @@ from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.lessons.choose import Need, block, choose, of_phase
-from kr.lessons.counts import LessonCounts
+from kr.lessons.counts import LessonCounts, session_name
 from kr.lessons.file import LessonsFile, LessonsUnreadable, waiting_recordings
 from kr.lessons.line import Lesson
 from kr.log import Logger
@@ -58,7 +58,7 @@ def inject(
             mode=MODE,
             status=answer.status,
             story_key=request.story_key,
-            session_id=request.session_id,
+            session_id=session_name(request.session_id),
             framework=asked.framework or None,
             duration_ms=round((time.monotonic() - began) * 1000),
         )

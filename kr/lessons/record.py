@@ -18,7 +18,7 @@ from kr.contracts.lessons import (
     RecordResults,
     skip,
 )
-from kr.lessons.counts import LessonCounts
+from kr.lessons.counts import LessonCounts, session_name
 from kr.lessons.distill.material import Context, Writer, lesson_of
 from kr.lessons.distill.remedies import Remedy
 from kr.lessons.duplicates import duplicates, tells_the_same
@@ -72,7 +72,11 @@ class _Choice:
 
     def plain(self) -> dict[str, Any]:
         told = [[one.event, one.lesson._asdict(), one.source] for one in self.candidates]
-        return {"story_key": self.story_key, "session_id": self.session_id, "candidates": told}
+        return {
+            "story_key": self.story_key,
+            "session_id": session_name(self.session_id),
+            "candidates": told,
+        }
 
 
 class _Queue:

@@ -128,7 +128,8 @@ def _with_beside(text: str, problem: Problem, limit: int) -> str:
     text = text.rstrip(" .;:")
     for more in (*map(_hint, problem.beside), _code(problem.code, text)):
         fuller = f"{text}{'' if more.startswith(' in ') else '; '}{more}"
-        if more and more.casefold() not in text.casefold() and columns(fuller) <= limit and not dangers(more):
+        is_new = more and more.casefold() not in text.casefold()
+        if is_new and columns(fuller) <= limit and not dangers(more) and defused(fuller) == fuller:
             text = fuller
     return text
 

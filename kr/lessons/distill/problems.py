@@ -121,7 +121,9 @@ class Matcher:
         if told.endswith((":", "***")):
             # A heading: what it is about comes next.
             said = (one.strip() for one in after if one.strip())
-            told = " ".join([told, *islice(said, 1 if told.endswith(":") else _MORE)])
+            told = (
+                f"{told} {next(said, '')}" if told.endswith(":") else "; ".join([told, *islice(said, _MORE)])
+            )
         problem = Problem(
             text=told,
             file=file,

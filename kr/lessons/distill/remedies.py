@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from kr.lessons.distill.problems import Problem, read_table
+from kr.lessons.distill.trust import is_order
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _GROUP = re.compile(r"\{(\w+)\}")
@@ -49,7 +50,8 @@ class Remedy:
         named = {
             name.rstrip("0123456789"): value.strip() for name, value in found.groupdict().items() if value
         }
-        if not all(_NAME.fullmatch(named.get(name, "")) for name in _GROUP.findall(self.say)):
+        said = [named.get(name, "") for name in _GROUP.findall(self.say)]
+        if not all(_NAME.fullmatch(value) and not (" " in value and is_order(value)) for value in said):
             return None
         return _GROUP.sub(lambda group: named[group[1]], self.say)
 

@@ -84,6 +84,8 @@ _BLOCKS = (
     # Rows of a table that has such a column, and a row of which nobody knows the columns.
     _rule(rf"(\([^()\n]{{0,400}}(?:{_WORD})[^()\n]{{0,400}}\)\s*VALUES\s*)\([^\n]*", rf"\1({SECRET})"),
     _rule(rf"(^\[SQL:(?=[^\n]{{0,2000}}?(?:{_WORD}))[^\n]*\n(?:[^\n]*\n){{0,3}}?\[parameters: )[^\n]*", rf"\1{SECRET}]", re.IGNORECASE | re.MULTILINE),
+    # A listing with such a column.
+    _rule(r"(^(?:[\w .]+[,;|\t])*[\w .]*(?:password|passwd|secret|token|api_?key)(?:[,;|\t][\w .]+)*\n)(?:[^\n]*[,;|\t][^\n]*\n?)+", rf"\1{SECRET}\n", re.IGNORECASE | re.MULTILINE),
     _rule(r"(\bFailing row contains )\([^\n]*", rf"\1({SECRET})"),
 )  # fmt: skip
 _ADDRESSES = (
@@ -103,13 +105,17 @@ _PROGRAMS = (
     _rule(rf"(\b(?:sshpass|docker login|podman login|az login|redis-cli|htpasswd|smbclient|ldap\w+|https?)\b[^\n]{{0,200}}?\s-[pabwW]\s*)(?:{_QUOTED}|[^\s-]\S*)"),
     _rule(rf"(\bcurl\b[^\n]{{0,400}}?\s(?:-u|--user|-b|--cookie)[=\s]*)(?:{_QUOTED}|[^\s:]*:\S+|\S+=\S+)"),
     _rule(r"(\b(?:sqlplus|rman|impdp|expdp|sqlldr|conn(?:ect)?|log[io]n|target)\s+[\w$]+/)(?=[^\s/]*[0-9])[^\s/@]{5,}"),
+    _rule(r"(\b(?:7z|zip|unzip|twine|mosquitto_\w+|snmp\w+)\b[^\n]{0,200}?\s-[pPAX]\s*)[^\s-]\S*"),
+    _rule(r"(\blftp\b[^\n]{0,200}?\s-u\s+[^\s,]+,)\S+|(\bhtpasswd\s+(?:-\w+\s+)+\S+\s+\S+\s+)\S+", rf"\1\2{SECRET}"),
+    _rule(r"(\b(?:password|passwd|token|secret|api[ _-]?key)\s*\()[^\s()]{4,}(?=\))"),
+    _rule(r"(\b(?:with|using|as|is|was)\s+)[^\s\"'`]{6,}(?=\s+(?:as|for) (?:the|a|its|my|our) (?:password|passphrase|token|secret|api[ _-]?key)\b)"),
     _rule(r"(\bjdbc:oracle:thin:\s*)\w+/[^\s@]+(?=@)"),
     _rule(rf"((?<!<)<<<\s*)(?!<|\"?\$|(?:FAILURE|ERROR)!)(?:{_QUOTED}|\S+)"),
     _rule(r"(\b(?:echo|printf)\s)[^|\n]{1,400}(?=\|\s*(?:sudo\s+-S|chpasswd|[\w-]+[^|\n]{0,80}(?:stdin|with-token|login|secret|passwd)))", rf"\1{SECRET} "),
     _rule(r"(\bsend\s+(?:--\s+)?\")[^\"\n]+(?=\\r\")"),
     _rule(r"(\bConvertTo-SecureString\s+(?:-String\s+)?)(?:\"[^\"\n]+\"|'[^'\n]+')"),
     _rule(r"(\bnet use\b[^\n]{0,200}?\\\\\S+\s+)\S+(?=\s+/user)"),
-    _rule(rf"(\bset(?:x|env)?\s+(?:-\w+\s+)*[\w./:@-]*(?:{_WORD})\w*\s+)(?!to\b|is\b|in\b|for\b|=)\S+"),
+    _rule(rf"(\bset(?:x|env)?\s+(?:-\w+\s+)*[\w./:@-]*(?:{_WORD}|_pass)\w*\s+)(?!to\b|is\b|in\b|for\b|=)\S+"),
     _rule(r"(\bconfig\s+(?:set\s+)?\S*(?:http-basic|token|passw|secret|_auth)\S*)(?:\s+[^\s-]\S*){1,2}", rf"\1 {SECRET}"),
     _rule(rf"(\b(?:\w*(?:{_WORD})|(?<!revision )identified by)[(\s]+)([\"'])[^\"']{{6,}}\2"),
     _rule(r"(\b(?:requirepass|masterauth|wpa_passphrase\s+\S+|AUTH)\s+)(?!<|failed|called|command|required|is\b|error)[\w!@#$%^&*.-]{4,}", flags=0),

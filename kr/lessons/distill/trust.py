@@ -21,7 +21,7 @@ _VERBS = (
 _COMMAND = (
     rf"(?:^|[\s`'\"“(\[:;>$#|&])(?:{_PROGRAMS})\s+(?:-{{1,2}}[A-Za-z]|[~.]?/[\w.]|https?:|(?:{_VERBS})\b(?!\s+(?:is|was|failed|errors?|returned|exited|did|could|can)\b))"
     r"|\b(?:npx|pnpx|bunx|uvx|iwr|iex)\s+[\w@.(]|\bnpm\s+i\s|`[^`\s]+ (?:[^`]* )?--?[a-z][^`]*`|\b(?:LD_PRELOAD|NODE_OPTIONS|PYTHONSTARTUP|GIT_SSH_COMMAND|core\.(?:hooksPath|sshCommand|pager))\b\s*="
-    r"|\bgo\s+(?:run|install|get|mod|build|generate|env|work)\b"
+    r"|\bgo\s+(?:run|install|get|mod|build|generate|env|work)\b|\b(?:curl|wget)\s+[\w-]+(?:\.[\w-]+)+"
     r"|\|\s*(?:sudo\s+)?(?:ba|z|da|fi)?sh\b|\|\s*(?:python|perl|ruby|node|iex)\b|&&\s*\w|\$\([^)]|`\s*(?:sudo|npx|uvx|sh|bash|source)\s|(?:^|\s)(?:source|\.)\s+\S+\.(?:sh|bash|env)\b"
     r"|(?-i:(?:^|\s)[A-Z_]{3,}=\S+\s+\./\w)|\bsubprocess\.|\bos\.system\(|\bexec\(|\beval\(|\b(?:child_process|Runtime\.getRuntime)\b|>\s*/(?:etc|dev|tmp)/"
 )
@@ -66,8 +66,8 @@ _ORDER = (
 _TOOLS_ORDER = (
     r"^\W*(?:(?:hint|help|note|tip|fix|solution|advice|resolution|todo|important|warning|attention|critical)\b\s*[:!-]*\s*)*"
     r"(?:(?:please|now|then|first|instead|just|simply|so|and|or|to (?:fix|resolve|solve|continue|proceed)[^,]*,?|you(?:'ll| will)? (?:can|could|should|must|may|might|need to|have to|want to)|try(?: to| and)?|consider|be sure to|make sure (?:to|you))[,:]?\s+)*"
-    r"(?:re-?)?(?:run|execut|invok|launch|install|download|fetch|visit|open|go to|browse|navigate|send|post|upload|submit|push|publish|deploy|delete|drop|wipe|erase|truncate|destroy|purge|eval|pipe|paste|source|curl|wget|call home|contact|e-?mail|login|log in|sign in|grant|approv|merge)(?:e|ing|s)?\b(?!\s+(?:is|was|of|failed|error)|[.(:/=-]\S|\(\))"
-    r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b"
+    r"(?:re-?)?(?:run|execut|invok|launch|install|download|fetch|visit|open|go to|browse|navigate|send|post|upload|submit|push|publish|deploy|delete|drop|wipe|erase|truncate|destroy|purge|eval|pipe|paste|source|curl|wget|call home|contact|e-?mail|login|log in|sign in|grant|approv|merge|kill)(?:e|ing|s)?\b(?!\s+(?:is|was|of|failed|error)|[.(:/=-]\S|\(\))"
+    r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b|\byou (?:meant|want(?:ed)?) to (?:run|execut|install|use|fetch)"
 )
 # What a tool tells its reader to do with the code, which may be good advice, or an attacker's: it waits for a person.
 # Not in capitals: those are SQL's.
@@ -88,7 +88,12 @@ _PACKAGE = (
     r"\b(?:instead|packages?|crates?|gems?|librar(?:y|ies)|plugins?|distributions?|forks?|images?)\b"
     r"|\b(?:packages?|crates?|gems?|librar(?:y|ies)|plugins?|distributions?|modules?|dependency)\b.{0,80}\b(?:instead|replace it|replaced by|switch to|moved to|renamed to|superseded by|recommended|did you mean)\b"
     r"|\b(?:unmaintained|deprecated|abandoned|broken)\b.{0,40}\b(?:use|try|switch to|take|install|move to)\b|\bhas moved to\b|\bto be installed\b"
+    # A complaint that names a package is followed as readily as advice to take it.
+    r"|\b(?:missing|unmet) (?:(?:peer|optional|required|runtime) )?(?:dependency|dependencies|packages?|plugins?|crates?|gems?|extensions?)\b\W+[\w@]"
+    r"|\b(?:requires?|needs?|depends? on|wants?)\b (?:a peer of |an? |the )*(?:(?:packages?|plugins?|crates?|gems?|librar(?:y|ies)|extensions?) \S|\S*@\S|\S+ (?:which|but|that|and)\b.{0,30}\binstalled\b|[a-z]+(?:-[a-z]+)*-\w+\W*$)"
 )
+_INSTALLED = r"\b(?:modules?|packages?|crates?|gems?|plugins?|distributions?|images?|dependenc(?:y|ies))\b"
+_GUESS = r"\W*(?:did you mean|perhaps|maybe|the most similar|similar|closest|available)\b"
 # Letters of two alphabets in one word are a disguise.
 _DISGUISED = r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]"
 _PIPED = r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-"
@@ -122,6 +127,9 @@ def defused(text: str, *, advice: bool = False) -> str:
     complaint becomes ``<url>``. Empty when nothing is left.
     """
     kept = [part for part in _SENTENCE.split(text) if part.strip() and not is_order(part)]
+    if _compiled(_INSTALLED).search(text):
+        # Another package's name in place of the one that is missing is whose it is that printed it.
+        kept = [part for part in kept if not _compiled(_GUESS).match(part)]
     if not advice:
         kept = [part for part in kept if not is_advice(part)]
     without = [part for part in kept if not _compiled(_URL).search(part)]
