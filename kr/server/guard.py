@@ -15,6 +15,7 @@ from base64 import b64decode
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlsplit
@@ -169,7 +170,7 @@ class Guard:
         elif scope["path"] == _HEALTH:
             await self._app(scope, receive, send)
         elif scope["method"] == "GET" and scope["path"] == "/mcp":
-            await self._until_drained(scope, receive, send)
+            await self._until(self.draining.wait, scope, receive, send)
         else:
             await self._counted(scope, receive, send)
 
@@ -241,7 +242,8 @@ class Guard:
         self._at_work += 1
         try:
             if scope["path"].startswith("/v1/"):
-                await self._while_wanted(scope, body, receive, send)
+                gone, replayed = partial(_hung_up, receive), _replayed(body, anyio.sleep_forever)
+                await self._until(gone, scope, replayed, send)
             else:  # MCP has rules of its own for a client that hangs up
                 await self._app(scope, _replayed(body, receive), send)
         finally:
@@ -292,24 +294,14 @@ class Guard:
                 dropped += len(piece)
         await send({"type": "http.response.body", "body": b""})
 
-    async def _while_wanted(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Hand a request on, and break it off when its client hangs up."""
+    async def _until(
+        self, end: Callable[[], Awaitable[None]], scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        """Hand a request on, and break it off at its end."""
         async with anyio.create_task_group() as group:
 
             async def watch() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                group.cancel_scope.cancel()
-
-            group.start_soon(watch)
-            await self._app(scope, _replayed(body, anyio.sleep_forever), send)
-            group.cancel_scope.cancel()
-
-    async def _until_drained(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async with anyio.create_task_group() as group:
-
-            async def watch() -> None:
-                await self.draining.wait()
+                await end()
                 group.cancel_scope.cancel()
 
             group.start_soon(watch)
@@ -339,6 +331,11 @@ class _Told:
         if waiting.cancelled_caught:
             self.reading.cancel()
             await anyio.sleep_forever()
+
+
+async def _hung_up(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _piece(receive: Receive) -> tuple[bytes, bool]:

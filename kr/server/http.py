@@ -22,12 +22,11 @@ from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.models import model_of
 from kr.errors import KrError, Overloaded
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
-from kr.server.mcp import create_mcp_server
+from kr.server.mcp import InjectEnvelope, create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, Metrics
 from kr.server.page.router import page_router
 from kr.server.schemas import Schema, inject_request, record_request, research_request
 from kr.server.service import Service
-from kr.server.tools import InjectEnvelope
 from kr.values import EntryStatus
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
@@ -217,23 +216,20 @@ def _enveloped(envelope: dict[str, Any]) -> Response:
     return JSONResponse(envelope, status_code=422 if envelope["status"] == "failure" else 200)
 
 
-async def _defect(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
+async def _defect(_request: Request, error: Exception) -> Response:
     return defect(error)
 
 
-async def _kr_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - Starlette's signature
-    assert isinstance(error, KrError)  # noqa: S101 - for the type checker: it is registered for these
+async def _kr_error(_request: Request, error: Any) -> Response:
     headers = RETRY_AFTER if isinstance(error, Overloaded) else None
     return problem(error.http_status, str(error), code=error.code, headers=headers)
 
 
-async def _http_error(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the same
-    assert isinstance(error, HTTPException)  # noqa: S101 - the same
+async def _http_error(_request: Request, error: Any) -> Response:
     return problem(error.status_code, error.detail, headers=error.headers)
 
 
-async def _invalid(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the same
-    assert isinstance(error, RequestValidationError)  # noqa: S101 - the same
+async def _invalid(_request: Request, error: Any) -> Response:
     told = "; ".join(f"{'.'.join(map(str, item['loc'][1:]))}: {item['msg']}" for item in error.errors())
     return problem(422, told, code="validation_error")
 

@@ -1,10 +1,16 @@
-"""The MCP server over the five tools, whatever carries it (SPEC 8)."""
+"""The MCP server, whatever carries it, and its five tools: their schemas, and what each does with kr (SPEC 8).
+
+Every agent pays for names, descriptions and input schemas with each of its prompts: together they stay under 1,000
+tokens, and a test measures it.
+"""
 
 import json
 import logging
 import time
-from collections.abc import Callable
-from typing import Any
+import uuid
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, NamedTuple, get_args
 
 from mcp import MCPError
 from mcp.server.context import ServerRequestContext
@@ -20,39 +26,255 @@ from mcp_types import (
 from mcp_types import Tool as ListedTool
 
 from kr import __version__
-from kr.errors import KrError
+from kr.app import App
+from kr.contracts.envelopes import Envelope, ResearchEnvelope
+from kr.contracts.lessons import InjectResults, RecordEnvelope
+from kr.contracts.models import model_of
+from kr.errors import FieldError, InvalidRequest, KrError
+from kr.reports.bounded import fit
 from kr.server.service import Service
-from kr.server.tools import TOOLS, call_tool, tool_named
-
-Context = ServerRequestContext[Any, Any]
+from kr.values import EVENT_TYPES, IfUnsure
 
 logger = logging.getLogger("kr.server")
 
+Context = ServerRequestContext[Any, Any]
+Arguments = Mapping[str, Any]
 Note = Callable[[str, str, float], None]
 """Takes a tool's name, what became of the call, and the seconds it took."""
+
+MAX_TOKENS = 1500
+"""Of a report's text, where the caller says nothing else."""
+
+_LONGEST = 100_000
+_MOST_ENTRIES = 100
+
+
+class Outcome(NamedTuple):
+    """What a tool answers: nested plain data, and whether it is a failure."""
+
+    content: dict[str, Any]
+    is_failure: bool = False
+
+
+class Tool(NamedTuple):
+    """One tool as a client sees it, and what it does; ``output`` is what its answer is described by."""
+
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    output: dict[str, Any] | type[Envelope | RecordEnvelope]
+    call: Callable[[App, Arguments], Outcome]
+
+
+def _text(description: str = "") -> dict[str, Any]:
+    return {"type": "string", **({"description": description} if description else {})}
+
+
+def _whole(description: str = "", *, least: int = 1) -> dict[str, Any]:
+    return {"type": "integer", "minimum": least, **({"description": description} if description else {})}
+
+
+def _object(required: str, **properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": required.split()}
+
+
+_TEXTS = {"type": "array", "items": {"type": "string"}}
+_MOST_TOKENS = _whole(f"default {MAX_TOKENS}")
+_STORY = _text("pays for calls")
+
+
+def _research(app: App, given: Arguments) -> Outcome:
+    """Answer a question; where kr is not sure it says so at once, unless told otherwise."""
+    max_tokens = _number(given, "max_tokens", MAX_TOKENS, _LONGEST)
+    said = {name: given[name] for name in ("use", "refresh", "max_calls", "timeout_seconds") if name in given}
+    identity = {name: given.get(name) for name in ("story_key", "session_id")}
+    document = {
+        "story_key": identity["story_key"] or "0-0",
+        "mode": "research",
+        "session_id": identity["session_id"] or _new_session(),
+        "research_query": _query(app, given),
+        "config_overrides": {"if_unsure": given.get("if_unsure") or "candidates", **said},
+    }
+    envelope = app.requests.research_document(_bytes(document), include_report=True).plain()
+    results = envelope["results"]
+    if results is not None and results["report"] is not None:
+        results["report"] = fit(results["report"], max_tokens)[0]
+    return _enveloped(envelope)
+
+
+def _query(app: App, given: Arguments) -> dict[str, Any]:
+    """Fill in what the caller left out (SPEC 3.1, as at a terminal); what is no text is left to the validation."""
+    framework, question = given.get("framework"), given.get("question")
+    said = {key: given[key] for key in ("framework_version", "topic", "tags") if given.get(key)}
+    if isinstance(framework, str) and isinstance(question, str):
+        known: dict[str, Any] = {
+            key: said[key] for key in ("framework_version", "topic") if isinstance(said.get(key), str)
+        }
+        tags = said.get("tags")
+        tag = tuple(tags) if isinstance(tags, list) and all(isinstance(one, str) for one in tags) else ()
+        derived = app.requests.question_data(framework, question, tag=tag, **known)
+        return {**derived["research_query"], **said}
+    return {"framework": framework, "question": question, **said}
+
+
+def _read_report(app: App, given: Arguments) -> Outcome:
+    max_tokens = _number(given, "max_tokens", MAX_TOKENS, _LONGEST)
+    found = app.read_report(
+        _string(given, "id"), section=_text_or_none(given, "section"), max_tokens=max_tokens
+    )
+    return Outcome(found)
+
+
+def _search(app: App, given: Arguments) -> Outcome:
+    limit = _number(given, "limit", 10, _MOST_ENTRIES)
+    return Outcome(
+        app.search(_string(given, "query"), framework=_text_or_none(given, "framework"), limit=limit)
+    )
+
+
+def _inject(app: App, given: Arguments) -> Outcome:
+    need = {name: given[name] for name in ("phase", "framework", "query", "files") if name in given}
+    document = {
+        "story_key": given.get("story_key") or "0-0",
+        "mode": "lessons-inject",
+        "session_id": given.get("session_id") or _new_session(),
+        "lessons_inject": need,
+    }
+    return _enveloped(app.requests.inject_document(_bytes(document)).plain())
+
+
+def _record(app: App, given: Arguments) -> Outcome:
+    document = {
+        "story_key": "0-0",
+        "session_id": _new_session(),
+        **{name: value for name, value in given.items() if value is not None},
+    }
+    return _enveloped(app.record_lessons(_bytes(document)).plain())
+
+
+class InjectEnvelope(Envelope):
+    """The return value of mode ``lessons-inject``."""
+
+    results: InjectResults | None
+
+
+_ENTRY = _object(
+    "id framework framework_version topic status passage",
+    **{name: _text() for name in ("id", "framework", "framework_version", "topic", "status", "passage")},
+)
+_REPORT = _object(
+    "id framework framework_version topic confidence text is_cut",
+    **{name: _text() for name in ("id", "framework", "framework_version", "topic", "text")},
+    confidence={"type": ["string", "null"]},
+    is_cut={"type": "boolean"},
+)
+
+
+def _schema_of(envelope: type[Envelope | RecordEnvelope]) -> dict[str, Any]:
+    untitled: dict[str, Any] = _untitled(model_of(envelope).model_json_schema(mode="serialization"))
+    return untitled
+
+
+def _untitled(schema: Any) -> Any:
+    """Leave out the titles that pydantic gives to everything; docstrings, too: they speak of the code."""
+    if isinstance(schema, list):
+        return [_untitled(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: _untitled(value)
+        for key, value in schema.items()
+        if not (key in {"title", "description"} and isinstance(value, str))
+    }
+
+
+TOOLS = (
+    Tool(
+        "research",
+        "Ask how to use a framework, library or tool: answered from the shared cache, else researched once for all "
+        "agents. Returns a report of quoted documentation. If results.related is offered instead, look with "
+        "read_report; ask again with use=ID where one answers, with if_unsure=research where none does.",
+        _object(
+            "framework question",
+            framework=_text(),
+            question=_text(),
+            framework_version=_text("default: the project's"),
+            topic=_text(),
+            tags=_TEXTS,
+            story_key=_STORY,
+            session_id=_text(),
+            max_calls=_whole("to sources", least=0),
+            timeout_seconds=_whole(),
+            if_unsure={"type": "string", "enum": list(get_args(IfUnsure))},
+            use=_text("id of the entry that answers"),
+            refresh={"type": "boolean", "description": "research again"},
+            max_tokens=_MOST_TOKENS,
+        ),
+        ResearchEnvelope,
+        _research,
+    ),
+    Tool(
+        "read_report",
+        "Read the report of an entry, or one section of it (Summary, Details, Code Examples).",
+        _object("id", id=_text(), section=_text(), max_tokens=_MOST_TOKENS),
+        _REPORT,
+        _read_report,
+    ),
+    Tool(
+        "search_entries",
+        "Find what is known already: entries whose topic, tags or report hold these words.",
+        _object("query", query=_text(), framework=_text(), limit=_whole("default 10")),
+        _object("entries", entries={"type": "array", "items": _ENTRY}),
+        _search,
+    ),
+    Tool(
+        "lessons_inject",
+        "Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
+        "dev-execution, code-review or e2e-inspection. What you are about to do puts those that fit first.",
+        _object(
+            "phase",
+            phase=_text(),
+            story_key=_text(),
+            session_id=_text(),
+            framework=_text(),
+            query=_text("the task"),
+            files=_TEXTS,
+        ),
+        InjectEnvelope,
+        _inject,
+    ),
+    Tool(
+        "lessons_record",
+        "Record what an agent's failure teaches the next one.",
+        _object(
+            "phase event_type agent_return",
+            phase=_text(),
+            event_type={"type": "string", "enum": list(EVENT_TYPES)},
+            agent_return={
+                "type": "object",
+                "description": "its status, errors [{message, suggestion, file, line}], results",
+            },
+            story_key=_text(),
+            session_id=_text(),
+            framework_context=_text(),
+        ),
+        RecordEnvelope,
+        _record,
+    ),
+)
 
 
 def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[Any]:
     """Build the server. Its tools run in the service's workers; a cancelled call breaks its work off."""
-    listed = [
-        ListedTool(
-            name=tool.name,
-            description=tool.description,
-            input_schema=tool.input_schema,
-            output_schema=tool.output_schema,
-        )
-        for tool in TOOLS
-    ]
 
     async def list_tools(_context: Context, _params: PaginatedRequestParams | None) -> ListToolsResult:
-        return ListToolsResult(tools=listed)
+        return ListToolsResult(tools=_listed())
 
     async def call(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        tool = tool_named(params.name)
+        tool = next((tool for tool in TOOLS if tool.name == params.name), None)
         if tool is None:
-            raise MCPError(
-                INVALID_PARAMS, f"no tool {params.name}; there are {', '.join(t.name for t in TOOLS)}"
-            )
+            there_are = ", ".join(tool.name for tool in TOOLS)
+            raise MCPError(INVALID_PARAMS, f"no tool {params.name}; there are {there_are}")
         steps = 0
 
         async def tell(what: str) -> None:
@@ -62,7 +284,8 @@ def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[A
 
         began, told = time.perf_counter(), "cancelled"
         try:
-            outcome = await call_tool(service, tool, params.arguments or {}, tell)
+            arguments = params.arguments or {}
+            outcome = await service.run(lambda: tool.call(service.app, arguments), tell=tell)
             told = outcome.content.get("status", "success")
         except KrError as error:
             told = error.code
@@ -84,5 +307,55 @@ def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[A
     return Server("kr", version=__version__, on_list_tools=list_tools, on_call_tool=call)
 
 
+@cache
+def _listed() -> list[ListedTool]:
+    """The tools as a client is told of them: made when the first one asks, since pydantic takes its time."""
+    return [
+        ListedTool(
+            name=tool.name,
+            description=tool.description,
+            input_schema=tool.input_schema,
+            output_schema=tool.output if isinstance(tool.output, dict) else _schema_of(tool.output),
+        )
+        for tool in TOOLS
+    ]
+
+
 def _failed(why: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=why)], is_error=True)
+
+
+def _enveloped(envelope: dict[str, Any]) -> Outcome:
+    return Outcome(envelope, is_failure=envelope["status"] == "failure")
+
+
+def _bytes(document: Mapping[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False, default=str).encode(errors="replace")
+
+
+def _new_session() -> str:
+    """Name a session of one call, as a question at a terminal has (SPEC 3.1)."""
+    return f"mcp-{uuid.uuid4().hex}"
+
+
+def _string(given: Arguments, name: str) -> str:
+    value = given.get(name)
+    if not isinstance(value, str) or not value.strip():
+        raise InvalidRequest(FieldError(name, "required: a text"))
+    return value
+
+
+def _text_or_none(given: Arguments, name: str) -> str | None:
+    value = given.get(name)
+    if value is not None and not isinstance(value, str):
+        raise InvalidRequest(FieldError(name, "must be a text"))
+    return value
+
+
+def _number(given: Arguments, name: str, default: int, most: int) -> int:
+    value = given.get(name, default)
+    if value is None:
+        return default
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidRequest(FieldError(name, "must be a whole number from 1"))
+    return min(value, most)

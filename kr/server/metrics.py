@@ -1,7 +1,7 @@
 """``GET /metrics``: what a server counts itself, and what the knowledge base has counted, for Prometheus (SPEC 8)."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -9,6 +9,8 @@ from prometheus_client.registry import Collector
 from starlette.types import Scope
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+
+M = TypeVar("M", CounterMetricFamily, GaugeMetricFamily)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -64,31 +66,38 @@ class _KnowledgeBase(Collector):
         stats = self._stats
         requests, sources = stats["requests"], stats["sources"]
         results = {"hit": requests["hits"], "miss": requests["misses"]}
-        yield _counted("kr_research_requests", "Research requests that were answered.", "result", results)
-        yield _counted("kr_requests", "Requests of any mode.", "status", requests["by_status"])
+        yield _labelled(
+            CounterMetricFamily(
+                "kr_research_requests", "Research requests that were answered.", labels=["result"]
+            ),
+            results,
+        )
+        yield _labelled(
+            CounterMetricFamily("kr_requests", "Requests of any mode.", labels=["status"]),
+            requests["by_status"],
+        )
         charged = stats["spending"]["charged"]
         yield CounterMetricFamily(
             "kr_calls_charged", "Calls to sources that stories paid for.", value=charged
         )
         asked = {row["source"]: row["asked"] for row in sources}
-        yield _counted("kr_source_asked", "How often a source was asked.", "source", asked)
+        yield _labelled(
+            CounterMetricFamily("kr_source_asked", "How often a source was asked.", labels=["source"]), asked
+        )
         opened = {row["source"]: row["circuit"] == "open" for row in sources}
-        yield _gauged("kr_circuit_open", "Whether a source is paused: it kept failing.", "source", opened)
+        yield _labelled(
+            GaugeMetricFamily(
+                "kr_circuit_open", "Whether a source is paused: it kept failing.", labels=["source"]
+            ),
+            opened,
+        )
         entries = {**stats["index"]["by_status"], "archived": stats["archive"]["entries"]}
-        yield _gauged("kr_entries", "Entries.", "status", entries)
+        yield _labelled(GaugeMetricFamily("kr_entries", "Entries.", labels=["status"]), entries)
         lessons = {row["phase"]: row["lessons"] for row in stats["lessons"]["by_phase"]}
-        yield _gauged("kr_lessons", "Lessons.", "phase", lessons)
+        yield _labelled(GaugeMetricFamily("kr_lessons", "Lessons.", labels=["phase"]), lessons)
 
 
-def _counted(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = CounterMetricFamily(name, told, labels=[label])
-    for of, value in values.items():
-        family.add_metric([of], value)
-    return family
-
-
-def _gauged(name: str, told: str, label: str, values: Mapping[str, float]) -> Metric:
-    family = GaugeMetricFamily(name, told, labels=[label])
+def _labelled(family: M, values: Mapping[str, float]) -> M:
     for of, value in values.items():
         family.add_metric([of], value)
     return family

@@ -18,7 +18,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr import __version__
 from kr.contracts.envelopes import ResearchEnvelope, ResearchResults
-from kr.server.tools import TOOLS
+from kr.server.mcp import TOOLS
 from kr.values import Confidence, IfUnsure, ResearchStatus
 from tests.support.program import Project
 from tests.support.stores import ROOT

@@ -15,9 +15,8 @@ import anyio
 import pytest
 from mcp.client import Client
 
-from kr.server.mcp import create_mcp_server
+from kr.server.mcp import TOOLS, create_mcp_server
 from kr.server.service import Service
-from kr.server.tools import TOOLS
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project
 from tests.support.servers import mcp_over_stdio

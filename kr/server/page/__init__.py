@@ -1,5 +1,5 @@
 """The page for people (SPEC 8): server-rendered HTML over the operations of ``kr.app``, usable without JavaScript.
 
-``router`` has the addresses, ``views`` what each shows; ``charts``, ``markdown`` and ``texts`` are pure; ``session`` keeps
+``router`` has the addresses, ``views`` what each shows; ``charts`` and ``markdown`` are pure; ``session`` keeps
 strangers' forms out.
 """

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from html import escape
+from typing import Any
 
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
@@ -57,14 +58,12 @@ def inline_html(text: str) -> Markup:
 
 @cache
 def _markdown() -> MarkdownIt:
-    markdown = MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"])
+    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer).enable(
+        ["table", "strikethrough"]
+    )
     # A link that is refused here would stand in the text with its brackets; ``_defuse`` leaves its words alone.
     markdown.validateLink = lambda url: True  # type: ignore[method-assign]  # noqa: ARG005 - its signature
     markdown.core.ruler.push("defuse", _defuse)
-    markdown.add_render_rule("fence", _code)
-    markdown.add_render_rule("code_block", _code)
-    markdown.add_render_rule("table_open", _table_open)
-    markdown.add_render_rule("table_close", _table_close)
     return markdown
 
 
@@ -94,17 +93,20 @@ def _harmless(tokens: Sequence[Token]) -> list[Token]:
     return kept
 
 
-def _code(
-    renderer: RendererHTML,  # noqa: ARG001 - the signature of a rule, here and below
-    tokens: Sequence[Token],
-    index: int,
-    options: OptionsDict,  # noqa: ARG001
-    env: EnvType,  # noqa: ARG001
-) -> str:
-    token = tokens[index]
-    language = (token.info.split() or [""])[0]
-    # It scrolls where it is wide, so that the keyboard must reach it.
-    return f'<pre tabindex="0"><code>{_highlighted(token.content, language)}</code></pre>\n'
+class _Renderer(RendererHTML):
+    """What is wide scrolls, and the keyboard must reach it; code is highlighted."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: OptionsDict, env: EnvType) -> str:  # noqa: ARG002 - a rule's signature
+        language = (tokens[idx].info.split() or [""])[0]
+        return f'<pre tabindex="0"><code>{_highlighted(tokens[idx].content, language)}</code></pre>\n'
+
+    code_block = fence
+
+    def table_open(self, *_: Any) -> str:
+        return '<div class="scroll" tabindex="0"><table>\n'
+
+    def table_close(self, *_: Any) -> str:
+        return "</table></div>\n"
 
 
 def _highlighted(code: str, language: str) -> str:
@@ -115,23 +117,3 @@ def _highlighted(code: str, language: str) -> str:
     except ClassNotFound:
         return escape(code)
     return str(highlight(code, lexer, HtmlFormatter(nowrap=True)))
-
-
-def _table_open(
-    renderer: RendererHTML,  # noqa: ARG001
-    tokens: Sequence[Token],  # noqa: ARG001
-    index: int,  # noqa: ARG001
-    options: OptionsDict,  # noqa: ARG001
-    env: EnvType,  # noqa: ARG001
-) -> str:
-    return '<div class="scroll" tabindex="0"><table>\n'
-
-
-def _table_close(
-    renderer: RendererHTML,  # noqa: ARG001
-    tokens: Sequence[Token],  # noqa: ARG001
-    index: int,  # noqa: ARG001
-    options: OptionsDict,  # noqa: ARG001
-    env: EnvType,  # noqa: ARG001
-) -> str:
-    return "</table></div>\n"

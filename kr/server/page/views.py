@@ -9,7 +9,7 @@ from kr.errors import UnknownEntry
 from kr.overview import Course, Day
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
-from kr.server.page.texts import number, percent, plural
+from kr.server.page.rendering import number, percent, plural
 from kr.values import EntryStatus
 
 PER_PAGE = 50

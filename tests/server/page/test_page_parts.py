@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.server.page import texts
+from kr.server.page import rendering as texts
 from kr.server.page.charts import HEIGHT, bar_chart, rate_chart, scale
 from kr.server.page.markdown import report_page, to_html
 from kr.server.page.session import COOKIE, SIGNED_IN_SECONDS, Sessions
