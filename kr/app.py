@@ -19,7 +19,6 @@ from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
 from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX
-from kr.values import EntryStatus
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog
@@ -28,9 +27,7 @@ if TYPE_CHECKING:
     from kr.lessons.book import LessonBook
     from kr.maintenance.databases import Databases
     from kr.maintenance.findings import Finding, KnowledgeBase
-    from kr.overview import Course, OpenNeeds, Story
     from kr.research.chain import Progress
-    from kr.store.wordings import Wording
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
@@ -80,7 +77,7 @@ class App:
         self.environ = environ
         self._cwd = cwd
         self._progress = progress
-        self._clock = clock
+        self.clock = clock
         self._is_index_taken = False
 
     def __enter__(self) -> Self:
@@ -118,7 +115,7 @@ class App:
             environ=self.environ,
             cwd=self._cwd,
             progress=self._progress,
-            clock=self._clock,
+            clock=self.clock,
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
@@ -130,9 +127,9 @@ class App:
         from kr.research.explain import explain, read_query
 
         query = read_query(request, warn=logger.warning)
-        rules = matching_rules(self.settings, environ=self.environ, clock=self._clock)
+        rules = matching_rules(self.settings, environ=self.environ, clock=self.clock)
         index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, query, rules, now=self._clock(), index=index)
+        return explain(self.store, query, rules, now=self.clock(), index=index)
 
     def calibrate(self, *, progress: Callable[[int, int], None]) -> dict[str, Any]:
         """Learn what the configured model of embeddings is worth, and keep it for this knowledge base (SPEC 3.2).
@@ -162,43 +159,13 @@ class App:
         from kr.lessons.worth import earning
 
         if not self.store.exists():
-            counted = collect_stats(self.store, self.settings, now=self._clock())
+            counted = collect_stats(self.store, self.settings, now=self.clock())
             return {**counted, "lessons": {**counted["lessons"], **earning([])}}
         with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
             book.reconcile()
             earned = book.earning()
-        counted = collect_stats(self.store, self.settings, now=self._clock())
+        counted = collect_stats(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], **earned}}
-
-    def course(self) -> "Course":
-        """Tell how the last thirty days went."""
-        from kr.overview import course
-
-        return course(self.store, self._clock())
-
-    def stories(self, *, limit: int, offset: int = 0) -> "tuple[list[Story], int]":
-        """Give stories by what they spent, the dearest first, and how many there are."""
-        from kr.overview import stories
-
-        return stories(self.store, limit=limit, offset=offset)
-
-    def open_needs(self, *, limit: int, offset: int = 0) -> "OpenNeeds":
-        """Give what was asked and near-missed, and nobody has settled."""
-        from kr.overview import open_needs
-
-        return open_needs(self.store, limit=limit, offset=offset)
-
-    def settle_need(self, request_id: str, entry_id: str | None) -> int:
-        """Say which entry answers what was near-missed; None: none. Raises ``UnknownEntry``."""
-        from kr.overview import settle
-
-        return settle(self.store, request_id, entry_id, self._clock())
-
-    def wordings(self, entry_id: str) -> "list[Wording]":
-        """Give how requests worded the need that an entry answers, the newest first."""
-        from kr.overview import wordings
-
-        return wordings(self.store, entry_id)
 
     def knowledge_base(self) -> "KnowledgeBase":
         """Give what ``kr.maintenance.doctor`` examines and repairs."""
@@ -208,7 +175,7 @@ class App:
             store=self.store,
             folder=self.settings.knowledge_base,
             auto_export=self.settings.knowledge_research.auto_export,
-            clock=self._clock,
+            clock=self.clock,
         )
 
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
@@ -230,7 +197,7 @@ class App:
         """Give the operations of ``kr db``."""
         from kr.maintenance.databases import Databases
 
-        return Databases(store=self.store, clock=self._clock)
+        return Databases(store=self.store, clock=self.clock)
 
     @contextmanager
     def lessons(
@@ -262,7 +229,7 @@ class App:
                 project_root=self.settings.project_root,
                 limits=limits,
                 store=store,
-                clock=self._clock,
+                clock=self.clock,
                 lock_timeout=LOCK_TIMEOUT if queue is None else queue,
                 phases=self.settings.knowledge_research.phases,
                 writer=writer,
@@ -273,16 +240,9 @@ class App:
         with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as book:
             return book.record_document(request)
 
-    def entries(
-        self,
-        *,
-        framework: str | None = None,
-        status: EntryStatus | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> dict[str, Any]:
-        """Give some of the live entries, the last accessed first: ``{entries, total}``."""
-        return self.catalog.page(framework=framework, status=status, limit=limit, offset=offset)
+    def entries(self, **wanted: Any) -> dict[str, Any]:
+        """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
+        return self.catalog.page(**wanted)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Tell all about one entry; see ``Catalog.entry``."""
@@ -345,7 +305,7 @@ class App:
         from kr.upkeep import build_catalog
 
         self.import_on_first_use()
-        return build_catalog(self.settings, self.store, clock=self._clock)
+        return build_catalog(self.settings, self.store, clock=self.clock)
 
     def versions(
         self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
@@ -409,7 +369,7 @@ class App:
             needs=self.warm,
             lessons=lessons,
         )
-        return Workflows(self.store, operations, self._cwd, self.environ, self._clock)
+        return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
     def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
         """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""
@@ -427,7 +387,7 @@ class App:
         self.import_on_first_use()
         base = self.settings.knowledge_base
         paths = [self._cwd / source for source in sources]
-        result = import_yaml(self.store, base, paths, now=self._clock(), progress=progress)
+        result = import_yaml(self.store, base, paths, now=self.clock(), progress=progress)
         if result.has_changed and self.settings.knowledge_research.auto_export:
             try:
                 refresh_exports(self.store, base)
@@ -447,7 +407,7 @@ class App:
         from kr.transfer.first_use import import_on_first_use
 
         try:
-            import_on_first_use(self.store, self.settings.knowledge_base, now=self._clock())
+            import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)

@@ -19,7 +19,7 @@ from kr.server.serve import Where, make_policy
 from tests.docs.test_documentation import DOCS, blocks
 from tests.support.forked import program
 from tests.support.program import Project
-from tests.support.servers import TOKEN, Server, mcp_over_http, serving
+from tests.support.servers import TOKEN, Served, mcp_over_http, serving_here
 from tests.support.stores import ROOT
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
@@ -36,8 +36,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 @pytest.fixture(scope="module")
-def server(project: Project) -> Iterator[Server]:
-    with serving(project, KR_TOKEN=TOKEN) as started:
+def server(project: Project) -> Iterator[Served]:
+    with serving_here(project) as started:
         yield started
 
 
@@ -64,7 +64,7 @@ def run(block: str, project: Project, reader: Path, **more: str) -> str:
     return done.stdout
 
 
-def test_the_commands_of_the_page_work(project: Project, server: Server, reader: Path) -> None:
+def test_the_commands_of_the_page_work(project: Project, server: Served, reader: Path) -> None:
     asked = [
         run(block, project, reader, KR_SERVER=server.url, KR_TOKEN=TOKEN) for block in blocks(SERVER, "sh")
     ]
@@ -72,11 +72,12 @@ def test_the_commands_of_the_page_work(project: Project, server: Server, reader:
     assert len(asked) == 2
     fleet = next(block for block in blocks(README, "text") if "KR_SERVER" in block)
     run("\n".join(fleet.splitlines()[1:]), project, reader, KR_SERVER=server.url, KR_TOKEN=TOKEN)
-    answered = [line["path"] for line in server.log if line.get("status") == 200]
+    counted = server.get("/metrics", Authorization=f"Bearer {TOKEN}").body.decode()
+    answered = re.findall(r'request_seconds_count\{.*route="([^"]+)",status="200"', counted)
     assert {"/v1/research", "/v1/search", "/v1/lessons/inject", "/v1/entries", "/v1/stats"} <= set(answered)
 
 
-def test_the_configurations_for_clients_work(project: Project, server: Server) -> None:
+def test_the_configurations_for_clients_work(project: Project, server: Served) -> None:
     configurations = [
         json.loads(block)["mcpServers"]["kr"] for block in [*blocks(MCP, "json"), *blocks(README, "json")]
     ]
@@ -96,7 +97,7 @@ def test_the_configurations_for_clients_work(project: Project, server: Server) -
     assert asyncio.run(names()) == [told, told]
 
 
-def test_every_path_of_the_interface_stands_on_the_page(server: Server) -> None:
+def test_every_path_of_the_interface_stands_on_the_page(server: Served) -> None:
     described = server.get("/openapi.json", Authorization=f"Bearer {TOKEN}").json["paths"]
     told = {
         path.replace("{id}", "{entry_id}")

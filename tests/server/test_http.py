@@ -194,36 +194,21 @@ def test_an_address_that_others_reach_needs_a_token(project: Project) -> None:
     assert project.run("serve", more={"KR_TOKEN": "short"}).returncode == 2
 
 
-def test_the_token_opens_it_and_stands_in_no_log(project: Project) -> None:
-    with serving(project, "--host", "0.0.0.0", "--allow-host", "KR.internal", KR_TOKEN=TOKEN) as server:
-        server.url = server.url.replace("0.0.0.0", "127.0.0.1")
-        refused = server.get("/v1/stats?token=secret-in-a-query")
-        assert is_problem(refused, 401)
-        assert "Bearer" in refused.headers["www-authenticate"]
-        assert server.get("/healthz").status == 200
-        for given in (f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", "Basic !", f"Digest {TOKEN}"):
-            assert server.get("/v1/stats", Authorization=given).status == 401
-        basic = b64encode(f"anybody:{TOKEN}".encode()).decode()
-        for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
-            assert server.get("/v1/stats", Authorization=given, Host="kr.internal:8765").status == 200
-        assert server.get("/mcp").status == 401
-        assert (
-            "bearer" in json.dumps(server.get("/openapi.json", Authorization=f"Bearer {TOKEN}").json).lower()
-        )
-    written = json.dumps(server.log)
-    assert TOKEN not in written
-    assert basic not in written
-    assert "secret-in-a-query" not in written
-    assert {"GET /v1/stats 401", "GET /v1/stats 200"} <= {line["message"] for line in server.log}
-
-
-def test_sigterm_lets_what_is_under_way_end(project: Project) -> None:
+def test_the_token_opens_it_and_stands_in_no_log_and_sigterm_lets_what_is_under_way_end(
+    project: Project,
+) -> None:
     answers: list[Answer] = []
+    outside = ("--host", "0.0.0.0", "--allow-host", "KR.internal")
     with context7_server(Scenario(delay=1.5)) as slow:
         project.use_context7(slow.url)
-        with serving(project) as server:
+        with serving(project, *outside, KR_TOKEN=TOKEN) as server:
+            server.url = server.url.replace("0.0.0.0", "127.0.0.1")
+            basic = the_token_opens(server)
             asked = request(topic="draining", tags=["drain"], question="How is a server drained?")
-            asking = threading.Thread(target=lambda: answers.append(server.post("/v1/research", asked)))
+            given = {"Authorization": f"Bearer {TOKEN}"}
+            asking = threading.Thread(
+                target=lambda: answers.append(server.post("/v1/research", asked, **given))
+            )
             asking.start()
             wait_until(slow.calls)
             server.process.send_signal(signal.SIGTERM)
@@ -232,3 +217,25 @@ def test_sigterm_lets_what_is_under_way_end(project: Project) -> None:
     assert [answer.json["status"] for answer in answers] == ["success"]
     with pytest.raises(ConnectionRefusedError):
         server.get("/healthz")
+    written = json.dumps(server.log)
+    assert TOKEN not in written
+    assert basic not in written
+    assert "secret-in-a-query" not in written
+    assert {"GET /v1/stats 401", "GET /v1/stats 200"} <= {line["message"] for line in server.log}
+
+
+def the_token_opens(server: Server) -> str:
+    """And nothing else does; gives the Basic credential that was sent."""
+    refused = server.get("/v1/stats?token=secret-in-a-query")
+    assert is_problem(refused, 401)
+    assert "Bearer" in refused.headers["www-authenticate"]
+    assert server.get("/healthz").status == 200
+    for given in (f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", "Bearer ", "Basic !", f"Digest {TOKEN}"):
+        assert server.get("/v1/stats", Authorization=given).status == 401
+    basic = b64encode(f"anybody:{TOKEN}".encode()).decode()
+    for given in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {basic}"):
+        assert server.get("/v1/stats", Authorization=given, Host="kr.internal:8765").status == 200
+    assert server.get("/mcp").status == 401
+    described = server.get("/openapi.json", Authorization=f"Bearer {TOKEN}").json
+    assert "bearer" in json.dumps(described).lower()
+    return basic

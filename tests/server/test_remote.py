@@ -10,19 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.error import HTTPError
-from urllib.parse import urlsplit
-from urllib.request import urlopen
 
 import pytest
 
 from kr.remote import SharedServer
-from kr.server.guard import Policy
-from kr.server.http import create_http_app
-from kr.server.service import Service
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
-from tests.support.servers import TOKEN, Server, listening, serving
+from tests.support.servers import TOKEN, Served, serving_here
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -34,22 +28,23 @@ event_type: general_agent_failure
 agent_return: {status: failure, errors: [{message: a list has no key, suggestion: Give rows a key}]}
 """
 HOOK = {"hook_event_name": "SubagentStart", "agent_type": "dev-runner", "session_id": "s-1"}
-SESSION: tuple[tuple[tuple[str, ...], str], ...] = (
+Session = tuple[tuple[tuple[str, ...], str], ...]
+SESSION: Session = (
     (("research", "--request", "-", "--include-report"), json.dumps(request())),
-    (("research", "--request", "-"), json.dumps(request())),
-    (("research", "--request", "-", "--use", "nothing"), json.dumps(request())),
     (("research", "--request", "-"), "story_key: x"),
-    (("research", "vue", "How do I make an option repeatable?", "--session-id", "s-2"), ""),
     (("lessons", "record", "--request", "-"), RETURN),
-    (("lessons", "record", "--request", "-"), "no request"),
-    (("lessons", "inject", "--phase", "dev-execution", "--session-id", "s-3"), ""),
-    (("lessons", "inject", "--phase", "nonsense", "--session-id", "s-3"), ""),
     (("hook",), json.dumps(HOOK)),
     (("entries", "list", "--status", "fresh"), ""),
     (("entries", "show", "vue-repeatable-options", "--report"), ""),
     (("entries", "show", "nothing"), ""),
     (("search", "repeatable", "key"), ""),
     (("stats",), ""),
+    (("research", "--request", "-"), json.dumps(request())),
+    (("research", "--request", "-", "--use", "nothing"), json.dumps(request())),
+    (("research", "vue", "How do I make an option repeatable?", "--session-id", "s-2"), ""),
+    (("lessons", "record", "--request", "-"), "no request"),
+    (("lessons", "inject", "--phase", "dev-execution", "--session-id", "s-3"), ""),
+    (("lessons", "inject", "--phase", "nonsense", "--session-id", "s-3"), ""),
     (("research", "--request", "-"), ": no yaml ["),  # which the server never hears of
 )
 
@@ -68,8 +63,8 @@ def served(tmp_path_factory: pytest.TempPathFactory, context7: StandIn) -> Proje
 
 
 @pytest.fixture(scope="module")
-def server(served: Project) -> Iterator[Server]:
-    with serving(served, KR_TOKEN=TOKEN) as started:
+def server(served: Project) -> Iterator[Served]:
+    with serving_here(served) as started:
         yield started
 
 
@@ -79,10 +74,10 @@ def client(tmp_path: Path) -> Project:
     return Project(tmp_path / "client")
 
 
-def told(project: Project, more: Mapping[str, str]) -> list[tuple[int, str, str]]:
+def told(session: Session, project: Project, more: Mapping[str, str]) -> list[tuple[int, str, str]]:
     """What a session of commands says, without what no two runs have in common."""
     said: list[tuple[int, str, str]] = []
-    for arguments, stdin in SESSION:
+    for arguments, stdin in session:
         done = project.run(*arguments, stdin=stdin, more=more)
         out, err = (
             re.sub(r"\d{4}-\d\d-\d\d[T0-9:.Z]*|\d+\.\d+", "N", stream.decode()).replace(
@@ -94,16 +89,19 @@ def told(project: Project, more: Mapping[str, str]) -> list[tuple[int, str, str]
     return said
 
 
+@pytest.mark.effort(len(SESSION), 9)
 def test_every_shared_command_says_the_same(
-    tmp_path: Path, context7: StandIn, served: Project, server: Server, client: Project
+    tmp_path: Path, context7: StandIn, served: Project, server: Served, effort: int
 ) -> None:
-    local = Project(tmp_path / "local")
+    """All of them with ``--all``."""
+    session = SESSION[:effort]
+    client, local = Project(tmp_path / "client"), Project(tmp_path / "local")
     local.use_context7(context7.url)
     shared = [
         (status, out.replace(str(served.root), "ROOT"), err)
-        for status, out, err in told(client, {"KR_SERVER": server.url, "KR_TOKEN": TOKEN})
+        for status, out, err in told(session, client, {"KR_SERVER": server.url, "KR_TOKEN": TOKEN})
     ]
-    assert shared == told(local, {})
+    assert shared == told(session, local, {})
     assert not client.base.exists()
 
 
@@ -120,7 +118,7 @@ def test_a_server_that_is_gone_means_the_local_path_with_a_note(client: Project)
     assert b"works on the local knowledge base" in changed.stderr
 
 
-def test_a_server_that_refuses_is_an_error(server: Server, client: Project) -> None:
+def test_a_server_that_refuses_is_an_error(server: Served, client: Project) -> None:
     for more in ({"KR_SERVER": server.url}, {"KR_SERVER": "ftp://x"}, {"KR_SERVER": "http://user@x"}):
         done = client.run("research", "--request", "-", stdin=json.dumps(request()), more=more)
         assert (done.returncode, done.stdout) == (2, b""), more
@@ -130,28 +128,24 @@ def test_a_server_that_refuses_is_an_error(server: Server, client: Project) -> N
 
 def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: Path, client: Project) -> None:
     served = Project(tmp_path / "busy")
-    policy = Policy(names=("127.0.0.1",), token=None, max_requests=1)
     with context7_server(Scenario(delay=100)) as slow:
         served.use_context7(slow.url)
-        with served.app() as app, listening(create_http_app(Service(app, workers=4), policy)) as url:
-            address = urlsplit(url).hostname, urlsplit(url).port
+        with serving_here(served, None, max_requests=1) as busy:
             document = json.dumps(request())
             head = f"POST /v1/research HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(document)}\r\n\r\n"
-            with socket.create_connection(address) as asking:
+            with socket.create_connection(busy.address) as asking:
                 asking.sendall((head + document).encode())
                 while not slow.calls():
                     time.sleep(0.02)
                 for path in ("/v1/stats", "/metrics"):
-                    with pytest.raises(HTTPError) as refused:
-                        urlopen(url + path, timeout=30)
-                    with refused.value as answer:
-                        assert (answer.code, answer.headers["Retry-After"]) == (429, "1")
-                done = client.run("research", "--request", "-", stdin=document, more={"KR_SERVER": url})
+                    answer = busy.get(path)
+                    assert (answer.status, answer.headers["retry-after"]) == (429, "1")
+                done = client.run("research", "--request", "-", stdin=document, more={"KR_SERVER": busy.url})
                 assert done.returncode == 0
                 assert b"answers HTTP 429: 1 requests are at work" in done.stderr
                 assert b"the local knowledge base is used" in done.stdout
                 threading.Timer(0.5, asking.shutdown, [socket.SHUT_RDWR]).start()
-                found = SharedServer(url=url, token=None, timeout=30).get("/v1/stats")
+                found = SharedServer(url=busy.url, token=None, timeout=30).get("/v1/stats")
             assert found["requests"]["total"] == 1
 
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -19,7 +20,9 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
-from kr.server.guard import Guard
+from kr.server.guard import Guard, Policy
+from kr.server.http import create_http_app
+from kr.server.service import Service
 from tests.support.program import Project
 
 TOKEN = "a-token-of-this-test-0123456789"
@@ -39,12 +42,10 @@ class Answer:
 
 
 @dataclass
-class Server:
-    """A ``kr serve``, and what it has logged."""
+class Served:
+    """An address, and how to ask there."""
 
     url: str
-    process: "subprocess.Popen[bytes]"
-    log: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def address(self) -> tuple[str, int]:
@@ -72,6 +73,14 @@ class Server:
 
     def post(self, path: str, body: Any, **headers: Any) -> Answer:
         return self.request("POST", path, body, **headers)
+
+
+@dataclass
+class Server(Served):
+    """A ``kr serve``, and what it has logged."""
+
+    process: "subprocess.Popen[bytes]"
+    log: list[dict[str, Any]] = field(default_factory=list)
 
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         if self.process.poll() is None:
@@ -110,18 +119,27 @@ def serving(project: Project, *arguments: str, **env: str) -> Iterator[Server]:
 
 
 @contextmanager
-def listening(guard: Guard) -> Iterator[str]:
-    """Serve an application of this process on a free port of loopback; gives its address."""
+def listening(guard: Guard) -> Iterator[Served]:
+    """Serve an application of this process on a free port of loopback."""
     server = uvicorn.Server(uvicorn.Config(guard, port=0, log_config=None, lifespan="on", ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
         time.sleep(0.01)
     try:
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+        yield Served(f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}")
     finally:
         server.should_exit = True
         thread.join(timeout=30)
+
+
+@contextmanager
+def serving_here(project: Project, token: str | None = TOKEN, *, max_requests: int = 16) -> Iterator[Served]:
+    """Serve a project from this process: what ``kr serve`` does, without its start."""
+    project.clock.now = datetime.now(UTC)
+    policy = Policy(names=("127.0.0.1",), token=token, max_requests=max_requests)
+    with project.app() as app, listening(create_http_app(Service(app, workers=4), policy)) as served:
+        yield served
 
 
 def _keep_log(server: Server) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kr import overview as overviews
 from kr.app import App
 from kr.errors import UnknownEntry
 from kr.overview import Course, Day
@@ -57,7 +58,7 @@ class Asked:
 
 def overview(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
     """Show how the last thirty days went, what waits for a person, and what the cache holds."""
-    stats, course = app.stats(), app.course()
+    stats, course = app.stats(), overviews.course(app.store, app.clock())
     return {
         "stats": stats,
         "course": course,
@@ -68,7 +69,7 @@ def overview(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view ta
         "questions_chart": _chart(
             course, hit=[day.hits for day in course.days], miss=[day.misses for day in course.days]
         ),
-        "open_needs": app.open_needs(limit=0).total,
+        "open_needs": overviews.open_needs(app.store, limit=0).total,
         "open_circuits": [row for row in stats["sources"] if row["circuit"] == "open"],
     }
 
@@ -130,13 +131,13 @@ def entry(app: App, asked: Asked, entry_id: str) -> Context:
         "earlier": earlier,
         "history": catalog.history(entry_id) if found["revisions"] else [],
         "report": None if text is None else report_page(text),
-        "wordings": app.wordings(entry_id),
+        "wordings": overviews.wordings(app.store, entry_id),
     }
 
 
 def near_misses(app: App, asked: Asked) -> Context:
     """List what was asked and nearly answered."""
-    found = app.open_needs(limit=FEW, offset=asked.offset(FEW))
+    found = overviews.open_needs(app.store, limit=FEW, offset=asked.offset(FEW))
     return {"needs": found.shown, **_paging(asked, found.total, FEW)}
 
 
@@ -160,8 +161,8 @@ def archive(app: App, asked: Asked) -> Context:
 
 def spending(app: App, asked: Asked) -> Context:
     """List stories by what they spent, the dearest first."""
-    found, total = app.stories(limit=PER_PAGE, offset=asked.offset())
-    course = app.course()
+    found, total = overviews.stories(app.store, limit=PER_PAGE, offset=asked.offset())
+    course = overviews.course(app.store, app.clock())
     stats = app.stats()
     return {
         "stories": found,
@@ -229,7 +230,7 @@ COUNTS = ("injected", "recurred", "recurred_after_injection")
 
 def settle(app: App, form: Mapping[str, str]) -> str:
     """Note which entry answers a need, or that none does; the code of what to say."""
-    app.settle_need(form.get("request", ""), form.get("entry") or None)
+    overviews.settle(app.store, form.get("request", ""), form.get("entry") or None, app.clock())
     return "answered" if form.get("entry") else "none"
 
 
