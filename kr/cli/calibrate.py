@@ -5,16 +5,14 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, common_options, examples, open_app
+from kr.cli.layout import table, wrapped
+from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
-from kr.cli.table import table
-from kr.cli.wrapping import wrapped
 
 
 @click.command("calibrate", epilog=examples("kr calibrate", "kr calibrate --format json"))
-@common_options
-@click.pass_context
-def command(ctx: click.Context) -> int:
+@with_context
+def command(ctx: click.Context) -> None:
     """Learn what the similarity by your model of embeddings says of an entry, and keep the weights.
 
     The server of the setting embeddings is asked for the vectors of the labelled questions that kr ships, some
@@ -30,7 +28,6 @@ def command(ctx: click.Context) -> int:
             if sys.stderr.isatty():
                 _clear()
     emit(value, common(ctx), view)
-    return 0
 
 
 def _tell(done: int, total: int) -> None:

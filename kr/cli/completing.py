@@ -3,7 +3,7 @@
 A key press: it creates nothing, waits for nobody, and says nothing when there is nothing to say.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,52 +18,30 @@ if TYPE_CHECKING:
     from kr.store.read_only import Completed
 
 
-def complete_framework(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    incomplete: str,
-) -> "list[CompletionItem]":
-    """Offer the frameworks of the index, one for each that is equal when folded."""
-    return _offered(_once(_looked_up(ctx, "frameworks")), incomplete)
+Complete = Callable[[click.Context, click.Parameter, str], "list[CompletionItem]"]
 
 
-def complete_archived_framework(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    incomplete: str,
-) -> "list[CompletionItem]":
-    """Offer the frameworks of the archive, one for each that is equal when folded."""
-    return _offered(_once(_looked_up(ctx, "archived frameworks")), incomplete)
+def _offering(what: "Completed", *, folded: bool = False) -> Complete:
+    """Complete by what the database holds; ``folded``: one name for each that is equal when folded."""
+
+    def complete(
+        ctx: click.Context,
+        param: click.Parameter,  # noqa: ARG001 - click's signature
+        incomplete: str,
+    ) -> "list[CompletionItem]":
+        entry_id = ctx.params.get("entry_id")
+        named = {"entry_id": entry_id} if isinstance(entry_id, str) else {}
+        names = _looked_up(ctx, what, **named)
+        return _offered(_once(names) if folded else names, incomplete)
+
+    return complete
 
 
-def complete_entry_id(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    incomplete: str,
-) -> "list[CompletionItem]":
-    """Offer the ids of live entries, the last used first."""
-    return _offered(_looked_up(ctx, "entry ids"), incomplete)
-
-
-def complete_archived_id(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    incomplete: str,
-) -> "list[CompletionItem]":
-    """Offer the ids in the archive, the last archived first."""
-    return _offered(_looked_up(ctx, "archived ids"), incomplete)
-
-
-def complete_revision(
-    ctx: click.Context,
-    param: click.Parameter,  # noqa: ARG001 - click's signature
-    incomplete: str,
-) -> "list[CompletionItem]":
-    """Offer the revisions of the entry whose id was typed before, the last first."""
-    entry_id = ctx.params.get("entry_id")
-    if not isinstance(entry_id, str):
-        return []
-    return _offered(_looked_up(ctx, "revisions", entry_id=entry_id), incomplete)
+complete_framework = _offering("frameworks", folded=True)
+complete_archived_framework = _offering("archived frameworks", folded=True)
+complete_entry_id = _offering("entry ids")
+complete_archived_id = _offering("archived ids")
+complete_revision = _offering("revisions")
 
 
 def complete_phase(

@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from kr.cli.options import common_options, examples
+from kr.cli.options import examples, with_context
 from kr.cli.render import write_out
 
 SHELLS = ("bash", "zsh", "fish")
@@ -25,9 +25,8 @@ _MENDED = {
     ),
 )
 @click.argument("shell", type=click.Choice(SHELLS))
-@common_options
-@click.pass_context
-def command(ctx: click.Context, /, shell: str) -> int:
+@with_context
+def command(ctx: click.Context, /, shell: str) -> None:
     """Print the script that completes commands, options, framework names and entry ids in SHELL.
 
     Names and ids come from the knowledge base of the folder that you are in.
@@ -42,4 +41,3 @@ def command(ctx: click.Context, /, shell: str) -> int:
         for found, better in _MENDED.items():
             source = source.replace(found, better)
         write_out(source)
-    return 0

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import MOST, Common, Group, common, common_options, examples, open_app
+from kr.cli.options import MOST, Common, Group, common, common_options, examples, open_app, with_context
 from kr.cli.render import View, emit
 from kr.text.counting import counted
 
@@ -29,28 +29,23 @@ def command() -> None:
 
 
 @command.command("path", epilog=examples('sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"'))
-@common_options
-@click.pass_context
-def path(ctx: click.Context) -> int:
+@with_context
+def path(ctx: click.Context) -> None:
     """Print where the database is: one line for the shell, unless --format asks for more."""
     with open_app(ctx) as app:
         _show(app.databases().path(), ctx, lambda value: str(value["path"]), plain=True)
-    return 0
 
 
 @command.command("upgrade", epilog=examples("kr db upgrade"))
-@common_options
-@click.pass_context
-def upgrade(ctx: click.Context) -> int:
+@with_context
+def upgrade(ctx: click.Context) -> None:
     """Bring the database to this kr's schema; an older one is backed up beside it first."""
     with open_app(ctx) as app:
         _show(app.databases().upgrade(), ctx, _upgraded)
-    return 0
 
 
 @command.command("check", epilog=examples("kr db check", "kr db check --format json"))
-@common_options
-@click.pass_context
+@with_context
 def check(ctx: click.Context) -> int:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     with open_app(ctx) as app:
@@ -61,9 +56,8 @@ def check(ctx: click.Context) -> int:
 
 @command.command("backup", epilog=examples("kr db backup", "kr db backup ~/backups"))
 @click.argument("file", type=_FILE, required=False)
-@common_options
-@click.pass_context
-def backup(ctx: click.Context, /, file: Path | None) -> int:
+@with_context
+def backup(ctx: click.Context, /, file: Path | None) -> None:
     """Copy the database to FILE while others write.
 
     Without FILE the copy stands beside the database, with the time in its name. A file that exists is never
@@ -73,21 +67,18 @@ def backup(ctx: click.Context, /, file: Path | None) -> int:
     with open_app(ctx) as app:
         value = app.databases().backup(file)
         _show(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
-    return 0
 
 
 @command.command("restore", epilog=examples("kr db restore kr-20261121T120000Z.db"))
 @click.argument("file", type=_FILE)
-@common_options
-@click.pass_context
-def restore(ctx: click.Context, /, file: Path) -> int:
+@with_context
+def restore(ctx: click.Context, /, file: Path) -> None:
     """Put the backup FILE in the database's place.
 
     FILE is checked first. The present database is kept beside it, and agents may go on working.
     """
     with open_app(ctx) as app:
         _show(app.databases().restore(file), ctx, _restored)
-    return 0
 
 
 @command.command("prune", epilog=examples("kr db prune --keep 2"))
@@ -98,13 +89,11 @@ def restore(ctx: click.Context, /, file: Path) -> int:
     show_default=True,
     help="How many stay, the newest.",
 )
-@common_options
-@click.pass_context
-def prune(ctx: click.Context, /, *, keep: int) -> int:
+@with_context
+def prune(ctx: click.Context, /, *, keep: int) -> None:
     """Delete old copies of the database: backups beside it, those of upgrades, restores and repairs."""
     with open_app(ctx) as app:
         _show(app.databases().prune(keep=keep), ctx, _pruned)
-    return 0
 
 
 def _pruned(value: dict[str, Any]) -> str:

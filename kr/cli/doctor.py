@@ -4,7 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import common, common_options, examples, open_app
+from kr.cli.layout import wrapped
+from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
 from kr.text.counting import counted
 
@@ -28,8 +29,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 )
 @click.option("--online", is_flag=True, help="Also ask each configured source and model one cheap question.")
 @click.option("--reset-circuits", is_flag=True, help="Have sources asked again that are paused for failing.")
-@common_options
-@click.pass_context
+@with_context
 def command(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits: bool) -> int:
     """Find what is wrong: database, indexes, reports, exports, leases, permissions, file system.
 
@@ -72,9 +72,10 @@ def view(value: dict[str, Any]) -> str:
     ]
     for row in value["findings"]:
         severity = click.style(row["severity"], fg=_COLOURS[row["severity"]])
-        lines.append(f"{severity} {row['check']}: {row['subject']}\n  {row['message']}")
+        lines.append(f"{severity} {row['check']}: {row['subject']}")
+        lines += wrapped("  ", row["message"], indent=2)
         if row["repair"]:
-            lines.append(f"  --repair would: {row['repair']}")
+            lines += wrapped("  --repair would: ", row["repair"], indent=4)
     number = value["problems"]
     told = counted(number, "problem") if number else "no problem"
     lines.append(click.style(f"{told} in {value['knowledge_base']}", bold=True))

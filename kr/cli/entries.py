@@ -1,12 +1,19 @@
-"""``kr entries``: look through the index, and change it by hand (SPEC 6.3)."""
+"""``kr entries`` and ``kr archive``: look through index and archive, and change them by hand (SPEC 6.3)."""
 
 import sys
 from typing import Any
 
 import click
 
-from kr.cli.completing import complete_entry_id, complete_framework, complete_revision
+from kr.cli.completing import (
+    complete_archived_framework,
+    complete_archived_id,
+    complete_entry_id,
+    complete_framework,
+    complete_revision,
+)
 from kr.cli.entries_view import (
+    archive_view,
     entries_view,
     entry_view,
     history_view,
@@ -15,7 +22,7 @@ from kr.cli.entries_view import (
     revision_view,
     search_view,
 )
-from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app
+from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app, with_context
 from kr.cli.render import emit
 
 _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
@@ -51,13 +58,11 @@ def command() -> None:
 )
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
 @_LIMIT
-@common_options
-@click.pass_context
-def list_entries(ctx: click.Context, /, **wanted: Any) -> int:
+@with_context
+def list_entries(ctx: click.Context, /, **wanted: Any) -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True) as app:
         emit(app.entries(**wanted)["entries"], common(ctx), entries_view)
-    return 0
 
 
 @command.command(
@@ -66,13 +71,11 @@ def list_entries(ctx: click.Context, /, **wanted: Any) -> int:
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.option("--report", is_flag=True, help="Give the report's text too.")
-@common_options
-@click.pass_context
-def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> int:
+@with_context
+def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
     """Show one entry: its row, why it is stale, and how many earlier texts there are."""
     with open_app(ctx, may_share=True) as app:
         emit(app.entry(entry_id, report=report), common(ctx), entry_view)
-    return 0
 
 
 @command.command(
@@ -81,16 +84,14 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> int:
 )
 @click.argument("words", nargs=-1, required=True, type=TEXT)
 @_LIMIT
-@common_options
-@click.pass_context
-def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> int:
+@with_context
+def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> None:
     """Find entries by words of topic, tags, question and report, the best first, each with the passage.
 
     kr search finds lessons too.
     """
     with open_app(ctx, may_share=True) as app:
         emit(app.search(" ".join(words), limit=limit or MOST)["entries"], common(ctx), search_view)
-    return 0
 
 
 @command.command(
@@ -101,8 +102,7 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
     "entry_ids", metavar="ID...", nargs=-1, required=True, type=TEXT, shell_complete=complete_entry_id
 )
 @click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
-@common_options
-@click.pass_context
+@with_context
 def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> int:
     """Move entries to the archive: all that are named, or none when one is unknown.
 
@@ -125,16 +125,14 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
-@common_options
-@click.pass_context
-def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> int:
+@with_context
+def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
     """List the texts that an entry's report had before, the oldest first."""
     with open_app(ctx) as app:
         if revision is None:
             emit(app.catalog.history(entry_id), common(ctx), history_view)
         else:
             emit(app.catalog.revision(entry_id, revision), common(ctx), revision_view)
-    return 0
 
 
 @command.command(
@@ -143,13 +141,91 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> int:
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.argument("revision", type=int, shell_complete=complete_revision)
-@common_options
-@click.pass_context
-def restore(ctx: click.Context, /, entry_id: str, revision: int) -> int:
+@with_context
+def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
     """Bring the text of REVISION back; the text that it replaces becomes a revision itself.
 
     To bring an archived entry back, see kr archive restore.
     """
     with open_app(ctx) as app:
         emit(app.catalog.restore_revision(entry_id, revision), common(ctx), restored_view)
-    return 0
+
+
+@click.group(
+    "archive",
+    cls=Group,
+    epilog=examples(
+        "kr archive list --reason manual",
+        "kr archive show vue-slots --report",
+        "kr archive restore vue-slots",
+        "kr archive restore vue-slots --archived-at 2026-10-01 --replace",
+    ),
+)
+@common_options
+def archive() -> None:
+    """Look through the archive, and bring entries back."""
+
+
+@archive.command(
+    "list",
+    epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"),
+)
+@click.option(
+    "--framework",
+    type=TEXT,
+    shell_complete=complete_archived_framework,
+    help="Entries of this framework alone.",
+)
+@click.option(
+    "--reason",
+    type=click.Choice(["lru", "age", "manual"]),
+    help="Evicted for room, not accessed for too long, or removed by hand.",
+)
+@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
+@with_context
+def list_archive(ctx: click.Context, /, **wanted: Any) -> None:
+    """List the archived entries, the last archived first."""
+    with open_app(ctx) as app:
+        emit(app.catalog.archive(**wanted), common(ctx), archive_view)
+
+
+_AT = click.option(
+    "--archived-at", type=TEXT, metavar="TIME", help="Which one, by its time or the beginning of it."
+)
+_NUMBER = click.option(
+    "--archive-id", type=int, metavar="N", help="Which one, by its number in kr archive list."
+)
+
+
+@archive.command(
+    "show",
+    epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report"),
+)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+@_AT
+@_NUMBER
+@click.option("--report", is_flag=True, help="Give the report's text too.")
+@with_context
+def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
+    """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
+    with open_app(ctx) as app:
+        emit(app.catalog.archived(entry_id, **wanted), common(ctx), entry_view)
+
+
+@archive.command(
+    "restore",
+    epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
+)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+@_AT
+@_NUMBER
+@click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
+@with_context
+def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
+    """Make an archived entry live and fresh again, with its own text at its path.
+
+    Of several of one id the last archived comes back. What nothing was found for comes back stale. The
+    index stays within its capacity: the entry accessed longest ago may leave it.
+    """
+    with open_app(ctx) as app:
+        emit(app.catalog.restore(entry_id, **wanted), common(ctx), restored_view)

@@ -4,51 +4,39 @@ from typing import Any
 
 import click
 
-from kr.cli.table import cell, table, width
-from kr.cli.wrapping import wrapped
+from kr.cli.layout import cell, table, wrapped
 from kr.text.characters import strip_invisible
 from kr.text.counting import counted
 
 Row = dict[str, Any]
 
 _NONE = "none"
-_ROOMY = 110
-_SHOWN = {"last_accessed": 10, "archived_at": 16}
-"""Characters of a time: the day, and the minute where several of one id leave on one day."""
 
 
 def entries_view(rows: list[Row]) -> str:
-    """Make a table of entries."""
-    columns = {"id": "id", "framework": "framework", "version": "framework_version", "topic": "topic"}
-    return _listed(
-        rows, columns | {"status": "status"}, {"confidence": "confidence", "accessed": "last_accessed"}
-    )
+    """List entries: an id in a line of its own, so that it can be copied, and below it what it is about."""
+    facts = "{topic}; {framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
+    return _listed(rows, facts)
 
 
 def search_view(rows: list[Row]) -> str:
     """Show what a search found: id, topic and status, and below them the passage."""
-    return "\n".join(line for row in rows for line in _found(row)) or _NONE
-
-
-def _found(row: Row) -> list[str]:
-    head = wrapped("", f"{row['id']}  {row['topic']} ({row['status']})", indent=2)
-    return [*head, *wrapped("    ", row["passage"], indent=4)]
+    return _listed(rows, "{topic} ({status})", "{passage}")
 
 
 def archive_view(rows: list[Row]) -> str:
-    """Make a table of archived entries."""
-    columns = {"no": "archive_id", "id": "id", "framework": "framework", "topic": "topic", "reason": "reason"}
-    return _listed(rows, columns | {"archived": "archived_at"}, {"version": "framework_version"})
+    """List archived entries."""
+    return _listed(
+        rows, "{topic}; {framework} {framework_version}; no {archive_id}, {reason}, {archived_at:.16}"
+    )
 
 
-def _listed(rows: list[Row], columns: dict[str, str], more: dict[str, str]) -> str:
-    """Make a table of columns and the keys that they show; ``more`` of them where there is room."""
-    if width() >= _ROOMY:
-        columns |= more
-    lines = [
-        [row[key][: _SHOWN[key]] if key in _SHOWN else row[key] for key in columns.values()] for row in rows
-    ]
-    return table(list(columns), lines, cut="topic", kept="id") if rows else _NONE
+def _listed(rows: list[Row], *facts: str) -> str:
+    lines = []
+    for row in rows:
+        lines += wrapped("", row["id"], indent=0)
+        lines += [line for told in facts for line in wrapped("    ", told.format(**row), indent=4)]
+    return "\n".join(lines) or _NONE
 
 
 def history_view(rows: list[Row]) -> str:

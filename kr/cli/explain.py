@@ -5,9 +5,9 @@ from typing import IO, Any
 import click
 
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import common, common_options, examples, open_app, schema_option
+from kr.cli.layout import wrapped
+from kr.cli.options import common, examples, open_app, schema_option, with_context
 from kr.cli.render import emit
-from kr.cli.wrapping import wrapped
 from kr.documents import LIMIT
 
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
@@ -25,8 +25,7 @@ _LEAST_TOLD = 0.05
 )
 @question_parameters
 @schema_option("research_request")
-@common_options
-@click.pass_context
+@with_context
 def command(
     ctx: click.Context,
     /,
@@ -34,7 +33,7 @@ def command(
     question: str | None,
     document: IO[bytes] | None,
     **given: Any,
-) -> int:
+) -> None:
     """Tell what the cache would say to a question about FRAMEWORK, and why.
 
     Of every entry of the framework: how likely it answers, its status, how far the topics overlap, the tags that
@@ -51,7 +50,6 @@ def command(
         else:
             value = app.explain(app.requests.question_data(str(framework), str(question), **options))
         emit(value, common(ctx), view)
-    return 0
 
 
 def view(value: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import common, common_options, open_app
+from kr.cli.options import common, open_app, with_context
 from kr.lessons.claude_code import (
     AgentStop,
     Start,
@@ -70,9 +70,8 @@ class _FailsOpen(click.Command):
 )
 @click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not tell it.")
 @click.option("--story-key", envvar="KR_STORY_KEY", default="0-0", help="The story that is worked on.")
-@common_options
-@click.pass_context
-def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
+@with_context
+def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
     """Answer a hook whose JSON comes on standard input.
 
     SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task and the
@@ -87,7 +86,6 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> int:
             click.echo(json.dumps(told))
     except Exception as error:  # noqa: BLE001 - a hook that fails must not stop the agent
         _tell(str(error))
-    return 0
 
 
 def _event() -> Any:

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, common_options, examples, open_app
+from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
 
 
@@ -15,9 +15,8 @@ from kr.cli.render import emit
         "kr init --kb shared/knowledge-base",
     ),
 )
-@common_options
-@click.pass_context
-def command(ctx: click.Context) -> int:
+@with_context
+def command(ctx: click.Context) -> None:
     """Write kr.yaml and create the knowledge base.
 
     Nothing is overwritten, and it may be run again: where a file exists already, it says what to add.
@@ -25,7 +24,6 @@ def command(ctx: click.Context) -> int:
     with open_app(ctx) as app:
         done = app.initialize()
         emit(done, common(ctx), view)
-    return 0
 
 
 def view(value: dict[str, Any]) -> str:

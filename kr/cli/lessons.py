@@ -11,8 +11,18 @@ from typing import IO, TYPE_CHECKING, Any, TypeVar
 import click
 
 from kr.cli.completing import complete_framework, complete_phase
+from kr.cli.layout import wrapped
 from kr.cli.messages import warn
-from kr.cli.options import Group, common, common_options, examples, open_app, request_option, schema_option
+from kr.cli.options import (
+    Group,
+    common,
+    common_options,
+    examples,
+    open_app,
+    request_option,
+    schema_option,
+    with_context,
+)
 from kr.cli.render import emit
 from kr.documents import LIMIT
 from kr.errors import KrError
@@ -71,8 +81,7 @@ def command() -> None:
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
 @schema_option("inject_request")
-@common_options
-@click.pass_context
+@with_context
 def inject(
     ctx: click.Context,
     /,
@@ -118,9 +127,8 @@ def inject(
     help="Read a request (YAML or JSON) from a file, or from standard input.",
 )
 @schema_option("record_request")
-@common_options
-@click.pass_context
-def record(ctx: click.Context, /, source: str | None) -> int:
+@with_context
+def record(ctx: click.Context, /, source: str | None) -> None:
     """Record what an agent's return teaches. The exit status is 0 whatever the answer: nobody is stopped by it."""
     from kr.lessons.record import confirmation
 
@@ -131,7 +139,6 @@ def record(ctx: click.Context, /, source: str | None) -> int:
     if told is not None:
         click.echo(told, err=True)
     emit(envelope.plain(), common(ctx), _recording)
-    return 0
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
@@ -184,28 +191,24 @@ def _at_most(limit: int, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 @command.command("list", epilog=examples("kr lessons list --phase dev-execution --limit 20"))
 @_listing
-@common_options
-@click.pass_context
-def list_(ctx: click.Context, /, phase: str | None, limit: int) -> int:
+@with_context
+def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx) as app, app.lessons() as book:
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
     emit(_at_most(limit, found), common(ctx), _table)
-    return 0
 
 
 @command.command("search", epilog=examples('kr lessons search "row height"'))
 @click.argument("query")
 @_listing
-@common_options
-@click.pass_context
-def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> int:
+@with_context
+def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> None:
     """Find lessons by words, the most relevant first."""
     with open_app(ctx) as app, app.lessons() as book:
         legal = _legal(app, phase)
         found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
     emit(_at_most(limit, found), common(ctx), _table)
-    return 0
 
 
 _ID = click.argument("lesson_id", metavar="ID")
@@ -217,14 +220,12 @@ def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str
     @command.command(name, help=summary, epilog=examples(f"kr lessons {name} 2f1c9a7b"))
     @_ID
     @click.option("--undo", is_flag=True, help="Take it back.")
-    @common_options
-    @click.pass_context
-    def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> int:
+    @with_context
+    def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
         with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
             changed = book.mark(lesson_id, mark, is_set=not undo)
         click.echo(f"{undone if undo else told}: {changed['summary']}", err=True)
         emit(changed, common(ctx), lambda it: _table([it]))
-        return 0
 
 
 _marking(
@@ -249,46 +250,39 @@ _marking(
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
-@common_options
-@click.pass_context
-def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], ref: str | None) -> int:
+@with_context
+def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], ref: str | None) -> None:
     """Write a lesson yourself: one line of at most 160 columns, appended to the file."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         legal = _legal(app, phase) or phase
         added = book.add(legal, text, tags=tags, ref=ref)
     emit(added, common(ctx), lambda it: _table([it]))
-    return 0
 
 
 @command.command("edit", epilog=examples('kr lessons edit 2f1c9a7b "Give every row of a list a key"'))
 @_ID
 @click.argument("text")
-@common_options
-@click.pass_context
-def edit(ctx: click.Context, /, lesson_id: str, text: str) -> int:
+@with_context
+def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Word a lesson anew. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         changed = book.edit(lesson_id, text)
     emit(changed, common(ctx), lambda it: _table([it]))
-    return 0
 
 
 @command.command("review", epilog=examples("kr lessons review"))
-@common_options
-@click.pass_context
-def review(ctx: click.Context, /) -> int:
+@with_context
+def review(ctx: click.Context, /) -> None:
     """List what a person should look at: quarantined, contradicting and never useful lessons."""
     with open_app(ctx) as app, app.lessons() as book:
         found = book.review()
     emit(found, common(ctx), _reviewed)
-    return 0
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@common_options
-@click.pass_context
-def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
+@with_context
+def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> None:
     """Take in the lessons of other lessons files; what is told already is not told twice."""
     with open_app(ctx) as app, app.lessons() as book:
         done = book.take_in(files)
@@ -302,7 +296,6 @@ def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> int:
     if done.unread:
         # What could be read is imported, and its counts are told, whatever the others are.
         raise KrError(f"can't be read: {', '.join(done.unread)}")
-    return 0
 
 
 def _injection(value: dict[str, Any]) -> str:
@@ -324,13 +317,13 @@ def _recording(value: dict[str, Any]) -> str:
 
 
 def _table(lessons: list[dict[str, Any]]) -> str:
-    lines = []
+    lines: list[str] = []
     for lesson in lessons:
-        ref = f"  {click.style(lesson['ref'], fg='cyan')}" if lesson["ref"] else ""
-        lines.append(
-            f"{lesson['id']}  {lesson['date']} [{', '.join(lesson['tags'])}] {lesson['summary']}{ref}"
+        told = f"[{', '.join(lesson['tags'])}] {lesson['summary']}" + (
+            f"  {lesson['ref']}" if lesson["ref"] else ""
         )
-        lines.append(f"    {_proof(lesson)}")
+        lines += wrapped(f"{lesson['id']}  {lesson['date']} ", told, indent=4)
+        lines += wrapped("    ", _proof(lesson), indent=4)
     return "\n".join(lines) or "No lessons."
 
 
@@ -340,9 +333,8 @@ def _proof(lesson: dict[str, Any]) -> str:
     given, back, although = (lesson[key] for key in ("injected", "recurred", "recurred_after_injection"))
     parts += [
         f"given {counted(given, 'time')}" if given else "not given yet",
-        f"came back {counted(back, 'time')}" + (f", {although} of them although given" if although else "")
-        if back
-        else "never came back",
+        (f"came back {counted(back, 'time')}" if back else "never came back")
+        + (f", {although} of them although given" if although else ""),
         lesson["worth"],
     ]
     return "; ".join(parts)

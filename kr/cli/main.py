@@ -19,16 +19,22 @@ from kr.errors import KrError
 
 
 class Listed(NamedTuple):
-    """A command as the help lists it, without importing it: ``module`` holds its ``command``."""
+    """A command as the help lists it, without importing it.
+
+    ``where`` is its module in ``kr.cli`` and its name there; without it the module has the command's name, and the name
+    is ``command``.
+    """
 
     name: str
     group: str
     summary: str
+    where: str = ""
 
-    @property
-    def module(self) -> str:
-        """The module that is imported when the command is run."""
-        return f"kr.cli.{self.name.replace('-', '_')}"
+    def load(self) -> click.Command:
+        """Import it."""
+        module, _, name = (self.where or f"{self.name}:command").partition(":")
+        command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
+        return command
 
 
 COMMANDS = (
@@ -39,16 +45,43 @@ COMMANDS = (
         "Inject lessons, record failures; list, search, review, import, pin, edit and retire them.",
     ),
     Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
-    Listed("mcp", "Serve agents", "Serve an agent over MCP, on standard input and output."),
-    Listed("serve", "Serve agents", "Serve a fleet over HTTP and MCP, and people with a page."),
+    Listed("mcp", "Serve agents", "Serve an agent over MCP, on standard input and output.", "serving:mcp"),
+    Listed(
+        "serve", "Serve agents", "Serve a fleet over HTTP and MCP, and people with a page.", "serving:serve"
+    ),
     Listed("search", "Ask", "Find words in reports, topics, questions and lessons."),
     Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
-    Listed("archive", "Look after the knowledge", "List and show what left the index, and bring it back."),
-    Listed("versions", "Look after the knowledge", "List the frameworks and versions that a project uses."),
-    Listed("warm", "Look after the knowledge", "List, and research, what the cache lacks for a project."),
+    Listed(
+        "archive",
+        "Look after the knowledge",
+        "List and show what left the index, and bring it back.",
+        "entries:archive",
+    ),
+    Listed(
+        "versions",
+        "Look after the knowledge",
+        "List the frameworks and versions that a project uses.",
+        "project:versions",
+    ),
+    Listed(
+        "warm",
+        "Look after the knowledge",
+        "List, and research, what the cache lacks for a project.",
+        "project:warm",
+    ),
     Listed("explain", "Ask", "Tell why the cache answers a question, or does not."),
-    Listed("export-yaml", "Look after the knowledge", "Write index and archive as YAML files."),
-    Listed("import-yaml", "Look after the knowledge", "Take in an existing file-based knowledge base."),
+    Listed(
+        "export-yaml",
+        "Look after the knowledge",
+        "Write index and archive as YAML files.",
+        "transfer:export_yaml",
+    ),
+    Listed(
+        "import-yaml",
+        "Look after the knowledge",
+        "Take in an existing file-based knowledge base.",
+        "transfer:import_yaml",
+    ),
     Listed("workflow", "Run workflows", "Start, run, approve and report workflows made from templates."),
     Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
     Listed("stats", "Set up and look after", "Count what the cache saves, costs and holds."),
@@ -68,11 +101,7 @@ class Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
         """Import a command by its name."""
-        for listed in COMMANDS:
-            if listed.name == cmd_name:
-                command: click.Command = importlib.import_module(listed.module).command
-                return command
-        return None
+        return next((listed.load() for listed in COMMANDS if listed.name == cmd_name), None)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

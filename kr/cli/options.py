@@ -157,6 +157,11 @@ def common_options(function: F) -> F:
     return function
 
 
+def with_context(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the common options, and hand the context over. A command that returns nothing ends with status 0."""
+    return common_options(click.pass_context(function))
+
+
 def common(ctx: click.Context) -> Common:
     """Give what the common options of a command, and of ``kr`` before it, said together.
 

@@ -7,7 +7,7 @@ import click
 
 from kr.cli.completing import complete_entry_id
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import MOST, TEXT, common, common_options, examples, open_app, schema_option
+from kr.cli.options import MOST, TEXT, common, examples, open_app, schema_option, with_context
 from kr.cli.render import emit, wants_text
 from kr.documents import LIMIT
 from kr.text.counting import counted
@@ -64,8 +64,7 @@ from kr.values import IfUnsure
     help="Tokens of the report's text that --include-report gives at most.",
 )
 @schema_option("research_request")
-@common_options
-@click.pass_context
+@with_context
 def command(
     ctx: click.Context,
     /,
@@ -151,7 +150,7 @@ def _shortened(results: dict[str, Any]) -> str:
 
 def _related(related: list[dict[str, Any]]) -> list[str]:
     """Tell the entries that may answer, and how one of them is taken."""
-    from kr.cli.wrapping import wrapped
+    from kr.cli.layout import wrapped
 
     if not related:
         return []

@@ -6,10 +6,9 @@ import click
 
 from kr.cli.completing import complete_framework
 from kr.cli.entries_view import search_view
-from kr.cli.options import MOST, TEXT, common, common_options, examples, open_app
+from kr.cli.layout import cell, wrapped
+from kr.cli.options import MOST, TEXT, common, examples, open_app, with_context
 from kr.cli.render import emit
-from kr.cli.table import cell
-from kr.cli.wrapping import wrapped
 
 _LIMIT = 10
 
@@ -30,9 +29,8 @@ _LIMIT = 10
     metavar="N",
     help="At most N entries, and N lessons.",
 )
-@common_options
-@click.pass_context
-def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> int:
+@with_context
+def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None, limit: int) -> None:
     """Find WORDS in topics, tags, questions, reports and lessons, the best first, each with the passage.
 
     What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
@@ -40,7 +38,6 @@ def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None
     """
     with open_app(ctx, may_share=True) as app:
         emit(app.search_all(" ".join(words), framework=framework, limit=limit), common(ctx), view)
-    return 0
 
 
 def view(value: dict[str, Any]) -> str:

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from kr.cli.options import common, common_options, examples, open_app
+from kr.cli.layout import fitted, wrapped
+from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
-from kr.cli.wrapping import fitted, wrapped
 from kr.text.counting import counted
 
 _BAR = 22
@@ -26,9 +26,8 @@ _LEVELS = "▁▂▃▄▅▆▇"
         "kr stats --format json",
     ),
 )
-@common_options
-@click.pass_context
-def command(ctx: click.Context) -> int:
+@with_context
+def command(ctx: click.Context) -> None:
     """Count hits, saved calls and seconds, spending, source reliability, and what the index holds.
 
     Saved seconds are the hits times the difference between the mean duration of a research that a source
@@ -37,19 +36,19 @@ def command(ctx: click.Context) -> int:
     """
     with open_app(ctx, may_share=True) as app:
         emit(app.stats(), common(ctx), view)
-    return 0
 
 
 def view(value: dict[str, Any]) -> str:
     """Make the readable view, 80 columns wide, with a bar beside what can be compared."""
     requests, saved, index = value["requests"], value["saved"], value["index"]
     archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
-    spared = f"{counted(saved['calls'], 'call')}, {_duration(saved['seconds'])}"
+    measured = counted(saved["measured_researches"], "research", "researches")
+    told = f"{saved['calls']:.0f} calls, {_duration(saved['seconds'])} (measured on {measured})"
     lines = [
         _title("Requests"),
-        f"  {requests['research']} research, {counted(requests['hits'], 'hit')}, {counted(requests['misses'], 'miss', 'misses')}",
+        f"  {counted(requests['research'], 'question')}: {requests['hits']} from the cache, {requests['misses']} researched",
         _bar_line("hit rate", requests["hit_rate"] or 0.0, _percent(requests["hit_rate"])),
-        f"  saved: {spared} (measured on {counted(saved['measured_researches'], 'research', 'researches')})",
+        f"  saved: {told if saved['measured_researches'] else 'not measured yet: no source has answered a research'}",
     ]
     lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
     lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))
@@ -141,7 +140,8 @@ def _spending(rows: list[dict[str, Any]], limit: int) -> list[str]:
         _bar_line(
             f"{row['story_key']} {row['session_id']}",
             row["charged"] / most,
-            f"{row['charged']} of {limit}" + (f", {row['uncharged']} free" if row["uncharged"] else ""),
+            f"{row['charged']} of {limit}"
+            + (f", {row['uncharged']} not charged" if row["uncharged"] else ""),
         )
         for row in rows
     ]

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app
+from kr.cli.layout import wrapped
+from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app, with_context
 from kr.cli.render import emit, wants_text, write_out
-from kr.cli.table import table
 
 if TYPE_CHECKING:
     from kr.cli.workflow_view import Watcher
@@ -54,8 +54,7 @@ def command() -> None:
 
 @command.command("validate", epilog=examples("kr workflow validate release.md"))
 @click.argument("template", type=TEXT)
-@common_options
-@click.pass_context
+@with_context
 def validate(ctx: click.Context, /, template: str) -> int:
     """Tell everything that is wrong with a template, in one run. Exit status: 1 where there is something."""
     with open_app(ctx) as app:
@@ -84,8 +83,7 @@ def validate(ctx: click.Context, /, template: str) -> int:
 @_STATE
 @click.option("--no-run", is_flag=True, help="Only write the state file.")
 @_SIMULATE
-@common_options
-@click.pass_context
+@with_context
 def start(
     ctx: click.Context,
     /,
@@ -110,8 +108,7 @@ def start(
 )
 @_STATE
 @_SIMULATE
-@common_options
-@click.pass_context
+@with_context
 def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: bool) -> int:
     """Go on with an instance from its first unfinished step, whatever stopped or killed it."""
     return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
@@ -130,8 +127,7 @@ def _deciding(function: F) -> F:
 
 @command.command("approve", epilog=examples('kr workflow approve approve_deployment --note "change 4711"'))
 @_deciding
-@common_options
-@click.pass_context
+@with_context
 def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
     """Approve the step that waits, and go on."""
     who = by or _user()
@@ -140,24 +136,20 @@ def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: 
 
 @command.command("reject", epilog=examples('kr workflow reject approve_deployment --note "not on a Friday"'))
 @_deciding
-@common_options
-@click.pass_context
-def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
+@with_context
+def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> None:
     """Reject the step that waits: the instance has failed, and stays so."""
     who = by or _user()
     _act(ctx, lambda it: it.decide(step, is_approved=False, by=who, note=note, state=state))
-    return 0
 
 
 @command.command("status", epilog=examples("kr workflow status --state release.json"))
 @_STATE
-@common_options
-@click.pass_context
-def status(ctx: click.Context, /, state: Path | None) -> int:
+@with_context
+def status(ctx: click.Context, /, state: Path | None) -> None:
     """Show an instance as it stands. The exit status is 0 whatever its status is."""
     with open_app(ctx) as app:
         _emit(ctx, app.workflows().instance(state))
-    return 0
 
 
 @command.command("report", epilog=examples("kr workflow report --output release.md"))
@@ -168,39 +160,34 @@ def status(ctx: click.Context, /, state: Path | None) -> int:
     help="Where it is written. Default: <template_id>_report.md beside the state file.",
 )
 @_STATE
-@common_options
-@click.pass_context
-def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> int:
+@with_context
+def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
     """Write the Markdown report: timeline, durations, approvals, results, and the way it took as a diagram."""
     with open_app(ctx) as app:
         path = app.workflows().report(state=state, output=output)
     emit({"report": str(path)}, common(ctx), lambda value: str(value["report"]))
-    return 0
 
 
 @command.command("list", epilog=examples("kr workflow list --limit 5"))
 @click.option(
     "--limit", type=click.IntRange(1, MOST), default=50, show_default=True, help="Instances at most."
 )
-@common_options
-@click.pass_context
-def list_(ctx: click.Context, /, limit: int) -> int:
+@with_context
+def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
         rows = app.workflows().rows(limit)
     emit(rows, common(ctx), _table)
-    return 0
 
 
 @command.command("schema", epilog=examples("kr workflow schema > template.schema.json"))
 @common_options
-def schema() -> int:
+def schema() -> None:
     """Print the JSON Schema of a template, for editors that complete by it."""
     from kr.cli.render import to_json
     from kr.workflows.model import template_schema
 
     write_out(to_json(template_schema()))
-    return 0
 
 
 def _act(ctx: click.Context, act: Act) -> int:
@@ -258,5 +245,6 @@ def _problems(value: dict[str, Any]) -> str:
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "No workflows."
-    columns = ["workflow_id", "status", "current_step", "updated_at", "state_file"]
-    return table(columns, [[row[name] for name in columns] for row in rows], wide="state_file")
+    facts = "{status}, at {current_step}; {updated_at:.16}; {state_file}"
+    lines = [[row["workflow_id"], *wrapped("    ", facts.format(**row), indent=4)] for row in rows]
+    return "\n".join(line for told in lines for line in told)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 import click
 
-from kr.cli.wrapping import wrapped
+from kr.cli.layout import wrapped
 from kr.text.characters import one_line
 from kr.workflows.report import duration
 from kr.workflows.state import Instance, StepState, SubTask, Target

@@ -167,3 +167,4 @@ def test_a_key_press_in_the_real_shell(project: Project, tmp_path: Path, shell: 
                 terminal.wait_for(rest)
                 terminal.press("\x15")
                 terminal.settle()
+            terminal.press("exit\n")

@@ -1,9 +1,6 @@
 """``kr entries`` and ``kr archive`` as processes: forms, formats, exit statuses, and when they ask."""
 
 import json
-import os
-import pty
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +12,7 @@ import yaml
 from kr.errors import UnknownEntry
 from tests.support.program import Project
 from tests.support.stores import draft
-from tests.support.terminals import seen
+from tests.support.terminals import at_terminal, seen
 
 
 @pytest.fixture
@@ -36,25 +33,11 @@ def answer(project: Project, *arguments: str, status: int = 0) -> Any:
 
 
 def at_a_terminal(project: Project, typed: str, *arguments: str) -> tuple[int, str]:
-    leader, follower = pty.openpty()
-    process = subprocess.Popen(
-        [sys.executable, "-m", "kr", *arguments],
-        cwd=project.root,
-        env=project.environ(TERM="xterm"),
-        stdin=follower,
-        stdout=follower,
-        stderr=follower,
-    )
-    os.close(follower)
-    os.write(leader, typed.encode())
-    seen = b""
-    try:
-        while chunk := os.read(leader, 65536):
-            seen += chunk
-    except OSError:  # how a pseudo-terminal says that the other side has gone
-        pass
-    os.close(leader)
-    return process.wait(30), seen.decode()
+    command = [sys.executable, "-m", "kr", *arguments]
+    with at_terminal(command, project.root, project.environ(TERM="xterm")) as terminal:
+        terminal.press(typed)
+        shown = terminal.read_all()
+    return terminal.status, shown
 
 
 def test_looking_makes_no_database_where_none_is(tmp_path: Path) -> None:
@@ -191,21 +174,16 @@ def test_tables_keep_within_eighty_columns(project: Project) -> None:
         assert max(map(len, lines)) <= 80
 
 
-def test_tables_tell_framework_and_topic_and_keep_ids_whole(project: Project) -> None:
+def test_lists_tell_framework_and_topic_and_keep_ids_in_lines_of_their_own(project: Project) -> None:
     with project.app() as app:
-        app.store.save_report(
-            draft("spring-boot", "transaction propagation and isolation levels"), "# x\n", project.clock()
-        )
         app.catalog.remove(["vue-slots"])
     listed = seen(project, "entries", "list", more=NARROW).replace("\r", "")
-    assert re.search(r"^vue-virtual-scrolling +vue +8\.2 +virtual scr.* +fresh$", listed, re.MULTILINE)
-    searched = seen(project, "entries", "search", "scrolling", more=NARROW)
-    assert "vue-virtual-scrolling virtual scrolling (fresh)" in searched
+    facts = "    virtual scrolling; vue 8.2; fresh, confidence high, used 2026-11-21"
+    assert listed == f"vue-virtual-scrolling\n{facts}\n"
+    searched = seen(project, "entries", "search", "scrolling", more=NARROW).replace("\r", "")
+    assert searched.startswith("vue-virtual-scrolling\n    virtual scrolling (fresh)\n")
     archived = seen(project, "archive", "list", more=NARROW).replace("\r", "")
-    assert re.search(r"^1 +vue-slots +vue +slots +manual +2026-11-21T12:00$", archived, re.MULTILINE)
-    roomy = seen(project, "entries", "list", more=NARROW | {"COLUMNS": "160"})
-    assert "transaction propagation and isolation levels" in roomy
-    assert "accessed" in roomy
+    assert archived == "vue-slots\n    slots; vue 8.2; no 1, manual, 2026-11-21T12:00\n"
 
 
 def test_the_help_lists_and_explains(project: Project) -> None:

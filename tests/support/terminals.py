@@ -11,7 +11,7 @@ import sys
 import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.program import Project, request
@@ -23,6 +23,8 @@ class Terminal:
     def __init__(self, leader: int) -> None:
         self._leader = leader
         self.shown = b""
+        self.status = -1
+        """The program's exit status, once the block is left."""
 
     def press(self, keys: str) -> None:
         """Type."""
@@ -77,12 +79,15 @@ def at_terminal(
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # noqa: PLW1509 - no thread holds a lock it needs
     )
     os.close(follower)
+    terminal = Terminal(leader)
     try:
-        yield Terminal(leader)
+        yield terminal
     finally:
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(5)
         os.close(leader)
         process.terminate()
-        process.wait(60)
+        terminal.status = process.wait(60)
 
 
 def seen(project: Project, *arguments: str, more: Mapping[str, str], columns: int = 80) -> str:

@@ -1,4 +1,4 @@
-"""``kr warm``: what the cache lacks of the frameworks that a project depends on."""
+"""``kr versions`` and ``kr warm``: what a project depends on, and what the cache lacks of it (SPEC 6.4)."""
 
 import sys
 from pathlib import Path
@@ -6,9 +6,52 @@ from typing import Any
 
 import click
 
-from kr.cli.options import MOST, common, common_options, examples, open_app
+from kr.cli.layout import cell, table
+from kr.cli.options import MOST, common, examples, open_app, with_context
 from kr.cli.render import emit
-from kr.cli.table import table
+
+
+@click.command(
+    "versions",
+    epilog=examples("kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale"),
+)
+@click.argument(
+    "project", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
+@click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
+@click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
+@with_context
+def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> None:
+    """List the frameworks and versions that a project's dependency files name, and the languages it is written in.
+
+    The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
+    the projects in the two levels below. Members of its workspace are read too.
+
+    Read are package.json, pyproject.toml, Pipfile, requirements*.txt, pom.xml, build.gradle, go.mod, Cargo.toml,
+    composer.json, pubspec.yaml, mix.exs and .NET projects, and the lock files: package-lock.json, npm-shrinkwrap.json,
+    yarn.lock, pnpm-lock.yaml, bun.lock, uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock, gradle.lockfile,
+    Cargo.lock, composer.lock, Gemfile.lock, pubspec.lock, mix.lock and packages.lock.json. A lock file's exact version
+    wins over a range; languages come from files such as .python-version, .nvmrc and .tool-versions, else from the
+    manifest. Dependency files that kr does not read, or can't, are named on standard error.
+    """
+    with open_app(ctx) as app:
+        rows = app.versions(project, everything=everything, mark_stale=mark_stale)
+    emit(rows, common(ctx), _versions_view)
+
+
+def _versions_view(rows: list[dict[str, Any]]) -> str:
+    """Make a table, and say which entries were marked."""
+    lines = [(row["framework"], row["version"], row["file"]) for row in rows]
+    shown = table(("framework", "version", "told by"), lines, wide="framework") if rows else "none"
+    marked = [
+        f"{cell(entry_id)}: the project uses {cell(row['version'])}"
+        for row in rows
+        for entry_id in row.get("marked_stale", ())
+    ]
+    if not rows or "marked_stale" not in rows[0]:
+        return shown
+    return "\n".join([shown, "", "marked stale:" if marked else "no entry had to be marked stale", *marked])
+
 
 _SHOWN = 10
 
@@ -37,9 +80,8 @@ _SHOWN = 10
 )
 @click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="Ask about N frameworks at most.")
 @click.option("--yes", is_flag=True, help="Don't ask. Without a terminal nothing is asked anyway.")
-@common_options
-@click.pass_context
-def command(
+@with_context
+def warm(
     ctx: click.Context,
     /,
     names: tuple[str, ...],
@@ -61,7 +103,7 @@ def command(
         raise click.UsageError("--max-calls and --limit need --research.")
     with open_app(ctx) as app:
         if not research:
-            emit(app.warm(project, names=names), common(ctx), view)
+            emit(app.warm(project, names=names), common(ctx), _warm_view)
             return 0
         calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
 
@@ -73,7 +115,7 @@ def command(
         rows = app.warm_up(
             project, names=names, max_calls=max_calls, limit=limit, tell=_tell, may_spend=may_spend
         )
-    emit(rows, common(ctx), view)
+    emit(rows, common(ctx), _warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
 
 
@@ -81,7 +123,7 @@ def _tell(line: str) -> None:
     click.echo(line, err=True)
 
 
-def view(rows: list[dict[str, Any]]) -> str:
+def _warm_view(rows: list[dict[str, Any]]) -> str:
     """Make a table."""
     if not rows:
         return "The project's dependency files name nothing."

@@ -1,4 +1,4 @@
-"""``kr import-yaml``: an existing file-based knowledge base is taken in."""
+"""``kr export-yaml`` and ``kr import-yaml``: index and archive as YAML, out and in (SPEC 6.1, 6.2)."""
 
 import sys
 from collections.abc import Iterator
@@ -9,12 +9,51 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.messages import complain, warn
-from kr.cli.options import common, common_options, examples, open_app
+from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
     from kr.transfer.import_yaml import Imported, Progress
+
+
+@click.command(
+    "export-yaml",
+    epilog=examples(
+        "kr export-yaml",
+        "kr export-yaml --output moved/",
+        "kr export-yaml --output index/ --index-only",
+    ),
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder to write to. Default: the knowledge base.",
+)
+@click.option("--index-only", is_flag=True, help="Into another folder: leave the reports out.")
+@with_context
+def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) -> None:
+    """Write index.yaml and _archived-index.yaml.
+
+    Into another folder the reports go along, also those of archived entries, and what the entries were asked
+    (_wordings.yaml): kr import-yaml of that folder makes the same knowledge base elsewhere. The same state gives the
+    same bytes. A file that kr did not write is kept beside it as .bak first.
+    """
+    with open_app(ctx) as app:
+        emit(app.export_yaml(output, index_only=index_only), common(ctx), _exported)
+
+
+def _exported(value: dict[str, Any]) -> str:
+    """Make the readable _exported: how much was written, and where."""
+    index, archive, *more = value["files"]
+    if value["reports"]:
+        more.append(counted(value["reports"], "report"))
+    told = (counted(value["entries"], "entry", "entries"), f"{value['archived']} archived")
+    width = max(map(len, told))
+    return f"{told[0]:<{width}}  {index}\n{told[1]:<{width}}  {archive}" + "".join(
+        f"\n{'':<{width}}  {file}" for file in more
+    )
 
 
 @click.command(
@@ -25,9 +64,8 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@common_options
-@click.pass_context
-def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
+@with_context
+def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     """Take index.yaml and _archived-index.yaml in, from folders or as single files.
 
     What a folder's _wordings.yaml tells of its entries' questions comes along.
@@ -50,7 +88,7 @@ def command(ctx: click.Context, sources: tuple[Path, ...]) -> int:
             complain(_plain(str(file)))
         for note in _notes(result):
             warn(note)
-        emit(result.plain(), common(ctx), view)
+        emit(result.plain(), common(ctx), _imported)
     return 1 if result.unreadable else 0
 
 
@@ -87,8 +125,8 @@ def _plain(line: str) -> str:
     return "".join(char if char.isprintable() else "\ufffd" for char in line)
 
 
-def view(value: dict[str, Any]) -> str:
-    """Make the readable view: the counts in a line each, zeros left out."""
+def _imported(value: dict[str, Any]) -> str:
+    """Make the readable _imported: the counts in a line each, zeros left out."""
     names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
     lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
     lines.append(f"{value['index_count']:>7}  {'entry' if value['index_count'] == 1 else 'entries'} now")

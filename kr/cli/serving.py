@@ -1,11 +1,30 @@
-"""``kr serve``: kr for a fleet, over HTTP, and a page for people."""
+"""``kr mcp`` and ``kr serve``: kr for one agent, and for a fleet with a page for people (SPEC 8)."""
 
+import gc
 import os
 
 import click
 
-from kr.cli.options import common, common_options, examples, start_logging
+from kr.cli.options import common, examples, open_app, start_logging, with_context
 from kr.errors import ConfigError
+
+
+@click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))
+@with_context
+def mcp(ctx: click.Context, /) -> int:
+    """Serve the tools of kr to an agent, over standard input and output (MCP).
+
+    A program that speaks MCP starts this by itself: give it the mcp kr and the argument mcp.
+    """
+    gc.disable()  # the SDK makes thousands of objects that stay: to look for garbage meanwhile costs a tenth
+    from kr.server.service import RequestProgress
+    from kr.server.stdio import serve_stdio
+
+    gc.freeze()
+    gc.enable()
+    with open_app(ctx, progress=RequestProgress(), may_share=True) as app:
+        return serve_stdio(app)
+
 
 _NOT_INSTALLED = (
     "kr serve needs packages that are not installed ({missing}). In the clone of kr: pip install '.[serve]'"
@@ -26,9 +45,8 @@ _NOT_INSTALLED = (
     metavar="NAME",
     help="A host name that this server is called by, as in http://NAME:8765; may be repeated.",
 )
-@common_options
-@click.pass_context
-def command(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -> int:
+@with_context
+def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -> int:
     """Serve agents over HTTP (/v1, /openapi.json) and MCP (/mcp), and people with a page at /.
 
     An address that others can reach needs a token in KR_TOKEN, which clients send as a bearer token. Requests by
