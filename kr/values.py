@@ -21,19 +21,21 @@ class Value:
     """
 
     _fields: ClassVar[tuple[str, ...]] = ()
+    _names: ClassVar[frozenset[str]] = frozenset()
     _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
         """Collect the fields, those of the base first."""
         own = [name for name in get_annotations(cls) if not name.startswith("_")]
         cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
+        cls._names = frozenset(cls._fields)
         cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
 
     def __init__(self, **values: Any) -> None:
         """Take every field that has no default, and no other."""
         given = {**self._defaults, **values}
-        if len(given) != len(self._fields) or not all(name in given for name in self._fields):
-            odd = sorted(given.keys() ^ set(self._fields))
+        if given.keys() != self._names:
+            odd = sorted(given.keys() ^ self._names)
             raise TypeError(f"{type(self).__name__}: missing or unknown: {', '.join(odd)}")
         self.__dict__.update(given)
 

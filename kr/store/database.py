@@ -67,7 +67,7 @@ class Database:
             connection = self._kept.take() or self._opened(self._file.open_for_reading)
             session = Session(connection)
             try:
-                connection.execute("PRAGMA query_only = ON")
+                connection.be_query_only(True)
                 connection.execute("BEGIN")
                 yield session
             finally:

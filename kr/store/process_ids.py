@@ -6,13 +6,21 @@ the kernel knows which processes live.
 
 import os
 import uuid
+from functools import cache
 from pathlib import Path
 
 
 def make_owner(pid: int | None = None) -> str:
     """Name a process (None: this one), and within it one piece of work: ``machine/pid/start/unique``."""
-    number = os.getpid() if pid is None else pid
-    return f"{_machine()}/{number}/{_start(number)}/{uuid.uuid4().hex}"
+    return f"{_this_process(os.getpid()) if pid is None else _process(pid)}/{uuid.uuid4().hex}"
+
+
+def _process(pid: int) -> str:
+    return f"{_machine()}/{pid}/{_start(pid)}"
+
+
+_this_process = cache(_process)
+"""Of this process alone: another one's number may be given to somebody else."""
 
 
 def living_pid(owner: str) -> int | None:

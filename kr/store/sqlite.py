@@ -1,6 +1,8 @@
 """Everything that only SQLite needs: pragmas, opening modes, the file lock, its errors."""
 
+import os
 import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -33,13 +35,21 @@ class Connection(sqlite3.Connection):
 
     ``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only.
     ``is_read_write``: opened so that it may write, ``is_writing``: made ready for that.
+    ``is_query_only``: it refuses to write just now.
     ``identity`` is of the file that it was opened on (``SqliteFile.identity``).
     """
 
     is_transient = False
     is_read_write = False
     is_writing = False
+    is_query_only = False
     identity: tuple[int, int] | None = None
+
+    def be_query_only(self, wanted: bool) -> None:
+        """Refuse to write from now on, or allow it."""
+        if self.is_query_only != wanted:
+            self.execute(f"PRAGMA query_only = {int(wanted)}")
+            self.is_query_only = wanted
 
     def end(self) -> None:
         """Roll back what is open of a transaction. A failure of that must not hide why it is ended."""
@@ -90,12 +100,12 @@ class SqliteFile:
         Raises ``StoreCorrupt`` for a directory and its like.
         """
         try:
-            status = self.path.stat()
+            status = os.stat(self.path)  # noqa: PTH116 - several times for every hit
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
             raise StoreUnwritable(f"{self.path}: can't be reached: {exc.strerror}") from exc
-        if not self.path.is_file():
+        if not stat.S_ISREG(status.st_mode):
             raise StoreCorrupt(f"{self.path}: is no file, so no database")
         if status.st_size == 1:  # SQLite takes it for an empty one, and would write over it
             raise StoreCorrupt(f"{self.path}: file is not a database")
@@ -116,7 +126,7 @@ class SqliteFile:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
-        connection.execute("PRAGMA query_only = OFF")
+        connection.be_query_only(False)
         connection.is_writing = True
 
     def open_for_reading(self) -> Connection:
@@ -249,7 +259,7 @@ class SqliteFile:
     def _probed(self, mode: str) -> Connection:
         connection = self._connect(mode)
         try:
-            connection.execute("PRAGMA query_only = ON")
+            connection.be_query_only(True)
             self.version(connection)
         except BaseException:
             connection.close()
@@ -262,7 +272,7 @@ class SqliteFile:
             connection = self._connect(mode)
             opened.callback(connection.close)
             is_current = self.require_current(self.version(connection))
-            connection.execute("PRAGMA query_only = ON")
+            connection.be_query_only(True)
             connection.is_read_write = mode == "rw"
             opened.pop_all()
         if not is_current:

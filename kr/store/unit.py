@@ -1,5 +1,6 @@
 """One transaction's view of all tables. What a hit doesn't look at is imported when it is asked for."""
 
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -27,14 +28,15 @@ class _Part(Generic[Part]):
 
     def __init__(self, place: str) -> None:
         self._module, _, self._class = place.partition(".")
+        self._kind: Callable[[Session], Part] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, unit: "Unit", owner: type) -> Part:
-        kind = getattr(import_module(f"kr.store.{self._module}"), self._class)
-        made: Part = kind(unit.session)
-        unit.__dict__[self._name] = made
+        if self._kind is None:
+            self._kind = getattr(import_module(f"kr.store.{self._module}"), self._class)
+        made = unit.__dict__[self._name] = self._kind(unit.session)
         return made
 
 
