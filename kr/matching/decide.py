@@ -22,7 +22,7 @@ CONTRADICTED = 0.12
 """The most likelihood that an entry has which is about a sibling of what is asked, or about the opposite act: of 33 such pairs
 in the sharing sets 4 answer."""
 _RARE = 0.4
-_LEAST_RELATED = 0.05
+_LEAST_RELATED = 0.03
 _MOST_RELATED = 3
 
 
@@ -105,10 +105,16 @@ def _is_known(asked: Asked, candidate: Candidate) -> bool:
 
 
 def contradiction(asked: Asked, candidate: Candidate, evidence: Evidence) -> str | None:
-    """Say what forbids an entry as an answer, however likely it looks; None where nothing does."""
-    if evidence.comparison.is_opposite:
-        return evidence.comparison.contradiction
+    """Say what forbids an entry as an answer, however likely it looks; None where nothing does.
+
+    Other names or words in the topics forbid it where the topics are the same but for these, and where no report is known, which
+    could outweigh them.
+    """
+    comparison = evidence.comparison
     entry, keys = candidate
+    if comparison.is_opposite or comparison.overlap >= THRESHOLD or not _has_report(keys):
+        if comparison.contradiction is not None:
+            return comparison.contradiction
     return another_name(asked.need, entry.topic, entry.question, keys) or opposite_act(
         asked.query.question, entry.question or ""
     )
@@ -170,7 +176,7 @@ def _consider(
         likelihood = max(likelihood, CLOSE)
     if likelihood > CONTRADICTED and not is_asked_before:
         forbidden = contradiction(asked, candidate, evidence)
-        if forbidden is not None and not evidence.comparison.is_opposite:
+        if forbidden is not None:
             likelihood, against, is_close = CONTRADICTED, forbidden, False
     tier: Tier | None = None
     if is_same or (overlap >= THRESHOLD and against is None):
@@ -201,7 +207,11 @@ def _consider(
 
 def _lacks_nothing_rare(evidence: Evidence, keys: Keys) -> bool:
     """Tell that no rare word of the topic is missing; without a report nothing is known to be."""
-    return evidence.rarest_missing < _RARE or not any(places & REPORT for places in keys.values())
+    return evidence.rarest_missing < _RARE or not _has_report(keys)
+
+
+def _has_report(keys: Keys) -> bool:
+    return any(places & REPORT for places in keys.values())
 
 
 def _refusal(

@@ -4,7 +4,7 @@ All are worked out from the keys of the entries and the words of the request. ``
 that is missing says more than a common one.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
 from math import log, sqrt
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kr.matching.compare import Comparison, compare
 from kr.matching.frameworks import canonical
-from kr.matching.keys import NEED, TOPIC, Keys, standing_in, times_in_report, whole
+from kr.matching.keys import NEED, QUESTION, TOPIC, WORDINGS, Keys, standing_in, times_in_report, whole
 from kr.matching.rarity import rarity
 from kr.matching.terms import fillers, terms
 from kr.matching.topic import Topic, need_of, topic_of
@@ -21,60 +21,59 @@ from kr.text.keywords import MAX_CHARACTERS
 from kr.values import Entry, Query, Value
 
 NAMES = (
-    "question_covered",
-    "question_key_words_covered",
     "question_key_words_missing",
-    "words_found",
-    "key_words_covered",
-    "topic_key_words_not_in_need",
+    "question_in_need",
+    "topic_key_words_missing",
     "words_not_in_need",
-    "words_in_need",
-    "topic_alike",
+    "words_in_need_ahead",
+    "names_in_need",
+    "names_missing",
+    "main_word_not_in_need",
+    "other_tags_in_need",
     "report_relevance",
     "report_relevance_ahead",
+    "key_word_relevance",
     "particular_words_ahead",
-    "contradiction",
-    "shared_tags",
     "alike_but_rare_word_missing",
-    "topic_known_but_rare_word_missing",
     "topic_known_but_more_is_asked",
 )
-"""In the order of the numbers. *Covered* and *missing* are judged by need and report together, *need* is the topic, tags,
-question and known wordings of the entry, *key words* are weighed by what they say where they stand."""
+"""In the order of the numbers. *Missing* is what neither need nor report has, *need* is the topic, tags, question and known
+wordings of the entry, *key words* are weighed by what they say where they stand, *names* are written like an identifier."""
 
 MEANING = {
-    "question_covered": "share of the question's words that the entry has",
-    "question_key_words_covered": "share of the question's key words that the entry has",
     "question_key_words_missing": "key words of the question that the entry lacks",
-    "words_found": "words of the whole request that the entry has",
-    "key_words_covered": "share of the request's key words that the entry has",
-    "topic_key_words_not_in_need": "key words of the topic asked for that the entry's need lacks",
-    "words_not_in_need": "words of the request that the entry's need lacks",
-    "words_in_need": "share of the request's words in the entry's need",
-    "topic_alike": "likeness of the two topics",
+    "question_in_need": "share of the question's words in the entry's need",
+    "topic_key_words_missing": "key words of the topic asked for that the entry lacks",
+    "words_not_in_need": "words of topic and question that the entry's need lacks",
+    "words_in_need_ahead": "how far it is ahead in the share of words in its need",
+    "names_in_need": "names that are asked for and stand in the entry's need",
+    "names_missing": "names that are asked for and that the entry lacks",
+    "main_word_not_in_need": "a rare word said more than once that the entry's need lacks",
+    "other_tags_in_need": "words of tags of the request alone that stand in the entry's need",
     "report_relevance": "how much the report speaks of what is asked",
     "report_relevance_ahead": "how far its report is ahead of the next best entry's",
+    "key_word_relevance": "the same for key words, which near misses have too",
     "particular_words_ahead": "how far it is ahead in words that few entries have",
-    "contradiction": "an opposite, a denial, another identifier",
-    "shared_tags": "tags that both have, by stems",
-    "alike_but_rare_word_missing": "needs alike, and yet a rare word of the question is nowhere",
-    "topic_known_but_rare_word_missing": "topic covered, and yet a rare word of the question is nowhere",
-    "topic_known_but_more_is_asked": "topic covered, and yet it has words that are nowhere",
+    "alike_but_rare_word_missing": "questions alike, and yet a rare word is nowhere",
+    "topic_known_but_more_is_asked": "topic covered, and yet topic or tags have words that are nowhere",
 }
 """For people who read the table of ``kr explain``."""
 
-NEVER_AGAINST = tuple(NAMES.index(name) for name in ("topic_alike", "shared_tags"))
-"""The labelled sets have more near misses that share a tag, or words of the topic, than life has: that these speak against
-an entry is not to be learned."""
+NEVER_AGAINST = tuple(NAMES.index(name) for name in ("other_tags_in_need", "report_relevance"))
+"""The labelled sets have more near misses that share a tag than life has: that a shared tag speaks against an entry is not to be
+learned. So the words of a tag that both have count nowhere, and one more such tag changes no number; the other tags of a request
+may speak for an entry, and what they ask for beyond it against it."""
 
 _MOST_MISSING = 8.0
 """Of ``words_not_in_need``: about 92 of 100 labelled requests have less. It parts a short request from a long one, and without a
 limit the words of a very long one would add up to an answer by any entry."""
-_SOME = 0.3
+_SOME = 1.0
 """Added where shares are taken, so that a single word is no whole need."""
 _SATURATION = 1.2
 """After how many times a word's further ones in a report say little (BM25's k1)."""
 _SAME_TAG = 0.5
+_MOST_TAGS = 64
+"""Of a request that are looked at."""
 _SHORTEST_SLIP = 5
 _MOST_SLIPS = 24
 """Words of a request for which a typing error is thought of: each is held against every word of an entry's need."""
@@ -118,12 +117,13 @@ class Asked:
         self.whole = whole(query.topic)
         self.wording = whole(query.topic, query.question)
         self.topic = self._of(query.topic)
-        tags = " , ".join(query.tags)[:MAX_CHARACTERS]
-        self.tags = {term.text: None for term in terms(tags) if term.text not in own}
         self.question = self._of(query.question)
-        self.all = {**self.topic, **self.tags, **self.question}
-        texts = (query.topic[:MAX_CHARACTERS], query.question[:MAX_CHARACTERS])
-        self.compounds = {term.text for text in texts for term in terms(text) if term.is_whole}
+        self.words = {**self.topic, **self.question}
+        self.tags = [(_stems(tag), self._of(tag)) for tag in query.tags[:_MOST_TAGS]]
+        self.all = {**self.words, **{term: None for _, of_tag in self.tags for term in of_tag}}
+        written = [term for text in (query.topic, query.question) for term in terms(text[:MAX_CHARACTERS])]
+        self.compounds = {term.text for term in written if term.is_whole}
+        self.names = {term.text: None for term in written if term.is_name and term.text in self.words}
         unusual = (
             term for term in self.all if len(term) >= _SHORTEST_SLIP and rarity(term).rarity >= _UNUSUAL
         )
@@ -141,51 +141,80 @@ class Asked:
 
 def weigh(asked: Asked, candidates: Sequence[Candidate]) -> list[Evidence]:
     """Work out the evidence for each of the best entries of a framework."""
-    held_by = {term: sum(term in candidate.keys for candidate in candidates) for term in asked.all}
-    relevance = [_relevance(asked, candidate.keys) for candidate in candidates]
-    particular = [_particular(asked, candidate.keys, held_by, len(candidates)) for candidate in candidates]
+    held_by = {term: sum(term in candidate.keys for candidate in candidates) for term in asked.words}
+    seen = [_Seen(asked, candidate, held_by, len(candidates)) for candidate in candidates]
+    relevance = [one.relevance for one in seen]
+    particular = [one.particular for one in seen]
+    in_need = [one.in_need.share for one in seen]
     return [
-        _weigh(asked, candidate, relevance[place], _ahead(relevance, place), _ahead(particular, place))
-        for place, candidate in enumerate(candidates)
+        _weigh(one, _ahead(in_need, place), _ahead(relevance, place), _ahead(particular, place))
+        for place, one in enumerate(seen)
     ]
 
 
-def _weigh(
-    asked: Asked, candidate: Candidate, relevance: float, relevance_ahead: float, particular_ahead: float
-) -> Evidence:
-    entry, keys = candidate
-    slips = _slips(asked, keys)
-    need = {term for term in asked.all if keys.get(term, 0) & NEED} | slips
-    found = {term for term in asked.all if term in keys} | slips
-    question, request = _cover(asked.question, found), _cover(asked.all, found)
-    topic, topic_in_need = _cover(asked.topic, found), _cover(asked.topic, need)
-    in_need = _cover(asked.all, need)
-    comparison = compare(asked.parsed, topic_of(entry.topic))
-    tags = shared_tags(asked.query.tags, entry.tags)
-    own_need = standing_in(keys, NEED) - asked.name_terms
+class _Seen:
+    """A request beside one entry. ``asked_for``: its words, those of tags that both have left out unless it says them anyway."""
+
+    def __init__(
+        self, asked: Asked, candidate: Candidate, held_by: Mapping[str, int], entries: int
+    ) -> None:
+        self.asked = asked
+        self.entry, self.keys = entry, keys = candidate
+        slips = _slips(asked, keys)
+        self.need = {term for term in asked.all if keys.get(term, 0) & NEED} | slips
+        self.found = {term for term in asked.all if term in keys} | slips
+        theirs = [stems for tag in entry.tags if (stems := _stems(tag))]
+        self.other_tags = {
+            term: None for stems, of_tag in asked.tags if not _is_shared(stems, theirs) for term in of_tag
+        }
+        self.asked_for = {**asked.words, **self.other_tags}
+        self.in_need = _cover(asked.words, self.need)
+        self.relevance = _relevance(asked.words, keys)
+        self.particular = _particular(asked.words, keys, held_by, entries)
+
+    def main_word_not_in_need(self) -> float:
+        """Return how rare the rarest word is that two of topic, question and other tags have, and the need has not."""
+        said_in = (self.asked.topic, self.asked.question, self.other_tags)
+        return max(
+            (
+                rarity(term).rarity
+                for term in self.asked_for
+                if term not in self.need and sum(term in said for said in said_in) > 1
+            ),
+            default=0.0,
+        )
+
+
+def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular_ahead: float) -> Evidence:
+    asked, keys, need, found = seen.asked, seen.keys, seen.need, seen.found
+    question = _cover(asked.question, found)
+    topic = _cover(asked.topic, found)
+    more = _cover({**asked.topic, **seen.other_tags}, found)
+    own = standing_in(keys, TOPIC | QUESTION | WORDINGS) - asked.name_terms
     numbers = (
-        question.share,
-        question.key_share,
         question.key_missing,
-        request.found,
-        request.key_share,
-        topic_in_need.key_missing,
-        min(in_need.missing, _MOST_MISSING),
-        in_need.share,
-        _cosine(set(asked.topic), standing_in(keys, TOPIC) - asked.name_terms),
-        relevance,
+        _cover(asked.question, need).share,
+        topic.key_missing,
+        min(seen.in_need.missing, _MOST_MISSING),
+        in_need_ahead,
+        _cover(asked.names, need).found,
+        _cover(asked.names, found).missing,
+        seen.main_word_not_in_need(),
+        _cover(seen.other_tags, need).found,
+        _relevance(seen.asked_for, keys),
         relevance_ahead,
+        _relevance(asked.words, keys, of_key_words=True),
         particular_ahead,
-        1.0 if comparison.contradiction else 0.0,
-        float(len(tags)),
-        _cosine(set(asked.all), own_need) * question.rarest_missing,
-        topic_in_need.share * question.rarest_missing,
-        topic_in_need.share * topic.missing,
+        _cosine(set(asked.words), own) * question.rarest_missing,
+        _cover(asked.topic, need).share * more.missing,
     )
     # Of a compound its parts are asked here: ``rowHeight`` is "row height" to the comparison of the topics too.
     missing = [rarity(term).rarity for term in asked.topic if term not in found | asked.compounds]
     return Evidence(
-        numbers=numbers, comparison=comparison, shared_tags=tags, rarest_missing=max(missing, default=0.0)
+        numbers=numbers,
+        comparison=compare(asked.parsed, topic_of(seen.entry.topic)),
+        shared_tags=shared_tags(asked.query.tags, seen.entry.tags),
+        rarest_missing=max(missing, default=0.0),
     )
 
 
@@ -200,12 +229,10 @@ def _slips(asked: Asked, keys: Keys) -> set[str]:
 
 
 _LEADING = {
-    "words_in_need": 1.0,
-    "key_words_covered": 0.5,
-    "question_covered": 1.0,
+    "question_in_need": 1.0,
+    "words_in_need_ahead": 1.0,
     "report_relevance": 1.0,
-    "topic_alike": 1.0,
-    "report_relevance_ahead": 0.7,
+    "report_relevance_ahead": 1.0,
     "particular_words_ahead": 1.0,
 }
 
@@ -216,29 +243,26 @@ def lead(numbers: Sequence[float]) -> float:
 
 
 class _Cover(NamedTuple):
-    """How much of some terms is found: sums of rarities, shares of them, and the same for key words."""
+    """How much of some terms is found: sums of rarities, the share of them, and what is missing of key words."""
 
     found: float
     missing: float
     share: float
     key_missing: float
-    key_share: float
     rarest_missing: float
 
 
-def _cover(wanted: Mapping[str, None], found: set[str]) -> _Cover:
-    has = lacks = key_has = key_lacks = rarest = 0.0
+def _cover(wanted: Iterable[str], found: set[str]) -> _Cover:
+    has = lacks = key_lacks = rarest = 0.0
     for term in wanted:
         rare, weight = rarity(term)
         if term in found:
             has += rare
-            key_has += rare * weight
         else:
             lacks += rare
             key_lacks += rare * weight
             rarest = max(rarest, rare)
-    key_share = (key_has + 0.1) / (key_has + key_lacks + _SOME)
-    return _Cover(has, lacks, has / (has + lacks + _SOME), key_lacks, key_share, rarest)
+    return _Cover(has, lacks, has / (has + lacks + _SOME), key_lacks, rarest)
 
 
 def _cosine(one: set[str], other: set[str]) -> float:
@@ -247,20 +271,21 @@ def _cosine(one: set[str], other: set[str]) -> float:
     return sum(square[term] for term in one & other) / sqrt(size) if size else 0.0
 
 
-def _relevance(asked: Asked, keys: Keys) -> float:
+def _relevance(wanted: Iterable[str], keys: Keys, *, of_key_words: bool = False) -> float:
     found = total = 0.0
-    for term in asked.all:
-        rare = rarity(term).rarity
+    for term in wanted:
+        rare, weight = rarity(term)
+        says = rare * weight if of_key_words else rare
         times = times_in_report(keys.get(term, 0))
-        found += rare * times / (times + _SATURATION)
-        total += rare
+        found += says * times / (times + _SATURATION)
+        total += says
     return found / (total + _SOME)
 
 
-def _particular(asked: Asked, keys: Keys, held_by: Mapping[str, int], entries: int) -> float:
+def _particular(wanted: Iterable[str], keys: Keys, held_by: Mapping[str, int], entries: int) -> float:
     """Return how many of the words that only some of the framework's entries have this one has."""
     has = total = 0.0
-    for term in asked.all:
+    for term in wanted:
         if held_by[term]:
             says = rarity(term).rarity * log((entries + 1) / held_by[term])
             total += says
@@ -278,10 +303,14 @@ def shared_tags(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     found: dict[frozenset[str], str] = {}
     for tag in asked:
         mine = _stems(tag)
-        if mine and any(len(mine & other) >= _SAME_TAG * len(mine | other) for other in theirs):
+        if _is_shared(mine, theirs):
             found.setdefault(mine, tag)
     return tuple(found.values())
 
 
+def _is_shared(stems: frozenset[str], theirs: Sequence[frozenset[str]]) -> bool:
+    return any(stems and len(stems & other) >= _SAME_TAG * len(stems | other) for other in theirs)
+
+
 def _stems(tag: str) -> frozenset[str]:
-    return frozenset(term.text for term in terms(tag) if not term.is_whole)
+    return frozenset(term.text for term in terms(tag[:MAX_CHARACTERS]) if not term.is_whole)

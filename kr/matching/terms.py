@@ -18,6 +18,7 @@ MOST_CHARACTERS = 262_144
 """Of a text that are looked at: no report is longer (SPEC 3.7)."""
 
 _WORD = re.compile(r"[^\W_](?:\w|['’](?=[a-z])|[.-](?=\w)|\+\+|#)*|@\w+|--?[a-z][\w-]+")
+_NAME = re.compile(r"[a-z][A-Z]|_|\w\.\w|^@|^--|\d|^[A-Z]{2}")
 _SEPARATORS = re.compile(r"[.\-+#@\s/:]+")
 _BRITISH = re.compile(r"(?<=[a-z]{3})is(e|ed|es|ing|er|ers|ation|ations)$")
 _SHORTEST_BRITISH = 7
@@ -26,10 +27,14 @@ _DISTINCT = {"customer": "customer", "customers": "customer"}
 
 
 class Term(NamedTuple):
-    """``is_whole`` marks a compound as one word (``usememo``), beside which its parts stand too."""
+    """``is_whole`` marks a compound as one word (``usememo``), beside which its parts stand too.
+
+    ``is_name``: written like an identifier, a name or a number (``useMemo``, ``S3``, ``max_overflow``, ``--if-unsure``).
+    """
 
     text: str
     is_whole: bool = False
+    is_name: bool = False
 
 
 @lru_cache(maxsize=64)
@@ -51,11 +56,12 @@ def terms(text: str) -> tuple[Term, ...]:
 
 def _of_word(raw: str) -> Iterable[Term]:
     parts = [part for piece in _SEPARATORS.split(raw) if piece for part in split_compound(piece) if part]
+    is_name = _NAME.search(raw) is not None
     if len(parts) > 1:
-        yield Term("".join(parts), is_whole=True)
+        yield Term("".join(parts), is_whole=True, is_name=is_name)
     for part in parts:
         if part not in FUNCTION_WORDS and not (part.isdigit() and len(part) == 1):
-            yield Term(root(part))
+            yield Term(root(part), is_name=is_name)
 
 
 @lru_cache(maxsize=32_768)

@@ -8,7 +8,7 @@ from kr.matching.fit import Fitted, fit, least_likelihood
 ALLOWED = {"balanced": 0.04, "strict": 0.01}
 """The share of questions without an answer that may get one (SPEC 3.2, "Decision")."""
 
-_RIDGE = 3.0
+_RIDGE = 1.0
 """Pieces of evidence say much the same: without a penalty their weights would cancel each other out."""
 
 

@@ -37,24 +37,22 @@ def crosswise(rules: MatchRules) -> list[Score]:
 
 
 def test_needs_that_agents_worded_on_their_own_are_found() -> None:
-    # Measured: recall 0.54 and 0.42, near misses answered 0.05 and 0.04, taken or related 0.98 and 0.97.
+    # Measured: recall 0.72 and 0.46, near misses answered 0.06 and 0.03, taken or related 0.99 and 0.97.
     found = crosswise(BALANCED)
-    assert sum(it.recall for it in found) / 2 >= 0.45
-    assert all(it.recall >= 0.38 for it in found)
+    assert sum(it.recall for it in found) / 2 >= 0.55
+    assert all(it.recall >= 0.42 for it in found)
     assert sum(it.answered for it in found) / 2 <= 0.05
     assert all(it.offered >= 0.95 for it in found)
 
 
 def test_strict_answers_hardly_a_near_miss() -> None:
     found = crosswise(STRICT)
-    assert sum(it.answered for it in found) / 2 <= 0.03
-    assert sum(it.recall for it in found) / 2 >= 0.25
+    assert sum(it.answered for it in found) / 2 <= 0.02
+    assert sum(it.recall for it in found) / 2 >= 0.40
 
 
 @pytest.mark.parametrize("name", CLOSE)
 def test_wordings_near_the_entry_are_found_and_hardly_one_wrongly(name: str) -> None:
     found = score(load_close(name), BALANCED)
     assert found.without("paraphrase").recall >= 0.97
-    assert found.without("paraphrase").wrong <= 0.01
-    assert found.wrong <= 0.02
-    assert found.of("negation", "identifier").wrong <= 0.01
+    assert sum(outcome.is_wrong for outcome in found.outcomes) <= 1
