@@ -155,9 +155,7 @@ def weigh(asked: Asked, candidates: Sequence[Candidate]) -> list[Evidence]:
 class _Seen:
     """A request beside one entry. ``asked_for``: its words, those of tags that both have left out unless it says them anyway."""
 
-    def __init__(
-        self, asked: Asked, candidate: Candidate, held_by: Mapping[str, int], entries: int
-    ) -> None:
+    def __init__(self, asked: Asked, candidate: Candidate, held_by: Mapping[str, int], entries: int) -> None:
         self.asked = asked
         self.entry, self.keys = entry, keys = candidate
         slips = _slips(asked, keys)

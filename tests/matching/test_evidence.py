@@ -155,7 +155,9 @@ def test_numbers_are_finite_and_no_matter_of_the_order(
     assert all(0.0 <= item.likelihood <= 1.0 for item in forth.considered)
 
 
-@given(WORDS, TAGS, WORDS, st.lists(st.tuples(WORDS, TAGS.filter(bool), WORDS, WORDS), min_size=1, max_size=3))
+@given(
+    WORDS, TAGS, WORDS, st.lists(st.tuples(WORDS, TAGS.filter(bool), WORDS, WORDS), min_size=1, max_size=3)
+)
 @settings(max_examples=100, deadline=None)
 def test_one_more_tag_that_both_have_speaks_against_nothing(
     topic: str, tags: list[str], question: str, held: list[tuple[str, list[str], str, str]]
