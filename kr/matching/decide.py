@@ -112,9 +112,9 @@ def contradiction(asked: Asked, candidate: Candidate, evidence: Evidence) -> str
     """
     comparison = evidence.comparison
     entry, keys = candidate
-    if comparison.is_opposite or comparison.overlap >= THRESHOLD or not _has_report(keys):
-        if comparison.contradiction is not None:
-            return comparison.contradiction
+    is_decisive = comparison.is_opposite or comparison.overlap >= THRESHOLD or not _has_report(keys)
+    if is_decisive and comparison.contradiction is not None:
+        return comparison.contradiction
     return another_name(asked.need, entry.topic, entry.question, keys) or opposite_act(
         asked.query.question, entry.question or ""
     )
