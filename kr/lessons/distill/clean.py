@@ -133,7 +133,10 @@ _STAYS = re.compile(
     re.IGNORECASE,
 )
 _RETRIED = re.compile(r"\b(?:retry|retrying|attempt)\b", re.IGNORECASE)
-_HERE = re.compile(r"\b(?:localhost|127\.0\.0\.\d+|0\.0\.0\.0|host\.docker\.internal)\b|\[?::1\]?")
+_HERE = re.compile(
+    r"\b(?:localhost|127\.0\.0\.\d+|0\.0\.0\.0|host\.docker\.internal)\b|\[?::1\]?|\bresolve host(?:name)?:? [\"']?[\w-]+(?:\.(?:local|internal|invalid))?(?![\w.-])"
+    r"|getaddrinfo \w+ [\w-]+(?![\w.-])"
+)
 _OFTEN = 3
 _LOOKED_AT = 20_000
 # What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.

@@ -56,7 +56,7 @@ _NAMED = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[
 _WORDS = re.compile(r"[\w.@/-]{3,}")
 _HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
-    r"(?:raise|throw|import|from|export|assert|except|catch|return)\b(?! \S*[(.\[])|[\W\d]*$"
+    r"(?:raise|throw)\b|(?:import|from|export|assert|except|catch|return)\b(?! \S*[(.\[])|[\W\d]*$"
 )
 # Where a module of the runtime lies says nothing.
 _ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}")

@@ -45,6 +45,7 @@ _CAUSE = re.compile(
     r"^\s*(?:\[cause\]: |cause: (?=\w*Error)|Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$",
     re.MULTILINE,
 )
+_BAR = re.compile(r"^\s*\| ?")
 _PACKAGE_OF_CLASS = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
 # What was expected and what came, and what a tool says to help; not the heads of its sections.
 _VALUES = re.compile(
@@ -118,6 +119,9 @@ class Matcher:
         if self.more:
             found = (more for one in after[: self.within] if (more := self.more.match(one)))
             told = " ".join([told, *(more["more"].strip() for more in islice(found, _MORE))])
+        if told.endswith("...") and (whole := text.find(told[:-3])) >= 0:
+            # A sum that was cut: the whole stands above.
+            told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
         if told.endswith((":", "***")):
             # A heading: what it is about comes next.
             said = (one.strip() for one in after if one.strip())
@@ -264,8 +268,9 @@ def _tracebacks(text: str) -> Iterator[Problem]:
 
 
 def _exception(head: str, body: str) -> Problem | None:
-    lines = body.split("\n")[1:]
-    indent = len(head.rpartition("\n")[2])
+    # In a group of exceptions a bar stands before each line.
+    lines = [_BAR.sub("", line) for line in body.split("\n")[1:]]
+    indent = len(_BAR.sub("", head.rpartition("\n")[2]))
     for number, line in enumerate(lines):
         told = line[indent:] if line[:indent].isspace() or not indent else line
         if not told or told[0].isspace() or not (match := _EXCEPTION.match(told)):

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from kr.lessons.distill.problems import Problem, read_table
+from kr.lessons.distill.problems import Problem, matchers, read_table
 from kr.lessons.distill.trust import is_order
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
@@ -21,10 +21,11 @@ LONGEST = 140
 
 # Tools of a family beside the tags that the table has for it.
 _KIN = {
-    "python": ("pyright", "cython", "jsonschema", "unittest"),
+    "python": ("pyright", "cython", "jsonschema", "yaml"),
     "javascript": ("webpack", "esbuild", "vite", "pnpm", "yarn"),
     "jvm": ("kotlin", "scala", "gradle", "spring"),
-    "native": ("linker", "fortran"),
+    "native": ("fortran",),
+    "ruby": ("rspec", "bundler"),
 }
 
 
@@ -42,7 +43,7 @@ class Remedy:
         """Return what to do about a problem by a text of it; None when the row is not about it."""
         if self.tool and self.tool != problem.tool:
             return None
-        if self.family not in {"", GENERAL, _families().get(problem.tool, self.family)}:
+        if self.family not in {"", GENERAL, problem.tool, _families().get(problem.tool, self.family)}:
             return None
         found = self.match.search(text)
         if found is None:
@@ -76,8 +77,10 @@ def shipped() -> tuple[Remedy, ...]:
 @lru_cache(maxsize=1)
 def _families() -> dict[str, str]:
     """Return the family of each tool that has one."""
+    # A tool with a matcher and no row of its own is a family alone; the package of an exception may be anybody's.
+    alone = {matcher.tool: matcher.tool for matcher in matchers() if matcher and matcher.tool}
     kin = {tool: family for family, tools in _KIN.items() for tool in (family, *tools)}
-    return {row.tag: row.family for row in shipped() if row.tag and row.family} | kin
+    return alone | {row.tag: row.family for row in shipped() if row.tag and row.family} | kin
 
 
 def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:

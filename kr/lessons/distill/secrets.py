@@ -52,7 +52,7 @@ _OPTION = re.compile(
 )
 _SAID = re.compile(
     r"(\b(?:(?:password|passphrase|passcode|(?:api|licen[cs]e|activation)[ _-]?key|(?:recovery|backup|activation|verification|one-time)[ _-]?(?:code|password)|otp|pin)\b[\w ]{0,24}?"
-    r"|(?:secret|token|access[ _-]?key|credentials?)\b[\w ]{0,24}?\b(?:is|was)\b|(?:密码|口令|密钥|令牌)[为是])\s*[:=]?\s*)"
+    r"|(?<!error )(?:secret|token|access[ _-]?key|credentials?)\b[\w ]{0,24}?\b(?:is|was)\b|(?:密码|口令|密钥|令牌)[为是])\s*[:=]?\s*)"
     r"(\"[^\"\s]{3,}\"|'[^'\s]{3,}'|`[^`\s]{3,}`|(?=[^\s]*[0-9!@#$%^&*])(?=[^\s]*[A-Za-z])[^\s\"'`,;()<>]{6,})",
     re.IGNORECASE,
 )
@@ -141,7 +141,7 @@ _RULES = (*_BLOCKS, *_ADDRESSES, *_PROGRAMS, *_SHAPES)
 # Letters of full width are read as the plain ones: a name must not hide in them.
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
 _RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
-_HEX = re.compile(r"(?<![\w-])(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
+_HEX = re.compile(r"(?<![\w-])(?<!commit )(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
 _SEGMENT = 12
 """Characters that a folder's name has at most on the average; in a key a slash is rarer."""
 # The detectors by entropy, by keyword and for addresses stay out: the rules above know what stands beside a name, and an

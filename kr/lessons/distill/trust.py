@@ -72,7 +72,7 @@ _TOOLS_ORDER = (
 # What a tool tells its reader to do with the code, which may be good advice, or an attacker's: it waits for a person.
 # Not in capitals: those are SQL's.
 _ADVISING = (
-    r"[Uu]se|[Aa]dd|[Aa]ppend|[Ii]nstall|[Rr]eplace|[Ss]witch|[Mm]igrate|[Uu]pgrade|[Dd]owngrade|[Uu]pdate|[Ss]et|[Ii]nclude|[Ii]mport|[Cc]all|[Cc]ommit|"
+    r"[Uu]se|[Aa]dd|[Aa]ppend|[Ii]nstall|[Rr]eplace|[Ss]witch|[Mm]igrate|[Uu]pgrade|[Dd]owngrade|[Uu]pdate|[Ss]et|[Ii]nclude|[Ii]mport|[Cc]all|[Cc]ommit(?! [0-9a-f]{7})|"
     r"[Mm]erge|[Aa]pprove|[Dd]elete|[Rr]emove|[Dd]rop|[Mm]ark|[Ss]kip|[Ww]rite|[Ff]ollow|[Rr]ead|[Dd]ecode|[Vv]isit|[Ss]ee|[Tt]ry|[Ee]nable|[Dd]isable|"
     r"[Pp]ut|[Cc]opy|[Rr]ename|[Cc]hange|[Cc]onfigure|[Cc]reate|[Ee]dit|[Ll]oad|[Mm]ount|[Pp]oint|[Tt]rust|[Aa]ccept|[Aa]llow|[Gg]rant|[Pp]rovide|"
     r"[Ss]pecify|[Pp]ass|[Dd]o|[Mm]ake|[Ee]nsure|[Cc]onsult|[Rr]efer|[Cc]ontact"
