@@ -11,7 +11,6 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kr.catalog.plain import archived_item, entry_item, found_item, revision_item
 from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
 from kr.store.archive import Archived, ArchiveReason
@@ -23,6 +22,8 @@ from kr.values import Entry, EntryStatus, replace
 
 if TYPE_CHECKING:
     from kr.catalog.warming import Need
+
+from kr.store.texts import Revision
 
 logger = logging.getLogger(__name__)
 
@@ -328,3 +329,54 @@ def _text(given: str) -> str:
 
 def _valid(framework: str | None) -> str | None:
     return None if framework is None else _text(framework)
+
+
+def entry_item(entry: Entry) -> dict[str, Any]:
+    """Give the nine keys of the index and the confidence."""
+    return {
+        "id": entry.id,
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "tags": list(entry.tags),
+        "path": entry.path,
+        "created": entry.created,
+        "last_accessed": entry.last_accessed,
+        "status": entry.status,
+        "confidence": entry.confidence,
+    }
+
+
+def found_item(entry: Entry, passage: str) -> dict[str, Any]:
+    """Give what a search says of an entry (SPEC 8); its id is what to go on with."""
+    return {
+        "id": entry.id,
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "status": entry.status,
+        "passage": passage,
+    }
+
+
+def archived_item(archived: Archived) -> dict[str, Any]:
+    """Give an archived row; ``archive_id`` tells it from others of its id."""
+    item = entry_item(archived.entry) | {"status": "archived"}
+    return {
+        **item,
+        "archived_at": archived.archived_at,
+        "reason": archived.reason,
+        "archive_id": archived.archive_id,
+    }
+
+
+def revision_item(revision: Revision) -> dict[str, Any]:
+    """Give a revision; ``replaced_at`` is when a newer text took its place."""
+    return {
+        "revision": revision.revision,
+        "framework_version": revision.framework_version,
+        "confidence": revision.confidence,
+        "researched_at": revision.researched_at,
+        "replaced_at": revision.replaced_at,
+        "sha256": revision.sha256,
+    }

@@ -1,10 +1,8 @@
 """The ``kr`` program: its groups of commands, and what every way out of it has in common."""
 
 import importlib
-import os
 import signal
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from types import FrameType, MappingProxyType
@@ -150,63 +148,32 @@ class Terminated(BaseException):
 
 
 class _Signals:
-    """SIGINT and SIGTERM as exceptions in the main thread, which nothing can swallow for good.
+    """SIGINT and SIGTERM as exceptions in the main thread.
 
-    An exception that a handler raises is lost when the signal strikes in a finalizer or a weak reference's
-    callback, and comes out as another one when it strikes in foreign native code. What arrived is therefore
-    kept (``received``), and a lost one is delivered again. While a module is imported it waits: native modules
-    take any exception of an import for an ``ImportError`` and go on without what they wanted.
+    What arrived is kept (``received``): a finalizer or a native module may swallow the exception, or make another of
+    it, and the exit status tells the signal all the same.
     """
 
     _EXCEPTIONS: Mapping[int, type[BaseException]] = MappingProxyType(
         {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated}
     )
     _ONE_EVENT_SECONDS = 1.0
-    _LONGEST_IMPORT_SECONDS = 3.0
 
     def __init__(self) -> None:
         self.received: int | None = None
         self._at = 0.0
-        self._waits_since: float | None = None
 
     def install(self) -> None:
         for number in self._EXCEPTIONS:
             if signal.getsignal(number) is not signal.SIG_IGN:  # a background job's shell has it ignored
                 signal.signal(number, self._raise)
-        sys.unraisablehook = self._deliver_again
 
-    def _raise(self, number: int, frame: FrameType | None) -> None:
+    def _raise(self, number: int, _: FrameType | None) -> None:
         now = time.monotonic()
         if self.received is not None and now - self._at < self._ONE_EVENT_SECONDS:
             return  # sent to the process and to its group: the clean-up is under way
-        if _is_importing(frame):
-            since = self._waits_since = now if self._waits_since is None else self._waits_since
-            if now - since < self._LONGEST_IMPORT_SECONDS:
-                self.received = number
-                self._send_soon(number)
-                return
         self.received, self._at = number, now
         raise self._EXCEPTIONS[number]
-
-    def _deliver_again(self, lost: "sys.UnraisableHookArgs") -> None:
-        if self.received is None or not issubclass(lost.exc_type, (KeyboardInterrupt, Terminated)):
-            sys.__unraisablehook__(lost)
-            return
-        self._at = 0.0
-        self._send_soon(self.received)
-
-    def _send_soon(self, number: int) -> None:
-        timer = threading.Timer(0.05, os.kill, (os.getpid(), number))
-        timer.daemon = True
-        timer.start()
-
-
-def _is_importing(frame: FrameType | None) -> bool:
-    while frame is not None:
-        if frame.f_code.co_filename.startswith("<frozen importlib"):
-            return True
-        frame = frame.f_back
-    return False
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -11,7 +11,6 @@ from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, 
 from kr.cli.render import emit, wants_text, write_out
 
 if TYPE_CHECKING:
-    from kr.cli.workflow_view import Watcher
     from kr.workflows.service import Workflows
     from kr.workflows.state import Instance
 
@@ -193,12 +192,11 @@ def schema() -> None:
 def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
     from kr.cli.progress import SilentProgress
-    from kr.cli.workflow_view import make_watcher
+    from kr.cli.workflow_view import LineWatcher
 
-    watcher: Watcher = make_watcher()
-    with open_app(ctx, progress=SilentProgress()) as app, watcher:
+    with open_app(ctx, progress=SilentProgress()) as app:
         workflows = app.workflows()
-        workflows.on_change = watcher.changed
+        workflows.on_change = LineWatcher().changed
         instance = act(workflows)
     _emit(ctx, instance)
     return 1 if instance.status == "failed" else 0

@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kr.errors import ExportFailed, StoreUnwritable
+from kr.store.archive import Archived
 from kr.store.lock import exclusive
+from kr.store.reports import ReportFiles
 from kr.store.session import ARCHIVE_CHANGES
 from kr.store.store import Store
 from kr.store.unit import Unit
@@ -86,7 +88,6 @@ def export_yaml(
 
 
 def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> tuple[list[Path], int]:
-    from kr.transfer.reports_along import archived_report, write_reports
     from kr.transfer.wordings_yaml import WORDINGS, render_wordings
 
     # Reports before the index that names them.
@@ -266,3 +267,26 @@ def _begins_with(whole: Path, beginning: Path) -> bool:
             if one.read(len(part)) != part:
                 return False
     return True
+
+
+def archived_report(archived: Archived) -> str | None:
+    """Return where an archived row's text goes: its path may be a live entry's by now. None: it has no text."""
+    return f"archived/{archived.archive_id}.md" if archived.entry.sha256 is not None else None
+
+
+def write_reports(unit: Unit, folder: Path) -> int:
+    """Write the text of every live entry to its path, and of every archived row beside; return how many.
+
+    Raises ``ReportUnwritable``. A file that holds something that kr never wrote is kept as a revision of none:
+    it is left as a copy, ``.bak``.
+    """
+    files = ReportFiles(folder)
+    texts = [(entry.path, entry.sha256) for entry in unit.entries.all()]
+    texts += [(path, row.entry.sha256) for row in unit.archive.since(0) if (path := archived_report(row))]
+    number = 0
+    for path, sha256 in texts:
+        text = unit.revisions.text(sha256)
+        if text is not None:
+            files.write(path, text)
+            number += 1
+    return number

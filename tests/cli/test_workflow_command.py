@@ -1,8 +1,6 @@
 """``kr workflow`` as people and orchestrators meet it: files, exit statuses, what is printed where."""
 
 import json
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -181,37 +179,6 @@ def test_a_person_sees_the_steps_and_what_to_do_next(project: Project) -> None:
     assert "kr workflow approve ask --state 'my state.json', or reject it." in other.stdout.decode()
 
 
-def test_at_a_terminal_the_steps_are_shown_as_they_run(project: Project) -> None:
-    """The table is drawn and drawn again; what is left when it ends is the view."""
-    main, terminal = pty.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-m", "kr", "workflow", "start", "sample"],
-        cwd=project.root,
-        env=project.environ(TERM="xterm-256color", COLUMNS="100", LINES="30"),
-        stdin=subprocess.DEVNULL,
-        stdout=terminal,
-        stderr=terminal,
-    ) as process:
-        os.close(terminal)
-        seen = b""
-        while data := _read(main):
-            seen += data
-        process.wait(60)
-    os.close(main)
-    text = seen.decode()
-    assert process.returncode == 0, text
-    assert re.search(r"•.*First.*running", text), "the live table"
-    assert "\x1b[2K" in text, "it is drawn over"
-    assert "Go on: kr workflow approve ask" in text
-
-
-def _read(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # the other end is closed
-        return b""
-
-
 def test_one_of_a_name_that_is_not_there_is_told(project: Project) -> None:
     assert "there is no step nothing; steps: first, ask, last" in _after_start(project, "approve", "nothing")
     assert "last is not what waits" in _after_start(project, "approve", "last")
@@ -256,13 +223,7 @@ def test_without_the_extra_it_says_how_to_get_it(project: Project) -> None:
         "import sys; sys.modules['cel_expr_python'] = None; from kr.cli.main import main; "
         "sys.exit(main(['workflow', 'start', 'sample']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.root,
-        env=project.environ(),
-        capture_output=True,
-        check=False,
-    )
+    done = in_a_fresh_process(project, code)
     assert done.returncode == 1
     assert "pip install '.[workflows]'" in done.stderr.decode()
     assert not (project.root / "workflow_state.json").exists()
@@ -275,11 +236,5 @@ def test_who_runs_no_workflow_loads_none_of_it(project: Project) -> None:
         "heavy = [name for name in sys.modules if name.startswith(('kr.workflows', 'cel_expr_python', 'rich.live'))]; "
         "sys.exit(str(heavy) if heavy else 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=project.root,
-        env=project.environ(),
-        capture_output=True,
-        check=False,
-    )
+    done = in_a_fresh_process(project, code)
     assert (done.returncode, done.stderr) == (0, b"")
