@@ -3,6 +3,7 @@
 import ast
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 
 from kr.packages.documented import Documented
 from kr.packages.restructured import code_span
@@ -11,6 +12,7 @@ _CALLS = frozenset({"add_argument", "option", "Option", "argument", "Argument", 
 _HINT = ("add_argument(", "option(", "Option(")
 
 
+@lru_cache(maxsize=256)
 def parse_options(source: str, module: str) -> list[Documented]:
     """Return the options that a module declares, those of one function together; nothing when it is no valid Python.
 

@@ -20,6 +20,7 @@ _MAX_TEMPLATE = 32 * 1024
 _MAX_INITS = 200
 _MAX_FOREIGN = 60
 _MAX_PARSED = 120
+_LEAST_TOLD = 0.15  # of the file that mentions most of the question
 _SMALL = 8 * 1024
 _OF_RELATED = 0.9
 _OF_TEMPLATES = 0.8
@@ -152,9 +153,15 @@ def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterat
             found.append((mentioned, path, text))
     rare = rarity(terms, (mentioned for mentioned, _, _ in found))
     weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
-    found.sort(key=lambda row: -sum(weights[at] * count for at, count in row[0].items()))
-    for _, path, text in found[:_MAX_PARSED]:
-        if expired():
+    told = sorted(
+        (
+            (sum(weights[at] * count for at, count in mentioned.items()), path, text)
+            for mentioned, path, text in found
+        ),
+        key=lambda row: -row[0],
+    )
+    for worth, path, text in told[:_MAX_PARSED]:
+        if expired() or worth < _LEAST_TOLD * told[0][0]:
             return
         module, origin = _module(package, path), path.relative_to(package.root).as_posix()
         for entry in (*parse_source(text, module), *parse_options(text, module)):

@@ -5,6 +5,7 @@ import inspect
 import re
 import warnings
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ _SELF = frozenset({"self", "cls", "__self", "cls_"})
 _DEPRECATED = re.compile(r"\A.{0,300}?\bdeprecated\b", re.IGNORECASE | re.DOTALL)
 
 
+@lru_cache(maxsize=256)
 def parse_source(source: str, module: str) -> list[Documented]:
     """Return what the source of ``module`` documents, in order; nothing when it is no valid Python.
 
