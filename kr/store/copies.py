@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -250,28 +250,14 @@ def _bounded_backup(source: sqlite3.Connection, target: sqlite3.Connection, show
 def _publish(copy: Path, target: Path) -> None:
     """Give a whole copy its name, unless that is taken."""
     try:
-        os.link(copy, target)
+        target.touch(exist_ok=False)  # the name is ours
+        copy.replace(target)
     except FileExistsError as exc:
         raise StoreUnwritable(
             f"{target}: exists already, and a backup never overwrites; name another file"
         ) from exc
-    except OSError:  # a file system without hard links
-        try:
-            with target.open("xb") as file:
-                _fill(file, target, copy.read_bytes())
-        except OSError as exc:
-            raise StoreUnwritable(f"{target}: can't be written: {exc.strerror}") from exc
-
-
-def _fill(file: BinaryIO, target: Path, content: bytes) -> None:
-    """Write a new file to disk; nothing is left of it when that fails."""
-    try:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    except BaseException:
-        target.unlink(missing_ok=True)
-        raise
+    except OSError as exc:
+        raise StoreUnwritable(f"{target}: can't be written: {exc.strerror}") from exc
 
 
 def _numbered(path: Path, name: str, make: Callable[[Path], Path]) -> Path:

@@ -274,8 +274,8 @@ class _Intake:
             return False
         if self._files.state(path) is not None:
             return decoded(self._files.read(path)) == text
-        with self._files.place(path):
-            self._new_files[path] = text
+        self._files.place(path)
+        self._new_files[path] = text
         return True
 
     def write_files(self) -> None:

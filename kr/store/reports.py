@@ -9,7 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Literal, NamedTuple
 
@@ -145,64 +145,62 @@ class ReportFiles:
                 if item.name.startswith(_STAGED) and item.stat(follow_symlinks=False).st_mtime < limit:
                     Path(item.path).unlink(missing_ok=True)
 
-    @contextmanager
-    def place(self, path: str) -> Iterator["Place"]:
-        """Open the folder of a path, without following symlinks; it and the base are made if absent.
-
-        Raises ``ReportUnwritable``.
-        """
-        with ExitStack() as opened:
-            try:
-                relative = _parts(path)
-                self._base.mkdir(parents=True, exist_ok=True)
-                base = folder = _opened(opened, os.open(self._base.resolve(), _DIRECTORY))
-                made_in = []
-                for part in relative.parent.parts:
-                    with suppress(FileExistsError):
-                        os.mkdir(part, dir_fd=folder)
-                        made_in.append(folder)
-                    _refuse_link(part, folder)
-                    folder = _opened(opened, os.open(part, _DIRECTORY | os.O_NOFOLLOW, dir_fd=folder))
-            except (OSError, ValueError) as exc:
-                raise _unwritable(self._base / path, exc) from exc
-            yield Place(self._base / path, base, folder, made_in)
+    def place(self, path: str) -> "Place":
+        """Make the folder of a path, and the base, where they are absent. Raises ``ReportUnwritable``."""
+        folder = self._base
+        made_in = []
+        try:
+            relative = _parts(path)
+            folder.mkdir(parents=True, exist_ok=True)
+            for part in relative.parent.parts:
+                if not (folder / part).exists():
+                    made_in.append(folder)
+                folder /= part
+                _refuse_link(folder)
+                folder.mkdir(exist_ok=True)
+        except (OSError, ValueError) as exc:
+            raise _unwritable(self._base / path, exc) from exc
+        return Place(self._base, folder / relative.name, made_in)
 
     def write(self, path: str, text: str, *, to_disk: bool = True) -> FileState:
         """Put a text at a path, whole or not at all. Call with the lock held. Raises ``ReportUnwritable``."""
-        with self.staged(text, to_disk=to_disk) as staged, self.place(path) as place:
+        place = self.place(path)
+        with self.staged(text, to_disk=to_disk) as staged:
             place.put(staged)
-            if to_disk:
-                place.sync()
+        if to_disk:
+            place.sync()
         return staged.state
 
 
-class Place:
-    """Where one report goes: its folder is open, and is no other by the time of ``put``."""
+class Place(NamedTuple):
+    """Where one report goes: ``target``, and the folders in which others were made for it."""
 
-    def __init__(self, shown: Path, base: int, folder: int, made_in: list[int]) -> None:
-        self._shown = shown
-        self._base = base
-        self._folder = folder
-        self._made_in = made_in
+    base: Path
+    target: Path
+    made_in: list[Path]
 
     def put(self, staged: Staged) -> None:
         """Give a staged text its name, in place of what stands there. Raises ``ReportUnwritable``."""
         try:
-            os.replace(staged.name, self._shown.name, src_dir_fd=self._base, dst_dir_fd=self._folder)
+            (self.base / staged.name).replace(self.target)
         except OSError as exc:
-            raise _unwritable(self._shown, exc) from exc
+            raise _unwritable(self.target, exc) from exc
 
     def sync(self) -> None:
         """Bring the new names to disk; folders that know no sync are passed over."""
-        for folder in (*self._made_in, self._folder):
+        for folder in (*self.made_in, self.target.parent):
             with suppress(OSError):
-                os.fsync(folder)
+                descriptor = os.open(folder, _DIRECTORY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
 
 
-def _refuse_link(name: str, folder: int) -> None:
-    if stat.S_ISLNK(os.lstat(name, dir_fd=folder).st_mode):
+def _refuse_link(folder: Path) -> None:
+    if folder.is_symlink():
         raise ValueError(
-            f"{name} is a symbolic link, and nothing is written through links below the knowledge base"
+            f"{folder.name} is a symbolic link, and nothing is written through links below the knowledge base"
         )
 
 
@@ -217,11 +215,6 @@ def _parts(path: str) -> PurePosixPath:
 def _read_regular(file: int) -> bytes | None:
     with os.fdopen(file, "rb") as opened:
         return opened.read() if stat.S_ISREG(os.fstat(file).st_mode) else None
-
-
-def _opened(stack: ExitStack, descriptor: int) -> int:
-    stack.callback(os.close, descriptor)
-    return descriptor
 
 
 def _unwritable(path: Path, exc: OSError | ValueError) -> ReportUnwritable:

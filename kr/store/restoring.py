@@ -104,7 +104,7 @@ class Restorer:
         now: datetime,
         moved: tuple[Archived, ...] = (),
     ) -> Restored:
-        place = opened.enter_context(self.files.place(back.entry.path))
+        place = self.files.place(back.entry.path)
         opened.callback(place.sync)
         text = self._text(unit, back)
         staged = opened.enter_context(self.files.staged(text))

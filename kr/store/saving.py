@@ -3,7 +3,6 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
@@ -159,13 +158,13 @@ def save(
     text = text.encode(errors="replace").decode()
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with files.staged(text) as staged, ExitStack() as opened:
+    with files.staged(text) as staged:
         with database.write() as transaction:
             files.sweep()
             unit = Unit(transaction.session)
             unit.entries.fill_keys()
             spot = _spot(unit, files, draft)
-            place = opened.enter_context(files.place(spot.name.path))
+            place = files.place(spot.name.path)
             entry = _entry(unit, spot, draft, unit.revisions.keep(text), now)
             _put(unit, files, spot, entry, text, now=now)
             saved = finish(transaction, unit, place, staged, entry, limits=limits, now=now)

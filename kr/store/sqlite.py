@@ -252,29 +252,30 @@ class SqliteFile:
     def _open_to_inspect(self) -> Connection:
         for mode in ("rw", "ro"):
             with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
-                return self._probed(mode)
+                return self._opened(mode)[0]
         with self.translated():
-            return self._probed("ro&immutable=1")
+            return self._opened("ro&immutable=1")[0]
 
-    def _probed(self, mode: str) -> Connection:
+    def _opened(self, mode: str) -> tuple[Connection, int]:
+        """Open it so that it refuses to write; return it with the version that it is of."""
         connection = self._connect(mode)
         try:
+            version = self.version(connection)
             connection.be_query_only(True)
-            self.version(connection)
         except BaseException:
             connection.close()
             raise
-        return connection
+        connection.is_read_write = mode == "rw"
+        return connection, version
 
     def _up_to_date(self, mode: str) -> Connection:
         """Open it for reading. Raises ``OutdatedError`` with the connection, which stays open then."""
-        with ExitStack() as opened:
-            connection = self._connect(mode)
-            opened.callback(connection.close)
-            is_current = self.require_current(self.version(connection))
-            connection.be_query_only(True)
-            connection.is_read_write = mode == "rw"
-            opened.pop_all()
+        connection, version = self._opened(mode)
+        try:
+            is_current = self.require_current(version)
+        except StoreTooNew:
+            connection.close()
+            raise
         if not is_current:
             raise OutdatedError(connection)
         return connection
