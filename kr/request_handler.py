@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from kr.store.store import Store
 from kr.store.times import to_text
 
 if TYPE_CHECKING:
+    from kr.packages.witness import VersionMemory
     from kr.research.chain import Progress
     from kr.research.hit import Researcher
 
@@ -63,6 +65,7 @@ class RequestHandler:
         self._cwd = cwd
         self._progress = progress
         self._clock = clock
+        self._remember_version: Callable[[], None] = _nothing
 
     def research_document(
         self, data: bytes, *, include_report: bool = False, overrides: Mapping[str, Any] = _NOTHING
@@ -114,7 +117,10 @@ class RequestHandler:
             data = self.question_data(
                 framework, question, framework_version=framework_version, topic=topic, tag=tag
             )
-        return self._handle(data | said, include_report=include_report)
+        envelope = self._handle(data | said, include_report=include_report)
+        if envelope.status != "failure":
+            self._remember_version()
+        return envelope
 
     def question_data(
         self,
@@ -249,16 +255,34 @@ class RequestHandler:
 
     def _detect_version(self, framework: str) -> str:
         from kr.freshness import UNKNOWN_VERSION
-        from kr.packages.dependencies import version_of
+        from kr.packages.witness import VersionMemory
 
-        for folder in dict.fromkeys((self._cwd, self._settings.project_root)):
-            version = version_of(folder, framework)
-            if version:
-                return version
+        memory = VersionMemory(self._settings.knowledge_base, self._settings.key, framework, self._environ)
+        known = memory.recall()
+        if known is None:
+            version = self._look_for_version(framework, memory)
+        else:
+            version, warnings = known
+            for warning in warnings:
+                logger.warning("%s", warning)
+        if version is not None:
+            return version
         logger.warning(
             "no version of %s was found in the project's files; tell it with --framework-version", framework
         )
         return UNKNOWN_VERSION
+
+    def _look_for_version(self, framework: str, memory: "VersionMemory") -> str | None:
+        from kr.packages.dependencies import version_of
+        from kr.packages.witness import now_ns, watched
+
+        started = now_ns()
+        with watched() as seen:
+            folders = dict.fromkeys((self._cwd, self._settings.project_root))
+            found = (version_of(folder, framework, self._environ) for folder in folders)
+            version = next((version for version in found if version), None)
+        self._remember_version = partial(memory.remember, version, seen, started_ns=started)
+        return version
 
     def _researcher(self) -> "Researcher":
         from kr.composition import build_researcher
@@ -271,6 +295,10 @@ class RequestHandler:
             progress=self._progress,
             clock=self._clock,
         )
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 def _text(value: object) -> str | None:

@@ -142,6 +142,9 @@ def processes(rounds: int, folder: Path, environ: dict[str, str]) -> None:
                 json.dumps(request("scrolling virtual lists", "How is a long list scrolled virtually?")),
             ),
             "hit, YAML in and out": Timed(research[:-2], as_yaml),
+            "hit at a terminal, other words": Timed(
+                [*KR, "research", "vue", "How is a long list scrolled virtually?", "--format", "text"]
+            ),
             "kr --version": Timed([*KR, "--version"]),
             "kr --help": Timed([*KR, "--help"]),
             "completion of a framework": Timed(KR, environ=tuple(completing.items())),
@@ -230,6 +233,9 @@ def main() -> None:
             "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
             "KR_LOCAL_DOCS": "false",
         }
+        (folder / ".git").mkdir()
+        locked = {"": {"dependencies": {"vue": "^3"}}, "node_modules/vue": {"version": "3.5.1"}}
+        (folder / "package-lock.json").write_text(json.dumps({"lockfileVersion": 3, "packages": locked}))
         # In a process of its own: the peak of a child that is forked begins with that of its parent.
         code = f"import bench; from pathlib import Path; bench.fill(Path({str(folder / 'kb')!r}), entries=20, frameworks=2)"
         subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT / "scripts")

@@ -14,6 +14,7 @@ from pathlib import Path
 from kr.matching.frameworks import canonical, is_usual_name
 from kr.packages.folder import Folder
 from kr.packages.model import UNKNOWN, Dependency, Found, Inventory
+from kr.packages.witness import saw_names, warned
 
 __all__ = [
     "Dependency",
@@ -73,7 +74,9 @@ _UNREAD = {
 _SPRING_BOOT = "org.springframework.boot:spring-boot"
 _MAX_HEIGHT = 12
 _MOST_PROJECTS = 20
-_NO_PROJECTS = frozenset({"node_modules", "vendor", "site-packages", "examples", "test", "tests", "fixtures"})
+_NO_PROJECTS = frozenset(
+    {"node_modules", "vendor", "site-packages", "examples", "test", "tests", "fixtures", "_bmad-output"}
+)
 
 
 def find_dependencies(folder: Path) -> Found:
@@ -107,6 +110,7 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None =
     for found in _found(folder):
         for warning in found.warnings:
             logger.warning("%s", warning)
+            warned(warning)
         if known := fitting(found.dependencies, framework):
             return known[0].version
     installed = find_installed(framework, (folder,), os.environ if environ is None else environ)
@@ -143,10 +147,13 @@ def _projects_above(folder: Path) -> Iterator[str]:
 
 
 def _is_project(place: Path) -> bool:
+    saw_names(place)
     try:
         names = {path.name for path in place.iterdir()}
     except OSError:
         return False
+    if "requirements" in names:
+        saw_names(place / "requirements")
     if names & _MANIFESTS or names & _LOCKS or names & _UNREAD.keys():
         return True
     is_listed = "requirements" in names and next((place / "requirements").glob("*.txt"), None) is not None
@@ -192,6 +199,7 @@ def _merged(folder: Path, names: Iterable[str]) -> Found:
 
 def _projects_below(folder: Path, depth: int = 2) -> Iterator[str]:
     """Yield the folders with a manifest, one and two levels down; what lies inside one of them is its own affair."""
+    saw_names(folder)
     try:
         inner = sorted(p for p in folder.iterdir() if p.is_dir() and not p.is_symlink())
     except OSError:

@@ -8,6 +8,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from kr.packages.model import printable
+from kr.packages.witness import saw_file, saw_names, saw_place
 
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
@@ -33,6 +34,7 @@ def read_bytes(path: Path, *, limit: int) -> bytes | None:
     Raises ``Unreadable`` for anything but a regular file, for one over ``limit`` bytes, and for what the
     operating system refuses.
     """
+    saw_file(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -236,6 +238,7 @@ class Folder:
             return
         names: list[str] = []
         while len(names) < _MAX_DEPTH and place != place.parent and not os.path.lexists(place / ".git"):
+            saw_place(place / ".git")
             names.insert(0, place.name)
             place = place.parent
             yield "../" * len(names), "/".join(names)
@@ -267,6 +270,7 @@ class Folder:
 def _walk(root: Path) -> Iterator[str]:
     seen = 0
     for path, folders, _ in os.walk(root, followlinks=False):
+        saw_names(path)
         relative = PurePosixPath(Path(path).relative_to(root).as_posix())
         folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in _SKIPPED_FOLDERS)
         if len(relative.parts) >= _MAX_DEPTH:

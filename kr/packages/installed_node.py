@@ -18,6 +18,7 @@ from kr.packages.installed_package import (
 )
 from kr.packages.model import printable
 from kr.packages.node_entry import Entry, read_entry, types_package
+from kr.packages.witness import saw_file, saw_place
 
 _NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
 _MAX_MANIFEST = 1024 * 1024
@@ -46,6 +47,8 @@ def _shelves(start: Path) -> tuple[list[Path], list[Path]]:
     """Return the ``node_modules`` from a folder upwards, and where they really lie."""
     try:
         start = start.resolve()
+        for place in (start, *start.parents):
+            saw_place(place / "node_modules")
         shelves = [shelf for place in (start, *start.parents) if (shelf := place / "node_modules").is_dir()]
         return shelves, [shelf.resolve() for shelf in shelves]
     except (OSError, RuntimeError):
@@ -91,6 +94,7 @@ def _declared(package: InstalledPackage, entry: Entry) -> InstalledPackage:
 
 
 def _read(folder: Path, homes: list[Path]) -> InstalledPackage | None:
+    saw_file(folder / "package.json")
     try:
         root = folder.resolve(strict=True)
     except (OSError, RuntimeError):

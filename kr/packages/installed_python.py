@@ -20,6 +20,7 @@ from kr.packages.installed_package import (
     walk,
 )
 from kr.packages.model import printable
+from kr.packages.witness import depends_on_more, saw_file, saw_names, saw_place
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -38,12 +39,33 @@ def find_python_package(
     if not _NAME.fullmatch(name):
         return None
     folders = [str(folder) for folder in site_folders(projects, environ, timeout=timeout)]
+    _saw_distributions(name, folders)
     try:
         found = next(iter(metadata.distributions(name=name, path=folders)), None)
         found = found or _provider(name, folders)
         return _read(found) if found is not None else None
     except (OSError, ValueError, KeyError, UnicodeError):  # a damaged distribution documents nothing
         return None
+
+
+def _saw_distributions(name: str, folders: list[str]) -> None:
+    for folder in folders:
+        saw_names(folder)
+        # An editable installation is renewed in place, under the same name.
+        pattern = (
+            "[-_.]+".join(re.escape(part) for part in re.split("[-_.]+", name)) + r"[-.].*(?:dist|egg)-info"
+        )
+        for found in _names(folder):
+            if re.fullmatch(pattern, found, re.IGNORECASE):
+                saw_file(f"{folder}/{found}/METADATA")
+                saw_file(f"{folder}/{found}/PKG-INFO")
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return [found.name for found in Path(folder).iterdir()]
+    except OSError:
+        return []
 
 
 def site_folders(projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
@@ -69,11 +91,14 @@ def _upwards(project: Path) -> Iterator[Path]:
     """Yield a folder and those above it, up to the root of its repository; without one, the fifth is the last."""
     for place in [project, *project.parents][:_MAX_LEVELS]:
         yield place
+        saw_place(place / ".git")
         if os.path.lexists(place / ".git"):
             return
 
 
 def _layout(environment: Path) -> list[Path]:
+    saw_names(environment / "lib")
+    saw_names(environment / "Lib")
     try:
         found = [*environment.glob("lib/python3*/site-packages"), *environment.glob("Lib/site-packages")]
         return sorted(f for f in found if f.is_dir())
@@ -85,8 +110,11 @@ def _ask_python(environ: Mapping[str, str], timeout: float) -> list[Path]:
     path = environ.get("PATH", "")
     for command in ("python", "python3"):
         program = shutil.which(command, path=path) if path else None
+        for folder in path.split(os.pathsep):
+            saw_file(Path(folder, command))
         if program is None:
             continue
+        _saw_program(Path(program))
         try:
             answer = subprocess.run(  # noqa: S603 - the user's own interpreter, a fixed program
                 [program, "-I", "-c", _ASK],
@@ -102,6 +130,17 @@ def _ask_python(environ: Mapping[str, str], timeout: float) -> list[Path]:
         if isinstance(folders, list):
             return [Path(f) for f in folders if isinstance(f, str) and Path(f).is_dir()]
     return []
+
+
+def _saw_program(program: Path) -> None:
+    saw_file(program.parent.parent / "pyvenv.cfg")
+    try:
+        with program.open("rb") as file:
+            is_script = file.read(2) == b"#!"
+    except OSError:
+        is_script = True
+    if is_script:  # a version manager's, which starts another Python for each folder
+        depends_on_more()
 
 
 def _provider(name: str, folders: list[str]) -> metadata.Distribution | None:

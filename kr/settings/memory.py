@@ -16,7 +16,7 @@ from kr.digest import sha256_of
 from kr.settings.settings import HitSettings
 
 _FOLDER = ".kr-settings"
-_MOST = 32
+_MOST = 64
 _OURS = ("kr.yaml", "_bmad/bso/config.yaml")
 _ANYBODYS = "config.yaml"
 _BMM_CONFIG = "_bmad/bmm/config.yaml"
@@ -33,27 +33,23 @@ class Memory:
     ) -> None:
         self.base = _guess(knowledge_base, environ, cwd) or ""
         """The knowledge base; empty where that takes no configuration to be read."""
-        self._key = ""
+        self.key = ""
+        """Stands for everything that the settings are made of."""
         try:
             material = repr(list(_sources(config, knowledge_base, environ, cwd)))
         except OSError:
             self.base = ""
             return
-        self._key = sha256_of(material.encode(errors="surrogateescape"))
+        self.key = sha256_of(material.encode(errors="surrogateescape"))
 
     def recall(self) -> HitSettings | None:
         """Return what was remembered for exactly these sources."""
-        if not self.base:
-            return None
-        import json
-
+        known = kept(self.base, self.key[:16]) if self.base else None
         try:
-            with open(self._file, "rb") as file:  # noqa: PTH123 - pathlib costs as much as the file
-                known = json.loads(file.read(_LARGEST))
-            if known.pop("key") != self._key:
+            if known is None or known.pop("key") != self.key:
                 return None
             return HitSettings(**{**known, "phases": tuple(known["phases"])})
-        except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        except (TypeError, KeyError):
             return None
 
     def may_remember(self, knowledge_base: Path) -> bool:
@@ -62,24 +58,40 @@ class Memory:
 
     def remember(self, hit: HitSettings) -> None:
         """Keep it; where nothing can be written, nothing is remembered."""
-        if not self.base:
-            return
-        import json
-        from contextlib import suppress
+        if self.base:
+            keep(self.base, self.key[:16], {**hit.plain(), "key": self.key})
 
-        folder = os.path.join(self.base, _FOLDER)  # noqa: PTH118
-        part = f"{self._file}.{os.getpid()}"
-        with suppress(OSError):
-            os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-            for old in sorted(os.scandir(folder), key=lambda found: found.stat().st_mtime)[:-_MOST]:
-                os.unlink(old.path)  # noqa: PTH108
-            with open(part, "w", encoding="utf-8") as file:  # noqa: PTH123
-                json.dump({**hit.plain(), "key": self._key}, file)
-            os.replace(part, self._file)  # noqa: PTH105
 
-    @property
-    def _file(self) -> str:
-        return os.path.join(self.base, _FOLDER, f"{self._key[:16]}.json")  # noqa: PTH118
+def kept(base: str | os.PathLike[str], name: str) -> dict[str, Any] | None:
+    """Return what was kept under a name; None where there is nothing, or nothing that can be read."""
+    import json
+
+    try:
+        with open(_file(base, name), "rb") as file:  # noqa: PTH123 - pathlib costs as much as the file
+            known = json.loads(file.read(_LARGEST))
+    except (OSError, ValueError):
+        return None
+    return known if isinstance(known, dict) else None
+
+
+def keep(base: str | os.PathLike[str], name: str, plain: Mapping[str, Any]) -> None:
+    """Keep plain values under a name, in place of the oldest of many; where nothing can be written, nothing is."""
+    import json
+    from contextlib import suppress
+
+    path = _file(base, name)
+    part, folder = f"{path}.{os.getpid()}", os.path.dirname(path)  # noqa: PTH120
+    with suppress(OSError):
+        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        for old in sorted(os.scandir(folder), key=lambda found: found.stat().st_mtime)[:-_MOST]:
+            os.unlink(old.path)  # noqa: PTH108
+        with open(part, "w", encoding="utf-8") as file:  # noqa: PTH123
+            json.dump(plain, file)
+        os.replace(part, path)  # noqa: PTH105
+
+
+def _file(base: str | os.PathLike[str], name: str) -> str:
+    return os.path.join(base, _FOLDER, f"{name}.json")  # noqa: PTH118
 
 
 def _guess(knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path) -> str | None:

@@ -72,6 +72,8 @@ class Settings:
         self.warnings = warnings
         self._read = read
         self._remember: Callable[[HitSettings], None] | None = None
+        self.key = ""
+        """Stands for everything that these settings are made of; empty where that is not known."""
 
     def remember_with(self, remember: Callable[[HitSettings], None]) -> None:
         """Say how ``hit`` is kept for the next invocation."""
@@ -152,10 +154,13 @@ def load_settings(
         settings = read()
         if not settings.warnings and memory.may_remember(settings.knowledge_base):
             settings.remember_with(memory.remember)
+            settings.key = memory.key
         return settings
-    return Settings(
+    recalled = Settings(
         hit=hit,
         read=lambda: read().details,
         knowledge_base=Path(os.path.realpath(memory.base)),
         database_url=None if knowledge_base else environ.get("KR_DATABASE_URL", "").strip() or None,
     )
+    recalled.key = memory.key
+    return recalled

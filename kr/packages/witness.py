@@ -1,0 +1,135 @@
+"""What was looked at to find a project's version of a framework, so that it is looked for again only when that changes.
+
+Detection reads every dependency file of a project, which costs more than the rest of a hit. While ``watched`` is open,
+what reads them says so here: a file with its times, size and inode, a folder with the names in it, a place with
+whether there is something. Nothing of it is imported that a hit would not import anyway.
+"""
+
+import os
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, TypeAlias
+
+from kr.digest import sha256_of
+from kr.settings.memory import keep, kept
+
+Path: TypeAlias = "str | os.PathLike[str]"
+
+_MOST = 400
+"""Marks that are still cheaper to compare than a project is to read."""
+_SETTLED_NS = 100_000_000
+"""A file that was written this shortly before may be written again within one tick of the clock."""
+
+
+class Seen:
+    """What was looked at: ``marks`` by kind and path, and the warnings that were given."""
+
+    def __init__(self) -> None:
+        self.marks: dict[str, Any] = {}
+        self.warnings: list[str] = []
+        self.is_sure = True
+        """Whether the marks say all that the finding depends on."""
+
+
+_seen: ContextVar[Seen | None] = ContextVar("seen", default=None)
+
+
+@contextmanager
+def watched() -> Iterator[Seen]:
+    """Give what is looked at from here on."""
+    seen = Seen()
+    token = _seen.set(seen)
+    try:
+        yield seen
+    finally:
+        _seen.reset(token)
+
+
+def saw_file(path: Path) -> None:
+    """Say, before it is read, that a file's content counts, or that there is none."""
+    _note("file", path)
+
+
+def saw_names(folder: Path) -> None:
+    """Say, before it is listed, that the names in a folder count."""
+    _note("names", folder)
+
+
+def saw_place(path: Path) -> None:
+    """Say that it counts whether there is something at a path."""
+    _note("place", path)
+
+
+def warned(sentence: str) -> None:
+    """Say what the user was told."""
+    if (seen := _seen.get()) is not None:
+        seen.warnings.append(sentence)
+
+
+def depends_on_more() -> None:
+    """Say that the finding comes from what no mark tells of."""
+    if (seen := _seen.get()) is not None:
+        seen.is_sure = False
+
+
+def _note(kind: str, path: Path) -> None:
+    seen = _seen.get()
+    if seen is not None and len(seen.marks) <= _MOST:
+        key = f"{kind} {os.path.abspath(path)}"  # noqa: PTH100
+        seen.marks.setdefault(key, _mark(key))
+
+
+def _mark(key: str) -> Any:
+    kind, _, path = key.partition(" ")
+    try:
+        if kind == "names":
+            return zlib.crc32("\0".join(sorted(os.listdir(path))).encode(errors="surrogateescape"))  # noqa: PTH208
+        if kind == "place":
+            return os.path.lexists(path)
+        found = os.stat(path)  # noqa: PTH116
+    except (OSError, ValueError) as error:
+        return type(error).__name__
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+
+
+class VersionMemory:
+    """The version of one framework that was found in one place, kept beside the settings (``kr.settings.memory``).
+
+    ``key`` names all that the settings are made of, the working directory included; without one nothing is kept.
+    """
+
+    def __init__(self, base: Path, key: str, framework: str, environ: Mapping[str, str]) -> None:
+        self._base = base if key else ""
+        outer = [environ.get(name) for name in ("VIRTUAL_ENV", "PATH")]
+        code = _mark(f"names {os.path.dirname(__file__)}")  # noqa: PTH120
+        told = repr((key, framework, outer, code))
+        self._key = sha256_of(told.encode(errors="surrogateescape"))
+
+    def recall(self) -> tuple[str | None, list[str]] | None:
+        """Return the version and the warnings of then; None where something has changed since."""
+        known = kept(self._base, f"version-{self._key[:16]}") if self._base else None
+        try:
+            if known is None or known["key"] != self._key:
+                return None
+            if any(_mark(key) != mark for key, mark in known["marks"].items()):
+                return None
+            version, warnings = known["version"], [str(warning) for warning in known["warnings"]]
+        except (KeyError, TypeError, AttributeError):
+            return None
+        return (version, warnings) if version is None or isinstance(version, str) else None
+
+    def remember(self, version: str | None, seen: Seen, *, started_ns: int) -> None:
+        """Keep a finding; ``started_ns`` is when the search began, of ``time.time_ns``."""
+        files = [mark for mark in seen.marks.values() if isinstance(mark, list)]
+        is_settled = all(max(mark[:2]) < started_ns - _SETTLED_NS for mark in files)
+        if self._base and seen.is_sure and is_settled and len(seen.marks) <= _MOST:
+            plain = {"key": self._key, "version": version, "warnings": seen.warnings, "marks": seen.marks}
+            keep(self._base, f"version-{self._key[:16]}", plain)
+
+
+def now_ns() -> int:
+    """Tell when a search begins."""
+    return time.time_ns()
