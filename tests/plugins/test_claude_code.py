@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
@@ -20,6 +19,7 @@ from kr import __version__
 from kr.contracts.envelopes import ResearchEnvelope, ResearchResults
 from kr.server.mcp import TOOLS
 from kr.values import Confidence, IfUnsure, ResearchStatus
+from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.stores import ROOT
 
@@ -59,8 +59,7 @@ def project(tmp_path: Path) -> Project:
     project = Project(tmp_path / "project")
     folder = tmp_path / "bin"
     folder.mkdir()
-    (folder / "kr").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m kr "$@"\n')
-    (folder / "kr").chmod(0o755)
+    (folder / "kr").symlink_to(shared())
     project.env["PATH"] = f"{folder}{os.pathsep}{os.environ['PATH']}"
     return project
 

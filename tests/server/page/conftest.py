@@ -27,7 +27,7 @@ class Site:
 @pytest.fixture(scope="session")
 def sprint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """A page over a simulated sprint, a small one; tests change it, each something of its own."""
-    with site(tmp_path_factory.mktemp("sprint"), entries=24, requests=150) as found:
+    with site(tmp_path_factory.mktemp("sprint"), entries=24, requests=300) as found:
         yield found
 
 
