@@ -156,7 +156,7 @@ class App:
     def stats(self) -> dict[str, Any]:
         """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
-        from kr.lessons.worth import earning
+        from kr.lessons.choose import earning
 
         if not self.store.exists():
             counted = collect_stats(self.store, self.settings, now=self.clock())
@@ -220,7 +220,7 @@ class App:
         )
         writer = None
         if self.settings.knowledge_research.lessons_distiller == "llm":
-            from kr.lessons.writer import lesson_writer
+            from kr.lessons.book import lesson_writer
 
             writer = lesson_writer(self.settings, self.environ, timeout=model_timeout)
         with self._brief_store(patience) as store:

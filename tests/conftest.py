@@ -8,14 +8,24 @@ from hypothesis import HealthCheck, settings
 from tests.support.signals import default_in_children
 
 # On a machine under load an example, and even making its data, takes as long as it takes.
-settings.register_profile("loaded", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("loaded")
+# Without --all a property is tried on fewer examples.
+for _name, _examples in {"quick": 40, "all": 150}.items():
+    settings.register_profile(
+        _name, max_examples=_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("quick")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--all", action="store_true", help="try as much as the marker `effort` says, not the least"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take hypothesis' profile before a test is decorated with its settings."""
+    if config.getoption("--all"):
+        settings.load_profile("all")
 
 
 @pytest.fixture

@@ -8,20 +8,21 @@ from typing import Any
 
 from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
-from kr.errors import InvalidRequest, KrError, StoreError
-from kr.lessons.choose import matching, of_phase, recency
+from kr.errors import InvalidRequest, KrError, SourceFailure, StoreError
+from kr.lessons.choose import earning, matching, of_phase, recency, state_of, to_review, view
 from kr.lessons.counts import LessonCounts, row_of
 from kr.lessons.distill.distill import COLUMNS
-from kr.lessons.distill.material import Writer
+from kr.lessons.distill.distill import Told as Worded
+from kr.lessons.distill.material import Writer, scrubbed
 from kr.lessons.distill.remedies import Remedy, read_rows
 from kr.lessons.distill.secrets import without_secrets
 from kr.lessons.duplicates import Told, duplicates
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
 from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
 from kr.lessons.record import append_waiting, record
-from kr.lessons.returned import Limits, read_return, shown
-from kr.lessons.worth import earning, state_of, to_review, view
+from kr.lessons.returned import Finding, Limits, read_return, shown
 from kr.log import Logger
+from kr.settings import Settings
 from kr.store.lessons import LessonMark, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
@@ -332,3 +333,33 @@ def own_remedies(folder: Path) -> tuple[Remedy, ...]:
     for problem in problems:
         logger.warning("%s: %s; passed over", path, problem)
     return rows
+
+
+def lesson_writer(settings: Settings, environ: Mapping[str, str], *, timeout: float) -> Writer | None:
+    """Return what asks the model, with ``timeout`` seconds for each lesson; any doubt falls back to the rules' line.
+
+    ``None``, with a warning, when no endpoint is configured.
+    """
+    # Only where a model is configured.
+    from kr.lessons.distill.model import DoubtError, prompts, read_lesson
+    from kr.sources.language_model import LanguageModel
+
+    llm = settings.knowledge_research.llm
+    if llm.base_url is None or llm.model is None:
+        logger.warning("lessons_distiller: llm needs knowledge_research.llm.base_url and llm.model")
+        return None
+    api_key = environ.get(llm.api_key_env) if llm.api_key_env else None
+    model = LanguageModel(base_url=llm.base_url, model=llm.model, api_key=api_key)
+
+    def write(finding: Finding, told: Worded | None, limit: int) -> Worded | None:
+        seen = scrubbed(finding)
+        try:
+            reply = model.write(*prompts(seen, told, limit), timeout=timeout)
+            return read_lesson(reply, seen, told, limit)
+        except SourceFailure as error:
+            logger.warning("the lesson is worded by the rules: %s", error.reason)
+        except DoubtError as error:
+            logger.warning("the lesson is worded by the rules; the model's answer is passed over: %s", error)
+        return told
+
+    return write

@@ -62,11 +62,6 @@ class StepState(_Run):
     id: str
     name: str
     type: StepType
-    status: StepStatus = "pending"
-    started_at: str | None = None
-    completed_at: str | None = None
-    details: str | None = None
-    result: dict[str, Any] | None = None
     sub_tasks: list[SubTask] = []
     definition: Step
 

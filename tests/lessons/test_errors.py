@@ -35,9 +35,6 @@ def test_a_real_output_becomes_a_lesson(error: dict[str, Any]) -> None:
     assert columns(told.summary) <= 160
     assert "/home/" not in f"{told.summary} {told.place}"
     assert not told.dangers
-    narrow = distill(error["output"], limit=96)
-    assert narrow is not None
-    assert columns(narrow.summary) <= 160
 
 
 def test_every_remedy_has_a_real_output() -> None:
@@ -168,9 +165,9 @@ def test_what_tells_nothing_is_no_lesson(text: str) -> None:
     assert distill("", text) is None
 
 
-@given(st.text(max_size=500), st.text(max_size=200))
-def test_any_text_is_read(complaint: str, remedy: str) -> None:
-    told = distill(complaint, remedy)
+@given(st.text(max_size=500), st.text(max_size=200), st.integers(60, 160))
+def test_any_text_is_read(complaint: str, remedy: str, limit: int) -> None:
+    told = distill(complaint, remedy, limit=limit)
     assert told is None or (columns(told.summary) <= 160 and "\n" not in told.summary)
 
 
@@ -178,9 +175,10 @@ def test_any_text_is_read(complaint: str, remedy: str) -> None:
     "part",
     ["error: ", '  File "a", line 1\n', "a.py:1: ", "E   ", "(", "npm error ", "│ Error: \n", "\n\n- "],
 )
-def test_a_long_output_costs_little(part: str) -> None:
+@pytest.mark.effort(400_000, 100_000)
+def test_a_long_output_costs_little(part: str, effort: int) -> None:
     import time
 
     began = time.process_time()
-    find_problems(part * (400_000 // len(part)))
-    assert time.process_time() - began < 8
+    find_problems(part * (effort // len(part)))
+    assert time.process_time() - began < effort / 50_000

@@ -211,7 +211,7 @@ for number in range(count):
 
 @pytest.mark.processes
 def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
-    writers = [start(_WRITER, path, name, 25) for name in range(8)]
+    writers = [start(_WRITER, path, name, 25) for name in range(4)]
     try:
         for writer in writers:
             assert writer.stdin is not None
@@ -225,14 +225,14 @@ def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
             writer.kill()
             writer.wait()
     found = summaries(path)
-    assert len(found) == len(set(found)) == 8 * 25 + 25
+    assert len(found) == len(set(found)) == 4 * 25 + 25
     assert LessonsFile(path).read().unread == 0
 
 
 @pytest.mark.processes
 def test_killed_writers_leave_whole_lines(path: Path) -> None:
     acknowledged: set[str] = set()
-    for attempt in range(12):
+    for attempt in range(6):
         with start(_WRITER, path, attempt, 10_000) as writer:
             assert writer.stdin is not None
             assert writer.stdout is not None

@@ -537,7 +537,10 @@ def test_what_waits_is_appended_by_who_lists(path: Path, project: Path, store: S
     assert [file.name for file in path.parent.glob(".lesson-*")] == [".lesson-odd"]
 
 
-def test_recorders_at_once_lose_no_line_and_no_origin(path: Path, project: Path, store: Store) -> None:
+@pytest.mark.effort(8, 3)
+def test_recorders_at_once_lose_no_line_and_no_origin(
+    path: Path, project: Path, store: Store, effort: int
+) -> None:
     record_to(path, project, store)
     code = """
 import sys
@@ -550,11 +553,11 @@ with Store(None, path.parents[1], timeout=60.0) as store:
     error = f"error: unknown field colour{number} in Shop{number}"
     print(record_to(path, project, store, errors=[error], session_id=f"s-{number}").status)
 """
-    started = [start(code, path, project, number) for number in range(8)]
+    started = [start(code, path, project, number) for number in range(effort)]
     answers = [process.communicate("go\n", timeout=110) for process in started]
     assert [(out.strip(), err) for out, err in answers] == [("recorded", "")] * len(started)
     found = rows(
         store, "SELECT session_id FROM lessons WHERE session_id LIKE 's-%' AND event_type IS NOT NULL"
     )
-    assert {session for (session,) in found} == {f"s-{number}" for number in range(8)}
+    assert {session for (session,) in found} == {f"s-{number}" for number in range(effort)}
     assert sum("colour" in line for line in lines(path)) == len(started)

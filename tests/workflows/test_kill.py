@@ -120,7 +120,7 @@ def units(state: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.processes
-@pytest.mark.effort(30, 2)
+@pytest.mark.effort(30, 1)
 @pytest.mark.timeout(600)
 def test_killed_at_any_moment_it_goes_on_and_repeats_nothing(tmp_path: Path, effort: int) -> None:
     chance = random.Random()

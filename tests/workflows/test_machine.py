@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import WorkflowError
@@ -444,7 +444,6 @@ def has_ended_well(instance: Instance) -> bool:
     return instance.status in {"completed", "failed"} and instance.current_step is None
 
 
-@settings(max_examples=150, deadline=None)
 @given(templates(cycles=False), st.booleans(), st.data())
 def test_any_template_ends_and_repeats_nothing(
     steps: list[dict[str, Any]], on: bool, data: st.DataObject
@@ -460,7 +459,6 @@ def test_any_template_ends_and_repeats_nothing(
         assert "running" not in dict(runs_of(course.instance)).values()
 
 
-@settings(max_examples=60, deadline=None)
 @given(templates(cycles=True), st.booleans(), st.data())
 def test_any_template_with_cycles_ends_or_waits(
     steps: list[dict[str, Any]], on: bool, data: st.DataObject
@@ -474,7 +472,6 @@ def test_any_template_with_cycles_ends_or_waits(
     assert course.instance.steps_in_run <= MAX_STEPS + 1
 
 
-@settings(max_examples=60, deadline=None)
 @given(templates(cycles=True), st.booleans())
 def test_any_template_can_be_simulated_to_its_end(steps: list[dict[str, Any]], on: bool) -> None:
     instance, jobs = drive(make(steps, n=0, on=on, items=[1, 2]), Begin(simulate=True))

@@ -4,7 +4,7 @@ import subprocess
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.workflows.expressions import ExpressionError
@@ -55,7 +55,6 @@ def test_a_value_is_one_word_wherever_a_word_may_stand(value: str) -> None:
     assert found == [value, f"x{value}y", value.rstrip("\n")]
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])), min_size=1, max_size=20
@@ -66,7 +65,6 @@ def test_any_values_are_words(values: list[str]) -> None:
 
 
 @given(st.text(st.sampled_from(list("'\"\\$(){}`#<>&;| \nEOF-ab")), max_size=40))
-@settings(max_examples=150, deadline=None)
 def test_where_the_scanner_sees_a_word_the_shell_does(before: str) -> None:
     """Whatever stands before: if the place is allowed, a value there can't run anything."""
     if "${{" in before or misplaced(before + "${{ params.value }}"):
