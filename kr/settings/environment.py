@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kr.documents import KeyPath, Tree, read_document
 from kr.errors import InvalidRequest
-from kr.settings.tree import UnreadableError
+from kr.settings.discovery import UnreadableError
 
 PREFIX = "KR_"
 OWN_NAMES = frozenset(

@@ -10,10 +10,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from kr.documents import KeyPath, Tree, show_path
-from kr.settings.discovery import MAIN_SECTION, Found, find_config, is_file, locate, read_bytes
+from kr.settings.discovery import (
+    MAIN_SECTION,
+    Found,
+    UnreadableError,
+    find_config,
+    is_file,
+    locate,
+    parse,
+    read_bytes,
+)
 from kr.settings.environment import read_overrides
 from kr.settings.kinds import Problem
-from kr.settings.tree import UnreadableError, parse
 
 DEFAULT_KNOWLEDGE_BASE = "_bmad-output/knowledge-base"
 _DEFAULT_OUTPUT = "_bmad-output"

@@ -1,13 +1,14 @@
 """The archive and the capacity guard that fills it (SPEC 3.8; seed 002, Cache Capacity Guard)."""
 
+import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal, NamedTuple
 
-from kr.freshness import oldest_live
+from kr.freshness import ARCHIVE_AFTER_DAYS, oldest_live
 from kr.store import keys, times
 from kr.store.entries import WRITTEN, Entries, to_entry, to_values
-from kr.store.session import Columns, Session, insert_into
+from kr.store.session import Session, insert_into
 from kr.values import Entry, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
@@ -65,6 +66,13 @@ _COPY_ONE, _COPY_AGED, _COPY_OLDEST = (_COPY.format(which) for which in (_ONE, _
 _DELETE_ONE, _DELETE_AGED, _DELETE_OLDEST = (
     f"DELETE FROM entries WHERE {which}" for which in (_ONE, _AGED, _OLDEST)
 )
+
+
+class Limits(NamedTuple):
+    """The guard's: entries at most, and whole days without an access."""
+
+    max_entries: int = 200
+    archive_after_days: int = ARCHIVE_AFTER_DAYS
 
 
 class Guarded(NamedTuple):
@@ -148,24 +156,24 @@ class Archive:
         if last is not None and last["sha256"] is None:
             self._session.execute(_SET_TEXT, sha256=sha256, archive_id=last["archive_id"])
 
-    def guard(self, *, keep: str, now: datetime, max_entries: int, archive_after_days: int) -> Guarded:
-        """Archive what was not accessed for too many whole UTC days, then evict down to ``max_entries``.
+    def guard(self, limits: Limits, now: datetime, *, keep: str = "") -> Guarded:
+        """Archive what was not accessed for too many whole UTC days, then evict down to the most entries.
 
         ``keep`` is the id of the entry just written, which stays. Its cost grows with what it moves alone.
         """
         today = times.from_text(times.to_text(now)).date()
-        limit = oldest_live(today, archive_after_days).isoformat()
+        limit = oldest_live(today, limits.archive_after_days).isoformat()
         moved = {"keep": keep, "now": times.to_text(now)}
         self._session.execute(_COPY_AGED, {**moved, "limit": limit, "reason": "age"})
         aged = self._session.execute(_DELETE_AGED, {**moved, "limit": limit})
-        too_many = Entries(self._session).count() - max_entries
+        too_many = Entries(self._session).count() - limits.max_entries
         if too_many <= 0:
             return Guarded(aged, 0)
         self._session.execute(_COPY_OLDEST, {**moved, "too_many": too_many, "reason": "lru"})
         return Guarded(aged, self._session.execute(_DELETE_OLDEST, {**moved, "too_many": too_many}))
 
 
-def to_archived(row: Columns) -> Archived:
+def to_archived(row: sqlite3.Row) -> Archived:
     """Read an archived row, which anybody may have written."""
     return Archived(
         archive_id=row["archive_id"],

@@ -68,8 +68,24 @@ class Care:
         return backup(self._path, target)
 
     def restore(self, source: Path, moment: str) -> Path | None:
-        """Put a checked backup in the database's place; return where the present one is kept."""
-        return restore(self._path, source, name=moment)
+        """Put a backup in the database's place, and return where the present one is kept, the moment in its name.
+
+        The backup is checked first, and upgraded if it is older. Raises a ``StoreError``; the database is then as it was.
+        """
+        path = self._path
+        _check_source(path, source)
+        file = sqlite_file(path, timeout=_WAIT_SECONDS)
+        file.make_folder()
+        with _staged_source(source, path.parent) as copy, file.exclusive():
+            present = look(path, is_locked=True)
+            if present.state == "foreign":
+                raise StoreError(f"{present.message}; nothing was changed")
+            kept = None if present.state == "absent" else _keep(path, moment)
+            if path.exists() and present.state != "absent":
+                _write_over(file, copy)
+            else:
+                _replace(copy, path)
+        return kept
 
     def upgrade_copies(self) -> list[Path]:
         """Name the copies that upgrades made, sorted."""
@@ -115,34 +131,10 @@ def keep_before_upgrade(path: Path, version: int) -> Path:
     return _numbered(path, f"schema-{version}.bak", lambda target: backup(path, target, is_locked=True))
 
 
-def restore(path: Path, source: Path, *, name: str) -> Path | None:
-    """Put the backup ``source`` in the database's place, and return where the present one is kept.
-
-    ``name`` ends the kept file's name. The backup is checked first, and upgraded if it is older. Raises a
-    ``StoreError``; the database is then as it was.
-    """
-    _check_source(path, source)
-    file = sqlite_file(path, timeout=_WAIT_SECONDS)
-    file.make_folder()
-    with _staged_source(source, path.parent) as copy:
-        with file.exclusive():
-            present = look(path, is_locked=True)
-            if present.state == "foreign":
-                raise StoreError(f"{present.message}; nothing was changed")
-            kept = None if present.state == "absent" else _keep(path, name)
-            if path.exists() and present.state != "absent":
-                _write_over(file, copy)
-            else:
-                _replace(copy, path)
-        return kept
-
-
 def move_aside(path: Path, name: str) -> Path:
     """Rename what can't be used as a database, with its write-ahead log. The caller holds the lock."""
 
     def move(target: Path) -> Path:
-        if target.exists():
-            raise FileExistsError(target)
         for suffix in COMPANIONS:
             with suppress(FileNotFoundError):
                 path.with_name(path.name + suffix).rename(target.with_name(target.name + suffix))

@@ -1,19 +1,17 @@
 """The live index: table ``entries``."""
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from kr.freshness import major_key, same_major
 from kr.matching.frameworks import lookup_keys, same_framework
 from kr.store import keys, times
-from kr.store.session import Columns, Session, insert_into, json_list, texts_of, update_of
+from kr.store.session import Session, insert_into, json_list, texts_of, update_of
 from kr.values import Confidence, Entry, EntryStatus, Origin
-
-if TYPE_CHECKING:
-    import sqlite3
 
 _Text = TypeVar("_Text", bound=str)
 
@@ -114,7 +112,7 @@ class Entries:
         framework: str,
         aliases: Mapping[str, str] = _NO_ALIASES,
         **more: str,
-    ) -> "Iterator[sqlite3.Row]":
+    ) -> Iterator[sqlite3.Row]:
         listed = json_list(lookup_keys(framework, aliases))
         for row in self._session.rows(statement, keys=listed, **more):
             if (row["framework_key"] is not None and not aliases) or same_framework(
@@ -124,7 +122,7 @@ class Entries:
 
     def _of_topic(
         self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
-    ) -> "Iterator[sqlite3.Row]":
+    ) -> Iterator[sqlite3.Row]:
         wanted = keys.topic_key(topic)
         rows = self._rows(_OF_TOPIC, framework, aliases, topic_key=wanted)
         return (row for row in rows if keys.topic_key(row["topic"]) == wanted)
@@ -244,7 +242,7 @@ def to_values(entry: Entry) -> dict[str, Any]:
     }
 
 
-def to_entry(row: Columns, *, status: str | None = None) -> Entry:
+def to_entry(row: sqlite3.Row, *, status: str | None = None) -> Entry:
     """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence."""
     state: EntryStatus = "fresh" if (status or row["status"]) == "fresh" else "stale"
     columns = {name: row[name] for name in Entry.names()}
@@ -257,7 +255,7 @@ def to_entry(row: Columns, *, status: str | None = None) -> Entry:
     return Entry(**columns)
 
 
-def _may_answer(row: Columns) -> bool:
+def _may_answer(row: sqlite3.Row) -> bool:
     return bool(row["status"] != "archived")
 
 

@@ -1,6 +1,7 @@
 """The log of requests, the calls that they cost a story's budget, and what they nearly hit (SPEC 3.2, 3.4, 5)."""
 
 import json
+import sqlite3
 import uuid
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,7 +9,7 @@ from typing import Literal
 
 from kr.store import times
 from kr.store.process_ids import is_alive
-from kr.store.session import Columns, Session, insert_into, json_list, texts_of
+from kr.store.session import Session, insert_into, json_list, texts_of
 from kr.values import Related, Value
 
 
@@ -256,7 +257,7 @@ class NearMisses:
         self._session.execute(_SETTLE, ids=json_list(request_ids), answered_by=answered_by, at=at)
 
 
-def _to_near_miss(row: Columns) -> NearMiss:
+def _to_near_miss(row: sqlite3.Row) -> NearMiss:
     columns = {name: row[name] for name in NearMiss.names()}
     near = tuple((it["id"], it["likelihood"]) for it in json.loads(columns["related"]))
     return NearMiss(**{**columns, "tags": texts_of(columns["tags"]), "related": near})

@@ -15,10 +15,10 @@ from kr.errors import EntryConflict
 from kr.reports.restoring import fresh_until, origin_of, why_stale
 from kr.reports.template import read_confidence
 from kr.store import times
-from kr.store.archive import Archived
+from kr.store.archive import Archived, Limits
 from kr.store.database import Database, Transaction
 from kr.store.reports import ReportFiles
-from kr.store.saving import Limits, Saved, Subject, finish, free_name, is_free, note_edit
+from kr.store.saving import Saved, Subject, finish, free_name, is_free, note_edit
 from kr.store.session import Session
 from kr.store.texts import Revision, take_edit
 from kr.store.unit import Unit

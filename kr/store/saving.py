@@ -3,15 +3,15 @@
 import logging
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
 from kr import naming
 from kr.digest import decoded, digest
 from kr.errors import ReportUnwritable, StoreError
-from kr.freshness import ARCHIVE_AFTER_DAYS, major_key, same_major
+from kr.freshness import major_key, same_major
 from kr.store import times
+from kr.store.archive import Limits
 from kr.store.database import Database, Transaction
 from kr.store.keys import pair_of
 from kr.store.reports import Place, ReportFiles, Staged
@@ -132,14 +132,6 @@ class Saved(Value):
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """The guard's: entries at most, and whole days without an access."""
-
-    max_entries: int = 200
-    archive_after_days: int = ARCHIVE_AFTER_DAYS
-
-
 class _Spot(NamedTuple):
     """Where a report goes. ``live`` is the entry that it renews, ``former`` that or the archived one."""
 
@@ -221,12 +213,7 @@ def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, n
     """Run the guard so that its failure is undone alone (seed 000, error row 15)."""
     try:
         with transaction.session.savepoint():
-            moved = unit.archive.guard(
-                keep=entry.id,
-                now=now,
-                max_entries=limits.max_entries,
-                archive_after_days=limits.archive_after_days,
-            )
+            moved = unit.archive.guard(limits, now, keep=entry.id)
     except sqlite3.Error as exc:
         transaction.require_alive()
         warning = f"the capacity guard failed: {exc}"

@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any
 
 Parameters = Mapping[str, Any]
 
@@ -75,13 +75,6 @@ class Session:
         cursor = self._connection.cursor()
         cursor.row_factory = sqlite3.Row
         return cursor.execute(statement, named if parameters is None else parameters)
-
-
-class Columns(Protocol):
-    """A row that gives its columns by name, whichever way it was read."""
-
-    def __getitem__(self, name: str, /) -> Any:
-        """Return a column."""
 
 
 def insert_into(table: str, names: Sequence[str]) -> str:

@@ -14,14 +14,14 @@ from kr.log import Logger
 from kr.values import Entry
 
 if TYPE_CHECKING:
-    from kr.store.archive import Archived, Guarded
+    from kr.store.archive import Archived, Guarded, Limits
     from kr.store.copies import Care
     from kr.store.database import Database
     from kr.store.importing import Incoming, Outcome
     from kr.store.read_only import Completed
     from kr.store.reports import ReportFiles
     from kr.store.restoring import Restored, Restorer
-    from kr.store.saving import Draft, Limits, Saved
+    from kr.store.saving import Draft, Saved
     from kr.store.unit import Unit
 
 log = Logger(__name__)
@@ -126,12 +126,7 @@ class Store:
     def run_guard(self, now: datetime) -> "Guarded":
         """Run the capacity guard by itself (SPEC 3.8): the last step of an import."""
         with self.write() as unit:
-            return unit.archive.guard(
-                keep="",
-                now=now,
-                max_entries=self._max_entries,
-                archive_after_days=self._archive_after_days,
-            )
+            return unit.archive.guard(self._limits(), now)
 
     def read_file(self, path: str, *, folder: Path | None = None) -> bytes | None:
         """Return a report's bytes from the knowledge base, or from another such folder.
@@ -214,9 +209,9 @@ class Store:
         return text if text.strip() else None
 
     def _limits(self) -> "Limits":
-        from kr.store.saving import Limits
+        from kr.store.archive import Limits
 
-        return Limits(max_entries=self._max_entries, archive_after_days=self._archive_after_days)
+        return Limits(self._max_entries, self._archive_after_days)
 
     def _restorer(self) -> "Restorer":
         from kr.store.restoring import Restorer

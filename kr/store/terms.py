@@ -1,17 +1,13 @@
 """What live entries are looked up by: tables ``entry_terms`` and ``entry_vectors`` (SPEC 3.2; ``kr.matching.keys`` makes the terms)."""
 
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from kr.matching.keys import NEED, VERSION, keys_of
 from kr.store.keys import framework_key
 from kr.store.session import Session, insert_into, json_list
 from kr.store.wordings import Need
 from kr.values import Entry
-
-if TYPE_CHECKING:
-    import sqlite3
-
 
 Keys = dict[str, int]
 
@@ -61,7 +57,7 @@ class Terms:
         return _grouped(self._session.rows(_NEEDS, ids=json_list([*entry_ids])))
 
 
-def _grouped(rows: "Sequence[sqlite3.Row]") -> dict[str, Keys]:
+def _grouped(rows: Sequence[sqlite3.Row]) -> dict[str, Keys]:
     found: dict[str, Keys] = {}
     for entry_id, term, places in rows:
         found.setdefault(entry_id, {})[term] = places

@@ -4,15 +4,13 @@ They belong to the entry's id, and so stay with it through the archive and back.
 """
 
 import json
+import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from kr import naming
-from kr.store.session import Columns, Session, insert_into, json_list, texts_of
+from kr.store.session import Session, insert_into, json_list, texts_of
 from kr.values import Entry, Value
-
-if TYPE_CHECKING:
-    import sqlite3
 
 
 class Need(NamedTuple):
@@ -82,7 +80,7 @@ class Wordings:
         self._session.execute(_FORGET, entry_id=entry_id)
 
 
-def _grouped(rows: "Sequence[sqlite3.Row]") -> dict[str, list[Wording]]:
+def _grouped(rows: Sequence[sqlite3.Row]) -> dict[str, list[Wording]]:
     found: dict[str, list[Wording]] = {}
     for row in rows:
         found.setdefault(row["entry_id"], []).append(_to_wording(row))
@@ -112,6 +110,6 @@ def _says(known: _Key, need: Need) -> bool:
     return known[0] == topic and known[2] == question and tags <= known[1]
 
 
-def _to_wording(row: Columns) -> Wording:
+def _to_wording(row: sqlite3.Row) -> Wording:
     columns = {name: row[name] for name in Wording.names()}
     return Wording(**{**columns, "tags": texts_of(columns["tags"])})
