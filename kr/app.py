@@ -154,7 +154,7 @@ class App:
         return {**found.plain(), "kept_in": self.store.place}
 
     def stats(self) -> dict[str, Any]:
-        """Count what the cache spares, costs and holds (SPEC 6.5); see ``kr.analytics``."""
+        """Count what the cache saves, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
         from kr.lessons.choose import earning
 

@@ -9,6 +9,7 @@ import click
 
 from kr.cli.main import COMMANDS, cli
 from scripts.docs_configuration import configuration_page
+from scripts.docs_examples import outputs
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 _WIDTH = 80
@@ -76,6 +77,8 @@ def _command_page(name: str, summary: str) -> str:
     if command is None:
         raise SystemExit(f"kr {name}: listed, but not there")
     parts = [f"# kr {name}\n", _NOTE, f"{summary} [All commands](README.md).\n"]
+    for line, output in outputs().get(name, {}).items():
+        parts.append(f"```console\n$ {line}\n{output}\n```\n")
     for index, (below, context) in enumerate(tree(command, _context(command, name, root))):
         if index:
             parts.append(f"## {context.command_path}\n")

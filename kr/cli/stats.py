@@ -1,4 +1,4 @@
-"""``kr stats``: what the cache spares, costs and holds."""
+"""``kr stats``: what the cache saves, costs and holds."""
 
 from collections.abc import Iterable
 from datetime import date, timedelta

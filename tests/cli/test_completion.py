@@ -9,7 +9,7 @@ import pytest
 
 from kr.cli.completion import SHELLS
 from kr.store.store import Store
-from tests.support.forked import program
+from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.stores import draft
 from tests.support.terminals import at_terminal
@@ -139,32 +139,31 @@ SHELLS_AT_WORK = {
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_a_key_press_in_the_real_shell(project: Project, tmp_path: Path, shell: str) -> None:
+def test_a_key_press_in_the_real_shell(project: Project, shell: str) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     keep(project, "vue", "slots")
     keep(project, "vue", "watchers")
     project.sql("UPDATE entries SET id = 'w:1,2,3' WHERE topic = 'watchers'")
     start, install = SHELLS_AT_WORK[shell]
-    with program(tmp_path):
-        path = f"{tmp_path}{os.pathsep}{os.environ['PATH']}"
-        env = project.environ(PATH=path, TERM="dumb" if shell == "bash" else "xterm")
-        with at_terminal(start.split(), project.root, env, columns=200) as terminal:
-            terminal.press(f"{install}; echo IN''STALLED\n")
-            terminal.wait_for("INSTALLED")
-            for typed, rest in (
-                ("kr ent", "ries"),
-                ("kr entries sh", "ow"),
-                ("kr entries show vue", "-slots"),
-                ("kr entries show w", "1,2,3"),
-                ("kr research --if-un", "sure"),
-                ("kr research v", "ue"),
-                ("kr lessons list --phase dev", "-execution"),
-            ):
-                terminal.press(typed)
-                terminal.settle()  # a tab among keys that wait is a tab to zsh
-                terminal.press("\t")
-                terminal.wait_for(rest)
-                terminal.press("\x15")
-                terminal.settle()
-            terminal.press("exit\n")
+    path = f"{Path(shared()).parent}{os.pathsep}{os.environ['PATH']}"
+    env = project.environ(PATH=path, TERM="dumb" if shell == "bash" else "xterm")
+    with at_terminal(start.split(), project.root, env, columns=200) as terminal:
+        terminal.press(f"{install}; echo IN''STALLED\n")
+        terminal.wait_for("INSTALLED")
+        for typed, rest in (
+            ("kr ent", "ries"),
+            ("kr entries sh", "ow"),
+            ("kr entries show vue", "-slots"),
+            ("kr entries show w", "1,2,3"),
+            ("kr research --if-un", "sure"),
+            ("kr research v", "ue"),
+            ("kr lessons list --phase dev", "-execution"),
+        ):
+            terminal.press(typed)
+            terminal.settle()  # a tab among keys that wait is a tab to zsh
+            terminal.press("\t")
+            terminal.wait_for(rest)
+            terminal.press("\x15")
+            terminal.settle()
+        terminal.press("exit\n")

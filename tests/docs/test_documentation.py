@@ -20,7 +20,7 @@ from kr.settings.kinds import Section
 from kr.settings.model import Configuration, Server
 from kr.store.store import Store
 from scripts import docs
-from tests.support.forked import program
+from tests.support.forked import shared
 from tests.support.stores import ROOT
 
 DOCS = ROOT / "docs"
@@ -183,24 +183,18 @@ def test_links_lead_somewhere(page: Path) -> None:
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project that depends on click, which is installed beside kr; no source is asked."""
-    (tmp_path / "requirements.txt").write_text("click==8.2.1\n")
-    return tmp_path
+    folder = tmp_path / "project"
+    folder.mkdir()
+    (folder / "requirements.txt").write_text("click==8.2.1\n")
+    return folder
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The home of a reader who has ``kr`` on the path."""
-    home = tmp_path_factory.mktemp("reader")
-    with program(home):
-        yield home
-
-
-def shell(block: str, project: Path, home: Path) -> "subprocess.CompletedProcess[str]":
-    """Run a block as a reader does; the first failure ends it."""
+def shell(block: str, project: Path) -> "subprocess.CompletedProcess[str]":
+    """Run a block as a reader does who has ``kr`` on the path; the first failure ends it."""
     environ = {name: value for name, value in os.environ.items() if not name.startswith("KR_")}
     environ |= {
-        "HOME": str(home),
-        "PATH": f"{home}{os.pathsep}{environ.get('PATH', '')}",
+        "HOME": str(project.parent),
+        "PATH": f"{Path(shared()).parent}{os.pathsep}{environ.get('PATH', '')}",
         "VIRTUAL_ENV": sys.prefix,
         "KR_SOURCES": "[]",
         "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
@@ -218,9 +212,9 @@ def shell(block: str, project: Path, home: Path) -> "subprocess.CompletedProcess
 
 
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
-def test_every_shell_block_runs(page: Path, project: Path, reader: Path) -> None:
+def test_every_shell_block_runs(page: Path, project: Path) -> None:
     for block in filter(is_run, blocks(page, "sh")):
-        done = shell(block, project, reader)
+        done = shell(block, project)
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
 
@@ -239,11 +233,11 @@ def test_every_configuration_block_loads(page: Path, project: Path) -> None:
         assert settings.warnings == (), block
 
 
-def test_the_workflow_template_of_the_page_runs(project: Path, reader: Path) -> None:
+def test_the_workflow_template_of_the_page_runs(project: Path) -> None:
     [template] = WHOLE_PAGE.findall((DOCS / "workflows.md").read_text(encoding="utf-8"))
     (project / "release.md").write_text(template)
     go = "kr workflow validate release; kr workflow start release --set version=1; kr workflow approve ask"
-    done = shell(go, project, reader)
+    done = shell(go, project)
     assert done.returncode == 0, done.stderr
     assert "release-1.tar to us as stable" in done.stdout
 

@@ -17,7 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr.server.serve import Where, make_policy
 from tests.docs.test_documentation import DOCS, blocks
-from tests.support.forked import program
+from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.servers import TOKEN, Served, mcp_over_http, serving_here
 from tests.support.stores import ROOT
@@ -41,20 +41,12 @@ def server(project: Project) -> Iterator[Served]:
         yield started
 
 
-@pytest.fixture(scope="module")
-def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """A folder with ``kr`` in it, for the path."""
-    home = tmp_path_factory.mktemp("reader")
-    with program(home):
-        yield home
-
-
-def run(block: str, project: Project, reader: Path, **more: str) -> str:
+def run(block: str, project: Project, **more: str) -> str:
     environ = project.environ(**more)
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", block],
         cwd=project.root,
-        env={**environ, "PATH": f"{reader}{os.pathsep}{environ['PATH']}"},
+        env={**environ, "PATH": f"{Path(shared()).parent}{os.pathsep}{environ['PATH']}"},
         capture_output=True,
         text=True,
         timeout=100,
@@ -64,14 +56,12 @@ def run(block: str, project: Project, reader: Path, **more: str) -> str:
     return done.stdout
 
 
-def test_the_commands_of_the_page_work(project: Project, server: Served, reader: Path) -> None:
-    asked = [
-        run(block, project, reader, KR_SERVER=server.url, KR_TOKEN=TOKEN) for block in blocks(SERVER, "sh")
-    ]
+def test_the_commands_of_the_page_work(project: Project, server: Served) -> None:
+    asked = [run(block, project, KR_SERVER=server.url, KR_TOKEN=TOKEN) for block in blocks(SERVER, "sh")]
     assert "kr_http_request_seconds" in asked[0]
     assert len(asked) == 2
     fleet = next(block for block in blocks(README, "text") if "KR_SERVER" in block)
-    run("\n".join(fleet.splitlines()[1:]), project, reader, KR_SERVER=server.url, KR_TOKEN=TOKEN)
+    run("\n".join(fleet.splitlines()[1:]), project, KR_SERVER=server.url, KR_TOKEN=TOKEN)
     counted = server.get("/metrics", Authorization=f"Bearer {TOKEN}").body.decode()
     answered = re.findall(r'request_seconds_count\{.*route="([^"]+)",status="200"', counted)
     assert {"/v1/research", "/v1/search", "/v1/lessons/inject", "/v1/entries", "/v1/stats"} <= set(answered)

@@ -1,0 +1,61 @@
+"""What commands print, for their pages: a small knowledge base of a simulated sprint, at a time of its own."""
+
+import tempfile
+import textwrap
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import click
+
+from kr.app import App
+from kr.cli import entries_view, search, stats
+from kr.cli.progress import SilentProgress
+from kr.settings import load_settings
+from tests.support.sprint import fill_sprint
+
+_WIDTH = 80
+_NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+_SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
+    "stats": {"kr stats": lambda app: stats.view(app.stats())},
+    "search": {
+        "kr search context provider --limit 2": lambda app: search.view(
+            app.search_all("context provider", limit=2)
+        )
+    },
+    "entries": {
+        "kr entries list --framework vue-easytable --limit 3": lambda app: entries_view.entries_view(
+            app.entries(framework="vue-easytable", limit=3)["entries"]
+        )
+    },
+    "archive": {
+        "kr archive list --limit 3": lambda app: entries_view.archive_view(app.catalog.archive(limit=3))
+    },
+}
+"""For each command's page, command lines and what makes their output."""
+
+
+@cache
+def outputs() -> dict[str, dict[str, str]]:
+    """Give for each command its command lines, and what each prints to a terminal of 80 columns."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        environ = {"HOME": place, "KR_SOURCES": "[]", "KR_AUTO_EXPORT": "false"}
+        settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
+        with App(settings, environ=environ, cwd=folder, progress=SilentProgress(), clock=lambda: _NOW) as app:
+            fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
+            return {
+                name: {line: _folded(click.unstyle(make(app))) for line, make in shown.items()}
+                for name, shown in _SHOWN.items()
+            }
+
+
+def _folded(text: str) -> str:
+    """Wrap what the terminal would wrap."""
+    lines = []
+    for line in text.splitlines():
+        indent = " " * (len(line) - len(line.lstrip()))
+        lines += textwrap.wrap(line, _WIDTH, subsequent_indent=indent or "  ", break_on_hyphens=False) or [""]
+    return "\n".join(lines)
