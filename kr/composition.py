@@ -40,7 +40,7 @@ def build_researcher(
     """Build what answers research requests. Nothing is asked, opened or loaded yet."""
 
     def sources() -> SourceSet:
-        from kr.sources.registry import build_source
+        from kr.sources.base import build_source
 
         config = settings.knowledge_research
         fallback = config.fallback_if_mcp_unavailable
@@ -100,7 +100,7 @@ def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder 
     config = settings.knowledge_research.embeddings
     if config.base_url is None or config.model is None:
         return None
-    from kr.sources.embeddings import Embeddings
+    from kr.sources.model_server import Embeddings
 
     api_key = environ.get(config.api_key_env) if config.api_key_env else None
     return Embeddings(base_url=config.base_url, model=config.model, api_key=api_key)
@@ -110,7 +110,7 @@ def build_probes(
     settings: Settings, environ: Mapping[str, str]
 ) -> "tuple[list[Source], list[tuple[str, Callable[[], object]]]]":
     """Build what ``kr doctor --online`` asks: the sources, and the models that are configured, by their settings' name."""
-    from kr.sources.registry import build_source
+    from kr.sources.base import build_source
 
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
@@ -119,7 +119,7 @@ def build_probes(
     if embedder is not None:
         models.append(("embeddings", lambda: embedder.embed(["a test"], timeout=_PROBE_SECONDS)))
     if config.llm.base_url is not None and config.llm.model is not None:
-        from kr.sources.language_model import LanguageModel
+        from kr.sources.model_server import LanguageModel
 
         key = environ.get(config.llm.api_key_env) if config.llm.api_key_env else None
         model = LanguageModel(base_url=config.llm.base_url, model=config.llm.model, api_key=key)
@@ -147,7 +147,7 @@ def _meaning(
 def _breaker(
     settings: Settings, clock: Callable[[], datetime], shelf: Shelf, owner: str, timeout: float
 ) -> "Breaker":
-    from kr.research.breaker import StoredBreaker
+    from kr.research.budget import StoredBreaker
 
     config = settings.knowledge_research.circuit_breaker
     return StoredBreaker(
@@ -212,7 +212,7 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
 
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
         from kr.reports.synthesis import read_reply, system_prompt, user_prompt
-        from kr.sources.language_model import LanguageModel
+        from kr.sources.model_server import LanguageModel
 
         if llm.base_url is None or llm.model is None:
             raise SourceFailure("not configured (knowledge_research.llm.base_url and llm.model)")

@@ -13,7 +13,7 @@ from kr.errors import SourceFailure
 from kr.matching.calibrated import from_text, similarity_numbers, to_text
 from kr.matching.trial import ALLOWED
 from kr.matching.vectors import need_text
-from kr.sources.embeddings import MOST_TEXTS, Embeddings
+from kr.sources.model_server import MOST_TEXTS, Embeddings
 from kr.text.keywords import keywords
 from kr.text.stems import stem
 from kr.values import Entry, Query

@@ -342,7 +342,7 @@ def lesson_writer(settings: Settings, environ: Mapping[str, str], *, timeout: fl
     """
     # Only where a model is configured.
     from kr.lessons.distill.model import DoubtError, prompts, read_lesson
-    from kr.sources.language_model import LanguageModel
+    from kr.sources.model_server import LanguageModel
 
     llm = settings.knowledge_research.llm
     if llm.base_url is None or llm.model is None:

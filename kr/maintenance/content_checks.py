@@ -17,8 +17,7 @@ import re
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from kr.reports.restoring import fresh_until, origin_of
-from kr.reports.template import read_confidence, read_date, read_version
+from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
 from kr.store.times import to_text
 from kr.text.characters import one_line
 

@@ -162,11 +162,11 @@ def _is_project(place: Path) -> bool:
 
 def _read(asked: Path, up: str) -> Found:
     """Read the project at ``up``; files are named as they are reached from ``asked``."""
-    from kr.packages import cargo, dotnet, gradle, languages, maven, npm, python_projects, simple_projects
+    from kr.packages import cargo, gradle, languages, maven, npm, python_projects, simple_projects
 
     folder = Folder(asked / up)
     inventory = Inventory()
-    for ecosystem in (npm, python_projects, maven, gradle, cargo, dotnet, simple_projects, languages):
+    for ecosystem in (npm, python_projects, maven, gradle, cargo, simple_projects, languages):
         ecosystem.find(folder, inventory)
     _name_unread(folder, inventory.ecosystems())
     rows = inventory.dependencies()

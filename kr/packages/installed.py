@@ -1,9 +1,194 @@
-"""The packages that are installed for a project, with the documentation they ship (SPEC 3.5.5)."""
+"""The packages installed for a project: which of their files are documentation, and their repository (SPEC 3.5.2, 3.5.5)."""
 
-from collections.abc import Mapping, Sequence
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from kr.packages.installed_package import InstalledPackage, github_repository
+MAX_DOCUMENTS = 60
+MAX_SOURCES = 1_200
+MAX_TEMPLATES = 40
+_MOST_ENTRIES = 20_000
+_SUFFIXES = frozenset({".md", ".markdown", ".rst", ".txt"})
+_DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
+_TEMPLATE = re.compile(r"\.(?:mako|j2|jinja2?|tmpl|tpl|ejs|hbs)$|-tpl$")
+_LAST_RESORT = re.compile(
+    r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third)",
+    re.IGNORECASE,
+)
+_OWNER_REPO = r"([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100})"
+_SHORTHAND = re.compile(rf"(?:github:)?{_OWNER_REPO}")
+_URL = re.compile(
+    rf"(?:git\+)?(?:https?|ssh|git)://(?:[\w.-]+@)?(?:www\.)?github\.com[:/]{_OWNER_REPO}(?:[/#?].*)?",
+    re.IGNORECASE,
+)
+_SCP = re.compile(rf"(?:git\+)?git@github\.com:{_OWNER_REPO}(?:[/#?].*)?", re.IGNORECASE)
+_LABELS = ("source", "sourcecode", "repository", "homepage")
+_NO_OWNERS = frozenset({"sponsors", "orgs", "topics", "apps", "marketplace", "features", "settings"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """The text that the distribution carries about itself. ``content_type`` is a media type such as ``text/markdown``."""
+
+    text: str
+    content_type: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledPackage:
+    """One installed package. Every path in it lies in ``root``, symbolic links resolved."""
+
+    name: str
+    version: str
+    ecosystem: Literal["npm", "python"]
+    root: Path
+    """The package's folder; for Python the site-packages folder that its files are relative to."""
+    documents: tuple[Path, ...] = ()
+    """README and documentation files, the most telling first."""
+    sources: tuple[Path, ...] = ()
+    """Source files that carry documentation (``.py``, ``.d.ts``)."""
+    templates: tuple[Path, ...] = ()
+    """Files that the package ships as beginnings of its users' own."""
+    offered: frozenset[str] | None = None
+    """The names that an npm package's main entry exports; None where that is not known or all of them are."""
+    related: "tuple[InstalledPackage, ...]" = ()
+    """Packages that document names which this one hands on (``@vue/runtime-core`` for ``vue``)."""
+    description: Description | None = None
+    urls: tuple[tuple[str, str], ...] = ()
+    """``(label, URL)`` as the metadata names them."""
+    repository: str | None = None
+    """``owner/repo`` on GitHub."""
+
+    @property
+    def home(self) -> str | None:
+        """Return the address of the documentation, else of the home page; None when there is neither."""
+        folded = {re.sub(r"[^a-z]", "", label.lower()): url for label, url in reversed(self.urls)}
+        for label in ("documentation", "docs", "homepage", "home"):
+            url = folded.get(label, "")
+            if re.fullmatch(r"https?://[^\s<>\"'`]{1,500}", url) and url.isprintable():
+                return url
+        return None
+
+
+def contained(path: Path, root: Path) -> Path | None:
+    """Return the real path of the regular file ``path`` when it lies in ``root`` (a real path), else None."""
+    try:
+        real = path.resolve(strict=True)
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return real if real.is_relative_to(root) and real.is_file() else None
+
+
+def walk(root: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
+    """Yield the files below ``root``, relative, with forward slashes; links to folders are not followed."""
+    count = 0
+    for folder, folders, files in os.walk(root, followlinks=False):
+        folders[:] = sorted(f for f in folders if not f.startswith(".") and f not in skipped)
+        place = Path(folder).relative_to(root)
+        for file in sorted(files):
+            count += 1
+            if count > _MOST_ENTRIES:
+                return
+            yield (place / file).as_posix()
+
+
+def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
+    """Choose README files first, then what lies in a folder of documentation.
+
+    Licences, change logs and the like only where there is nothing else.
+    """
+    ranked: list[tuple[int, str]] = []
+    for file in files:
+        *folders, name = file.split("/")
+        stem, dot, ending = name.lower().rpartition(".")
+        stem, suffix = (stem, dot + ending) if stem else (ending, "")
+        if suffix not in _SUFFIXES and stem != "readme":
+            continue
+        is_documentation = any(f.lower() in _DOC_FOLDERS for f in folders)
+        if _LAST_RESORT.match(stem):
+            ranked.append((3, file))
+        elif stem.startswith("readme"):
+            # README.de.md and the like after README.md
+            ranked.append((0 if not folders and stem == "readme" else 2, file))
+        elif is_documentation:
+            ranked.append((1, file))
+    useful = [row for row in ranked if row[0] < 3] or ranked
+    chosen = (contained(root / file, root) for _, file in sorted(useful)[: 2 * MAX_DOCUMENTS])
+    return tuple(dict.fromkeys(path for path in chosen if path))[:MAX_DOCUMENTS]
+
+
+def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Path, ...]:
+    """Choose the source files of the first suffix that there is, those nearest to the top first; no tests.
+
+    A stub file (``.pyi``) counts where there is no source beside it, as is so for compiled modules.
+    """
+    listed = [f for f in files if not f.endswith((".min.js", ".umd.js"))]
+    suffix = next((s for s in suffixes if any(f.endswith(s) for f in listed)), None)
+    known = set(listed)
+    names = [
+        file
+        for file in listed
+        if suffix
+        and (file.endswith(suffix) or (suffix == ".py" and file.endswith(".pyi") and file[:-1] not in known))
+        and not any(
+            re.fullmatch(r"_?tests?|testing_?data|_vendor|vendor", part) for part in file.split("/")[:-1]
+        )
+    ]
+    # Private modules last: what they document is mostly shown again by a public one.
+    names.sort(key=lambda f: (any(re.match(r"_[^_]", part) for part in f.split("/")), f.count("/"), f))
+    return _existing(names, root, MAX_SOURCES)
+
+
+def choose_templates(files: Iterable[str], root: Path) -> tuple[Path, ...]:
+    """Choose the templates that a package ships for its users' projects: they show which options there are."""
+    names = [
+        file
+        for file in files
+        if (_TEMPLATE.search(file) or any(part in {"templates", "template"} for part in file.split("/")[:-1]))
+        and not file.endswith((".pyc", "/__init__.py", ".html", ".css", ".js", ".png", ".svg", ".map"))
+    ]
+    return _existing(sorted(names, key=lambda f: (f.count("/"), f)), root, MAX_TEMPLATES)
+
+
+def _existing(names: list[str], root: Path, most: int) -> tuple[Path, ...]:
+    chosen = (contained(root / file, root) for file in names[: 2 * most])
+    return tuple(dict.fromkeys(path for path in chosen if path))[:most]
+
+
+def github_repository(reference: str, *, shorthand: bool = False) -> str | None:
+    """Return ``owner/repo`` of a GitHub URL; with ``shorthand`` also of npm's ``owner/repo``. Else None."""
+    text = reference.strip()
+    if len(text) > 500 or not text.isprintable():
+        return None
+    found = _URL.fullmatch(text) or _SCP.fullmatch(text)
+    if found is None and shorthand:
+        found = _SHORTHAND.fullmatch(text)
+    if found is None:
+        return None
+    owner, repo = found[1], found[2].removesuffix(".git")
+    if repo in {"", ".", ".."} or owner.casefold() in _NO_OWNERS or owner.endswith("-"):
+        return None
+    return f"{owner}/{repo}"
+
+
+def repository_of_urls(urls: Iterable[tuple[str, str]]) -> str | None:
+    """Return the repository of Python's ``(label, URL)`` pairs; labels compare without case, dash and space."""
+    folded = [(re.sub(r"[^a-z]", "", label.lower()), url) for label, url in urls]
+    for wanted in _LABELS:
+        for label, url in folded:
+            if label == wanted and (found := github_repository(url)):
+                return found
+    return None
+
+
+def repository_of_npm(value: object) -> str | None:
+    """Return the repository of package.json's ``repository``: a text or a mapping with ``url``."""
+    reference = value.get("url") if isinstance(value, dict) else value
+    return github_repository(reference, shorthand=True) if isinstance(reference, str) else None
+
 
 _LONGEST_NAME = 214
 

@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from kr.packages.installed_package import (
+from kr.packages.installed import (
     Description,
     InstalledPackage,
     choose_documents,

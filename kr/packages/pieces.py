@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from kr.packages.declarations import Declaration, parse_declarations
-from kr.packages.documented import Documented
 from kr.packages.folder import Unreadable, read_bytes
-from kr.packages.installed_package import InstalledPackage
+from kr.packages.installed import InstalledPackage
 from kr.packages.public_names import PublicNames
 from kr.packages.restructured import fence
+from kr.packages.sections import Documented
 from kr.reports.terms import Terms
 
 _MAX_DOCUMENTS = 2 * 1024 * 1024
@@ -135,8 +135,7 @@ def _templates(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
 
 def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterator[Piece]:
     """Yield what the sources say that mention the terms, the most mentioning file first, under public names."""
-    from kr.packages.command_options import parse_options
-    from kr.packages.python_source import parse_source
+    from kr.packages.python_source import parse_options, parse_source
     from kr.reports.ranking import rarity
 
     names = _names(package)
@@ -187,7 +186,7 @@ def _names(package: InstalledPackage) -> PublicNames:
 
 def _foreign(package: InstalledPackage, names: PublicNames) -> frozenset[Path]:
     """Return the sources of other packages that this one hands names on from (``starlette`` for ``fastapi``)."""
-    from kr.packages.installed_package import contained
+    from kr.packages.installed import contained
 
     own = {path.relative_to(package.root).parts[0] for path in package.sources}
     modules = [module.split(".") for module in dict.fromkeys(names.modules())]
@@ -206,7 +205,7 @@ def _foreign(package: InstalledPackage, names: PublicNames) -> frozenset[Path]:
 
 def _node(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
     """Yield what the declarations of the package and of its related ones say, else the comments of its scripts."""
-    from kr.packages.jsdoc import parse_comments
+    from kr.packages.declarations import parse_comments
     from kr.packages.typescript import Declared
 
     for one in (package, *package.related):

@@ -1,6 +1,23 @@
-"""A document cut into sections, each small enough to be a passage."""
+"""What a package says, piece by piece: the sections of its documents, and the names that its sources document."""
 
 from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Documented:
+    """A module, class, function, attribute, type or option.
+
+    ``name`` is its path where it is defined (``click.core.Option.prompt``); ``signature`` is code of the source's
+    language and may be empty; ``docstring`` is the text as the source has it, of Python in any style, of TypeScript
+    as Markdown; ``more`` is Markdown that stands below it. ``weight`` is how much it speaks to users, 1.0 as a rule.
+    """
+
+    name: str
+    signature: str
+    docstring: str
+    more: str = ""
+    weight: float = 1.0
+
 
 MAX_SECTION = 6_000
 """Characters up to which a section stays whole; a longer one is cut between blocks."""

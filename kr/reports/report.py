@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from kr.reports.baseline import SKELETON_MARK, carried_over
 from kr.reports.choosing import Ranked, choose, covers
 from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
 from kr.reports.outcome import confidence, copies
@@ -22,8 +21,10 @@ from kr.reports.template import (
     CAVEATS,
     CODE,
     DETAILS,
+    SKELETON_MARK,
     SUMMARY,
     Shape,
+    carried_over,
     read_confidence,
     title_of,
     write_shape,

@@ -1,11 +1,20 @@
-"""The shape of a report: title, five header lines, five sections (seed 000, step 6.1)."""
+"""The shape of a report (seed 000, step 6.1), a stale one carried over (step 6.3), and what one counts as that is brought back.
+
+What a carried-over report says stays what was researched then: version, date and sources stay in its header. Carrying it over
+twice gives the same as once, but for the note that tells what was asked (SPEC 3.3 and 3.7). Bringing back makes fresh, with one
+exception: what was not researched is never served as researched (SPEC 3.3, 3.8 and 6.3).
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 
+from kr.freshness import parse_time
+from kr.text.characters import strip_invisible
 from kr.text.inline import plain_line
-from kr.values import Confidence
+from kr.text.markdown import is_harmless, render_all, split
+from kr.values import Confidence, Entry, Origin, Query
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
 SECTIONS = (
@@ -89,3 +98,121 @@ def read_date(text: str) -> str | None:
 
 def _header(text: str) -> str:
     return re.split(r"^##", text[:20_000], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+STALE_MARK = "[Based on stale cache, re-research recommended]"
+SKELETON_MARK = "[No research results available, manual research required]"
+
+_NOTES = "Notes on this copy:"
+_OLD_NOTES = re.compile(rf"^{_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
+_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
+_OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
+_HEAD_BYTES = 16 * 1024
+
+
+def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
+    """Return the report of ``query`` whose body is the ``old`` report; ``notes`` are safe lines.
+
+    A report that does not follow the template, or holds what kr would not have written, is quoted whole.
+    """
+    old = strip_invisible(old)
+    shape = _kept(old)
+    sections = dict(shape.sections) if shape else _quoted(old)
+    version = shape.header["Version"] if shape else plain_line(read_version(old) or "unknown")
+    when = read_date(old)
+    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY].removeprefix(STALE_MARK).strip()}"
+    sections[CAVEATS] = _with_notes(sections[CAVEATS], _own_notes(query, version, when, today, notes))
+    header = {
+        "Framework": plain_line(query.framework),
+        "Version": version,
+        "Research Date": when or "unknown",
+        "Confidence": "low",
+        "Sources": shape.header["Sources"] if shape else "none",
+    }
+    return write_shape(Shape(title=title_of(query.framework, query.topic), header=header, sections=sections))
+
+
+def _kept(old: str) -> Shape | None:
+    """Take apart a report that can stand as it is."""
+    shape = read_shape(old)
+    if shape is None or len(old.encode()) > MAX_REPORT_BYTES - _HEAD_BYTES:
+        return None
+    texts = (*shape.header.values(), *shape.sections.values())
+    return shape if all(is_harmless(text) for text in texts) else None
+
+
+def _own_notes(query: Query, version: str, when: str | None, today: date, notes: Sequence[str]) -> list[str]:
+    asked = plain_line(query.framework_version, 100)
+    researched = f"on {when}" if when else "at an unknown date"
+    return [
+        "Confidence: low, since no source answered and an older report stands in.",
+        f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
+        *notes,
+    ]
+
+
+def _with_notes(caveats: str, notes: Sequence[str]) -> str:
+    older = _OLD_CONFIDENCE.sub("", _OLD_NOTES.sub("", caveats)).strip("\n")
+    return "\n".join([_NOTES, "", *(f"- {note}" for note in notes), "", older]).strip("\n")
+
+
+def _quoted(old: str) -> dict[str, str]:
+    left = MAX_REPORT_BYTES - _HEAD_BYTES
+    parts: list[str] = []
+    cut = "[Cut here: the rest of the earlier report would not fit]"
+    for part in render_all(split(_OLD_MARK.sub("", old))):
+        left -= len(part.encode()) + 2
+        if left < 0:
+            parts.append(cut)
+            break
+        parts.append(part)
+    return {
+        SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
+        DETAILS: "\n\n".join(["From the earlier report:", *parts]),
+        CODE: "Code of the earlier report stands in its place under Details.",
+        CAVEATS: "",
+        ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
+    }
+
+
+INSTALLED_DOCS_LAST = timedelta(days=1)
+"""How long an answer from the installed documentation alone is fresh (SPEC 3.3)."""
+
+_NOT_RESEARCHED = {
+    "skeleton": "it is a skeleton: nothing was found when it was researched",
+    "baseline": "it was made from a stale report: no source answered when it was researched",
+}
+_INSTALLED = "(via local_docs)"
+
+
+def why_stale(entry: Entry, now: datetime) -> str | None:
+    """Return why an entry that is brought back at ``now`` may not be served as fresh, or None when it may."""
+    if entry.origin in _NOT_RESEARCHED:
+        return _NOT_RESEARCHED[entry.origin]
+    if entry.fresh_until is None:
+        return None
+    end = parse_time(entry.fresh_until)
+    return None if end is not None and now < end else f"it was fresh until {entry.fresh_until} only"
+
+
+def origin_of(text: str) -> Origin:
+    """Tell from a report's own words what it was made from; a text of another shape counts as researched."""
+    shape = read_shape(text)
+    if shape is None:
+        lines = {line.strip("> \t") for line in text.splitlines()}
+        return "skeleton" if SKELETON_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
+    summary = shape.sections[SUMMARY]
+    if SKELETON_MARK in summary.splitlines():
+        return "skeleton"
+    if summary.startswith(STALE_MARK):
+        return "baseline"
+    sources = [line for line in shape.sections[ATTRIBUTION].splitlines() if line.startswith("- Source ")]
+    return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
+
+
+def fresh_until(origin: Origin, researched_at: str | None) -> datetime | None:
+    """Return the hard end of the freshness of a text that was researched at that time; None for no end."""
+    if origin != "installed":
+        return None
+    began = parse_time(researched_at or "")
+    return began + INSTALLED_DOCS_LAST if began is not None else None

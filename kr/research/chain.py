@@ -14,7 +14,7 @@ from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
 from kr.reports.choosing import covers_question
 from kr.reports.passages import read_answer
-from kr.research.overall_deadline import OverallDeadline
+from kr.research.run import OverallDeadline
 from kr.sources.base import Ask, Source
 from kr.text.counting import tokens_of
 from kr.values import Answer, Consulted, Learned, SourceOutcome

@@ -16,7 +16,7 @@ from kr.freshness import major_key
 from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.research.chain import Progress
-from kr.research.overall_deadline import OverallDeadline
+from kr.research.run import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.values import Query
 

@@ -18,7 +18,7 @@ from kr.log import Logger
 from kr.reports.outcome import Course
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
-from kr.reports.restoring import INSTALLED_DOCS_LAST
+from kr.reports.template import INSTALLED_DOCS_LAST
 from kr.research.answer import Ending, answer, told_by
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, Chain, Gathered

@@ -14,7 +14,6 @@ from kr.freshness import Limits
 from kr.matching.frameworks import canonical
 from kr.research.budget import LedgerBudget, Payer
 from kr.research.cache import Cache
-from kr.research.overall_deadline import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.store.process_ids import make_owner
 from kr.store.requests import RequestRow
@@ -164,3 +163,28 @@ def _under_its_name(query: Query, aliases: Mapping[str, str]) -> Query:
         seen.add(key)
         name = names[key]
     return replace(query, framework=name)
+
+
+_SHARE_KEPT = 0.05
+_MOST_KEPT = 5.0
+
+
+class OverallDeadline:
+    """Counts down from ``seconds``, in monotonic time.
+
+    A small share is kept back for writing the report, so that the answer is out before the caller's own
+    clock runs down.
+    """
+
+    def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._end = clock() + seconds
+        self._kept = min(seconds * _SHARE_KEPT, _MOST_KEPT)
+
+    def remaining(self) -> float:
+        """Seconds left for asking sources; never negative."""
+        return max(0.0, self._end - self._kept - self._clock())
+
+    def allows(self, timeout: float) -> float:
+        """Seconds that a call may take which would like ``timeout``."""
+        return min(timeout, self.remaining())

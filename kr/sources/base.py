@@ -1,7 +1,8 @@
-"""The protocol that every research source follows (SPEC 3.5)."""
+"""The protocol that every research source follows (SPEC 3.5), and the way from a source's name to what asks it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
 
 from kr.errors import SourceNotAsked
@@ -82,3 +83,9 @@ def with_server(name: str, config: "KnowledgeResearch", make: Callable[[ServerCo
             env=server.env,
         )
     )
+
+
+def build_source(name: str, config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
+    """Build a source of the chain with its module's ``build(config, environ)``. Nothing is asked yet."""
+    source: Source = import_module(f"kr.sources.{name}").build(config, environ)
+    return source

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 from kr import values
 from kr.errors import SourceFailure
 from kr.sources.base import Ask, Source, with_server
-from kr.sources.context7_repository import repository_among, repository_named
 from kr.sources.context7_text import (
     choose_library,
     choose_version,
@@ -15,6 +14,8 @@ from kr.sources.context7_text import (
     parse_documentation,
     parse_libraries,
     read_failure,
+    repository_among,
+    repository_named,
     repository_of,
     split_version,
 )
@@ -30,7 +31,7 @@ _TOKENS = 10_000
 
 
 def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
-    """Build the source of these settings, see ``kr.sources.registry``."""
+    """Build the source of these settings, see ``kr.sources.base``."""
     return with_server(Context7.name, config, Context7)
 
 

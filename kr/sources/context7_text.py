@@ -1,4 +1,4 @@
-"""Reading what Context7 says: lists of libraries, documentation, and failures that look like success. Pure.
+"""Reading what Context7 says: lists of libraries, a framework's repository, documentation, and failures that look like success. Pure.
 
 The server reports its backend's failures as successful text (facts on Context7), so that documentation is
 recognised by its shape, never by the absence of a known failure.
@@ -6,12 +6,12 @@ recognised by its shape, never by the absence of a known failure.
 
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from kr.sources.context7_older import parse_bare, parse_older
 from kr.sources.reasons import one_line
 from kr.values import Passage
 
@@ -267,3 +267,108 @@ def _squash(name: str) -> str:
 def _number(text: str) -> float:
     found = re.match(r"\s*(\d{1,9}(?:\.\d{1,9})?)", text)
     return float(found[1]) if found else 0.0
+
+
+_REPOSITORY_URL = re.compile(
+    r"(?i:https?://(?:www\.)?github\.com)(/[A-Za-z0-9-]{1,39}/[A-Za-z0-9._-]{1,100})"
+)
+_GITHUB_PAGES = frozenset({
+    "about", "apps", "collections", "customer-stories", "enterprise", "explore", "features", "issues", "login",
+    "marketplace", "orgs", "search", "settings", "site", "sponsors", "stars", "topics", "trending", "users",
+})  # fmt: skip
+"""First parts of GitHub's own pages."""
+
+_MAX_TEXT = 20_000
+
+
+def repository_among(framework: str, chosen: Library, libraries: Sequence[Library]) -> str | None:
+    """Return the ``owner/repo`` of the chosen library, of another that fits, or one that its description names."""
+    own = repository_of(split_version(chosen.id)[0])
+    if own is not None:
+        return own
+    on_github = [library for library in libraries if repository_of(split_version(library.id)[0])]
+    other = choose_library(framework, on_github)
+    if other is not None:
+        return repository_of(split_version(other.id)[0])
+    return repository_named(framework, [chosen.description])
+
+
+def repository_named(framework: str, texts: Iterable[str | None]) -> str | None:
+    """Return the repository of ``framework`` that is named most often in ``texts``, the first among equals."""
+    found: Counter[str] = Counter()
+    spelling: dict[str, str] = {}
+    for text in texts:
+        for address in _REPOSITORY_URL.finditer((text or "")[:_MAX_TEXT]):
+            repository = repository_of(address[1].rstrip(".").removesuffix(".git"))
+            if repository is not None and _is_of(framework, repository):
+                found[spelling.setdefault(repository.lower(), repository)] += 1
+    return found.most_common(1)[0][0] if found else None
+
+
+def _is_of(framework: str, repository: str) -> bool:
+    """Whether owner or name is the framework's; of a scoped package (``@vue/reactivity``), the scope's."""
+    owner, name = repository.split("/")
+    if owner.lower() in _GITHUB_PAGES:
+        return False
+    scoped = re.fullmatch(r"@([^/]+)/[^/]+", framework.strip())
+    wanted = names_of(scoped[1] if scoped else framework)
+    return bool(wanted & (names_of(owner) | names_of(name) | names_of(repository)))
+
+
+_RULE = re.compile(r"[-=]{16,}[ \t]*")
+_FIELD = re.compile(r"(DESCRIPTION|SOURCE|LANGUAGE|CODE):[ \t]*(.*)")
+_HEADLINES = frozenset({"CODE SNIPPETS", "QUESTIONS AND ANSWERS"})
+_LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
+_ADDRESS = re.compile(r"https?://[^\s<>\"]{1,2000}")
+
+
+def parse_older(lines: Sequence[str]) -> tuple[Passage, ...]:
+    """Read the older form; a title without source and code below it is none."""
+    starts = _starts(lines)
+    passages = (_older_passage(lines[at:end]) for at, end in pairwise([*starts, len(lines)]))
+    return tuple(passage for passage in passages if passage is not None)
+
+
+def parse_bare(text: str) -> tuple[Passage, ...]:
+    """Take a text that begins with a ``### Title`` and holds code as it is: nobody reports a failure so."""
+    text = text.strip()
+    if re.match(r"### +\S", text) and len(re.findall(r"(?m)^ {0,3}(?:```|~~~)", text)) > 1:
+        return (Passage(text=text),)
+    return ()
+
+
+def _starts(lines: Sequence[str]) -> list[int]:
+    """Where titles stand: at the beginning, or after a line of dashes or equal signs."""
+    starts: list[int] = []
+    before: str | None = None
+    for at, line in enumerate(lines):
+        if line.startswith("TITLE: ") and (before is None or _RULE.fullmatch(before)):
+            starts.append(at)
+        before = line if line.strip() else before
+    return starts
+
+
+def _older_passage(lines: Sequence[str]) -> Passage | None:
+    body: list[str] = []
+    fields: dict[str, str] = {}
+    in_code = False
+    for line in lines[1:]:
+        if in_code:
+            body.append(line)
+            in_code = not line.startswith("```")
+        elif line.startswith("```"):
+            named = _LANGUAGE.fullmatch(fields.get("LANGUAGE", "")) if line.strip() == "```" else None
+            body.append(f"```{named[0]}" if named else line)
+            in_code = True
+        elif field := _FIELD.fullmatch(line):
+            fields[field[1]] = field[2].strip()
+            if field[1] == "DESCRIPTION":
+                body.append(field[2])
+        elif not _RULE.fullmatch(line) and line not in _HEADLINES:
+            body.append(line)
+    text = "\n".join(body).strip("\n")
+    if not text.strip() or fields.keys().isdisjoint({"SOURCE", "CODE"}):
+        return None
+    url = fields.get("SOURCE", "")
+    title = lines[0].partition(":")[2].strip()
+    return Passage(text=text, title=title, url=url if _ADDRESS.fullmatch(url) else None)

@@ -32,7 +32,7 @@ _BRIEF = 200
 
 
 def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
-    """Build the source of these settings, see ``kr.sources.registry``."""
+    """Build the source of these settings, see ``kr.sources.base``."""
     return with_server(DeepWiki.name, config, DeepWiki)
 
 

@@ -15,9 +15,8 @@ from lxml import etree
 from lxml.etree import _Element
 
 from kr.sources.html_code import classes, code_language, code_text
-from kr.sources.html_content import absolute, is_dropped
 from kr.sources.html_hidden import style_of, text_hidden
-from kr.sources.html_main import MAX_ELEMENTS
+from kr.sources.html_main import MAX_ELEMENTS, absolute, is_dropped
 
 MAX_TEXT = 1_000_000
 """Characters that are kept of a page."""

@@ -10,7 +10,7 @@ from kr.sources.base import Ask
 from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
-    from kr.packages.installed_package import InstalledPackage
+    from kr.packages.installed import InstalledPackage
     from kr.packages.pieces import Piece
     from kr.reports.terms import Terms
 

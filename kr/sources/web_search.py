@@ -31,7 +31,7 @@ _GRACE = 4.0
 
 
 def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
-    """Build the source of these settings, see ``kr.sources.registry``."""
+    """Build the source of these settings, see ``kr.sources.base``."""
     search = config.web_search
     return WebSearch(
         provider=search.provider,

@@ -12,8 +12,7 @@ from datetime import datetime
 from kr import naming
 from kr.digest import decoded, digest
 from kr.errors import EntryConflict
-from kr.reports.restoring import fresh_until, origin_of, why_stale
-from kr.reports.template import read_confidence
+from kr.reports.template import fresh_until, origin_of, read_confidence, why_stale
 from kr.store import times
 from kr.store.archive import Archived, Limits
 from kr.store.database import Database, Transaction

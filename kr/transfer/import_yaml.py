@@ -13,8 +13,7 @@ from typing import Any
 
 from kr.errors import IndexUnreadable
 from kr.freshness import parse_time
-from kr.reports.restoring import fresh_until, origin_of
-from kr.reports.template import read_confidence, read_date
+from kr.reports.template import fresh_until, origin_of, read_confidence, read_date
 from kr.store.importing import Incoming, ReportText
 from kr.store.store import Store
 from kr.store.times import to_text

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kr.packages.declarations import comment_markdown, parse_comments
 from kr.packages.docstrings import docstring_markdown
-from kr.packages.jsdoc import comment_markdown, parse_comments
 from kr.packages.sections import MAX_SECTION, split_sections
 
 

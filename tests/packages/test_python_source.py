@@ -1,8 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.packages.command_options import parse_options
-from kr.packages.python_source import parse_source
+from kr.packages.python_source import parse_options, parse_source
 
 SOURCE = '''
 """The module."""

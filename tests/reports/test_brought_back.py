@@ -2,9 +2,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from kr.reports.baseline import SKELETON_MARK, STALE_MARK
 from kr.reports.report import build_report
-from kr.reports.restoring import fresh_until, origin_of, why_stale
+from kr.reports.template import SKELETON_MARK, STALE_MARK, fresh_until, origin_of, why_stale
 from kr.values import Answer, Entry, Passage, Query
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)

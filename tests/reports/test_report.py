@@ -9,9 +9,16 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kr.contracts.fields import is_blank
-from kr.reports.baseline import SKELETON_MARK, STALE_MARK
 from kr.reports.report import MAX_TOKENS, Report, Synthesis, build_report
-from kr.reports.template import HEADER, MAX_REPORT_BYTES, SECTIONS, read_confidence, read_shape
+from kr.reports.template import (
+    HEADER,
+    MAX_REPORT_BYTES,
+    SECTIONS,
+    SKELETON_MARK,
+    STALE_MARK,
+    read_confidence,
+    read_shape,
+)
 from kr.text.counting import tokens_of
 from kr.values import Answer, Passage, Query, replace
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from kr.matching.vectors import pack
-from kr.research.breaker import StoredBreaker
+from kr.research.budget import StoredBreaker
 from kr.research.meaning import Meaning
 from kr.research.shelf import Shelf
-from kr.sources.embeddings import MOST_TEXTS, Embeddings
+from kr.sources.model_server import MOST_TEXTS, Embeddings
 from kr.store.process_ids import make_owner
 from kr.store.store import Store
 from kr.values import Entry, Query

@@ -10,7 +10,7 @@ import pytest
 
 from kr.cli.progress import SilentProgress, TerminalProgress
 from kr.research.flight import flight_key, single_flight
-from kr.research.overall_deadline import OverallDeadline
+from kr.research.run import OverallDeadline
 from kr.research.shelf import Shelf
 from kr.store.process_ids import make_owner
 from kr.store.store import Store

@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Iterator
 
-from kr.sources.body import Body, read_body
+from kr.sources.http_exchange import Body, read_body
 
 
 def test_members_are_found_wherever_the_chunks_end() -> None:

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.sources.context7_repository import repository_among, repository_named
-from kr.sources.context7_text import Library
+from kr.sources.context7_text import Library, repository_among, repository_named
 
 
 def library(library_id: str, title: str, **more: str) -> Library:

@@ -13,7 +13,7 @@ import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
 from kr.matching.vectors import cosine, pack
-from kr.sources.embeddings import MOST_TEXTS, Embeddings
+from kr.sources.model_server import MOST_TEXTS, Embeddings
 from tests.support.web_servers import Reply, Request, WebServer, as_json, page, web_server
 
 KEY = "secret-key-of-embeddings"
@@ -177,7 +177,7 @@ def test_no_secret_and_no_text_is_logged(good: WebServer, caplog: pytest.LogCapt
 
 def test_building_a_client_loads_no_network() -> None:
     code = (
-        "import sys; from kr.sources.embeddings import Embeddings; Embeddings(base_url='http://h', model='m');"
+        "import sys; from kr.sources.model_server import Embeddings; Embeddings(base_url='http://h', model='m');"
         "sys.exit(any(name in sys.modules for name in ('httpx', 'httpcore', 'ssl', 'socket', 'sqlalchemy')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -12,7 +12,7 @@ import pytest
 
 from kr.digest import digest
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
-from kr.reports.baseline import SKELETON_MARK
+from kr.reports.template import SKELETON_MARK
 from kr.store.archive import Archived
 from kr.store.store import Store
 from kr.values import Entry, replace
