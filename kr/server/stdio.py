@@ -83,12 +83,15 @@ class _Output:
         self._room.register(descriptor, select.POLLOUT)
 
     async def write(self, text: str) -> None:
-        """Write all of a message."""
+        """Write all of a message. Raises ``ClosedResourceError``, which the SDK expects, when nobody reads any more."""
         rest = memoryview(text.encode())
-        while rest and self._room.poll(0):
-            rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]
-        if rest:
-            await anyio.to_thread.run_sync(self._write_all, rest, abandon_on_cancel=True)
+        try:
+            while rest and self._room.poll(0):
+                rest = rest[os.write(self._descriptor, rest[: select.PIPE_BUF]) :]
+            if rest:
+                await anyio.to_thread.run_sync(self._write_all, rest, abandon_on_cancel=True)
+        except OSError as error:
+            raise anyio.ClosedResourceError from error
 
     def _write_all(self, rest: memoryview) -> None:
         while rest:
