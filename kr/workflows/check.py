@@ -28,7 +28,7 @@ from kr.workflows.model import (
     ParallelStep,
     Parameter,
 )
-from kr.workflows.shell import misplaced
+from kr.workflows.work import misplaced
 
 Found = tuple[KeyPath, str]
 """The path below ``steps``, and the sentence."""

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.workflows.expressions import ExpressionError
-from kr.workflows.shell import fill_shell, misplaced, quote
+from kr.workflows.work import fill_shell, misplaced, quote
 
 
 def scope(value: Any) -> dict[str, Any]:
