@@ -2,8 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
 
 from kr.lessons.distill.problems import LOOKED_AT, Problem
 
@@ -14,6 +15,37 @@ _MESSAGES = ("message", "msg", "detail", "description", "error_description", "er
 _NESTED = ("error", "errors", "detail", "details", "fault", "violations", "failures", "issues")
 _FIELDS = ("loc", "field", "param", "property", "instancePath", "pointer")
 _XML = re.compile(r"<(?:testsuites?|\?xml)\b")
+
+
+class _Shape(NamedTuple):
+    """How a tool's document tells its errors, by paths of keys; ``*`` goes through a list.
+
+    An error sees the keys of what it stands in, too. ``has`` are keys that tell the shape from others, ``errors`` the
+    severities that count.
+    """
+
+    tool: str
+    has: tuple[str, ...]
+    path: str
+    text: str
+    file: str
+    line: str
+    severity: str = ""
+    errors: frozenset[object] = frozenset({"error"})
+
+
+_SHAPES = (
+    _Shape("eslint", ("filePath",), "messages.*", "{message} ({ruleId})", "filePath", "line", "severity", frozenset({2})),
+    _Shape("ruff", ("filename", "code", "location"), "", "{code} {message}", "filename", "location.row"),
+    _Shape("rust", ("reason", "message"), "message", "{message}", "spans.is_primary.file_name", "spans.is_primary.line_start", "level"),
+    _Shape("terraform", ("diagnostics",), "diagnostics.*", "{summary}. {detail}", "range.filename", "range.start.line", "severity"),
+    _Shape("terraform", ("diagnostic",), "diagnostic", "{summary}. {detail}", "range.filename", "range.start.line", "severity"),
+    *(_Shape("pytest", ("tests", "summary"), f"tests.*.{step}.crash", "{message}", "path", "lineno") for step in ("call", "setup", "teardown")),
+    _Shape("jest", ("testResults",), "testResults.*.assertionResults.*", "{failureMessages.0}", "name", "", "status", frozenset({"failed"})),
+    _Shape("jest", ("testResults",), "testResults.*", "{message}", "name", "", "status", frozenset({"failed"})),
+    _Shape("{tool.driver.name}", ("runs",), "runs.*.results.*", "{message.text} ({ruleId})", "locations.0.physicalLocation.artifactLocation.uri",
+           "locations.0.physicalLocation.region.startLine", "level", frozenset({"error", "warning", ""})),
+)  # fmt: skip
 
 
 def read_structured(output: str) -> list[Problem]:
@@ -48,96 +80,55 @@ def _documents(text: str) -> Iterator[Any]:
 
 
 def _of_json(data: Any) -> Iterator[Problem]:
-    if isinstance(data, list):
-        for item in data[:_MOST]:
-            if isinstance(item, Mapping):
-                yield from _of_item(item)
+    for item in data[:_MOST] if isinstance(data, list) else [data]:
+        if not isinstance(item, Mapping):
+            continue
+        shapes = [shape for shape in _SHAPES if all(key in item for key in shape.has)]
+        told = (list(_of_shape(item, shape)) for shape in shapes)
+        found = next(filter(None, told), [])
+        yield from found
+        if not shapes and "Action" not in item and "reason" not in item and (text := _message(item)):
+            # What has an action or a reason is a step of `go test -json` or of cargo, and tells no error.
+            path = item.get("file") or item.get("path") or item.get("filename")
+            yield _problem(text, path if isinstance(path, str) else None, item.get("line"), "")
+
+
+def _of_shape(data: Mapping[str, Any], shape: _Shape) -> Iterator[Problem]:
+    for error in _walk(data, shape.path.split(".") if shape.path else [], ()):
+        if shape.severity and _get(error, shape.severity) not in shape.errors:
+            continue
+        text = _filled(shape.text, error).replace(" ()", "").replace("..", ".").strip(" .")
+        if text:
+            tool = _filled(shape.tool, error).lower()
+            yield _problem(text, _get(error, shape.file), _get(error, shape.line), tool)
+
+
+def _walk(data: Any, path: list[str], around: tuple[Mapping[str, Any], ...]) -> Iterator[Mapping[str, Any]]:
+    """Yield what a path leads to, with the keys of what is around it."""
+    if not path:
+        if isinstance(data, Mapping):
+            yield ChainMap(*({**one} for one in (data, *around)))
+    elif path[0] == "*":
+        for item in data[:_MOST] if isinstance(data, list) else ():
+            yield from _walk(item, path[1:], around)
     elif isinstance(data, Mapping):
-        if isinstance(data.get("runs"), list):
-            yield from _sarif(data)
-        elif isinstance(data.get("tests"), list) and isinstance(data.get("summary"), Mapping):
-            yield from _pytest(data)
-        elif isinstance(data.get("testResults"), list):
-            yield from _jest(data)
-        elif isinstance(data.get("diagnostics"), list) and "format_version" in data:
-            yield from (
-                _terraform(item) for item in _mappings(data["diagnostics"]) if item.get("severity") == "error"
-            )
+        yield from _walk(data.get(path[0]), path[1:], (data, *around))
+
+
+def _get(data: Any, path: str) -> Any:
+    """Follow a path of keys; a number is a place in a list, another key the first item that has it. Empty: nothing."""
+    for key in path.split(".") if path else ():
+        if isinstance(data, list):
+            place = int(key) if key.isdigit() else None
+            some = data[place : place + 1] if place is not None else [it for it in data if _get(it, key)]
+            data = some[0] if some else ""
         else:
-            yield from _of_item(data)
+            data = data.get(key) if isinstance(data, Mapping) else ""
+    return "" if data is None or not path else data
 
 
-def _of_item(item: Mapping[str, Any]) -> Iterator[Problem]:
-    if isinstance(item.get("messages"), list) and "filePath" in item:
-        yield from _eslint(item)
-    elif isinstance(item.get("location"), Mapping) and "filename" in item and "code" in item:
-        text = f"{item.get('code') or 'syntax-error'} {_text(item, 'message')}"
-        yield _problem(text, item["filename"], item["location"].get("row"), "ruff")
-    elif item.get("reason") == "compiler-message":
-        yield from _cargo(_at(item, "message"))
-    elif isinstance(item.get("diagnostic"), Mapping):
-        if item["diagnostic"].get("severity") == "error":
-            yield _terraform(item["diagnostic"])
-    elif "Action" not in item and "reason" not in item and (told := _message(item)):
-        # What has an action or a reason is a step of `go test -json` or of cargo, and tells no error.
-        path = item.get("file") or item.get("path") or item.get("filename")
-        yield _problem(told, path if isinstance(path, str) else None, item.get("line"), "")
-
-
-def _eslint(item: Mapping[str, Any]) -> Iterator[Problem]:
-    for told in _mappings(item["messages"]):
-        if told.get("severity") == 2 or told.get("fatal"):
-            rule = f" ({told['ruleId']})" if told.get("ruleId") else ""
-            yield _problem(
-                f"{_text(told, 'message')}{rule}", item.get("filePath"), told.get("line"), "eslint"
-            )
-
-
-def _cargo(told: Mapping[str, Any]) -> Iterator[Problem]:
-    spans = [span for span in _mappings(told.get("spans")) if span.get("is_primary")]
-    if told.get("level") == "error" and (spans or told.get("code")):
-        span: Mapping[str, Any] = spans[0] if spans else {}
-        yield _problem(_text(told, "message"), span.get("file_name"), span.get("line_start"), "rust")
-
-
-def _sarif(data: Mapping[str, Any]) -> Iterator[Problem]:
-    for run in _mappings(data["runs"]):
-        driver = _at(run, "tool", "driver")
-        for result in _mappings(run.get("results")):
-            if result.get("level", "warning") in {"none", "note"}:
-                continue
-            place = _at(next(_mappings(result.get("locations")), {}), "physicalLocation")
-            rule = f" ({result['ruleId']})" if result.get("ruleId") else ""
-            yield _problem(
-                f"{_text(_at(result, 'message'), 'text')}{rule}",
-                _at(place, "artifactLocation").get("uri"),
-                _at(place, "region").get("startLine"),
-                str(driver.get("name") or "").lower(),
-            )
-
-
-def _pytest(data: Mapping[str, Any]) -> Iterator[Problem]:
-    for test in _mappings(data["tests"]):
-        for step in ("setup", "call", "teardown"):
-            crash = _at(test, step, "crash")
-            if crash:
-                yield _problem(_text(crash, "message"), crash.get("path"), crash.get("lineno"), "pytest")
-
-
-def _jest(data: Mapping[str, Any]) -> Iterator[Problem]:
-    for suite in _mappings(data["testResults"]):
-        tests = [test for test in _mappings(suite.get("assertionResults")) if test.get("status") == "failed"]
-        for test in tests:
-            told = (test.get("failureMessages") or [""])[0]
-            yield _problem(str(told).split("\n    at ")[0], suite.get("name"), None, "jest")
-        if not tests and suite.get("status") == "failed":
-            yield _problem(_text(suite, "message"), suite.get("name"), None, "jest")
-
-
-def _terraform(item: Mapping[str, Any]) -> Problem:
-    text = ". ".join(filter(None, (_text(item, "summary").rstrip("."), _text(item, "detail"))))
-    place = _at(item, "range")
-    return _problem(text, place.get("filename"), _at(place, "start").get("line"), "terraform")
+def _filled(template: str, data: Mapping[str, Any]) -> str:
+    return re.sub(r"\{([\w.]+)\}", lambda found: str(_get(data, found[1])).strip(), template)
 
 
 def _junit(text: str) -> Iterator[Problem]:
@@ -177,20 +168,8 @@ def _message(data: Any, depth: int = 0) -> str:
 
 def _problem(text: str, file: object, line: object, tool: str) -> Problem:
     number = int(line) if isinstance(line, int | str) and str(line).isdigit() else None
-    first = " ".join(text.split("\n\n", maxsplit=1)[0].split())
+    first = " ".join(text.split("\n\n", maxsplit=1)[0].split("\n    at ", maxsplit=1)[0].split())
     return Problem(text=first, file=str(file) if file else None, line=number, tool=tool, context=text[:2000])
-
-
-def _mappings(value: object) -> Iterator[Mapping[str, Any]]:
-    items: Sequence[object] = value if isinstance(value, list) else ()
-    return (item for item in items[:_MOST] if isinstance(item, Mapping))
-
-
-def _at(data: Mapping[str, Any], *keys: str) -> Mapping[str, Any]:
-    for key in keys:
-        value = data.get(key)
-        data = value if isinstance(value, Mapping) else {}
-    return data
 
 
 def _text(data: Mapping[str, Any], key: str) -> str:
