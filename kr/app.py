@@ -135,12 +135,12 @@ class App:
         """Learn what the configured model of embeddings is worth, and keep it for this knowledge base (SPEC 3.2).
 
         ``progress`` is told how many of how many vectors are there. Shares are 0.0 to 1.0, see
-        ``kr.matching.trial.Reached``. Raises ``ConfigError`` where no model is configured, ``SourceFailure``, and a
+        ``kr.matching.learning.Reached``. Raises ``ConfigError`` where no model is configured, ``SourceFailure``, and a
         ``StoreError``.
         """
         from kr.calibration import InWords, calibrate, load_labelled
         from kr.composition import build_embedder
-        from kr.matching.calibrated import calibration_key, to_text
+        from kr.matching.vectors import calibration_key, to_text
 
         embedder = build_embedder(self.settings, self.environ)
         if embedder is None:

@@ -7,12 +7,21 @@ from typing import Any, Protocol
 
 from kr.errors import SourceFailure
 from kr.matching import evidence as in_words
-from kr.matching.calibrated import SIMILARITIES, Calibrated, similarity_numbers
 from kr.matching.frameworks import canonical
-from kr.matching.keys import keys_of
-from kr.matching.labelled import FILES, Asked, Labelled, read_labelled
-from kr.matching.trial import ALLOWED, Example, Reached, judge, learn, mean
-from kr.matching.vectors import cosine, need_text
+from kr.matching.learning import (
+    ALLOWED,
+    FILES,
+    Asked,
+    Example,
+    Labelled,
+    Reached,
+    judge,
+    learn,
+    mean,
+    read_labelled,
+)
+from kr.matching.terms import keys_of
+from kr.matching.vectors import SIMILARITIES, Calibrated, cosine, need_text, similarity_numbers
 from kr.research.meaning import Embedder
 from kr.values import Entry, Query
 

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from kr.matching import weights
 from kr.matching.evidence import NAMES, NEVER_AGAINST
-from kr.matching.trial import Example, Learned, judge, learn, mean
+from kr.matching.learning import Example, judge, learn, mean
+from kr.matching.weights import Learned
 from kr.values import CacheMatch, MatchRules
 from tests.support.calibration import (
     CLOSE,

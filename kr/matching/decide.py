@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from kr.matching.against import another_name, opposite_act
+from kr.matching.compare import another_name, opposite_act
 from kr.matching.evidence import Asked, Candidate, Evidence, asked_of, weigh
-from kr.matching.keys import REPORT, Keys, whole
-from kr.matching.trial import Learned
-from kr.matching.weights import DEFAULT
+from kr.matching.terms import REPORT, Keys, whole
+from kr.matching.weights import DEFAULT, Learned
 from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
 if TYPE_CHECKING:
-    from kr.matching.calibrated import Meant
+    from kr.matching.vectors import Meant
 
 THRESHOLD = 0.70
 """From this overlap on the topics are the same one (seed 000, Step 2)."""

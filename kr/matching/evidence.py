@@ -12,9 +12,19 @@ from typing import NamedTuple
 
 from kr.matching.compare import Comparison, compare
 from kr.matching.frameworks import canonical
-from kr.matching.keys import NEED, QUESTION, TOPIC, WORDINGS, Keys, standing_in, times_in_report, whole
 from kr.matching.rarity import rarity
-from kr.matching.terms import fillers, terms
+from kr.matching.terms import (
+    NEED,
+    QUESTION,
+    TOPIC,
+    WORDINGS,
+    Keys,
+    fillers,
+    standing_in,
+    terms,
+    times_in_report,
+    whole,
+)
 from kr.matching.topic import Topic, need_of, topic_of
 from kr.matching.words import is_near
 from kr.text.keywords import MAX_CHARACTERS
@@ -82,7 +92,7 @@ _UNUSUAL = 0.85
 
 
 class Candidate(NamedTuple):
-    """A live entry and its keys, see ``kr.matching.keys``."""
+    """A live entry and its keys, see ``kr.matching.terms``."""
 
     entry: Entry
     keys: Keys

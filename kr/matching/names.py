@@ -4,8 +4,7 @@ import re
 from typing import Literal, NamedTuple
 
 from kr.matching.denial import is_number
-from kr.matching.inflection import singular
-from kr.matching.words import is_distinct, is_slip
+from kr.matching.words import is_distinct, is_slip, singular
 from kr.text.stopwords import FUNCTION_WORDS, LIGHT_WORDS, word_set
 
 Kind = Literal["code", "compound", "acronym", "number", "term"]

@@ -2,22 +2,16 @@
 
 import re
 from collections import Counter
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from kr.matching import phrasal
-from kr.matching.denial import Denial, denials, is_denying_zero, is_number
-from kr.matching.direction import Direction, directions
-from kr.matching.han import pattern, simplified
-from kr.matching.inflection import singular
+from kr.matching.denial import Denial, denials, is_denying_zero, is_number, positive_of
 from kr.matching.names import Name, name_in
-from kr.matching.negations import positive_of
-from kr.matching.opposites import Axis, End, ends_of
-from kr.matching.words import stem
+from kr.matching.opposites import Axis, Direction, End, directions, ends_of, merge_verbs
+from kr.matching.words import Token, pattern, simplified, singular, stem
 from kr.text import keywords as kw
 from kr.text.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, HEAVY_PREPOSITIONS, LIGHT_WORDS
-from kr.text.tokens import Token
+from kr.values import Value
 
 MAX_WORDS = 64
 MAX_NAMES = 24
@@ -57,8 +51,7 @@ class Segment(NamedTuple):
     weights: tuple[float, ...]
 
 
-@dataclass(frozen=True)
-class Topic:
+class Topic(Value):
     """What a comparison needs to know of one topic. Built once per text, see :func:`topic_of`."""
 
     units: tuple[Unit, ...]
@@ -121,7 +114,7 @@ def need_of(topic: str, question: str | None) -> Topic:
 def _topic_of(text: str) -> Topic:
     tokens, names = _read(kw.normalise(text))
     words = tuple(token for token in tokens if token.kind == "word")
-    tokens = _weighed(phrasal.merge(tokens))
+    tokens = _weighed(merge_verbs(tokens))
     units = _units(tokens, names)
     segments = tuple(
         _segment(part) for token in tokens if token.kind == "cjk" for part in _without_function(token.text)

@@ -1,8 +1,39 @@
 """What each piece of evidence is worth. Written by ``scripts/calibrate --write``; see there what was reached."""
 
+from collections.abc import Mapping, Sequence
+from math import exp
+from typing import NamedTuple
+
 from kr.matching.evidence import NAMES
-from kr.matching.fit import Fitted
-from kr.matching.trial import Learned
+
+_FARTHEST = 30.0
+"""Of the log odds: beyond it a likelihood is 0 or 1 to a dozen digits."""
+
+
+class Fitted(NamedTuple):
+    """The log odds of an example are ``bias`` plus the sum of its numbers times ``weights``."""
+
+    bias: float
+    weights: tuple[float, ...]
+
+    def likelihood(self, row: Sequence[float]) -> float:
+        """Return how likely the example is a hit, 0.0 to 1.0."""
+        return logistic(
+            self.bias + sum(weight * number for weight, number in zip(self.weights, row, strict=True))
+        )
+
+
+class Learned(NamedTuple):
+    """``least`` is the likelihood that an answer must exceed, by mode."""
+
+    fitted: Fitted
+    least: Mapping[str, float]
+
+
+def logistic(odds: float) -> float:
+    """Return the likelihood of log odds."""
+    return 1.0 / (1.0 + exp(-max(-_FARTHEST, min(_FARTHEST, odds))))
+
 
 BIAS = -3.6050
 WEIGHTS: dict[str, float] = {

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from posixpath import commonprefix
 
-from kr.matching.vocabulary import SHORT_FORMS, SYNONYMS
+from kr.matching.words import SHORT_FORMS, SYNONYMS
 from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
 from kr.text.stems import stem
 from kr.text.stopwords import word_set

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.evidence import Candidate, asked_of
 from kr.matching.frameworks import lookup_keys
-from kr.matching.keys import NEED, VERSION, keys_of
 from kr.matching.rarity import rarity
+from kr.matching.terms import NEED, VERSION, keys_of
 from kr.values import Entry, Query
 
 if TYPE_CHECKING:

@@ -5,10 +5,17 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from kr.errors import SourceFailure
-from kr.matching.calibrated import SIMILARITIES, Meant, calibration_key, from_text, similarity_numbers
 from kr.matching.decide import is_known
 from kr.matching.evidence import NAMES, Candidate
-from kr.matching.vectors import cosine, need_text
+from kr.matching.vectors import (
+    SIMILARITIES,
+    Meant,
+    calibration_key,
+    cosine,
+    from_text,
+    need_text,
+    similarity_numbers,
+)
 from kr.research.chain import Breaker
 from kr.research.shelf import Shelf
 from kr.values import Entry, MatchRules, Query

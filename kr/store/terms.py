@@ -1,9 +1,9 @@
-"""What live entries are looked up by: tables ``entry_terms`` and ``entry_vectors`` (SPEC 3.2; ``kr.matching.keys`` makes the terms)."""
+"""What live entries are looked up by: tables ``entry_terms`` and ``entry_vectors`` (SPEC 3.2; ``kr.matching.terms`` makes the terms)."""
 
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
-from kr.matching.keys import NEED, VERSION, keys_of
+from kr.matching.terms import NEED, VERSION, keys_of
 from kr.store.keys import framework_key
 from kr.store.session import Session, insert_into, json_list
 from kr.store.wordings import Need

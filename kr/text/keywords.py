@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from functools import cache
 
 from kr.text.stopwords import FUNCTION_WORDS
 
@@ -17,7 +18,6 @@ _CJK = (
 WORD = r"\w\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0eff\u1000-\u109f"
 """Letters, digits and ``_``, as the inside of a character class; and the vowel signs that ``\\w`` leaves out."""
 
-_CJK_RUN = re.compile(f"([{_CJK}]+)")
 _PIECE = re.compile(f"[{WORD}'’]+")
 _LONE_MARKS = re.compile(r"[\u0300-\u036f]+")
 _APOSTROPHES = str.maketrans("", "", "'’")
@@ -50,12 +50,19 @@ def normalise(text: str) -> str:
 
 def runs(text: str) -> list[tuple[str, bool]]:
     """Part ``text`` into runs of Chinese, Japanese or Korean characters (True) and what stands between (False)."""
-    return [(part, place % 2 == 1) for place, part in enumerate(_CJK_RUN.split(text)) if part]
+    if text.isascii():
+        return [(text, False)] if text else []
+    return [(part, place % 2 == 1) for place, part in enumerate(_cjk_run().split(text)) if part]
 
 
 def is_cjk(text: str) -> bool:
     """Tell whether ``text`` starts with a Chinese, Japanese or Korean character."""
-    return _CJK_RUN.match(text) is not None
+    return not text.isascii() and _cjk_run().match(text) is not None
+
+
+@cache
+def _cjk_run() -> re.Pattern[str]:
+    return re.compile(f"([{_CJK}]+)")
 
 
 def bigrams(run: str) -> tuple[str, ...]:

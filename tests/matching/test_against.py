@@ -2,7 +2,7 @@
 
 import pytest
 
-from kr.matching.against import act_of
+from kr.matching.compare import act_of
 from kr.matching.decide import CONTRADICTED, Considered, decide
 from kr.values import MatchRules
 from tests.support.candidates import candidate, query

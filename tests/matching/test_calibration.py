@@ -4,7 +4,7 @@ from functools import cache
 
 import pytest
 
-from kr.matching.trial import Learned
+from kr.matching.weights import Learned
 from kr.values import MatchRules
 from tests.support.calibration import (
     CLOSE,

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.fit import Fitted, fit, least_likelihood
+from kr.matching.learning import fit, least_likelihood
+from kr.matching.weights import Fitted
 
 NUMBER = st.floats(-3, 3, width=32)
 EXAMPLES = st.lists(st.tuples(NUMBER, NUMBER, st.booleans()), min_size=4, max_size=40).filter(

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.keys import (
+from kr.matching.terms import (
     NEED,
     QUESTION,
     REPORT,
@@ -9,11 +9,12 @@ from kr.matching.keys import (
     TOPIC,
     WORDINGS,
     keys_of,
+    root,
     standing_in,
+    terms,
     times_in_report,
     whole,
 )
-from kr.matching.terms import root, terms
 
 NEEDS = st.tuples(
     st.text(max_size=30), st.lists(st.text(max_size=12), max_size=3), st.none() | st.text(max_size=30)

@@ -3,14 +3,13 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.axes import english_poles
 from kr.matching.compare import compare
 from kr.matching.decide import THRESHOLD, decide
-from kr.matching.direction import BACK, FORTH
-from kr.matching.negations import EXCLUSIONS, NEGATIONS, PHRASES, TRAILING
-from kr.matching.phrasal import place_of
+from kr.matching.denial import EXCLUSIONS, NEGATIONS, PHRASES, TRAILING
+from kr.matching.opposites import BACK, FORTH, place_of
 from kr.matching.question import derive_tags, derive_topic
 from kr.matching.topic import topic_of
+from kr.matching.words import english_poles
 from kr.text.stopwords import EMPTY_WORDS, FUNCTION_WORDS, HEAVY_PREPOSITIONS
 from kr.values import Match, MatchRules, Query
 from tests.support import calibration

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.han import simplified
 from kr.matching.terms import MOST_CHARACTERS, Term, root, terms
+from kr.matching.words import simplified
 
 
 def texts(text: str) -> list[str]:

@@ -2,9 +2,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from kr.matching.fit import Fitted
-from kr.matching.labelled import read_labelled
-from kr.matching.trial import Example, Learned, Reached, judge, learn, mean
+from kr.matching.learning import Example, Reached, judge, learn, mean, read_labelled
+from kr.matching.weights import Fitted, Learned
 
 RISING = Learned(Fitted(0.0, (1.0,)), {"balanced": 0.6, "strict": 0.9})
 

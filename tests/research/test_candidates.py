@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kr.matching.decide import Decision, decide
-from kr.matching.keys import VERSION, keys_of
+from kr.matching.terms import VERSION, keys_of
 from kr.research.candidates import MOST, Gathered, gather
 from kr.store.store import Store
 from kr.values import Entry, MatchRules, Query

@@ -11,8 +11,8 @@ import pytest
 
 from kr.cli.calibrate import view
 from kr.cli.explain import view as explained
-from kr.matching.calibrated import SIMILARITIES, calibration_key
 from kr.matching.evidence import NAMES
+from kr.matching.vectors import SIMILARITIES, calibration_key
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.web_servers import Reply, Request, WebServer, as_json, web_server

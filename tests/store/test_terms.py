@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.matching.keys import QUESTION, REPORT, TAGS, TOPIC, VERSION, WORDINGS, keys_of, whole
-from kr.matching.terms import root
+from kr.matching.terms import QUESTION, REPORT, TAGS, TOPIC, VERSION, WORDINGS, keys_of, root, whole
 from kr.store.store import Store
 from kr.store.terms import Keys
 from kr.store.times import to_text

@@ -11,17 +11,17 @@ from typing import Any
 
 import yaml
 
-from kr.matching import labelled
+from kr.matching import learning
 from kr.matching.decide import contradiction, decide
 from kr.matching.evidence import NEVER_AGAINST, Asked, Candidate, lead, weigh
 from kr.matching.frameworks import canonical, nearest
-from kr.matching.keys import keys_of
-from kr.matching.trial import Example, Learned, learn
-from kr.matching.weights import DEFAULT
+from kr.matching.learning import Example, learn
+from kr.matching.terms import keys_of
+from kr.matching.weights import DEFAULT, Learned
 from kr.values import Entry, MatchRules, Query
 
 DATA = Path(__file__).parent.parent / "data"
-SHIPPED = [Path(labelled.__file__).parent / name for name in labelled.FILES]
+SHIPPED = [Path(learning.__file__).parent / name for name in learning.FILES]
 SHARING = [*SHIPPED, *sorted((DATA / "sharing").glob("sharing-*.yaml"))]
 CLOSE = ("matching.yaml", "matching-extra.yaml", "matching-held-out.yaml")
 
@@ -97,7 +97,7 @@ class Score:
 
 def load_sharing(path: Path) -> list[Case]:
     """Read one file of needs that several agents worded."""
-    read = labelled.read_labelled(path.read_text(encoding="utf-8"))
+    read = learning.read_labelled(path.read_text(encoding="utf-8"))
     held: dict[str, list[Candidate]] = {}
     for entry in read.entries:
         keys = keys_of((entry.topic, entry.tags, entry.question), (), read.reports[entry.id])

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from kr.matching.evidence import Candidate
-from kr.matching.keys import Need, keys_of
+from kr.matching.terms import Need, keys_of
 from kr.values import Entry, Query, replace
 
 ENTRY = Entry(
