@@ -87,8 +87,8 @@ def _matched(one: Topic, other: Topic) -> tuple[set[int], set[int]]:
     yours = {unit.at for unit in other.units if unit.stem in one.stems}
     if len(mine) == len(one.units) and len(yours) == len(other.units):
         return mine, yours
-    for name in one.names if other.names else ():
-        for theirs in other.names:
+    for name in one.identifiers if other.identifiers else ():
+        for theirs in other.identifiers:
             if same_name(name, theirs):
                 mine.update(range(name.start, name.end))
                 yours.update(range(theirs.start, theirs.end))
@@ -265,7 +265,7 @@ def _turned(one: Topic, other: Topic) -> str | None:
 
 
 def _different_names(one: Topic, other: Topic, *, related: bool) -> str | None:
-    if not one.names or not other.names:
+    if not one.identifiers or not other.identifiers:
         return None
     mine, yours = unmatched_names(one, other), unmatched_names(other, one)
     for name in mine:
@@ -277,7 +277,7 @@ def _different_names(one: Topic, other: Topic, *, related: bool) -> str | None:
 
 def unmatched_names(one: Topic, other: Topic) -> list[Name]:
     """Return the names of one topic that the other has in no form."""
-    return [name for name in one.names if not _is_known(name, other)]
+    return [name for name in one.identifiers if not _is_known(name, other)]
 
 
 def _is_known(name: Name, topic: Topic) -> bool:
@@ -287,15 +287,15 @@ def _is_known(name: Name, topic: Topic) -> bool:
             or topic.initials.get(name.key)
             or topic.joined.get(singular(SHORT_FORMS.get(name.key, "")))
         )
-        if span and not any(_is_inside(span, theirs) for theirs in topic.names):
+        if span and not any(_is_inside(span, theirs) for theirs in topic.identifiers):
             return True
     if name.kind == "compound" and all(stem(part) in topic.stems for part in name.parts):
         # Another compound with one of the parts is in its place: adapter-static, "static pages with adapter-node".
-        related = [theirs for theirs in topic.names if not {*name.parts}.isdisjoint(theirs.parts)]
+        related = [theirs for theirs in topic.identifiers if not {*name.parts}.isdisjoint(theirs.parts)]
         return not related or any(same_name(name, theirs) for theirs in related)
     if len(name.parts) > 2 and "".join(part[0] for part in name.parts) in topic.joined:
         return True
-    return any(same_name(name, theirs) for theirs in topic.names)
+    return any(same_name(name, theirs) for theirs in topic.identifiers)
 
 
 def _is_inside(span: tuple[int, int], name: Name) -> bool:
@@ -330,7 +330,7 @@ def another_name(asked: Topic, topic: str, question: str | None, keys: Keys) -> 
     16 that no entry answers and for 2 of the 562 whose entry was the best. That a report mentions the name says nothing:
     the reports of siblings mention one another.
     """
-    if not any(_has_parts(name) and not _stands_in_need(name, keys) for name in asked.names):
+    if not any(_has_parts(name) and not _stands_in_need(name, keys) for name in asked.identifiers):
         return None
     known = need_of(topic, question)
     mine = [

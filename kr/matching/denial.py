@@ -4,7 +4,7 @@ import re
 from functools import cache
 from typing import NamedTuple
 
-from kr.matching.words import Token, pattern, simplified, stem
+from kr.matching.words import Token, pattern, stem
 from kr.text.keywords import bigrams
 from kr.text.stopwords import CJK_FUNCTION, LIGHT_WORDS, phrases, word_set
 
@@ -112,7 +112,7 @@ _VERBAL = NEGATIONS & word_set(
     """
 )
 _NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)?", re.IGNORECASE)
-_CJK_TRAILING = word_set(simplified("禁用 停用 关闭 屏蔽 なし なしで 없이 ない"))
+_CJK_TRAILING = word_set("禁用 停用 关闭 屏蔽 なし なしで 없이 ない")
 
 
 class Denial(NamedTuple):

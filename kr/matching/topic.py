@@ -56,7 +56,7 @@ class Topic(Value):
 
     units: tuple[Unit, ...]
     segments: tuple[Segment, ...]
-    names: tuple[Name, ...]
+    identifiers: tuple[Name, ...]
     denials: tuple[Denial, ...]
     stems: frozenset[str]
     bigrams: frozenset[str]
@@ -125,7 +125,7 @@ def _topic_of(text: str) -> Topic:
     return Topic(
         units=units,
         segments=segments,
-        names=names[:MAX_NAMES],
+        identifiers=names[:MAX_NAMES],
         denials=found,
         stems=stems,
         bigrams=pairs,
