@@ -51,6 +51,8 @@ RETRY_AFTER = {"Retry-After": "1"}
 _HEALTH = "/healthz"
 _OPEN_TO_ALL = frozenset({_HEALTH, SIGN_IN})
 _STATIC = "/static/"
+_UNREAD = frozenset({_HEALTH, "/mcp"})
+"""Where a ``GET`` is handed on without its body, which would be waited for without end."""
 
 
 def problem(
@@ -185,9 +187,8 @@ class Guard:
             return problem(403, "Origin is another site")
         if headers.get("sec-fetch-site") == "cross-site" and not _is_navigation(scope, headers):
             return problem(403, "Sec-Fetch-Site: the page of another site asks")
-        if scope["method"] == "GET" and (
-            "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
-        ):
+        has_body = "transfer-encoding" in headers or headers.get("content-length", "0") != "0"
+        if has_body and scope["method"] == "GET" and path in _UNREAD:
             return problem(400, "a GET has no body", headers=_CLOSE)
         if "transfer-encoding" in headers and "content-length" in headers:
             return problem(400, "Content-Length and Transfer-Encoding contradict each other", headers=_CLOSE)

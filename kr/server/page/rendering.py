@@ -108,7 +108,6 @@ def with_query(query: dict[str, str], **changes: Any) -> str:
     return f"?{urlencode(kept)}"
 
 
-_HEAD = re.compile(r"^# [^#]*\*\*Framework:\*\*.*?(?:## Summary\s|$)")
 _MARKS = re.compile(r"```\w*|[`*#|]+|(?<=\s)[->](?=\s)")
 _UNITS = ((60, "minute"), (60 * 60, "hour"), (24 * 60 * 60, "day"))
 
@@ -179,8 +178,8 @@ def plural(count: float, one: str, many: str | None = None) -> str:
 
 
 def passage(text: str, words: str) -> Markup:
-    """Show a passage of a report without its Markdown, the words that were searched marked; its head says nothing new."""
-    return marked(" ".join(_MARKS.sub(" ", _HEAD.sub("", text)).split()), words)
+    """Show a passage of a report without its Markdown, the words that were searched marked."""
+    return marked(" ".join(_MARKS.sub(" ", text).split()), words)
 
 
 def marked(text: str, words: str) -> Markup:
