@@ -164,5 +164,6 @@ def test_a_memory_that_names_servers_is_none(project: Project) -> None:
     forged = json.loads(kept.read_text()) | {"servers": {"context7": {"url": "https://evil.example"}}}
     kept.write_text(json.dumps(forged))
     assert memory(project).recall() is None
-    printed = json.loads(ask(project, topic="state machines", tags=["state"])[1])
-    assert printed["status"] == "degraded"
+    modules, printed = ask(project, topic="state machines", tags=["state"])
+    assert json.loads(printed)["status"] == "degraded"
+    assert modules & _LIBRARIES <= {"yaml", "snowballstemmer"}, "a miss without a source"

@@ -135,9 +135,9 @@ def test_the_guard_looks_at_no_archived_row(store: Store) -> None:
     assert saved.lru_evicted == 0
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    accesses=st.lists(st.tuples(st.integers(0, 5), st.integers(-100, 100)), max_size=12),
+    accesses=st.lists(st.tuples(st.integers(0, 5), st.integers(-100, 100)), min_size=6, max_size=12),
     limit=st.integers(1, 4),
 )
 def test_lru_order_is_the_order_of_use(

@@ -100,7 +100,7 @@ def test_what_an_older_kr_renewed_across_majors_keeps_its_name(store: Store) -> 
 VERSIONS = st.sampled_from(["1", "2.7", "^2", "v3", ">=3,<4", "latest", "next", "unknown"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(versions=st.lists(VERSIONS, min_size=1, max_size=8))
 def test_no_report_is_lost_to_another_major(versions: list[str]) -> None:
     with TemporaryDirectory() as folder, Store(None, Path(folder)) as store:

@@ -185,9 +185,7 @@ def test_a_database_upgraded_while_it_is_open_is_too_new_for_writing(store: Stor
         pass
 
 
-def test_an_up_to_date_database_needs_neither_sqlalchemy_nor_alembic(store: Store, base: Path) -> None:
-    use(store)
-    store.close()
+def test_a_first_use_needs_neither_sqlalchemy_nor_alembic(base: Path) -> None:
     [modules] = finish([start("modules", base)])
     assert "sqlalchemy" not in modules.split()
     assert "alembic" not in modules.split()
