@@ -197,6 +197,7 @@ def warm(folder: Path, environ: dict[str, str]) -> None:
             App(settings, environ=environ, cwd=folder, progress=SilentProgress()) as app,
             closing(sqlite3.connect(base / "kr.db", isolation_level=None)) as connection,
         ):
+            connection.execute("PRAGMA synchronous = NORMAL")
             actions = {"raw": partial(_raw, connection)} | {
                 name: partial(app.requests.research_document, data) for name, data in asked.items()
             }
@@ -209,7 +210,6 @@ def warm(folder: Path, environ: dict[str, str]) -> None:
 
 
 def _raw(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA synchronous = NORMAL")
     row = ("vue", TOPIC)
     found = connection.execute(
         "SELECT * FROM entries WHERE framework_key = ? AND topic_key = ?", row

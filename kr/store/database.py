@@ -65,9 +65,8 @@ class Database:
         with self._file.translated():
             self._settle()
             connection = self._kept.take() or self._opened(self._file.open_for_reading)
-            session = Session(connection)
+            session = Session(connection, is_read_only=True)
             try:
-                connection.be_query_only(True)
                 connection.execute("BEGIN")
                 yield session
             finally:

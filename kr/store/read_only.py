@@ -35,7 +35,7 @@ def read_only(path: Path, work: "Callable[[Unit], T]") -> T | None:
         if not file.require_current(file.version(connection)):
             raise StoreError(f"{path}: is of an older kr, and this changes nothing; run `kr db upgrade`")
         connection.execute("BEGIN")
-        return work(Unit(Session(connection)))
+        return work(Unit(Session(connection, is_read_only=True)))
 
 
 Completed = Literal["frameworks", "entry ids", "archived ids", "archived frameworks", "revisions"]

@@ -5,21 +5,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from kr.errors import StoreUnwritable
+
 Parameters = Mapping[str, Any]
 
 
 class Session:
     """A transaction that somebody else began, and ends. Don't use it afterwards."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, *, is_read_only: bool = False) -> None:
         self._connection = connection
+        # SQLite's own switch (PRAGMA query_only) has every statement compiled anew.
+        self._is_read_only = is_read_only
 
     def execute(self, statement: str, parameters: Parameters | None = None, /, **named: Any) -> int:
-        """Run a statement; return how many rows it changed."""
+        """Run a statement; return how many rows it changed. In a read it is ``StoreUnwritable``."""
+        self._require_write()
         return self._cursor(statement, parameters, named).rowcount
 
     def execute_many(self, statement: str, rows: Sequence[Parameters]) -> None:
-        """Run a statement once for each row of parameters."""
+        """Run a statement once for each row of parameters; see ``execute``."""
+        self._require_write()
         self._connection.executemany(statement, rows)
 
     def rows(
@@ -68,6 +74,10 @@ class Session:
     def is_open(self) -> bool:
         """Whether the transaction still stands: some failures make SQLite give it up by itself."""
         return self._connection.in_transaction
+
+    def _require_write(self) -> None:
+        if self._is_read_only:
+            raise StoreUnwritable("nothing is written in a snapshot")
 
     def _cursor(
         self, statement: str, parameters: Parameters | None, named: Mapping[str, Any]

@@ -35,21 +35,13 @@ class Connection(sqlite3.Connection):
 
     ``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only.
     ``is_read_write``: opened so that it may write, ``is_writing``: made ready for that.
-    ``is_query_only``: it refuses to write just now.
     ``identity`` is of the file that it was opened on (``SqliteFile.identity``).
     """
 
     is_transient = False
     is_read_write = False
     is_writing = False
-    is_query_only = False
     identity: tuple[int, int] | None = None
-
-    def be_query_only(self, wanted: bool) -> None:
-        """Refuse to write from now on, or allow it."""
-        if self.is_query_only != wanted:
-            self.execute(f"PRAGMA query_only = {int(wanted)}")
-            self.is_query_only = wanted
 
     def end(self) -> None:
         """Roll back what is open of a transaction. A failure of that must not hide why it is ended."""
@@ -126,8 +118,7 @@ class SqliteFile:
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
-        connection.be_query_only(False)
-        connection.is_writing = True
+            connection.is_writing = True
 
     def open_for_reading(self) -> Connection:
         """Open an existing, up-to-date database; read-only where nothing may be written.
@@ -257,11 +248,10 @@ class SqliteFile:
             return self._opened("ro&immutable=1")[0]
 
     def _opened(self, mode: str) -> tuple[Connection, int]:
-        """Open it so that it refuses to write; return it with the version that it is of."""
+        """Open it; return it with the version that it is of."""
         connection = self._connect(mode)
         try:
             version = self.version(connection)
-            connection.be_query_only(True)
         except BaseException:
             connection.close()
             raise
