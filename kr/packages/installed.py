@@ -57,20 +57,8 @@ class InstalledPackage:
     related: "tuple[InstalledPackage, ...]" = ()
     """Packages that document names which this one hands on (``@vue/runtime-core`` for ``vue``)."""
     description: Description | None = None
-    urls: tuple[tuple[str, str], ...] = ()
-    """``(label, URL)`` as the metadata names them."""
     repository: str | None = None
     """``owner/repo`` on GitHub."""
-
-    @property
-    def home(self) -> str | None:
-        """Return the address of the documentation, else of the home page; None when there is neither."""
-        folded = {re.sub(r"[^a-z]", "", label.lower()): url for label, url in reversed(self.urls)}
-        for label in ("documentation", "docs", "homepage", "home"):
-            url = folded.get(label, "")
-            if re.fullmatch(r"https?://[^\s<>\"'`]{1,500}", url) and url.isprintable():
-                return url
-        return None
 
 
 def contained(path: Path, root: Path) -> Path | None:

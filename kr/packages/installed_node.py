@@ -336,7 +336,6 @@ def _read(folder: Path, homes: list[Path]) -> InstalledPackage | None:
         documents=choose_documents(files, root),
         sources=choose_sources(files, root, ".d.ts", ".js", ".mjs", ".cjs"),
         templates=choose_templates(files, root),
-        urls=(("Homepage", homepage),) if isinstance(homepage, str) else (),
         repository=repository_of_npm(manifest.get("repository"))
         or (github_repository(homepage) if isinstance(homepage, str) else None),
     )

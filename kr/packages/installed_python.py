@@ -193,7 +193,6 @@ def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
         sources=choose_sources(own, root, ".py", ".pyi"),
         templates=choose_templates(own, root),
         description=_description(about),
-        urls=urls,
         repository=repository_of_urls(urls),
     )
 

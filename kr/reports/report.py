@@ -141,9 +141,14 @@ class _Sources:
             for address, origin in self._origins.items()
         )
 
-    def urls(self, home: str | None) -> list[str]:
-        found = [origin.url for origin in self._origins.values() if origin.url]
-        return found or [url for url in [safe_url(home)] if url]
+    def head(self, home: str | None = None) -> list[str]:
+        """What the header names: addresses, of an installed package its name and version; else ``home``."""
+        found = [
+            origin.url or f"{origin.address.partition(', ')[0]} (installed)"
+            for origin in self._origins.values()
+            if origin.url or is_package(origin.source)
+        ]
+        return list(dict.fromkeys(found)) or [url for url in [safe_url(home)] if url]
 
     def only_begun(self, cut: frozenset[str]) -> list[str]:
         return [
@@ -192,7 +197,7 @@ class _Writer:
         if synthesis:
             sections[SUMMARY] = _written(synthesis.summary, self.room // 5) or "No summary was written."
             sections[DETAILS] = _written(synthesis.details, self.room // 2) or "No details were written."
-        return write_shape(_shape(self.query, self.today, level, sources.urls(self.answer.url), sections))
+        return write_shape(_shape(self.query, self.today, level, sources.head(self.answer.url), sections))
 
     def _own_notes(
         self, level: Confidence, shown: Sequence[_Shown], sources: _Sources, synthesis: Synthesis | None
@@ -288,7 +293,7 @@ def _skeleton(query: Query, nearest: Sequence[Ranked], today: date, notes: Seque
         CAVEATS: _noted([_asked(query), f"Confidence: low, since {why}.", *_told(notes)]),
         ATTRIBUTION: sources.attribution() or "No source answered.",
     }
-    shape = _shape(query, today, "low", sources.urls(None), sections)
+    shape = _shape(query, today, "low", sources.head(), sections)
     return Report(text=write_shape(shape), confidence="low", origin="skeleton")
 
 
@@ -383,5 +388,9 @@ def _version_note(query: Query, answer: Answer) -> str:
         told = plain_line(answer.version, 100) if answer.version else "none"
         return f"Version: none was asked for; the source names {told}."
     if not answer.version:
-        return f"Version: {asked} was asked for; the source names no version."
-    return f"Version: {asked} was asked for; the source speaks of {plain_line(answer.version, 100)}."
+        return f"Version: the request is about {asked}; the source names no version."
+    told = plain_line(answer.version, 100)
+    if is_package(answer.source):
+        other = "" if told == asked else f", and the request is about {asked}"
+        return f"Version: {told} is installed{other}."
+    return f"Version: the request is about {asked}, the source about {told}."

@@ -23,6 +23,8 @@ logger = logging.getLogger(__name__)
 
 _SHORTEST_CALL = 0.05
 
+NOTHING_ALLOWED = "No source was asked: max_calls is 0"
+_GAP = "what it answered does not cover the question"
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of seed 000, step 5.3, as it stands."""
 
@@ -192,19 +194,23 @@ class Chain:
     ) -> None:
         passages = len(answer.passages)
         logger.info("%s answered in %.1f s: %d passages, %s", source.name, seconds, passages, answer.url)
+        outcome: SourceOutcome = "success"
         if covers_question(ask.query, answer):
             gathered.answer = answer
         else:
             gathered.gap = gathered.gap or answer
-            gathered.notes.append(f"{source.name}: what it answered does not cover the question")
+            gathered.notes.append(f"{source.name}: {_GAP}")
+            # Who was asked and charged has answered; a look into the installed files that found nothing is none.
+            outcome = "success" if source.is_charged else "unavailable"
         gathered.learned = Learned(
             library_id=answer.library_id,
             library_versions=answer.library_versions,
             repository=answer.repository or gathered.learned.repository,
         )
-        gathered.consulted.append(Consulted(source=source.name, status="success", url=answer.url))
+        gathered.consulted.append(Consulted(source=source.name, status=outcome, url=answer.url))
         tokens = sum(tokens_of(passage.text) for passage in answer.passages)
-        self._settle(source, "success", seconds, url=answer.url, answer_tokens=tokens)
+        reason = None if outcome == "success" else _GAP
+        self._settle(source, outcome, seconds, url=answer.url, reason=reason, answer_tokens=tokens)
 
     def _add_failure(
         self, source: Source, failure: SourceFailure, seconds: float, gathered: Gathered

@@ -21,7 +21,7 @@ from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.template import INSTALLED_DOCS_LAST
 from kr.research.answer import Ending, answer, told_by
 from kr.research.cache import Found
-from kr.research.chain import EXHAUSTED, Chain, Gathered
+from kr.research.chain import EXHAUSTED, NOTHING_ALLOWED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
 from kr.research.hit import matched, may_serve, serve
 from kr.research.run import Policy, Run, Services, SourceSet
@@ -126,7 +126,8 @@ class Pipeline:
         ask = self._prepare(run)
         gathered = chain.run(sources.chain, sources.fallback, ask)
         if gathered.ended == "budget":
-            message = EXHAUSTED.format(story_key=run.request.story_key)
+            is_forbidden = run.overrides.max_calls == 0
+            message = NOTHING_ALLOWED if is_forbidden else EXHAUSTED.format(story_key=run.request.story_key)
             logger.warning("%s", message)
             gathered.notes.append(message)
         if gathered.answer is None:

@@ -61,7 +61,6 @@ class LocalDocs:
                 return Answer(
                     source=self.name,
                     passages=passages,
-                    url=package.home,
                     version=package.version,
                     repository=package.repository,
                 )

@@ -51,7 +51,6 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
     (found,) = find_installed("Express", (nested,), {})
     assert (found.name, found.version, found.ecosystem) == ("express", "1.2.3", "npm")
     assert found.repository == "expressjs/express"
-    assert found.home == "https://expressjs.com/"
     assert [p.relative_to(package).as_posix() for p in found.documents] == [
         "README.md",
         "docs/deep/more.txt",

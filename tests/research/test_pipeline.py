@@ -283,7 +283,7 @@ def test_max_calls_zero_makes_no_call(
     assert answer["status"] == "budget-exhausted"
     assert results(answer)["budget_remaining"] == 0
     assert results(answer)["sources_consulted"] == [{"source": "context7", "status": "skipped", "url": None}]
-    assert "Research budget exhausted for story 3-1, continuing with available context" in caplog.messages
+    assert "No source was asked: max_calls is 0" in caplog.messages
     assert "[No research results available, manual research required]" in project.report(answer)
     assert context7.calls() == []
 
@@ -608,20 +608,35 @@ def test_an_export_that_fails_is_a_note_and_no_status(project: Project, context7
 def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> None:
     package = project.root / "node_modules" / "tinylib"
     package.mkdir(parents=True)
-    (package / "package.json").write_text('{"name": "tinylib", "version": "4.2.0"}')
+    (package / "package.json").write_text(
+        '{"name": "tinylib", "version": "4.2.0", "homepage": "https://tinylib.example/"}'
+    )
     (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nSet `multiple: true`.\n")
     project.env["KR_LOCAL_DOCS"] = "true"
     ask = request(framework="tinylib", framework_version="4")
     answer = project.research(ask)
     assert (answer["status"], results(answer)["confidence"]) == ("degraded", "low")
-    assert results(answer)["sources_consulted"][-1]["source"] == "local_docs"
-    assert results(answer)["sources_consulted"][-1]["status"] == "success"
+    # The package's own site was not asked: no address stands for it.
+    told = {"source": "local_docs", "status": "success", "url": None}
+    assert results(answer)["sources_consulted"][-1] == told
     assert results(answer)["budget_remaining"] == 3
     report = project.report(answer)
     assert "multiple: true" in report
     assert "4.2.0" in report
+    assert "**Sources:** tinylib 4.2.0 (installed)" in report
+    assert "Version: 4.2.0 is installed" in report
     assert str(project.root) not in report
     assert project.research(ask)["status"] == "cache-hit"
+    gap = project.research(
+        request(
+            framework="tinylib",
+            topic="colour of printed options",
+            tags=["colour"],
+            question="How do I print options in colour on a dark terminal?",
+        )
+    )
+    assert "local_docs: what it answered does not cover the question" in results(gap)["degradation_notes"]
+    assert results(gap)["sources_consulted"][-1] == {**told, "status": "unavailable"}
     project.clock.pass_days(1.01)
     assert project.research(ask)["status"] == "degraded"
 
@@ -692,7 +707,8 @@ def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
 
 
 def test_an_empty_budget_is_told_as_such(project: Project) -> None:
-    answer = project.research(request(config_overrides={"max_calls": 0}))
+    project.env["KR_MAX_CALLS_PER_STORY"] = "0"
+    answer = project.research(request())
     assert results(answer)["degradation_notes"] == [
         "Research budget exhausted for story 3-1, continuing with available context"
     ]
