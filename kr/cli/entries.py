@@ -22,7 +22,17 @@ from kr.cli.entries_view import (
     revision_view,
     search_view,
 )
-from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app, with_context
+from kr.cli.options import (
+    MOST,
+    TEXT,
+    Group,
+    common,
+    common_options,
+    examples,
+    open_app,
+    tell_where_nothing_is,
+    with_context,
+)
 from kr.cli.render import emit
 
 _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
@@ -62,6 +72,7 @@ def command() -> None:
 def list_entries(ctx: click.Context, /, **wanted: Any) -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True) as app:
+        tell_where_nothing_is(app)
         emit(app.entries(**wanted)["entries"], common(ctx), entries_view)
 
 
@@ -91,6 +102,7 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
     kr search finds lessons too.
     """
     with open_app(ctx, may_share=True) as app:
+        tell_where_nothing_is(app)
         emit(app.search(" ".join(words), limit=limit or MOST)["entries"], common(ctx), search_view)
 
 
@@ -186,6 +198,7 @@ def archive() -> None:
 def list_archive(ctx: click.Context, /, **wanted: Any) -> None:
     """List the archived entries, the last archived first."""
     with open_app(ctx) as app:
+        tell_where_nothing_is(app)
         emit(app.catalog.archive(**wanted), common(ctx), archive_view)
 
 

@@ -207,6 +207,12 @@ def open_app(
     return build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
 
 
+def tell_where_nothing_is(app: "App") -> None:
+    """Warn where there is no knowledge base at all: an empty list may mean a mistyped folder."""
+    if not os.environ.get("KR_SERVER") and not app.store.exists():
+        warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
+
+
 def start_logging(ctx: click.Context) -> None:
     """Send what kr and its libraries say to standard error."""
     log.configure(verbose=common(ctx).verbose)

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 
 import click
 
@@ -16,6 +17,8 @@ def mcp(ctx: click.Context, /) -> int:
 
     A program that speaks MCP starts this by itself: give it the mcp kr and the argument mcp.
     """
+    if sys.stdin is not None and sys.stdin.isatty():
+        click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)
     gc.disable()  # the SDK makes thousands of objects that stay: to look for garbage meanwhile costs a tenth
     from kr.server.service import RequestProgress
     from kr.server.stdio import serve_stdio

@@ -82,6 +82,14 @@ def test_remove_and_restore_without_a_terminal(project: Project) -> None:
     assert answer(project, "archive", "list") == []
 
 
+def test_a_folder_without_a_knowledge_base_is_told(project: Project) -> None:
+    for command in (["entries", "list"], ["archive", "list"], ["search", "x"]):
+        done = project.run("--kb", "elsewhere", *command)
+        told = f"warning: there is no knowledge base at {project.root / 'elsewhere'}: `kr init` makes one\n"
+        assert (done.returncode, done.stderr.decode()) == (0, told)
+    assert not (project.root / "elsewhere").exists()
+
+
 def test_an_unknown_id_is_status_one_with_the_nearest(project: Project) -> None:
     assert "nearest: vue-slots" in answer(project, "entries", "show", "vue-slot", status=1)
     as_json = project.run("entries", "show", "nope", "--format", "json")
