@@ -30,9 +30,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
     Rates are 0.0 to 1.0 (None: nothing to divide by), durations say their unit in their name. At most 20
     stories (the dearest) and 30 days (the last) are listed.
     """
-    if not store.exists():
-        return _nothing(store, settings, now)
-    with store.read() as unit:
+    with store.look() as unit:
         return {
             "database": store.place,
             "today": now.astimezone(UTC).date().isoformat(),
@@ -50,45 +48,6 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
             },
             "workflows": _workflows(unit),
         }
-
-
-def _nothing(store: "Store", settings: "Settings", now: datetime) -> dict[str, Any]:
-    """Give the same shape with nothing in it."""
-    config = settings.knowledge_research
-    return {
-        "database": store.place,
-        "today": now.astimezone(UTC).date().isoformat(),
-        "requests": {
-            "total": 0,
-            "research": 0,
-            "hits": 0,
-            "misses": 0,
-            "hit_rate": None,
-            "by_mode": {},
-            "by_status": {},
-        },
-        "saved": {"calls": 0.0, "seconds": 0.0, "measured_researches": 0},
-        "index": {
-            "entries": 0,
-            "max_entries": config.max_entries,
-            "by_status": {},
-            "by_confidence": {},
-            "by_age": dict.fromkeys([*(name for _, name in _AGES), _OLDER], 0),
-            "by_framework": {},
-        },
-        "archive": {"entries": 0, "by_reason": {}},
-        "hit_rate_by_day": [],
-        "hit_rate_by_framework": [],
-        "spending": {
-            "charged": 0,
-            "stories": 0,
-            "max_calls_per_story": config.max_calls_per_story,
-            "by_story": [],
-        },
-        "sources": [],
-        "lessons": {"total": 0, "by_phase": []},
-        "workflows": {"total": 0, "by_status": {}},
-    }
 
 
 def _requests(unit: "Unit") -> dict[str, Any]:

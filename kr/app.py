@@ -158,12 +158,11 @@ class App:
         from kr.analytics import collect_stats
         from kr.lessons.choose import earning
 
-        if not self.store.exists():
-            counted = collect_stats(self.store, self.settings, now=self.clock())
-            return {**counted, "lessons": {**counted["lessons"], **earning([])}}
-        with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
-            book.reconcile()
-            earned = book.earning()
+        earned = earning([])
+        if self.store.exists():
+            with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
+                book.reconcile()
+                earned = book.earning()
         counted = collect_stats(self.store, self.settings, now=self.clock())
         return {**counted, "lessons": {**counted["lessons"], **earned}}
 

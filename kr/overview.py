@@ -135,9 +135,7 @@ def course(store: "Store", now: datetime, *, days: int = 30) -> Course:
     """Tell how the last ``days`` UTC days went, today included. Raises a ``StoreError``."""
     today = now.astimezone(UTC).date()
     dates = [today - timedelta(days=back) for back in reversed(range(days))]
-    if not store.exists():
-        return Course(days=tuple(Day(day=day) for day in dates), spared_per_hit=None)
-    with store.read() as unit:
+    with store.look() as unit:
         asked = {row["day"]: row for row in unit.counts.view("hit_rate_by_day")}
         calls = unit.counts.calls_by_day(dates[0].isoformat())
         read_at_sources = unit.counts.answer_tokens()
@@ -173,9 +171,7 @@ def _mean_report(store: "Store", entries: "Sequence[Entry]") -> float:
 
 def stories(store: "Store", *, limit: int, offset: int = 0) -> tuple[list[Story], int]:
     """Give stories by what they were charged, the dearest first, and how many there are."""
-    if not store.exists():
-        return [], 0
-    with store.read() as unit:
+    with store.look() as unit:
         spent = {(row["session_id"], row["story_key"]): row for row in unit.counts.view("spending_by_story")}
         asked = {(row["session_id"], row["story_key"]): row for row in unit.counts.requests_by_story()}
     found = [_story(key, asked.get(key, {}), spent.get(key, {})) for key in {**spent, **asked}]
@@ -216,9 +212,7 @@ def _grouped(misses: Sequence[NearMiss]) -> list[list[NearMiss]]:
 
 def open_needs(store: "Store", *, limit: int, offset: int = 0) -> OpenNeeds:
     """Give the needs that no entry answered for sure although some were near, and that nobody has settled."""
-    if not store.exists():
-        return OpenNeeds()
-    with store.read() as unit:
+    with store.look() as unit:
         groups = _grouped(unit.near_misses.open())
         shown = groups[offset : offset + limit]
         known = _known(unit, {near for group in shown for near, _ in group[0].related})

@@ -56,11 +56,9 @@ class Catalog:
 
         A status is judged entry by entry, so one that is asked for costs a look at all.
         """
-        if not self.store.exists():
-            return {"entries": [], "total": 0}
         now = self.clock()
         end = None if limit is None else offset + limit
-        with self.store.read() as unit:
+        with self.store.look() as unit:
             found = list(unit.entries.browse(_valid(framework)))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now)[0].status == status]
@@ -74,10 +72,8 @@ class Catalog:
 
         Any text is a search. Those that hold only some of the words come after those that hold them all.
         """
-        if not self.store.exists():
-            return []
         now, framework = self.clock(), _valid(framework)
-        with self.store.read() as unit:
+        with self.store.look() as unit:
             found = unit.search.find(_text(words), "entry")
             entries = {entry.id: entry for entry in unit.entries.browse(framework)}
             wanted = ((entries[it.key], it.text) for it in found if it.key in entries)
@@ -87,9 +83,7 @@ class Catalog:
 
     def search_lessons(self, words: str, *, limit: int | None = None) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
-        if not self.store.exists():
-            return []
-        with self.store.read() as unit:
+        with self.store.look() as unit:
             found = unit.search.find(_text(words), "lesson")[:limit]
         return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
@@ -145,9 +139,7 @@ class Catalog:
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
         """List the archive, the last archived first."""
-        if not self.store.exists():
-            return []
-        with self.store.read() as unit:
+        with self.store.look() as unit:
             found = unit.archive.browse(_valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
 

@@ -157,10 +157,7 @@ def research_needs(
 
 
 def _entries(store: Store) -> list[Entry]:
-    """Return the live entries; looking makes no database where none is."""
-    if not store.exists():
-        return []
-    with store.read() as unit:
+    with store.look() as unit:
         return unit.entries.all()
 
 

@@ -88,6 +88,25 @@ class Store:
         with self._database().read() as session:
             yield Unit(session)
 
+    @contextmanager
+    def look(self) -> "Iterator[Unit]":
+        """Open a unit as ``read``; where no database is, on one in memory that holds nothing: looking makes none."""
+        if self.exists():
+            with self.read() as unit:
+                yield unit
+            return
+        import sqlite3
+        from contextlib import closing
+
+        from kr.store.database import create_tables
+        from kr.store.session import Session
+        from kr.store.sqlite import Connection
+        from kr.store.unit import Unit
+
+        with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as connection:
+            create_tables(connection)
+            yield Unit(Session(connection))
+
     def read_untouched(self, work: "Callable[[Unit], T]") -> "T | None":
         """Let ``work`` read one snapshot without a trace; see ``kr.store.read_only.read_only``."""
         from kr.store.read_only import read_only
