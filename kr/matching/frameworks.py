@@ -2,7 +2,7 @@
 
 Case, ``-``, ``_``, ``.`` and space don't count; other usual names come from ``frameworks.txt`` and from the user's
 ``aliases``. A package's full name (``@nestjs/core``, ``github.com/gin-gonic/gin``, ``group:artifact``) is read as its registry
-does. No guess is made here but by :func:`nearest`, which needs to know what the cache holds.
+does. No guess is made here but by :func:`meant`, which needs to know what the cache holds.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,6 +16,9 @@ _SEPARATORS = str.maketrans("", "", "-_. ")
 _DASHES = str.maketrans("_. ", "---")
 _LONGEST = 200
 _SHORTEST_TYPO = 5
+_MOST_ALIKE = 3
+_LEAST_ALIKE = 60.0
+_MUCH_LESS = 15.0
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 
 
@@ -62,7 +65,7 @@ def is_usual_name(name: str) -> bool:
     return bool(_usual_names(canonical(name)))
 
 
-def nearest(name: str, known: Iterable[str], packages: Collection[str] = ()) -> str | None:
+def meant(name: str, known: Iterable[str], packages: Collection[str] = ()) -> str | None:
     """Return the key of the one known framework that a mistyped or shortened name means, or None.
 
     ``known`` are the frameworks that the cache has entries of, ``packages`` the project's dependencies: one of them
@@ -78,6 +81,21 @@ def nearest(name: str, known: Iterable[str], packages: Collection[str] = ()) -> 
     if not fitting and len(typed) >= _SHORTEST_TYPO:
         fitting = {key for key in keys if any(_is_slip(typed, usual) for usual in _usual_names(key) or [key])}
     return fitting.pop() if len(fitting) == 1 else None
+
+
+def most_alike(wanted: str, names: Iterable[str]) -> list[str]:
+    """Return the names most like ``wanted`` when folded, at most three, the most alike first."""
+    from rapidfuzz import fuzz, process
+
+    found = process.extract(
+        fold(wanted[:_LONGEST]),
+        sorted(names),
+        scorer=fuzz.WRatio,
+        processor=fold,
+        limit=_MOST_ALIKE,
+        score_cutoff=_LEAST_ALIKE,
+    )
+    return [choice for choice, score, _ in found if score > found[0][1] - _MUCH_LESS]
 
 
 def _key(name: str) -> str:

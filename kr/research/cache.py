@@ -233,10 +233,10 @@ def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
 
 def _meant(store: Store, framework: str, packages: Collection[str]) -> str | None:
     """Return the framework that a mistyped name or an ambiguous short form means, by what the cache holds (SPEC 3.2)."""
-    from kr.matching.frameworks import nearest
+    from kr.matching.frameworks import meant
 
     with store.read() as unit:
-        return nearest(framework, unit.entries.frameworks(), packages)
+        return meant(framework, unit.entries.frameworks(), packages)
 
 
 def _keep_keys(unit: "Unit", made: Sequence[tuple[Entry, Mapping[str, int]]]) -> None:

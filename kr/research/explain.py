@@ -261,7 +261,7 @@ def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entr
 
 def _nearest(framework: str, others: Sequence[str]) -> list[str]:
     """Offer frameworks that are written alike, when none is equal."""
-    from kr.matching.alike import nearest
+    from kr.matching.frameworks import most_alike
     from kr.naming import fold
 
-    return nearest(framework, {fold(name): name for name in others}.values())
+    return most_alike(framework, {fold(name): name for name in others}.values())

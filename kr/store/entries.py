@@ -31,7 +31,6 @@ _LISTED = "(SELECT value FROM json_each(:{name}))"
 # A row that came by plain SQL has no key until kr writes; it is compared after it was read.
 _IS_OF = f"(framework_key IN {_LISTED.format(name='keys')} OR framework_key IS NULL)"
 _COLUMNS = ", ".join((*Entry.names(), "framework_key", "topic_key", "keys_version"))
-_OF_FRAMEWORK = f"SELECT {_COLUMNS} FROM entries WHERE {_IS_OF} ORDER BY id"
 _IDS_OF_FRAMEWORK = (
     f"SELECT id, framework, framework_key, status, keys_version FROM entries WHERE {_IS_OF} ORDER BY id"
 )
@@ -79,23 +78,19 @@ class Entries:
     def __init__(self, session: Session) -> None:
         self._session = session
 
-    def candidates(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> list[Entry]:
-        """Return the entries of one framework (SPEC 3.2, whichever of its names is written), sorted by id.
-
-        ``aliases`` are names (other name: framework) beside the shipped ones. A row that somebody marked
-        ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
-        """
-        return [to_entry(row) for row in self._rows(_OF_FRAMEWORK, framework, aliases) if _may_answer(row)]
-
     def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
-        """Return the ids of ``candidates``, sorted, with the version of the keys that each has, if any."""
+        """Return the ids of a framework's entries, sorted, with the version of the keys that each has, if any.
+
+        SPEC 3.2: whichever of its names is written; ``aliases`` are names (other name: framework) beside the shipped ones. A row
+        that somebody marked ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
+        """
         rows = self._rows(_IDS_OF_FRAMEWORK, framework, aliases)
         return {row["id"]: row["keys_version"] for row in rows if _may_answer(row)}
 
     def of_same_topic(
         self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
     ) -> list[Entry]:
-        """Return those of ``candidates`` whose topic is equal, of whatever major version."""
+        """Return those of a framework's entries whose topic is equal, of whatever major version."""
         return [to_entry(row) for row in self._of_topic(framework, topic, aliases) if _may_answer(row)]
 
     def frameworks(self) -> list[str]:

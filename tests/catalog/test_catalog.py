@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
-from kr.matching.alike import nearest
+from kr.matching.frameworks import most_alike
 from kr.reports.template import SKELETON_MARK
 from kr.text.characters import strip_invisible
 from tests.support.program import Project
@@ -283,7 +283,7 @@ def test_rows_of_other_hands_are_listed(app: App, project: Project) -> None:
 
 def test_the_nearest_are_few_and_alike() -> None:
     many = [f"vue-topic-{number}" for number in range(500)]
-    assert nearest("vue-topic-77", many)[0] == "vue-topic-77"
-    assert len(nearest("vue-topic", many)) <= 3
-    assert nearest("VUE-TOPIC-77", many)[0] == "vue-topic-77"
-    assert nearest("", many) == []
+    assert most_alike("vue-topic-77", many)[0] == "vue-topic-77"
+    assert len(most_alike("vue-topic", many)) <= 3
+    assert most_alike("VUE-TOPIC-77", many)[0] == "vue-topic-77"
+    assert most_alike("", many) == []

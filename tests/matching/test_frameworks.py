@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kr.matching import frameworks
-from kr.matching.frameworks import canonical, is_usual_name, lookup_keys, names, nearest, same_framework
+from kr.matching.frameworks import canonical, is_usual_name, lookup_keys, meant, names, same_framework
 
 LINES = [
     [name.strip() for name in line.replace("=", ",").split(",")]
@@ -240,7 +240,7 @@ class TestNearest:
     KNOWN = ("django", "PostgreSQL", "react", "tailwindcss", "kubernetes", "next.js", "node")
 
     @pytest.mark.parametrize(
-        ("typed", "meant"),
+        ("typed", "framework"),
         [
             ("djnago", "django"),
             ("Djang0", None),
@@ -257,35 +257,35 @@ class TestNearest:
             ("nod", None),
         ],
     )
-    def test_one_typing_error(self, typed: str, meant: str | None) -> None:
-        assert nearest(typed, self.KNOWN) == meant
+    def test_one_typing_error(self, typed: str, framework: str | None) -> None:
+        assert meant(typed, self.KNOWN) == framework
 
     @pytest.mark.parametrize("name", ["preact", "djongo", "React", "vue.js", "nestjs", "", "未知"])
     def test_a_name_that_is_right_is_not_corrected(self, name: str) -> None:
-        assert nearest(name, self.KNOWN) is None
+        assert meant(name, self.KNOWN) is None
 
     def test_a_package_of_the_project_is_no_typing_error(self) -> None:
-        assert nearest("reacts", self.KNOWN) == "react"
-        assert nearest("reacts", self.KNOWN, packages=["Reacts"]) is None
+        assert meant("reacts", self.KNOWN) == "react"
+        assert meant("reacts", self.KNOWN, packages=["Reacts"]) is None
 
     def test_two_that_fit_are_none(self) -> None:
-        assert nearest("mokito", ["mockito"]) == "mockito"
-        assert nearest("nesxtjs", ["next.js"]) == "nextjs"
-        assert nearest("nesxtjs", ["next.js", "nestjs"]) is None
+        assert meant("mokito", ["mockito"]) == "mockito"
+        assert meant("nesxtjs", ["next.js"]) == "nextjs"
+        assert meant("nesxtjs", ["next.js", "nestjs"]) is None
 
     def test_a_short_form_means_what_the_cache_knows(self) -> None:
-        assert nearest("tf", ["Terraform", "react"]) == "terraform"
-        assert nearest("TF", ["tensorflow"]) == "tensorflow"
-        assert nearest("tf", ["terraform", "tensorflow"]) is None
-        assert nearest("tf", ["react"]) is None
-        assert nearest("pg", ["postgres"], packages=["pg"]) is None
+        assert meant("tf", ["Terraform", "react"]) == "terraform"
+        assert meant("TF", ["tensorflow"]) == "tensorflow"
+        assert meant("tf", ["terraform", "tensorflow"]) is None
+        assert meant("tf", ["react"]) is None
+        assert meant("pg", ["postgres"], packages=["pg"]) is None
 
     @given(st.sampled_from(USUAL), st.sets(st.sampled_from(USUAL), max_size=8))
     def test_it_names_one_that_is_known_and_leaves_usual_names_alone(
         self, name: str, known: set[str]
     ) -> None:
-        assert nearest(name, known) is None
-        found = nearest(name + "q", known)
+        assert meant(name, known) is None
+        found = meant(name + "q", known)
         assert found is None or found in {canonical(other) for other in known}
 
 

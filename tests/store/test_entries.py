@@ -17,9 +17,9 @@ def test_candidates_share_the_folded_framework(store: Store) -> None:
     for framework in ("React", "Ｒｅａｃｔ Native", "Preact"):
         store.save_report(draft(framework=framework), "# text\n", NOW)
     with store.read() as unit:
-        assert [entry.framework for entry in unit.entries.candidates(" rEACT ")] == ["React"]
-        assert len(unit.entries.candidates("react native")) == 1
-        assert unit.entries.candidates("vue") == []
+        assert [entry.framework for entry in unit.entries.some(unit.entries.ids(" rEACT "))] == ["React"]
+        assert len(unit.entries.some(unit.entries.ids("react native"))) == 1
+        assert unit.entries.some(unit.entries.ids("vue")) == []
 
 
 def test_rows_by_plain_sql_are_found_and_read(store: Store) -> None:
@@ -29,7 +29,7 @@ def test_rows_by_plain_sql_are_found_and_read(store: Store) -> None:
     insert_entry(store.path, "none", tags="null", last_accessed="2026-10-01")
     insert_entry(store.path, "gone", status="archived")
     with store.read() as unit:
-        none, mine, odd = sorted(unit.entries.candidates("Click"), key=lambda entry: entry.tags)
+        none, mine, odd = sorted(unit.entries.some(unit.entries.ids("Click")), key=lambda entry: entry.tags)
     assert (mine.framework, mine.tags, mine.sha256) == (" CLICK ", ("a", "b"), "ab" * 32)
     assert (odd.tags, odd.status, odd.confidence, odd.origin) == (("x", "y"), "stale", "low", "researched")
     assert (none.tags, none.last_accessed, none.researched_at) == ((), "2026-10-01", None)
@@ -39,8 +39,10 @@ def test_a_row_whose_framework_was_edited_by_plain_sql_is_found_by_its_new_one(s
     store.save_report(draft(framework="react"), "# text\n", NOW)
     sql(store.path, "UPDATE entries SET framework = 'Preact'")
     with store.read() as unit:
-        assert unit.entries.candidates("react") == []
-        assert [entry.id for entry in unit.entries.candidates("preact")] == ["react-repeatable-options"]
+        assert unit.entries.some(unit.entries.ids("react")) == []
+        assert [entry.id for entry in unit.entries.some(unit.entries.ids("preact"))] == [
+            "react-repeatable-options"
+        ]
     renewed = store.save_report(draft(framework="preact"), "# new\n", NOW)
     assert (renewed.entry.id, renewed.index_count) == ("react-repeatable-options", 1)
 
@@ -58,7 +60,7 @@ def test_what_another_table_of_names_called_otherwise_keeps_its_place(store: Sto
     third = store.save_report(draft(framework="Next"), "# three\n", NOW).entry
     assert (third.id, third.path) == (second.id, second.path) == (first.id, first.path)
     with store.read() as unit:
-        assert [entry.id for entry in unit.entries.candidates("nextjs")] == [first.id]
+        assert [entry.id for entry in unit.entries.some(unit.entries.ids("nextjs"))] == [first.id]
         assert len(unit.revisions.of_entry(first.id)) == 2
         assert len(unit.archive.of_pair("nextjs", "gone")) == 1
         assert unit.libraries.get("nextjs") == unit.libraries.get("next.js") is not None
@@ -70,7 +72,7 @@ def test_aliases_of_the_configuration_part_and_join(store: Store) -> None:
     with store.read() as unit:
 
         def found(framework: str, **aliases: str) -> list[str]:
-            return [entry.framework for entry in unit.entries.candidates(framework, aliases)]
+            return [entry.framework for entry in unit.entries.some(unit.entries.ids(framework, aliases))]
 
         assert found("nuxtjs") == ["nuxt"]
         assert found("nuxtjs", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]

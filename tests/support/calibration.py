@@ -14,7 +14,7 @@ import yaml
 from kr.matching import learning
 from kr.matching.decide import contradiction, decide
 from kr.matching.evidence import NEVER_AGAINST, Asked, Candidate, lead, weigh
-from kr.matching.frameworks import canonical, nearest
+from kr.matching.frameworks import canonical, meant
 from kr.matching.learning import Example, learn
 from kr.matching.terms import keys_of
 from kr.matching.weights import DEFAULT, Learned
@@ -165,7 +165,7 @@ def _outcome(case: Case, rules: MatchRules, learned: Learned | None) -> Outcome:
 def _case(kind: str, query: Query, want: str | None, held: Mapping[str, list[Candidate]]) -> Case:
     key = canonical(query.framework)
     if key not in held:
-        key = canonical(nearest(query.framework, held) or query.framework)
+        key = canonical(meant(query.framework, held) or query.framework)
     return Case(kind=kind, query=query, expect=want, candidates=held.get(key, []))
 
 
