@@ -23,7 +23,6 @@ Operation = Literal["research", "lessons.inject", "lessons.record", "export-yaml
 
 END = "end"
 """The ``next`` that ends the workflow."""
-STEP_ID = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 MAX_SUB_TASKS = 1_000
 DEFAULT_ELEMENT = "item"
 

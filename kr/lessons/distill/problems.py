@@ -49,7 +49,7 @@ _BAR = re.compile(r"^\s*\| ?")
 _PACKAGE_OF_CLASS = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
 # What was expected and what came, and what a tool says to help; not the heads of its sections.
 _VALUES = re.compile(
-    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)(?: notsup)?|[\s|│+*#])*(?P<more>(?:expected|received|actual|got|found|required|left|right|reason|symbol|detail|missing)\b[^:(=]{0,24}[:=]\s*\S.*|(?:have|want) \(.*"
+    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)(?: notsup)?|[\s|│+*#])*(?P<more>(?:expected|received|actual|got|found|required|left|right|reason|symbol|detail|missing)\b[^:(=]{0,24}[:=]\s*\S.*|(?:have|want) \(.*|expected .+, but found .+"
     r"|(?:where|peer|because) \S.*|conflicting .+: .+|.{1,60} !==? .{1,60})$",
     re.IGNORECASE,
 )
