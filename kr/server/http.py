@@ -60,6 +60,7 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
+        exception_handlers=_HANDLERS,
         dependencies=[Depends(HTTPBearer(auto_error=False))] if policy.token is not None else [],
         responses=dict.fromkeys((401, 403, 408, 413, 422, 429, 500, 503), _PROBLEM),
     )
@@ -67,8 +68,6 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
     api.include_router(_knowledge(service))
     api.include_router(_operation(service, metrics))
     api.router.routes.append(Route("/mcp", StreamableHTTPASGIApp(sessions), include_in_schema=False))
-    for kind, handler in _HANDLERS.items():
-        api.add_exception_handler(kind, handler)
     api.include_router(page_router(service, may_sign_in=policy.token is not None), include_in_schema=False)
     guard = Guard(api, policy=policy, metrics=metrics)
     api.state.sessions = guard.sessions
@@ -234,7 +233,7 @@ async def _invalid(_request: Request, error: Any) -> Response:
     return problem(422, told, code="validation_error")
 
 
-_HANDLERS = {
+_HANDLERS: dict[int | type[Exception], Any] = {
     KrError: _kr_error,
     HTTPException: _http_error,
     RequestValidationError: _invalid,

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from mcp.client import Client
 
 from kr.server.mcp import TOOLS, create_mcp_server
 from kr.server.service import Service
+from kr.server.stdio import _lines, _Output
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project
 from tests.support.servers import mcp_over_stdio
@@ -289,6 +291,28 @@ def test_a_client_that_hangs_up_ends_it_and_a_line_too_long_does_not(project: Pr
     assert process.stderr is not None
     with process.stderr as log:
         assert (process.wait(timeout=30), log.read()) == (0, b"")
+
+
+def test_a_message_larger_than_the_pipe_arrives_whole_and_holds_up_nobody() -> None:
+    reading, writing = os.pipe()
+    sent, received = "a line of é\n" * 50_000, list[str]()
+
+    async def read() -> str:
+        return "\n".join([line async for line in _lines(reading)]) + "\n"
+
+    async def session() -> None:
+        async def write() -> None:
+            await _Output(writing).write(sent)
+            os.close(writing)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(write)
+            await anyio.sleep(0.01)  # the event loop goes on while nobody reads
+            received.append(await read())
+
+    asyncio.run(session())
+    os.close(reading)
+    assert received == [sent]
 
 
 def test_kr_serve_says_what_it_lacks(project: Project) -> None:
