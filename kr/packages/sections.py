@@ -1,6 +1,9 @@
 """What a package says, piece by piece: the sections of its documents, and the names that its sources document."""
 
+import re
 from dataclasses import dataclass
+
+from kr.reports.terms import Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +25,11 @@ class Documented:
 MAX_SECTION = 6_000
 """Characters up to which a section stays whole; a longer one is cut between blocks."""
 _PIECE = 2_500
+_ROOM = 2_200
+_HEAD = 700  # characters of a signature that stay in any case
+_LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
+_FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
+_NAME = re.compile(r"[*_`\s/-]*([\w.$]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,3 +101,38 @@ def _pieces(lines: list[str], *, is_list: bool) -> list[str]:
             items.append([])
         items[-1].append(line)
     return ["\n".join(item).rstrip() for item in items if any(line.strip() for line in item)]
+
+
+def without_sections(markdown: str) -> str:
+    """Return a text whose parts are named in its prose: headings would take it apart, and it is about one name.
+
+    ``## Example`` and ``**Parameters:**`` become ``Example:`` and ``Parameters:``; code is left alone.
+    """
+    out: list[str] = []
+    fence = ""
+    for line in markdown.splitlines():
+        mark = _FENCE.match(line)
+        if mark and (not fence or line.strip() == fence):
+            fence = "" if fence else mark[1]
+        found = None if fence else _LABEL.fullmatch(line.strip())
+        ends = (
+            ":" if line.startswith("#") or ":" in line[-4:] else "."
+        )  # "**Added in 4.0**" names nothing below
+        out.append(f"{line.strip('#*: ')}{ends}" if found else line)
+    return "\n".join(out)
+
+
+def shortened(signature: str, text: str, terms: Terms) -> str:
+    """Return a signature of many lines with the parameters that the question or the ``text`` names, the rest as dots."""
+    lines = signature.splitlines()
+    if len(signature) <= max(_HEAD, _ROOM - len(text)) or len(lines) < 6:
+        return signature
+    out: list[str] = []
+    for at, line in enumerate(lines):
+        name = _NAME.match(line)
+        is_edge = at in {0, len(lines) - 1} or not line.startswith((" ", "\t"))
+        if is_edge or terms.within(line) or (name and f"`{name[1]}`" in text):
+            out.append(line)
+        elif out[-1].strip() != "...":
+            out.append("    ...")
+    return "\n".join(out)

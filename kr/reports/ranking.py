@@ -9,9 +9,11 @@ from kr.reports.terms import Terms
 
 _TITLE_WEIGHT = 1.5
 _LABEL_WEIGHT = 1.0
+_DEFINED = 5.0  # of an identifier that is asked for: where it is the label, it is told what it is
 _ABOVE = 0.45  # what a term in the title counts that stands before its last part
 _SATURATION = 1.2
 _FULL_LENGTH = 500
+_LONGEST = 5  # average lengths
 _MAX_LABELS = 400
 _LABEL = re.compile(
     r"^[ \t]*(?:(?:[-*+] |:param (?:[\w.]+ )?)[*`]{0,3})(\w[\w.]{1,60})(?=[*`]|[ \t]*[:(])", re.MULTILINE
@@ -130,11 +132,12 @@ def _score(
     row: _Counted, text: tuple[str, str], terms: Terms, *, weights: Sequence[float], average: float
 ) -> Scored:
     title, body = text
-    norm = _SATURATION * (0.4 + 0.6 * row.length / average)
+    # Of a very long text the report shows the parts that answer.
+    norm = _SATURATION * (0.4 + 0.6 * min(row.length / average, _LONGEST))
     score = sum(weights[at] * n * (1 + _SATURATION) / (n + norm) for at, n in row.counts.items())
     score += _TITLE_WEIGHT * _titled(title, row.titles, terms, weights)
     labels = terms.within("\n".join(_LABEL.findall(body)[:_MAX_LABELS]))
-    score += _LABEL_WEIGHT * sum(weights[at] for at in labels)
+    score += sum(weights[at] * (_DEFINED if terms.all[at].is_name else _LABEL_WEIGHT) for at in labels)
     held = row.counts.keys() | row.titles
     coverage = sum(weights[at] for at in held) / (sum(sorted(weights, reverse=True)[:6]) or 1.0)
     # A one-line docstring matches easily and explains little.

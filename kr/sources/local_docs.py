@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from kr.reports.terms import Terms
 
 MAX_PASSAGES = 12
-MAX_TEXT = 64 * 1024
+MAX_TEXT = 128 * 1024
 _SOURCE_SECONDS = 2.5
 _SECONDS = 10.0
 _RENDERED = 24
@@ -87,8 +87,8 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     for row in first[:_RENDERED]:
         if not expired():
             piece = pieces[row.index]
-            shown.append((piece, _rendered(piece, terms, weights)))
-    # Ranked once more, as it will be read: of a long docstring only what speaks of the question is left.
+            shown.append((piece, _rendered(piece, terms)))
+    # Ranked once more, as it will be read.
     second, _ = rank(
         [(p.title, text) for p, text in shown], terms, rare=rare, factors=[p.weight for p, _ in shown]
     )
@@ -148,16 +148,16 @@ def _last_of(piece: "Piece") -> str:
     return piece.title.rpartition(" > " if piece.documented is None else ".")[2]
 
 
-def _rendered(piece: "Piece", terms: "Terms", weights: Sequence[float]) -> str:
-    """Return a piece as Markdown: a section as it is, a name with its signature and what its text says of the question."""
+def _rendered(piece: "Piece", terms: "Terms") -> str:
+    """Return a piece as Markdown: a section as it is, a name with its signature and its text."""
     if piece.documented is None:
         return piece.section
     from kr.packages.docstrings import docstring_markdown
-    from kr.packages.focus import focus, shortened
     from kr.packages.restructured import fence
+    from kr.packages.sections import shortened, without_sections
 
     entry = piece.documented
     told = docstring_markdown(entry.docstring) if piece.is_python and entry.docstring else entry.docstring
-    text = focus(entry.signature, f"{told}\n\n{entry.more}".strip(), terms, weights)
+    text = without_sections(f"{told}\n\n{entry.more}".strip())
     signature = shortened(entry.signature, text, terms)
     return f"{fence(signature, piece.language)}\n\n{text}".strip() if signature else text
