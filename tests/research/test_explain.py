@@ -170,10 +170,10 @@ def test_the_view_tells_of_each_entry_how_likely_it_is_and_why(project: Project)
     keep(project, "routing guards", tags=("router",))
     _, first, second, _ = view(explain(project)).split("\n\n")
     assert first.startswith(
-        "vue-repeatable-options  100% likelihood; fresh; topic overlap 100%; shared tags: options\n"
+        "vue-repeatable-options 100% likelihood; fresh; topic overlap 100%; shared tags: options\n"
     )
     assert "\n  answers by framework+topic" in first
-    assert second.startswith("vue-routing-guards  ")
+    assert second.startswith("vue-routing-guards ")
     assert "\n  refused: likelihood 0.0" in second
     assert "\n  against it: " in second
 
