@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
-from kr.errors import InvalidRequest, StoreError
+from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.log import Logger
 from kr.settings import Settings
 from kr.store.requests import RequestRow
@@ -113,6 +113,11 @@ class RequestHandler:
         }
         asked = {"framework": framework, "framework_version": framework_version, "topic": topic}
         asked["question"] = question
+        if (wrong := _wrong_framework(framework)) is not None:
+            problem = FieldError("research_query.framework", wrong)
+            return self._refuse(
+                {"mode": "research", "research_query": asked, **said}, *validation_problems((problem,))
+            )
         with self._accounted({"mode": "research", "research_query": asked, **said}):
             data = self.question_data(
                 framework, question, framework_version=framework_version, topic=topic, tag=tag
@@ -295,6 +300,16 @@ class RequestHandler:
             progress=self._progress,
             clock=self._clock,
         )
+
+
+def _wrong_framework(framework: str) -> str | None:
+    """Say why a text that was typed is no framework's name; what is empty the validation tells."""
+    name = framework.strip()
+    if name and not any(character.isalnum() for character in name):
+        return f"{name!r} has no letter and no digit; a name such as vue, next.js or owner/repo is expected"
+    if name.startswith(("/", "./", "~")) or "\\" in name or ".." in name.split("/"):
+        return f"{name!r} is a path; a name such as vue, next.js or owner/repo is expected"
+    return None
 
 
 def _nothing() -> None:

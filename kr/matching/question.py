@@ -13,6 +13,8 @@ _BEFORE = " \t,;:!?\"'`()[]{}<>«»“”‘’„…，。；：！？、（）
 _AFTER = _BEFORE + "."
 _PAUSES = frozenset(",;:.!?，。；：！？、")
 _MOST_TAGS = 5
+_LONGEST, _TAIL = 120, 40
+"""Characters of a derived topic, and of its end where it is cut."""
 
 _LEADING = word_set(
     """
@@ -50,7 +52,8 @@ def derive_topic(framework: str, question: str) -> str:
     Articles, pronouns, auxiliaries and question words go, as do what leads in ("is there a way to"), a clause that says nothing
     of its own ("..., which should I use") and the name of the framework, by which the topic is filed anyway. All words stay by
     which the matcher tells topics apart ("not", "from", "A" in "A to Z"), and so does every pause, up to the number of
-    words that it reads: the opposite may come last. A question of such words alone is its own topic.
+    words that it reads: the opposite may come last. A question of such words alone is its own topic. What is longer than
+    a line is cut in its middle.
     """
     words = _WORD.findall(question[:MAX_CHARACTERS])
     clauses: list[list[str]] = [[]]
@@ -68,7 +71,7 @@ def derive_topic(framework: str, question: str) -> str:
     clauses[0] = _without_lead(clauses[0])
     told = [" ".join(kept) for clause in clauses if (kept := _without_framework(framework, clause))]
     topic = " ".join(", ".join(told).split()[:MAX_KEYWORDS]).rstrip(",")
-    return topic if keywords(topic) else " ".join(question.split())
+    return _short(topic if keywords(topic) else " ".join(question.split()))
 
 
 def derive_tags(framework: str, question: str) -> list[str]:
@@ -81,11 +84,20 @@ def derive_tags(framework: str, question: str) -> list[str]:
         _chinese_particles().sub(" ", run) if is_run else run for run, is_run in runs(normalise(question))
     )
     words = [_stripped(word) for word in _WORD.findall(text)]
-    telling = [word for word in _without_framework(framework, words) if keywords(word)]
+    named = _without_framework(framework, words)
+    telling = [word for word in named if len(word) <= _LONGEST and keywords(word)]
     tags = [word for word in telling if _is_identifier(word) or _is_tag(word)]
     tags.sort(key=lambda word: (not _is_identifier(word), "-" not in word))
     unique = {" ".join(map(stem, keywords(word))): word for word in reversed(tags)}
     return [*reversed(unique.values())][:_MOST_TAGS] or telling[:_MOST_TAGS] or [framework]
+
+
+def _short(topic: str) -> str:
+    """Cut a topic that nobody would file by, at words' ends: its beginning, and its end, where the request often stands."""
+    if len(topic) <= _LONGEST:
+        return topic
+    head, tail = topic[: _LONGEST - _TAIL], topic[-_TAIL:]
+    return f"{head.rpartition(' ')[0] or head} … {tail.partition(' ')[2] or tail}"
 
 
 def _without_lead(words: list[str]) -> list[str]:

@@ -117,6 +117,19 @@ def test_failure_is_status_one_with_the_envelope_on_standard_output(project: Pro
     assert answer["errors"][0]["message"].startswith("Invalid mode")
 
 
+@pytest.mark.parametrize("framework", ["../../etc", "/etc/passwd", "~/x", "...", "!"])
+def test_what_is_typed_and_names_no_framework_is_refused_by_its_field(
+    project: Project, framework: str
+) -> None:
+    done = project.run("research", framework, "passwd file", "--format", "json")
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"], answer["results"]) == (1, "failure", None)
+    assert [(e["type"], e["field"]) for e in answer["errors"]] == [
+        ("validation_error", "research_query.framework")
+    ]
+    assert project.sql("SELECT * FROM entries") == []
+
+
 def test_unknown_keys_are_named_on_standard_error(project: Project) -> None:
     done = project.run("research", "--request", "-", stdin=json.dumps({**request(), "urgency": "high"}))
     assert b"urgency" in done.stderr

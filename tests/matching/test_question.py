@@ -154,3 +154,18 @@ def test_any_question_has_a_topic_and_tags(question: str) -> None:
 
 def test_a_hostile_question_costs_little() -> None:
     assert len(derive_topic("click", "not a word " * 100_000)) < 1000
+
+
+def test_a_topic_that_is_longer_than_a_line_keeps_its_beginning_and_its_end() -> None:
+    question = (
+        "How do I configure the command line interface of a very large application with plugins that are loaded lazily "
+        "from entry points of other distributions, so that help stays fast and errors of a broken plugin are shown?"
+    )
+    topic = derive_topic("click", question)
+    assert topic == (
+        "configure command line interface of large application with plugins loaded "
+        "… fast and errors of broken plugin shown"
+    )
+    junk = "a" * 100_000 + " foo"
+    assert len(derive_topic("click", junk)) <= 123
+    assert all(len(tag) <= 120 for tag in derive_tags("click", junk))
