@@ -401,8 +401,8 @@ class App:
         """
         if self._is_index_taken:
             return
-        if not any((self.settings.knowledge_base / name).is_file() for name in (INDEX, ARCHIVE)):
-            return
+        if not any(os.path.isfile(self.settings.knowledge_base / name) for name in (INDEX, ARCHIVE)):  # noqa: PTH113
+            return  # also where it may not be looked for: the database then says so
         from kr.transfer.first_use import import_on_first_use
 
         try:

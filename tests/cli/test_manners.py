@@ -36,6 +36,17 @@ def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None
     assert "error: KR_FORMAT: 'xml' is not one of yaml, json, text" in done.stderr.decode()
 
 
+def test_a_knowledge_base_that_cannot_be_reached_degrades(project: Project) -> None:
+    """As one does in a folder that may not be entered: a name that is too long is refused to root as well."""
+    document = json.dumps(request())
+    done = project.run("--kb", "a" * 300, "research", "--request", "-", "--format", "json", stdin=document)
+    answer = json.loads(done.stdout)
+    assert (done.returncode, answer["status"]) == (0, "degraded")
+    assert [error["type"] for error in answer["errors"]] == ["database_unwritable"]
+    assert answer["results"]["report"]
+    assert answer["results"]["index_updated"] is False
+
+
 @pytest.mark.parametrize(
     ("typed", "nearest"),
     [(["researh"], "'research'"), (["lessons", "injekt"], "'inject'"), (["stat"], "'stats'")],
