@@ -21,6 +21,7 @@ from kr.cli.options import (
     open_app,
     request_option,
     schema_option,
+    tell_where_nothing_is,
     with_context,
 )
 from kr.cli.render import emit
@@ -195,6 +196,8 @@ def _at_most(limit: int, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx) as app, app.lessons() as book:
+        if common(ctx).kb is not None and not app.lessons_file.exists():
+            tell_where_nothing_is(app)
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
     emit(_at_most(limit, found), common(ctx), _table)
 

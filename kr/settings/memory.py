@@ -82,7 +82,8 @@ def keep(base: str | os.PathLike[str], name: str, plain: Mapping[str, Any]) -> N
     path = _file(base, name)
     part, folder = f"{path}.{os.getpid()}", os.path.dirname(path)  # noqa: PTH120
     with suppress(OSError):
-        os.makedirs(folder, exist_ok=True)  # noqa: PTH103
+        if not os.path.isdir(folder):  # noqa: PTH112
+            os.mkdir(folder)  # noqa: PTH102 - a knowledge base that is not there is not made
         for old in sorted(os.scandir(folder), key=lambda found: found.stat().st_mtime)[:-_MOST]:
             os.unlink(old.path)  # noqa: PTH108
         with open(part, "w", encoding="utf-8") as file:  # noqa: PTH123

@@ -36,6 +36,15 @@ def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None
     assert "error: KR_FORMAT: 'xml' is not one of yaml, json, text" in done.stderr.decode()
 
 
+@pytest.mark.parametrize("words", ["search rows", "stats", "lessons list"])
+def test_a_folder_that_was_mistyped_is_told_and_not_made(project: Project, words: str) -> None:
+    done = project.run("--kb", "nowhere", *words.split())
+    assert done.returncode == 0
+    assert done.stdout
+    assert "there is no knowledge base" in done.stderr.decode()
+    assert not (project.root / "nowhere").exists()
+
+
 def test_a_knowledge_base_that_cannot_be_reached_degrades(project: Project) -> None:
     """As one does in a folder that may not be entered: a name that is too long is refused to root as well."""
     document = json.dumps(request())
