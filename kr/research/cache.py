@@ -169,7 +169,7 @@ class Cache:
             gathered = gather(unit, query, aliases, read=lambda entry: store.read_report(entry) or "")
         candidates = gathered.entries
         if gathered.made:
-            self._shelf.change(lambda unit: _keep_keys(unit, gathered.made), None)
+            self._shelf.write(lambda unit: _keep_keys(unit, gathered.made), None)
         judged = judge_all(candidates, query, self._limits, self._clock())
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
         mine = gathered.candidates(own_majors(live, query.framework_version))
@@ -204,7 +204,7 @@ class Cache:
             stored.status == "fresh" or (is_for_all and stored.stale_major is not None)
         ):
             reasons = ", ".join(verdict.reasons)
-            self._shelf.change(
+            self._shelf.write(
                 lambda unit: unit.entries.mark_stale(stored.id, reasons, major=verdict.for_major),
                 otherwise=False,
             )

@@ -99,7 +99,7 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
         unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=remaining))
         return _Touched(is_there, count, remaining)
 
-    done = run.shelf.change(touch, None)
+    done = run.shelf.write(touch, None)
     if done is None:
         return answer(run, ending)
     return answer(run, ending, index_updated=done.is_there, counted=(done.entries, done.calls_left))

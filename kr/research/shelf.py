@@ -64,17 +64,6 @@ class Shelf:
 
         return self.attempt(run, otherwise)
 
-    def change(self, action: Callable[[Unit], T], otherwise: T) -> T:
-        """Run ``action``, which changes entries, in a transaction of its own: none of another folder's."""
-        if self._is_read_only:
-            return otherwise
-
-        def run(store: Store) -> T:
-            with store.write() as unit:
-                return action(unit)
-
-        return self.attempt(run, otherwise)
-
     def note(self, error: StoreError) -> None:
         """Remember a problem that arose elsewhere with the same store."""
         if str(error) not in self._told:
