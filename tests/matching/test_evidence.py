@@ -133,7 +133,7 @@ def test_tags_are_shared_by_their_stems_as_the_request_writes_them(
 
 
 @given(WORDS, TAGS, WORDS, st.lists(st.tuples(WORDS, TAGS, WORDS, WORDS), max_size=3))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_numbers_are_finite_and_no_matter_of_the_order(
     topic: str, tags: list[str], question: str, held: list[tuple[str, list[str], str, str]]
 ) -> None:
@@ -158,7 +158,7 @@ def test_numbers_are_finite_and_no_matter_of_the_order(
 @given(
     WORDS, TAGS, WORDS, st.lists(st.tuples(WORDS, TAGS.filter(bool), WORDS, WORDS), min_size=1, max_size=3)
 )
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_one_more_tag_that_both_have_speaks_against_nothing(
     topic: str, tags: list[str], question: str, held: list[tuple[str, list[str], str, str]]
 ) -> None:
