@@ -19,7 +19,7 @@ from tests.support.program import Project
         ["entries", "list", "-h"],
         ["completion", "bash"],
         ["completion", "fish"],
-        ["entries", "list"],
+        ["stats"],
     ],
     ids=" ".join,
 )

@@ -399,7 +399,7 @@ def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context
     assert "vue-repeatable-options  repeatable options (version 3.5)" in text
     assert "kr entries show vue-repeatable-options --report" in text
     taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
-    assert taken.stdout.decode().startswith("cache-hit  from the cache")
+    assert taken.stdout.decode().startswith("cache-hit  found by its ")
     assert len(context7.calls()) == calls
     assert project.sql("SELECT question FROM wordings") == [("Can an argument be given twice?",)]
 
