@@ -36,9 +36,11 @@ if TYPE_CHECKING:
 def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) -> None:
     """Write index.yaml and _archived-index.yaml.
 
-    Into another folder the reports go along, also those of archived entries, and what the entries were asked
-    (_wordings.yaml): kr import-yaml of that folder makes the same knowledge base elsewhere. The same state gives the
-    same bytes. A file that kr did not write is kept beside it as .bak first.
+    Into another folder the reports go along, also those of archived entries, and what the entries were asked and
+    exactly when (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports elsewhere.
+    Lessons, earlier texts of reports and the record of requests stay behind: `kr lessons import` takes lessons in, `kr
+    db backup` takes everything. The same state gives the same bytes. A file that kr did not write is kept beside it as
+    .bak first.
     """
     with open_app(ctx) as app:
         emit(app.export_yaml(output, index_only=index_only), common(ctx), _exported)

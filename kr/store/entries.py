@@ -57,6 +57,10 @@ _ASKED = (
     "WHERE id = :id AND question IS NULL"
 )
 _SET_QUESTION, _SET_ARCHIVED_QUESTION = _ASKED.format("entries"), _ASKED.format("archived_entries")
+_SET_TIMES = (
+    "UPDATE entries SET created = :created, last_accessed = :last_accessed, researched_at = :researched_at, "
+    "fresh_until = :fresh_until WHERE id = :id"
+)
 _BROWSED = (
     "SELECT * FROM entries WHERE :key IS NULL OR framework_key = :key OR framework_key IS NULL "
     "ORDER BY last_accessed DESC, id"
@@ -193,6 +197,10 @@ class Entries:
         """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""
         for statement in (_SET_QUESTION, _SET_ARCHIVED_QUESTION):
             self._session.execute(statement, id=entry_id, question=question, at=at)
+
+    def set_times(self, entry_id: str, times: Mapping[str, str | None]) -> None:
+        """Set ``created``, ``last_accessed``, ``researched_at`` and ``fresh_until`` of an entry."""
+        self._session.execute(_SET_TIMES, {"id": entry_id, **times})
 
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""

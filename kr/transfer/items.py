@@ -67,6 +67,36 @@ class Asked(NamedTuple):
     session_id: str | None
 
 
+class Times(NamedTuple):
+    """When an entry was made, read and researched, to the microsecond: the index has the days alone."""
+
+    id: str
+    framework: str
+    entry_topic: str
+    created: str | None
+    last_accessed: str | None
+    researched_at: str | None
+    fresh_until: str | None
+
+
+def check_times(fields: Mapping[str, Tree]) -> Times:
+    """Check one item of ``_wordings.yaml`` of the kind ``times``. Raises ``BadItem`` for the first bad field."""
+
+    def moment(name: str) -> str | None:
+        text = _text(fields, name)
+        if text is None:
+            return None
+        found = parse_time(text)
+        if found is None:
+            _refuse(name, f"must be a time such as 2026-01-20T12:00:00.000000Z, not {_shown(text)}")
+        return to_text(found)
+
+    return Times(
+        *(_required(fields, name) for name in ("id", "framework", "entry_topic")),
+        *(moment(name) for name in ("created", "last_accessed", "researched_at", "fresh_until")),
+    )
+
+
 def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
     """Check one item of ``_wordings.yaml``. Raises ``BadItem`` for the first bad field."""
     told = _required(fields, "kind")

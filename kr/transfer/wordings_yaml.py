@@ -1,7 +1,8 @@
-"""``_wordings.yaml``: what entries were asked, beside an index in another folder (SPEC 3.2 and 6.1).
+"""``_wordings.yaml``: what entries were asked, and when, beside an index in another folder (SPEC 3.2 and 6.1).
 
-The index keeps the nine keys of seed 002. Without these words the entries would not be found elsewhere as they are
-here, so that they go along in a file of their own: one item for each entry's question, and for each wording.
+The index keeps the nine keys of seed 002, and of times the days. Without these words the entries would not be found
+elsewhere as they are here, and without the times not leave in the same order; so both go along in a file of their own:
+one item for each live entry's times, each entry's question, and each wording.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,11 +14,13 @@ from kr.store.store import Store
 from kr.store.unit import Unit
 from kr.store.wordings import Need, Wording
 from kr.transfer.index_yaml import render_items
-from kr.transfer.items import Asked, BadItem, check_asked
+from kr.transfer.items import Asked, BadItem, Times, check_asked, check_times
 from kr.transfer.read_index import Bad, read_items
 from kr.values import Entry
 
 WORDINGS = "_wordings.yaml"
+_TIMES = "times"
+_EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
 
 
 def render_wordings(unit: Unit) -> str | None:
@@ -29,7 +32,8 @@ def render_wordings(unit: Unit) -> str | None:
     known |= {entry.id: entry for entry in unit.entries.all()}
     wordings = unit.wordings.all()
     asked = (it for _, entry in sorted(known.items()) for it in _of(entry, wordings.get(entry.id, ())))
-    items = [_item(each) for each in asked]
+    items: list[Mapping[str, str | tuple[str, ...]]] = [_times(entry) for entry in unit.entries.all()]
+    items += [_item(each) for each in asked]
     return render_items(items) if items else None
 
 
@@ -46,10 +50,35 @@ def take_in_wordings(store: Store, file: Path, data: bytes, *, now: datetime) ->
                 bad.append(f"{file}:{found.line}: {found.reason}")
                 continue
             try:
-                _take(unit, check_asked(found.fields, now=now))
+                if found.fields.get("kind") == _TIMES:
+                    _take_times(unit, check_times(found.fields))
+                else:
+                    _take(unit, check_asked(found.fields, now=now))
             except BadItem as error:
                 bad.append(f"{file}:{found.line}: {error}")
     return bad
+
+
+def _times(entry: Entry) -> Mapping[str, str]:
+    item = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": _TIMES}
+    told = {name: getattr(entry, name) for name in _EXACT}
+    return {**item, **{name: time for name, time in told.items() if time is not None}}
+
+
+def _take_times(unit: Unit, times: Times) -> None:
+    """Say exactly when, where the entry knows the day alone: an access since then is later, and stays."""
+    entry = unit.entries.get(times.id)
+    if entry is None or pair_of(entry.framework, entry.topic) != pair_of(times.framework, times.entry_topic):
+        return
+    exact = {name: _exact(getattr(entry, name), getattr(times, name)) for name in _EXACT}
+    unit.entries.set_times(entry.id, exact)
+
+
+def _exact(known: str | None, told: str | None) -> str | None:
+    is_day = (
+        known is not None and told is not None and known[10:19] == "T00:00:00" and known[:10] == told[:10]
+    )
+    return told if is_day else known
 
 
 def _of(entry: Entry, wordings: Iterable[Wording]) -> Iterator[Asked]:

@@ -55,6 +55,26 @@ def test_questions_and_wordings_go_along(project: Project, tmp_path: Path) -> No
     assert other.research(again)["status"] == "cache-hit"
 
 
+def test_times_go_along_to_the_microsecond_and_a_later_access_stays(project: Project, tmp_path: Path) -> None:
+    times = (
+        "SELECT id, created, last_accessed, researched_at, fresh_until FROM entries ORDER BY last_accessed"
+    )
+    with project.app() as app:
+        app.export_yaml(tmp_path / "out")
+    other = Project(tmp_path / "other")
+    other.clock.pass_days(1)
+    with other.app() as theirs:
+        for _ in range(2):
+            assert theirs.import_yaml([tmp_path / "out"]).warnings == []
+            assert other.sql(times) == project.sql(times)
+    asked = request(framework="click", framework_version="2", question=TEXTS[0], tags=["options"])
+    assert other.research(asked)["status"] == "cache-hit"
+    later = other.sql(times)
+    with other.app() as theirs:
+        theirs.import_yaml([tmp_path / "out"])
+    assert other.sql(times) == later != project.sql(times)
+
+
 def test_what_is_wrong_is_named_and_the_rest_counts(project: Project, tmp_path: Path) -> None:
     out = tmp_path / "out"
     with project.app() as app:
