@@ -32,7 +32,9 @@ def render_wordings(unit: Unit) -> str | None:
     known |= {entry.id: entry for entry in unit.entries.all()}
     wordings = unit.wordings.all()
     asked = (it for _, entry in sorted(known.items()) for it in _of(entry, wordings.get(entry.id, ())))
-    items: list[Mapping[str, str | tuple[str, ...]]] = [_times(entry) for entry in unit.entries.all()]
+    items: list[Mapping[str, str | tuple[str, ...]]] = [
+        _times(entry) for entry in unit.entries.all() if _says_more_than_days(entry)
+    ]
     items += [_item(each) for each in asked]
     return render_items(items) if items else None
 
@@ -59,6 +61,15 @@ def take_in_wordings(store: Store, file: Path, data: bytes, *, now: datetime) ->
     return bad
 
 
+def _says_more_than_days(entry: Entry) -> bool:
+    times = (getattr(entry, name) for name in _EXACT)
+    return any(time is not None and not _is_day(time) for time in times)
+
+
+def _is_day(time: str) -> bool:
+    return time[10:19] == "T00:00:00"
+
+
 def _times(entry: Entry) -> Mapping[str, str]:
     item = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": _TIMES}
     told = {name: getattr(entry, name) for name in _EXACT}
@@ -75,9 +86,7 @@ def _take_times(unit: Unit, times: Times) -> None:
 
 
 def _exact(known: str | None, told: str | None) -> str | None:
-    is_day = (
-        known is not None and told is not None and known[10:19] == "T00:00:00" and known[:10] == told[:10]
-    )
+    is_day = known is not None and told is not None and _is_day(known) and known[:10] == told[:10]
     return told if is_day else known
 
 

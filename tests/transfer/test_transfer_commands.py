@@ -72,6 +72,7 @@ def test_export_answers_with_its_files(project: Project) -> None:
     assert done.stdout.decode().splitlines() == [
         f"1 entry     {project.root / 'out' / 'index.yaml'}",
         f"1 archived  {project.root / 'out' / '_archived-index.yaml'}",
+        f"            {project.root / 'out' / '_wordings.yaml'}",
         "            1 report",
     ]
     (item,) = yaml.safe_load((project.root / "out" / "index.yaml").read_text())
