@@ -25,8 +25,8 @@ from kr.values import Answer, Passage, Query
 DATA = Path(__file__).parent.parent / "data"
 TOP_LINES = 60
 FLOORS: dict[str, dict[str, float]] = {
-    "dev": {"summary": 0.51, "top": 0.75, "anywhere": 0.87, "answered": 0.94},
-    "held_out": {"summary": 0.58, "top": 0.78, "anywhere": 0.86, "answered": 0.92},
+    "dev": {"summary": 0.47, "top": 0.76, "anywhere": 0.87, "answered": 0.95},
+    "held_out": {"summary": 0.55, "top": 0.78, "anywhere": 0.86, "answered": 0.93},
     "answers": {"summary": 0.87, "top": 0.95, "anywhere": 0.95, "answered": 1.0},
 }
 """What part of a group must reach each place: a question or two below what was measured. ``scripts/questions`` fails below it."""
