@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
 from kr.store.archive import Archived, ArchiveReason
-from kr.store.restoring import Restored
 from kr.store.search import nowhere, unknown_archived, unknown_entry
 from kr.store.store import Store
 from kr.store.unit import Unit
@@ -22,6 +21,7 @@ from kr.values import Entry, EntryStatus, replace
 
 if TYPE_CHECKING:
     from kr.catalog.warming import Need
+    from kr.store.restoring import Restored
 
 from kr.store.texts import Revision
 
@@ -241,7 +241,7 @@ class Catalog:
             raise nowhere(entry_id)
         return _text(entry_id)
 
-    def _restored(self, restored: Restored) -> dict[str, Any]:
+    def _restored(self, restored: "Restored") -> dict[str, Any]:
         saved = restored.saved
         stale = [f"it comes back stale: {restored.stale_reason}"] if restored.stale_reason else []
         return {
