@@ -46,6 +46,7 @@ NAMES = (
     "particular_words_ahead",
     "alike_but_rare_word_missing",
     "topic_known_but_more_is_asked",
+    "topics_opposed",
 )
 """In the order of the numbers. *Missing* is what neither need nor report has, *need* is the topic, tags, question and known
 wordings of the entry, *key words* are weighed by what they say where they stand, *names* are written like an identifier."""
@@ -66,6 +67,7 @@ MEANING = {
     "particular_words_ahead": "how far it is ahead in words that few entries have",
     "alike_but_rare_word_missing": "questions alike, and yet a rare word is nowhere",
     "topic_known_but_more_is_asked": "topic covered, and yet topic or tags have words that are nowhere",
+    "topics_opposed": "one topic denies, or turns round, what the other is about",
 }
 """For people who read the table of ``kr explain``."""
 
@@ -199,6 +201,7 @@ def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular
     topic = _cover(asked.topic, found)
     more = _cover({**asked.topic, **seen.other_tags}, found)
     own = standing_in(keys, TOPIC | QUESTION | WORDINGS) - asked.name_terms
+    comparison = compare(asked.parsed, topic_of(seen.entry.topic))
     numbers = (
         question.key_missing,
         _cover(asked.question, need).share,
@@ -215,12 +218,13 @@ def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular
         particular_ahead,
         _cosine(set(asked.words), own) * question.rarest_missing,
         _cover(asked.topic, need).share * more.missing,
+        float(comparison.is_opposite),
     )
     # Of a compound its parts are asked here: ``rowHeight`` is "row height" to the comparison of the topics too.
     missing = [rarity(term).rarity for term in asked.topic if term not in found | asked.compounds]
     return Evidence(
         numbers=numbers,
-        comparison=compare(asked.parsed, topic_of(seen.entry.topic)),
+        comparison=comparison,
         shared_tags=shared_tags(asked.query.tags, seen.entry.tags),
         rarest_missing=max(missing, default=0.0),
     )
