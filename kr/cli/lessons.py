@@ -240,7 +240,7 @@ _marking(
     "approved_at",
     "approved",
     "no longer approved",
-    "Let a quarantined lesson out: you read it, and agents may.",
+    "Let a quarantined lesson out, or a retired one back: you read it, and agents may.",
 )
 
 

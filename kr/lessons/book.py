@@ -9,7 +9,7 @@ from typing import Any
 from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.documents import read_document
 from kr.errors import InvalidRequest, KrError, SourceFailure, StoreError
-from kr.lessons.choose import earning, matching, of_phase, recency, state_of, to_review, view
+from kr.lessons.choose import earning, matching, of_phase, state_of, to_review, view
 from kr.lessons.counts import LessonCounts, row_of
 from kr.lessons.distill.distill import COLUMNS
 from kr.lessons.distill.distill import Told as Worded
@@ -123,7 +123,7 @@ class LessonBook:
         if query.strip():
             chosen = matching(found, limit, query=query)
         else:
-            chosen = sorted(found, key=recency, reverse=True)[:limit]
+            chosen = sorted(found, key=lambda lesson: (lesson.date, lesson.position), reverse=True)[:limit]
         states = self._states(chosen)
         return [view(lesson, state_of(lesson, states)) for lesson in chosen]
 
@@ -144,12 +144,17 @@ class LessonBook:
         return earning([view(lesson, state_of(lesson, states)) for lesson in found])
 
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
-        """Retire, pin or approve a lesson, or take that back. Raises ``UnknownLessonError`` and store errors."""
+        """Retire, pin or approve a lesson, or take that back; who approves a retired one brings it back.
+
+        Raises ``UnknownLessonError`` and store errors.
+        """
         lesson = self._one(lesson_id)
         at = to_text(self._clock()) if is_set else None
         with self._store.write() as unit:
             unit.lessons.add([row_of(lesson)])
             unit.lessons.mark(lesson.id, mark, at)
+            if mark == "approved_at" and is_set:
+                unit.lessons.mark(lesson.id, "retired_at", None)
             state = unit.lessons.states([lesson.id])[lesson.id]
         return view(lesson, state)
 
@@ -233,6 +238,13 @@ class LessonBook:
             refused += parsed.unread + clean.count(None)
             _tell_bad_lines(path, text)
         appended = self._file.append(lambda present: _new_ones(lessons, present))
+        nobodys = (lesson for lesson in appended.lessons if not set(lesson.tags) & set(self._phases))
+        for phase in sorted({lesson.phase for lesson in nobodys}):
+            logger.warning(
+                "phase %r is none of %s: nobody gets its lessons; add it to lessons_phases in kr.yaml",
+                phase,
+                ", ".join(self._phases),
+            )
         return Imported(
             imported=len(appended.lessons),
             duplicates=len(lessons) - len(appended.lessons),

@@ -223,11 +223,13 @@ def test_list_and_search(project: Project) -> None:
     write(
         project,
         "- [2026-01-01] [code-review] 分页查询必须使用 Page 对象. Ref: a.java:3",
+        "- [2026-01-02] [dev-execution] Set keys",
         "- [2026-01-02] [dev-execution, vue] Set row-height",
     )
     listed = yaml.safe_load(project.run("lessons", "list").stdout)
     assert [(item["date"], item["line"], item["tags"]) for item in listed] == [
-        ("2026-01-02", 4, ["dev-execution", "vue"]),
+        ("2026-01-02", 5, ["dev-execution", "vue"]),
+        ("2026-01-02", 4, ["dev-execution"]),
         ("2026-01-01", 3, ["code-review"]),
     ]
     assert [
@@ -280,6 +282,7 @@ def test_import(project: Project) -> None:
             "total": 2,
         }
         assert b"other.md:4: no lesson" in done.stderr
+        assert (b"phase 'vue' is none of story-creation" in done.stderr) is (imported == 1)
     other.write_text("- [2026-03-01] [vue] Use shallowRef() for charts\n", encoding="utf-8")
     done = project.run("lessons", "import", "other.md", "missing.md", "--format", "json")
     assert (done.returncode, json.loads(done.stdout)["imported"]) == (1, 1)

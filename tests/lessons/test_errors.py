@@ -132,6 +132,13 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
             SQL_ECHO,
             "value too long",
         ),
+        # what follows from it, and what stands behind that
+        ('psql:a.sql:1: ERROR:  syntax error at or near "x"\npsql:a.sql:2: ERROR:  current transaction is aborted, commands ignored\npsql:a.sql:3: ERROR:  relation "a" does not exist', "syntax error"),
+        # frames of a stack, and a file without a line
+        ("It broke.\nat load (src/a.js:4:1)\nno rates for the year 2031\n    at async run (/home/dev/b.js:9:1)", "no rates"),
+        ("app.ini: error: key port given twice\n", "key port given twice"),
+        # the prefix of a log, and what points at other text
+        ('E1122 14:19:29.499324   31757 run.go:72] "command failed" err="no kind Chart in v2"', "no kind Chart in v2"),
         # the advice that stands above
         ("hint: Read the manual before asking\nerror: unknown revision 'x1'", "unknown revision 'x1'"),
     ],

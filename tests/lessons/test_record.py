@@ -247,6 +247,11 @@ def test_what_tells_nothing_is_skipped(path: Path, project: Path, caplog: pytest
     assert (results.events_detected, results.entries_recorded, results.entries_skipped) == (1, 0, 1)
     assert "No lesson could be distilled" in (results.message or "")
     assert "general_agent_failure" in caplog.text
+    for errors in (["curl: (6) Could not resolve host: status.example.com"], []):
+        record_to(path, project, errors=errors, summary="Story 3-4 is not finished: a check fails.")
+    record_to(
+        path, project, errors=["status.example.com: read ECONNRESET"], summary="The rates of 2031 are missing"
+    )
     assert not path.exists()
 
 
@@ -286,6 +291,8 @@ def test_the_most_relevant_path_is_the_reference(path: Path, project: Path) -> N
         code_paths=["/home/ci/agent/9/src/UserDao.java"],
     )
     assert three.results.recorded_entries[0].ref == "src/UserDao.java"
+    four = record_to(path, project, errors=["Give each key a default"], code_paths=["a/Other.java", "b.sql"])
+    assert four.results.recorded_entries[0].ref is None
 
 
 def test_the_date_is_that_of_utc(path: Path, project: Path) -> None:

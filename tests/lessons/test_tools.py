@@ -67,6 +67,9 @@ def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
         '  File "<stdin>", line 2\nSyntaxError: invalid syntax',
         "Exit code 1",
         "",
+        "usage: app [-h]\napp: error: unrecognized arguments: --fst",
+        # a mirror of packages that was away, wherever it stands
+        "npm ERR! code ECONNRESET\nnpm ERR! network request to http://127.0.0.1:8199/dayjs failed, reason: read ECONNRESET\nnpm ERR! network This is a problem related to network connectivity.",
     ],
 )
 def test_an_agents_slip_is_no_lesson(error: str) -> None:
@@ -80,6 +83,7 @@ def test_an_agents_slip_is_no_lesson(error: str) -> None:
         "zsh: command not found: ripgrep",
         "File \"<string>\", line 1, in <module>\nAttributeError: module 'click' has no attribute 'Opt'",
         "需要安装 libpq",
+        "invalid reference format: repository name (Web) must be lowercase\n\nUsage:  docker build [OPTIONS] PATH",
     ],
 )
 def test_what_an_error_names_needs_no_command(error: str) -> None:

@@ -63,7 +63,8 @@ def test_a_person_retires_pins_and_words_anew(
     assert given(path, store).splitlines()[2] == "1. Page is required for MyBatis-Plus"
     assert book.mark(newer["id"], "retired_at")["status"] == "retired"
     assert "row-height" not in given(path, store)
-    book.mark(newer["id"], "retired_at", is_set=False)
+    assert book.mark(newer["id"], "approved_at")["status"] == "live"
+    assert [lesson["summary"] for lesson in book.lessons()] == [newer["summary"], older["summary"]]
     before = path.read_bytes()
     edited = book.edit(older["id"], "Pass a Page to MyBatis-Plus selects, password=hunter2hunter2")
     assert path.read_bytes().startswith(before)

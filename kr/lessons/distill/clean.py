@@ -48,7 +48,7 @@ _PROJECT = frozenset(
     re.findall(
         r"\S+",
         """
-    src app apps lib packages modules tests test e2e cypress components pages server client backend
+    src app apps lib crates packages modules tests test e2e cypress components pages server client backend
     frontend services cmd internal pkg scripts config docs migrations
     """,
     )
@@ -137,6 +137,8 @@ _HERE = re.compile(
     r"\b(?:localhost|127\.0\.0\.\d+|0\.0\.0\.0|host\.docker\.internal)\b|\[?::1\]?|\bresolve host(?:name)?:? [\"']?[\w-]+(?:\.(?:local|internal|invalid))?(?![\w.-])"
     r"|getaddrinfo \w+ [\w-]+(?![\w.-])"
 )
+# A package manager's own requests: what they reach is no server of the project's, wherever the mirror stands.
+_FETCHED = re.compile(r"^npm (?:ERR!|error) network .*$", re.MULTILINE)
 _OFTEN = 3
 _LOOKED_AT = 20_000
 # What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
@@ -145,7 +147,13 @@ _SLIP = re.compile(
     r"|\berror TS1\d{3}:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
     r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
     r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"
-    r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b|^[Uu]sage: ",
+    r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b",
+    re.MULTILINE,
+)
+_USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)
+# An error that tells a rule, whatever is shown of the usage beside it.
+_RULE = re.compile(
+    r"^(?![Uu]sage:).*: .*\b(?:must (?:not )?(?:be|have|contain|start|begin|end|match)|(?:is|are) not allowed)\b",
     re.MULTILINE,
 )
 _OUT_OF_MEMORY = re.compile(r"\b(?:OOM|out of memory|memory)\b", re.IGNORECASE)
@@ -160,7 +168,7 @@ def teaches_nothing(text: str) -> bool:
 def _is_moment(text: str) -> bool:
     """Tell a network that was away for a moment from one that stays away: that was tried again and again."""
     away = _AWAY.findall(text)
-    if not away or _HERE.search(text) or _STAYS.search(text):
+    if not away or _HERE.search(_FETCHED.sub("", text)) or _STAYS.search(text):
         return False
     return len(away) < _OFTEN and len(_RETRIED.findall(text)) < _OFTEN
 
@@ -168,4 +176,5 @@ def _is_moment(text: str) -> bool:
 def is_slip(text: str) -> bool:
     """Tell what a tool's failure shows to be but a slip of whoever called it."""
     text = text[:_LOOKED_AT]
-    return _SLIP.search(text) is not None and not _OUT_OF_MEMORY.search(text)
+    is_usage = _USAGE.search(text) is not None and not _RULE.search(text)
+    return (is_usage or _SLIP.search(text) is not None) and not _OUT_OF_MEMORY.search(text)

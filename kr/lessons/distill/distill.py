@@ -30,7 +30,9 @@ _WHOLE_LINES = 2
 # A heading, an exclamation, a runner's sum.
 _SUM = re.compile(r"(?::|!|\.\.\.)$|\*\*\*|\bError \d+$|\bexit(?:ed)?\b.{0,20}\d+$")
 # What a shell or a runner repeats of a call.
-_ECHO = re.compile(r"[>$+%]\s|[Uu]sage:|Exit code|Process exited")
+_ECHO = re.compile(
+    r"[>$+%]\s|[Uu]sage:|Exit code|Process exited|at (?:\S+ )*\(?\S+:\d+:\d+\)?$|at \S+ \(<anonymous>\)$"
+)
 _TRIED = 6
 _ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help|deprecat\w+)\b", re.IGNORECASE)
 _EMPTY = frozenset(
@@ -38,13 +40,14 @@ _EMPTY = frozenset(
         r"\w+",
         """
     a agent build check code command complete completed detail details done error errors exception exit
-    exited fail failed failing fails failure failures fix internal issue job log logs message more n na
+    exited fail failed failing fails failure failures finished fix incomplete internal issue job log logs message more n na
     non none nonzero null occurred phase pipeline please problem process report result retry return
     returned run running script see server something started status step stopped story successfully task
     tbd test tests timed timeout todo tool try unexpected unknown went wrong zero
     """,
     )
 )
+_LETTERS = re.compile(r"[^\W\d_]")
 _LABEL = re.compile(
     r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
     re.IGNORECASE,
@@ -68,7 +71,7 @@ _LONG_HINT = 90
 _LONG_CODE = 70
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|(?<=[。！？；])|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?;])(?<!\.\.\.)\s+|(?<=[。！？；])|\n+")
 _EXIT_CODE = re.compile(r"^(?:Error: )?Exit code -?\d+\n?|^exit status \d+$", re.MULTILINE)
 _POSITION = re.compile(r"^(?:\S+?\.\w+:\d+(?::\d+)?:?\s+)")
 
@@ -169,7 +172,7 @@ def is_worth_keeping(complaint: str) -> bool:
 
 def is_vague(text: str) -> bool:
     """Tell a text that only says that something failed, or nothing: ``N/A``, ``failed``."""
-    return all(word in _EMPTY or word.isdigit() for word in keywords(text))
+    return all(word in _EMPTY or not _LETTERS.search(word) for word in keywords(text))
 
 
 def _cleaned(problem: Problem) -> Problem:

@@ -72,12 +72,14 @@ def lesson_of(
     one again, which is returned where there is no other, and is then a duplicate.
     """
     again: Worded | None = None
+    is_passed = False
     is_meant = event != _TIMEOUT and teaches_nothing(returned.summary)
     for finding in _findings(event, phase, returned, context):
-        if finding.is_summary and again:
-            # What happened in all adds nothing to what was found.
+        if finding.is_summary and (again or is_passed):
+            # What happened in all adds nothing to what was found, or to what teaches nothing.
             break
         if not finding.remedy and (is_meant or (event != _TIMEOUT and teaches_nothing(finding.complaint))):
+            is_passed = bool(finding.complaint.strip())
             continue
         worded = _worded(finding, phase, returned, context, date)
         if worded and worded.lesson.summary not in used:
@@ -155,6 +157,9 @@ def _ref(finding: Finding, told: Told | None, returned: AgentReturn, context: Co
         text = f"{finding.complaint} {finding.remedy}"
         known = (*context.code_paths, *returned.artifacts)
         given = min(known, key=lambda path: _distance(path, text), default=None)
+        if given and len(known) > 1 and _base(given) not in text:
+            # None of several is named: any of them may be meant.
+            given = None
     return _as_ref(given, context.project_root) if given else None
 
 

@@ -6,11 +6,12 @@ cause behind a wrapper, the values that were expected and given, hints, the line
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.resources import files
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
+from textwrap import dedent
 from typing import Any
 
 LOOKED_AT = 24_000
@@ -27,9 +28,11 @@ _CHAINED = re.compile(
     r"^(?:\s*\|\s*)?(?:The above exception was the direct cause of|During handling of the above exception)",
     re.MULTILINE,
 )
-_EXCEPTION = re.compile(r"^(?:\s*[|+]?\s*)(?P<name>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?::\s(?P<text>.*))?$")
+_EXCEPTION = re.compile(
+    r"^(?:\s*[|+]?\s*)(?P<name>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?::(?:\s(?P<text>.*))?)?$"
+)
 _FOREIGN = re.compile(
-    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share)/|\.cargo/|vendor/|\(eval|^node:|pyenv/versions"
+    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share|include)/|\.cargo/|vendor/|\(eval|^node:|pyenv/versions"
 )
 # A line of a stack that the runtime or a library wrote.
 _RUNTIME = re.compile(
@@ -38,8 +41,18 @@ _RUNTIME = re.compile(
 _FRAME = re.compile(
     r"^\s*(?:\|\s+)?\(?[Ff]ile \"(?P<python>[^\"]+)\",? line (?P<python_line>\d+)"
     r"|(?:-->|[╭┌]─\[?|❯|#\d+|\b(?:at|from|in|on))\s+(?:\S+\s+)??(?:[^\s()]*[\s(\[]+)?(?:file://)?(?P<stack>[^\s()\[\]:\"']+\.\w+)(?::|\(| line )(?P<stack_line>\d+)"
-    r"|^\s*(?:file://)?(?P<plain>[^\s():\"']+\.\w+):(?P<plain_line>\d+)(?::\d+)?(?::? \+0x|:(?: \w|\s*$)|$)",
+    r"|^\s*(?:file://)?(?P<plain>[^\s():\"']+\.\w+):(?P<plain_line>\d+)(?::\d+)?(?::? \+0x|:(?: +\w|\s*$|in [`'])|$)"
+    r"|^\s+(?P<sheet>[^\s:()]+\.s[ac]ss) (?P<sheet_line>\d+):\d+\s",
     re.MULTILINE,
+)
+# What only tells that something failed before it: an earlier error is the cause.
+_FOLLOWS = re.compile(
+    r"\bBroken(?:Process|Thread)Pool\b|\bterminated abruptly\b|\bcurrent transaction is aborted\b|\bsubprocess-exited-with-error\b"
+    r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$"
+)
+# Where a tool shows what another one said that it called: pip.
+_WITHIN_OUTPUT = re.compile(
+    r"^.*\[\d+ lines of output\]\n(?P<output>[\s\S]*?)^\s*\[end of output\]", re.MULTILINE
 )
 _CAUSE = re.compile(
     r"^\s*(?:\[cause\]: |cause: (?=\w*Error)|Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$",
@@ -140,7 +153,7 @@ class Matcher:
             + "\n"
             + "\n".join(after[:_WITHIN]),
         )
-        problem = problem if file else _placed(problem, before, after)
+        problem = problem if problem.place else _placed(problem, before, after)
         return _with_cause(problem, text[match.end() :])
 
 
@@ -230,14 +243,26 @@ def _with_cause(problem: Problem, rest: str) -> Problem:
 
 
 def find_problems(text: str) -> list[Problem]:
-    """Return the errors that a text tells, the most telling first; empty when no matcher knows it."""
+    """Return the errors that a text tells, the most telling first; empty when no matcher knows it.
+
+    What follows from another error is none where that stands before it.
+    """
+    inner = _WITHIN_OUTPUT.search(text)
+    if inner and (within := find_problems(dedent(inner["output"]))):
+        return [replace(problem, tool="pip") for problem in within]
     found: list[Problem] = []
     for matcher in matchers():
-        for problem in _tracebacks(text) if matcher is None else matcher.find(text):
+        for problem in _causes(_tracebacks(text) if matcher is None else matcher.find(text)):
             # A general matcher finds again what one of a tool found: it is that tool's.
             tool = problem.tool or (found[0].tool if found else "")
             found.append(replace(problem, tool=tool))
-    return found
+    return [problem for problem in found if not _FOLLOWS.search(problem.text)] or found
+
+
+def _causes(problems: Iterable[Problem]) -> list[Problem]:
+    """Leave out what stands behind an error that only follows from those before it."""
+    found = list(problems)
+    return list(takewhile(lambda problem: not _FOLLOWS.search(problem.text), found)) or found
 
 
 def with_short_lines(output: str) -> str:
@@ -258,6 +283,8 @@ def _tracebacks(text: str) -> Iterator[Problem]:
     problem = _exception(parts[-2], parts[-1]) if len(parts) > 1 else None
     if problem is None:
         return
+    if len(parts) > 2 and _FOLLOWS.search(problem.text):
+        yield _exception(parts[0], parts[1]) or problem
     if len(parts) > 2 and _CHAINED.search(parts[-2]):
         cause = _exception(parts[-3], parts[-2])
         # A project's own wrapper says less than what it wraps; a library's says it in its own words.
@@ -275,6 +302,10 @@ def _exception(head: str, body: str) -> Problem | None:
         told = line[indent:] if line[:indent].isspace() or not indent else line
         if not told or told[0].isspace() or not (match := _EXCEPTION.match(told)):
             continue
+        if told.endswith(":"):
+            # A message of several lines, which begins on the next one.
+            said = takewhile(str.strip, lines[number + 1 :])
+            told = " ".join([told, *islice(map(str.strip, said), _MORE)])
         frames = [(at, frame) for at, one in enumerate(lines[:number]) if (frame := _FRAME.match(one))]
         own = [(at, frame) for at, frame in frames if not _FOREIGN.search(_of_frame(frame)[0])]
         at, place = own[-1] if own else (-1, None)

@@ -97,7 +97,7 @@ _GUESS = r"\W*(?:did you mean|perhaps|maybe|the most similar|similar|closest|ava
 # Letters of two alphabets in one word are a disguise.
 _DISGUISED = r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]"
 _PIPED = r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-"
-_SENTENCE = re.compile(r"(?<=[.!?;。！？；])\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
 _ADDRESS = "<url>"
 
 
