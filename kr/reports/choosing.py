@@ -22,6 +22,7 @@ _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
 _IN_TITLE = 0.5
 _COVERS = 0.5  # of what the question says, by weight: what one passage must speak of
+_COVERS_IN_PACKAGE = 0.4  # a docstring says it in few words, in those of its library
 _ALIKE = 0.8
 _MOSTLY_ALIKE = 0.6
 _LONG = 80  # different words
@@ -237,4 +238,5 @@ def _covers(taken: Sequence[Ranked], terms: Terms) -> bool:
         return False
     if is_answer(taken[0].unit.origin.source):
         return True
-    return covers((row.unit for row in taken), terms)
+    least = _COVERS_IN_PACKAGE if is_package(taken[0].unit.origin.source) else _COVERS
+    return heard((row.unit for row in taken), terms) >= least
