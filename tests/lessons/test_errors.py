@@ -134,6 +134,10 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         ),
         # what follows from it, and what stands behind that
         ('psql:a.sql:1: ERROR:  syntax error at or near "x"\npsql:a.sql:2: ERROR:  current transaction is aborted, commands ignored\npsql:a.sql:3: ERROR:  relation "a" does not exist', "syntax error"),
+        # the rest of an advice
+        ("Error: Resolution method is overspecified. Specify a callback *or* return a Promise; not both.", "overspecified"),
+        # of a chain of causes the last
+        (f"Error: upgrade failed: {'the release could not be made: ' * 6}field 'replicas' is not in Chart 'web'", "'replicas'"),
         # frames of a stack, and a file without a line
         ("It broke.\nat load (src/a.js:4:1)\nno rates for the year 2031\n    at async run (/home/dev/b.js:9:1)", "no rates"),
         ("app.ini: error: key port given twice\n", "key port given twice"),

@@ -119,6 +119,8 @@ def _as_told(problems: Sequence[Problem], words: str, whole: str, limit: int, *,
     for problem in problems or [placed(words, whole)]:
         text = defused(problem.text, advice=advice)
         fuller = _with_beside(text, problem, limit) if text else ""
+        if problems and columns(fuller) > limit:
+            fuller = _last_causes(fuller, limit)
         if is_telling(fuller):
             text = cut(fuller, limit) if problems else _fitting(text, limit)
             told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
@@ -233,7 +235,9 @@ def _squeezed(error: str, room: int, remedy: str) -> str:
     for shorter in (error, _MODULE.sub("", error), _CLASS.sub("", error)):
         if columns(shorter) <= room:
             return shorter
-    error = _CLASS.sub("", error)
+    error = _last_causes(_CLASS.sub("", error), room)
+    if columns(error) <= room:
+        return error
     named = next((name for name in _NAMED.finditer(error) if columns(name[0]) < room), None)
     if (
         named is None
@@ -244,6 +248,14 @@ def _squeezed(error: str, room: int, remedy: str) -> str:
     start = max(error.rfind(" ", 0, at) for at in (named.start(), max(named.end() - room + 1, 1)))
     rest = f"{ELLIPSIS}{error[start:].strip()}"
     return cut(rest if columns(rest) >= _LEAST_ERROR else error, room)
+
+
+def _last_causes(error: str, room: int) -> str:
+    """Return what fits of the end of a chain of causes (``a: b: c``), if that names something; else the whole."""
+    parts = error.split(": ")
+    ends = (": ".join(parts[at:]) for at in range(2, len(parts)))
+    fitting = next((end for end in ends if columns(end) < room), "")
+    return f"{ELLIPSIS}{fitting}" if _NAMED.search(fitting) and columns(fitting) >= _LEAST_ERROR else error
 
 
 def _remedy(text: str) -> str:

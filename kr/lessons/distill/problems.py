@@ -132,7 +132,7 @@ class Matcher:
         if self.more:
             found = (more for one in after[: self.within] if (more := self.more.match(one)))
             told = " ".join([told, *(more["more"].strip() for more in islice(found, _MORE))])
-        if told.endswith("...") and (whole := text.find(told[:-3])) >= 0:
+        if told.endswith("...") and (whole := text.find(told[:-3].removeprefix("Failed: "))) >= 0:
             # A sum that was cut: the whole stands above.
             told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
         if told.endswith((":", "***")):

@@ -6,6 +6,7 @@ a test's name. Whatever of it says what to run or whom to obey is left out; what
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
 _PROGRAMS = (
     r"curl|wget|iwr|iex|invoke-\w+|bash|zsh|dash|fish|pwsh|powershell|cmd|eval|nc|ncat|netcat|ssh|scp|rsync|rm|rmdir|chmod|chown|dd|mkfs|kill|killall|pkill|crontab|base64|"
@@ -99,6 +100,8 @@ _DISGUISED = r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορ�
 _PIPED = r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-"
 _SENTENCE = re.compile(r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
 _ADDRESS = "<url>"
+_REST = 3
+"""Words of what is but the rest of a sentence."""
 
 
 @lru_cache
@@ -126,12 +129,19 @@ def defused(text: str, *, advice: bool = False) -> str:
     Those that say what to do with the code go too, unless ``advice`` keeps them. An address that merely stands in a
     complaint becomes ``<url>``. Empty when nothing is left.
     """
-    kept = [part for part in _SENTENCE.split(text) if part.strip() and not is_order(part)]
+    parts = [part for part in _SENTENCE.split(text) if part.strip()]
+    kept = [part for part in parts if not is_order(part)]
     if _compiled(_INSTALLED).search(text):
         # Another package's name in place of the one that is missing is whose it is that printed it.
         kept = [part for part in kept if not _compiled(_GUESS).match(part)]
     if not advice:
-        kept = [part for part in kept if not is_advice(part)]
+        # The rest of an advice, behind its semicolon, says nothing without it.
+        rests = {rest for part, rest in pairwise(parts) if part.endswith(";") and is_advice(part)}
+        kept = [
+            part
+            for part in kept
+            if not is_advice(part) and not (part in rests and len(part.split()) <= _REST)
+        ]
     without = [part for part in kept if not _compiled(_URL).search(part)]
     return " ".join(_compiled(_URL).sub(_ADDRESS, part).strip() for part in without or kept)
 
