@@ -50,6 +50,13 @@ def test_the_table_gives_no_orders_to_the_reader() -> None:
     assert all(len(row.say) <= 140 for row in shipped())
 
 
+def test_no_remedy_silences_an_error() -> None:
+    silent = re.compile(
+        r"\[\]\?|// (?:\[\]|empty)|\|\| true|/dev/null|--force|--legacy|noqa|type: ignore|ts-ignore|--no-verify|eslint-disable|@Suppress"
+    )
+    assert [row.say for row in shipped() if silent.search(row.say)] == []
+
+
 def test_every_matcher_is_well_made() -> None:
     for matcher in filter(None, matchers()):
         groups = set(matcher.pattern.groupindex)
@@ -184,7 +191,17 @@ def test_any_text_is_read(complaint: str, remedy: str, limit: int) -> None:
 
 @pytest.mark.parametrize(
     "part",
-    ["error: ", '  File "a", line 1\n', "a.py:1: ", "E   ", "(", "npm error ", "│ Error: \n", "\n\n- "],
+    [
+        "error: ",
+        '  File "a", line 1\n',
+        "a.py:1: ",
+        "E   ",
+        "(",
+        "npm error ",
+        "│ Error: \n",
+        "\n\n- ",
+        "[1 lines of output]\n",
+    ],
 )
 @pytest.mark.effort(400_000, 100_000)
 def test_a_long_output_costs_little(part: str, effort: int) -> None:

@@ -51,9 +51,8 @@ _FOLLOWS = re.compile(
     r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$"
 )
 # Where a tool shows what another one said that it called: pip.
-_WITHIN_OUTPUT = re.compile(
-    r"^.*\[\d+ lines of output\]\n(?P<output>[\s\S]*?)^\s*\[end of output\]", re.MULTILINE
-)
+_WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
+_END_OF_OUTPUT = "[end of output]"
 _CAUSE = re.compile(
     r"^\s*(?:\[cause\]: |cause: (?=\w*Error)|Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$",
     re.MULTILINE,
@@ -248,7 +247,8 @@ def find_problems(text: str) -> list[Problem]:
     What follows from another error is none where that stands before it.
     """
     inner = _WITHIN_OUTPUT.search(text)
-    if inner and (within := find_problems(dedent(inner["output"]))):
+    end = text.find(_END_OF_OUTPUT, inner.end()) if inner else -1
+    if inner and end >= 0 and (within := find_problems(dedent(text[inner.end() : end]))):
         return [replace(problem, tool="pip") for problem in within]
     found: list[Problem] = []
     for matcher in matchers():
