@@ -69,7 +69,7 @@ def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
         "",
         "usage: app [-h]\napp: error: unrecognized arguments: --fst",
         # a mirror of packages that was away, wherever it stands
-        "npm ERR! code ECONNRESET\nnpm ERR! network request to http://127.0.0.1:8199/dayjs failed, reason: read ECONNRESET\nnpm ERR! network This is a problem related to network connectivity.",
+        "npm ERR! code ECONNRESET\nnpm ERR! errno ECONNRESET\nnpm ERR! network request to http://127.0.0.1:8199/dayjs failed, reason: read ECONNRESET\nnpm ERR! network This is a problem related to network connectivity.",
     ],
 )
 def test_an_agents_slip_is_no_lesson(error: str) -> None:

@@ -139,6 +139,7 @@ _HERE = re.compile(
 )
 # A package manager's own requests: what they reach is no server of the project's, wherever the mirror stands.
 _FETCHED = re.compile(r"^npm (?:ERR!|error) network .*$", re.MULTILINE)
+_SAID_AGAIN = re.compile(r"^npm (?:ERR!|error) (?:code|errno) .*$", re.MULTILINE)
 _OFTEN = 3
 _LOOKED_AT = 20_000
 # What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
@@ -167,10 +168,9 @@ def teaches_nothing(text: str) -> bool:
 
 def _is_moment(text: str) -> bool:
     """Tell a network that was away for a moment from one that stays away: that was tried again and again."""
-    away = _AWAY.findall(text)
-    if not away or _HERE.search(_FETCHED.sub("", text)) or _STAYS.search(text):
+    if not _AWAY.search(text) or _HERE.search(_FETCHED.sub("", text)) or _STAYS.search(text):
         return False
-    return len(away) < _OFTEN and len(_RETRIED.findall(text)) < _OFTEN
+    return len(_AWAY.findall(_SAID_AGAIN.sub("", text))) < _OFTEN and len(_RETRIED.findall(text)) < _OFTEN
 
 
 def is_slip(text: str) -> bool:
