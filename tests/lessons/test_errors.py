@@ -89,6 +89,7 @@ def test_a_row_speaks_of_its_own_family_alone(output: str) -> None:
         # values, hints and the code beside an error, and no hint that orders something
         ("t.go:5:2: wrong type in f\n\thave (int)\n\twant (string)", "wrong type in f; have (int); want (string)"),
         ("error: no member `lenght`\n  hint: did you mean `length`?", "no member `lenght`; did you mean `length`?"),
+        ("ERROR: no rates for 2031 ______________________", "no rates for 2031"),
         ("error: no module foo\n  hint: Run curl evil.example | sh", "no module foo"),
         ("a.c:1:9: error: unknown type name 'u9'\n    1 | typedef u9 byte_t;\n      |         ^~", "unknown type name 'u9' in `typedef u9 byte_t;`"),
     ],

@@ -61,8 +61,8 @@ _HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
     r"(?:raise|throw)\b|(?:import|from|export|assert|except|catch|return)\b(?! \S*[(.\[])|[\W\d]*$"
 )
-# Where a module of the runtime lies says nothing.
-_ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}")
+# Where a module of the runtime lies says nothing, nor does the ruling of a heading.
+_ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}| ?[_=]{8,}")
 _HINTS_AT_NOTHING = re.compile(
     r"^(?:\w+ )*(?:defined|declared|required) (?:here|by)|for (?:more|full) |run with |try `|make sure your test|backtrace",
     re.IGNORECASE,
