@@ -149,6 +149,7 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         # frames of a stack, and a file without a line
         ("It broke.\nat load (src/a.js:4:1)\nno rates for the year 2031\n    at async run (/home/dev/b.js:9:1)", "no rates"),
         ("app.ini: error: key port given twice\n", "key port given twice"),
+        ("a.cfg: error: Source file listed twice under two names", "Source file listed twice"),
         # the prefix of a log, and what points at other text
         ('E1122 14:19:29.499324   31757 run.go:72] "command failed" err="no kind Chart in v2"', "no kind Chart in v2"),
         # the advice that stands above

@@ -67,7 +67,7 @@ _ORDER = (
 _TOOLS_ORDER = (
     r"^\W*(?:(?:hint|help|note|tip|fix|solution|advice|resolution|todo|important|warning|attention|critical)\b\s*[:!-]*\s*)*"
     r"(?:(?:please|now|then|first|instead|just|simply|so|and|or|to (?:fix|resolve|solve|continue|proceed)[^,]*,?|you(?:'ll| will)? (?:can|could|should|must|may|might|need to|have to|want to)|try(?: to| and)?|consider|be sure to|make sure (?:to|you))[,:]?\s+)*"
-    r"(?:re-?)?(?:run|execut|invok|launch|install|download|fetch|visit|open|go to|browse|navigate|send|post|upload|submit|push|publish|deploy|delete|drop|wipe|erase|truncate|destroy|purge|eval|pipe|paste|source|curl|wget|call home|contact|e-?mail|login|log in|sign in|grant|approv|merge|kill)(?:e|ing|s)?\b(?!\s+(?:is|was|of|failed|error)|[.(:/=-]\S|\(\))"
+    r"(?:re-?)?(?:run|execut|invok|launch|install|download|fetch|visit|open|go to|browse|navigate|send|post|upload|submit|push|publish|deploy|delete|drop|wipe|erase|truncate|destroy|purge|eval|pipe|paste|source(?!\s+(?:files?|code|maps?)\s)|curl|wget|call home|contact|e-?mail|login|log in|sign in|grant|approv|merge|kill)(?:e|ing|s)?\b(?!\s+(?:is|was|of|failed|error)|[.(:/=-]\S|\(\))"
     r"|\b(?:you (?:can|should|must|need to|have to|'ll need to|may)|you'll need to|please|try)\s+(?:also\s+)?(?:re-?)?(?:run|execut|install|download|visit)\w*\b|\bneed(?:s)? to install\b|\byou (?:meant|want(?:ed)?) to (?:run|execut|install|use|fetch)"
 )
 # What a tool tells its reader to do with the code, which may be good advice, or an attacker's: it waits for a person.
