@@ -67,7 +67,7 @@ def _versioned(settings: Settings) -> str:
     return (
         f"Commit {CONFIG} and {folder}/:\nso reports and lessons go with the project. Do not commit the database, which\n"
         f"is made again from index.yaml. Add to .gitignore:\n"
-        f"  {folder}/kr.db*\n  {folder}/*.lock\n  {folder}/.kr-settings/"
+        f"  {folder}/kr.db*\n  {folder}/kr-*.db\n  {folder}/*.lock\n  {folder}/.kr-settings/"
     )
 
 
