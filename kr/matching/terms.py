@@ -119,7 +119,7 @@ def fillers() -> frozenset[str]:
     return frozenset(_FILLERS.split())
 
 
-VERSION = 3
+VERSION = 4
 """Of how keys are made: entries with other keys get new ones."""
 
 TOPIC, TAGS, QUESTION, WORDINGS, REPORT = (1 << place for place in range(5))
