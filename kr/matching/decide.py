@@ -106,8 +106,8 @@ def contradiction(asked: Asked, candidate: Candidate, evidence: Evidence) -> str
     """Say what forbids an entry as an answer, however likely it looks; None where nothing does.
 
     Another name or word in the topics, or an opposite, forbids it where the topics are the same but for that, and where no report is
-    known, which could outweigh it. Elsewhere an opposite is evidence: of 31 entries in the labelled sets that look likely in spite of
-    one, 22 are the right ones ("undo a commit that is *not* pushed").
+    known, which could outweigh it. Elsewhere an opposite is evidence: of 24 leading entries in the labelled sets that look likely in spite of
+    one, 19 are the right ones ("undo a commit that is *not* pushed").
     """
     comparison = evidence.comparison
     entry, keys = candidate

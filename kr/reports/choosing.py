@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from kr.matching.rarity import rarity
 from kr.reports.passages import Unit, is_example, is_shape, read_answer
@@ -98,7 +99,7 @@ def _usage(taken: Sequence[Ranked], rows: Sequence[Ranked]) -> list[Ranked]:
     if any(is_example(block) for row in taken for block in row.unit.blocks):
         return []
     shown = (row for row in rows if row not in taken and any(is_example(b) for b in row.unit.blocks))
-    return [row for row in [next(shown, None)] if row is not None]
+    return list(islice(shown, 1))
 
 
 def _share(row: Ranked) -> float:
