@@ -257,25 +257,25 @@ def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]")
 def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime) -> int:
     """Say which of the entries that were near a need answers it, or (None) that none does; how many requests that settles.
 
-    The wording is kept with the entry, so that it is found by it from then on (SPEC 3.2). Raises ``UnknownEntry``.
+    The entry is found by the wording from then on (SPEC 3.2; ``Store.hand_over``). Raises ``UnknownEntry``.
     """
-    at = to_text(now)
     with store.write() as unit:
         miss = unit.near_misses.get(request_id)
         if miss is None:
             raise UnknownEntry("there is no such near miss; somebody may have removed it")
         if entry_id is not None:
-            _keep_wording(unit, miss, entry_id, at)
+            entry = _chosen(unit, miss, entry_id)
+            store.hand_over(unit, entry, Need(miss.topic, miss.tags, miss.question), now)
         alike = [other.request_id for other in unit.near_misses.open() if _alike(other) == _alike(miss)]
         settled = list({request_id, *alike})
-        unit.near_misses.settle(settled, entry_id, at=at)
+        unit.near_misses.settle(settled, entry_id, at=to_text(now))
     return len(settled)
 
 
-def _keep_wording(unit: "Unit", miss: NearMiss, entry_id: str, at: str) -> None:
+def _chosen(unit: "Unit", miss: NearMiss, entry_id: str) -> "Entry":
     if entry_id not in {near for near, _ in miss.related}:
         raise UnknownEntry(f"{entry_id} was not near this question")
     entry = unit.entries.get(entry_id)
     if entry is None:
         raise unknown_entry(unit, entry_id)
-    unit.wordings.keep(entry, Need(miss.topic, miss.tags, miss.question), at=at)
+    return entry

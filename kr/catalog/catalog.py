@@ -182,7 +182,7 @@ class Catalog:
         return {
             "removed": [archived_item(archived) for archived in removed],
             "index_count": self._count(),
-            "warnings": self._exported(),
+            "warnings": self.exported(),
         }
 
     def restore(
@@ -226,7 +226,7 @@ class Catalog:
             return list_versions(project, everything=everything, warn=_warn)
         rows = mark_versions(project, self.store, everything=everything, warn=_warn)
         if any(row["marked_stale"] for row in rows):
-            self._exported()
+            self.exported()
         return rows
 
     def needs(self, project: Path, names: Sequence[str] = ()) -> "list[Need]":
@@ -250,7 +250,7 @@ class Catalog:
             "index_count": saved.index_count,
             "lru_evicted": saved.lru_evicted,
             "auto_archived": saved.auto_archived,
-            "warnings": [*stale, *saved.warnings, *self._exported()],
+            "warnings": [*stale, *saved.warnings, *self.exported()],
         }
 
     def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
@@ -268,7 +268,7 @@ class Catalog:
         with self.store.read() as unit:
             return unit.entries.count()
 
-    def _exported(self) -> list[str]:
+    def exported(self) -> list[str]:
         """Export as after a research write (SPEC 3.8): a failure is told, and changes nothing else."""
         try:
             self.export()

@@ -115,6 +115,11 @@ class Cache:
         self._meaning = meaning
         self._clock = clock
 
+    @property
+    def goes_by_words(self) -> bool:
+        """Whether an entry can be found by other words than its topic's (``cache_fuzzy_match``)."""
+        return self._rules.fuzzy
+
     def look_up(self, query: Query) -> Found:
         """Find the best entry for ``query``; a dangling one is removed and counts as a miss (error row 5)."""
         found = self._shelf.attempt(lambda store: self._look_up(store, query, self._aliases), MISS)

@@ -18,6 +18,7 @@ from kr.store.wordings import Need
 from kr.values import Match
 
 if TYPE_CHECKING:
+    from kr.store.restoring import HandedOver
     from kr.store.unit import Unit
 
 
@@ -94,31 +95,50 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
     ending = told_by(found, Course(fresh_hit=True), include_report=run.include_report)
 
     def touch(unit: "Unit") -> "_Touched":
-        is_there = _touch(unit, run, match, services)
+        is_there, handed = _touch(unit, run, match, services)
         count, remaining = unit.entries.count(), run.budget.remaining_in(unit)
         unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=remaining))
-        return _Touched(is_there, count, remaining)
+        return _Touched(is_there, handed, count, remaining)
 
     done = run.shelf.write(touch, None)
     if done is None:
         return answer(run, ending)
+    if done.handed is not None:
+        _tell_handed(run, services, match.entry.id, done.handed)
     return answer(run, ending, index_updated=done.is_there, counted=(done.entries, done.calls_left))
 
 
 class _Touched(NamedTuple):
     is_there: bool
+    handed: "HandedOver | None"
     entries: int
     calls_left: int
 
 
-def _touch(unit: "Unit", run: Run, match: Match, services: Services) -> bool:
+def _touch(unit: "Unit", run: Run, match: Match, services: Services) -> "tuple[bool, HandedOver | None]":
     """Note the access, and how the need was worded; False when the entry went meanwhile."""
     now = services.clock()
     if unit.entries.touch(match.entry.id, now) is None:
-        return False
-    need = Need(run.query.topic, run.query.tags, run.query.question)
-    if is_sure(match):
-        unit.wordings.keep(match.entry, need, at=to_text(now), session_id=run.request.session_id)
+        return False, None
+    need, session_id = Need(run.query.topic, run.query.tags, run.query.question), run.request.session_id
+    handed = None
     if match.likelihood is None:  # the caller named it
         unit.near_misses.settle_alike(need.topic, need.question, match.entry.id, at=to_text(now))
-    return True
+        if run.cache.goes_by_words:
+            handed = services.store.hand_over(unit, match.entry, need, now, session_id=session_id)
+    elif is_sure(match):
+        unit.wordings.keep(match.entry, need, at=to_text(now), session_id=session_id)
+    return True, handed
+
+
+def _tell_handed(run: Run, services: Services, entry_id: str, handed: "HandedOver") -> None:
+    run.notes += [
+        f"{it} was researched for these words and gave way: it is in the archive, kr archive restore {it} brings it back"
+        for it in handed.gave_way
+    ]
+    run.notes += [
+        f"{it} has this very topic, and goes before {entry_id}: under a topic of its own the question is answered by that"
+        for it in handed.stay
+    ]
+    if handed.gave_way:
+        services.export_into(run.notes)

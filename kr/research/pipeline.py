@@ -7,7 +7,6 @@ from functools import partial
 from kr import log
 from kr.contracts.envelopes import ResearchEnvelope
 from kr.errors import (
-    KrError,
     ReportUnwritable,
     SourceFailure,
     SourceTimeout,
@@ -218,10 +217,7 @@ class Pipeline:
         run.cache.remember(run.query, saved.entry.id)
         logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
-        try:
-            self._services.export()
-        except KrError as error:
-            run.notes.append(f"export_failed: {error}")
+        self._services.export_into(run.notes)
         return saved
 
     def _is_kept(self, run: Run, report: Report, now: datetime) -> bool:

@@ -85,6 +85,13 @@ class Services(Value):
     progress: "Progress"
     clock: Callable[[], datetime]
 
+    def export_into(self, notes: list[str]) -> None:
+        """Write the YAML files; a failure is a note (SPEC 3.8)."""
+        try:
+            self.export()
+        except KrError as error:
+            notes.append(f"export_failed: {error}")
+
 
 class Run:
     """One request on its way through the nine steps. Step 1: it is valid; its budget and its clocks start here."""

@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from kr import naming
 from kr.digest import decoded, digest
 from kr.errors import EntryConflict
+from kr.freshness import same_major
 from kr.reports.template import fresh_until, origin_of, read_confidence, why_stale
 from kr.store import times
 from kr.store.archive import Archived, Limits
@@ -21,6 +23,7 @@ from kr.store.saving import Saved, Subject, finish, free_name, is_free, note_edi
 from kr.store.session import Session
 from kr.store.texts import Revision, take_edit
 from kr.store.unit import Unit
+from kr.store.wordings import Need
 from kr.values import Confidence, Entry, Value, replace
 
 
@@ -33,6 +36,13 @@ class Restored(Value):
     saved: Saved
     replaced: tuple[Archived, ...] = ()
     stale_reason: str | None = None
+
+
+class HandedOver(NamedTuple):
+    """The ids of entries of a need's very topic: those that ``gave_way``, and those that ``stay`` and go before its wording."""
+
+    gave_way: tuple[str, ...]
+    stay: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +61,28 @@ class Restorer:
             found = [unit.entries.get(entry_id) for entry_id in dict.fromkeys(entry_ids)]
             live = [entry for entry in found if entry is not None]
             return [self._archive(unit, entry, now) for entry in live] if len(live) == len(found) else None
+
+    def hand_over(
+        self, unit: Unit, entry: Entry, need: Need, now: datetime, session_id: str | None
+    ) -> HandedOver:
+        """Have a live entry answer the words of a need from now on, as somebody said (SPEC 3.2), in the caller's transaction.
+
+        No other entry of its framework answers these words any more: one that was researched for them goes to the archive. One
+        whose topic somebody chose, and asked another question about, stays: an equal topic always answers.
+        """
+        unit.entries.fill_keys()
+        unit.wordings.take(need, unit.entries.ids(entry.framework).keys() - {entry.id})
+        same = unit.entries.of_pair(entry.framework, need.topic)
+        same = [
+            it
+            for it in same
+            if it.id != entry.id and same_major(it.framework_version, entry.framework_version)
+        ]
+        gone = [it for it in same if _is_made_for(it, need)]
+        for it in gone:
+            self._archive(unit, it, now)
+        unit.wordings.keep(entry, need, at=times.to_text(now), session_id=session_id)
+        return HandedOver(tuple(it.id for it in gone), tuple(it.id for it in same if it not in gone))
 
     def restore_archived(self, archived: Archived, now: datetime, *, replace_live: bool) -> Restored | None:
         """Make an archived entry live again, with its own text at its path. None: it left the archive meanwhile.
@@ -157,6 +189,16 @@ class _Return:
     owner: Entry | None
     sha256: str | None
     former_path: str
+
+
+def _is_made_for(entry: Entry, need: Need) -> bool:
+    """Tell whether an entry of a need's topic was researched for its question, or has its topic from its question's words."""
+    question = entry.question or ""
+    if naming.fold(question) == naming.fold(need.question):
+        return True
+    from kr.matching.question import derive_topic
+
+    return naming.fold(derive_topic(entry.framework, question)) == naming.fold(entry.topic)
 
 
 def _live_again(unit: Unit, entry: Entry) -> list[Entry]:

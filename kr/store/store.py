@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from kr.store.importing import Incoming, Outcome
     from kr.store.read_only import Completed
     from kr.store.reports import ReportFiles
-    from kr.store.restoring import Restored, Restorer
+    from kr.store.restoring import HandedOver, Restored, Restorer
     from kr.store.saving import Draft, Saved
     from kr.store.unit import Unit
+    from kr.store.wordings import Need
 
 log = Logger(__name__)
 
@@ -187,6 +188,12 @@ class Store:
     def remove(self, entry_ids: Sequence[str], now: datetime) -> "list[Archived] | None":
         """Move live entries to the archive by hand, all or none; None when one is not there (SPEC 6.3)."""
         return self._restorer().remove(entry_ids, now)
+
+    def hand_over(
+        self, unit: "Unit", entry: Entry, need: "Need", now: datetime, *, session_id: str | None = None
+    ) -> "HandedOver":
+        """Have an entry answer the words of a need, as somebody said; see ``kr.store.restoring.Restorer.hand_over``."""
+        return self._restorer().hand_over(unit, entry, need, now, session_id)
 
     def restore_archived(
         self, archived: "Archived", now: datetime, *, replace: bool = False

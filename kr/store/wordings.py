@@ -44,6 +44,7 @@ _DROP_OLD = (
     f"(SELECT id FROM wordings WHERE entry_id = :entry_id ORDER BY id DESC LIMIT {MOST})"
 )
 _KEYS_ARE_DUE = "UPDATE entries SET keys_version = NULL WHERE id = :entry_id"
+_TAKE = "DELETE FROM wordings WHERE entry_id = :entry_id AND topic = :topic AND question = :question"
 _FORGET = "DELETE FROM wordings WHERE entry_id = :entry_id"
 
 
@@ -74,6 +75,13 @@ class Wordings:
         self._session.execute(_DROP_OLD, entry_id=entry.id)
         self._session.execute(_KEYS_ARE_DUE, entry_id=entry.id)
         return True
+
+    def take(self, need: Need, entry_ids: Iterable[str]) -> None:
+        """Have live entries answer these very words no more: somebody said that another one does."""
+        for row in (row for rows in self.of(entry_ids).values() for row in rows):
+            if _key(row)[::2] == _compared(*need)[::2]:
+                self._session.execute(_TAKE, row.fields())
+                self._session.execute(_KEYS_ARE_DUE, entry_id=row.entry_id)
 
     def forget(self, entry_id: str) -> None:
         """Delete the wordings of an entry that is gone for good: its id may become another one's."""

@@ -106,6 +106,63 @@ def test_where_kr_is_not_sure_the_caller_may_choose(project: Project, context7: 
     assert len(context7.calls()) == calls
 
 
+LIMITS = """# tinylib
+
+## Timeouts
+
+`timeout` is how long a request may take before it is given up: set `timeout=5.0`.
+
+## Limits
+
+`Limits` is a limit for connections: `max_connections` is how long the list of them may get, and what a request may take.
+"""
+
+
+def terminal(project: Project, *arguments: str) -> str:
+    """Ask as a person does, and return the id of the entry that answered."""
+    done = project.run("research", "tinylib", *arguments, "--format", "json")
+    assert b"Traceback" not in done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert "--use" not in arguments or "limit-long" not in str(results["related"])
+    return str(results["cache_entry_id"])
+
+
+def test_a_wording_that_was_taken_by_hand_goes_before_the_entry_that_the_miss_has_written(
+    project: Project,
+) -> None:
+    install(project)
+    (project.root / "node_modules" / "tinylib" / "README.md").write_text(LIMITS)
+    mine, words = "tinylib-set-timeout", "limit how long a request may take"
+    assert terminal(project, "How do I set a timeout?") == mine
+    twin = terminal(project, words)
+    assert twin == "tinylib-limit-long-request-take"
+    served = project.sql("SELECT id, topic FROM entries ORDER BY id")
+    assert [row[0] for row in served] == [twin, mine]
+    for _ in range(2):
+        assert terminal(project, words, "--use", mine) == mine
+    assert terminal(project, words) == terminal(project, f"{words.upper()}") == mine
+    assert project.sql("SELECT id, reason FROM archived_entries") == [(twin, "manual")]
+    assert "tinylib-limit" not in (project.base / "index.yaml").read_text()
+
+    assert project.run("archive", "restore", twin).returncode == 0  # somebody thinks otherwise
+    assert terminal(project, words) == twin
+    assert terminal(project, words, "--use", twin) == terminal(project, words) == twin
+    assert [row[0] for row in wordings(project)] == []
+    assert terminal(project, "How do I set a timeout?") == mine
+
+
+def test_what_was_asked_under_a_topic_of_its_own_stays_and_says_so(
+    project: Project, context7: StandIn
+) -> None:
+    ask(project)
+    ask(project, **NEAR)
+    taken = ask(project, **{**NEAR, "question": "How many times?"}, use="vue-repeatable-options")
+    (note,) = taken["results"]["degradation_notes"]
+    assert note.startswith("vue-repeatable-arguments has this very topic, and goes before")
+    assert ask(project, **NEAR)["results"]["cache_entry_id"] == "vue-repeatable-arguments"
+    assert context7.calls()
+
+
 def near_misses(project: Project) -> list[tuple[Any, ...]]:
     rows = project.sql("SELECT tags, related, answered_by, settled_at IS NOT NULL FROM near_misses")
     return [(*map(json.loads, row[:2]), *row[2:]) for row in rows]

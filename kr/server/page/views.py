@@ -231,6 +231,8 @@ COUNTS = ("injected", "recurred", "recurred_after_injection")
 def settle(app: App, form: Mapping[str, str]) -> str:
     """Note which entry answers a need, or that none does; the code of what to say."""
     overviews.settle(app.store, form.get("request", ""), form.get("entry") or None, app.clock())
+    if form.get("entry"):
+        app.catalog.exported()  # an entry of these very words may have gone to the archive
     return "answered" if form.get("entry") else "none"
 
 
