@@ -119,7 +119,7 @@ def _write_indexes(store: Store, folder: Path, prefix: str, report_of: Any = Non
         with _told(folder):
             with store.read() as unit:
                 ready += _index(unit, folder / INDEX, prefix + INDEX)
-                ready += _archive(unit, folder / ARCHIVE, prefix + ARCHIVE, report_of)
+                ready += _archive(unit, folder / ARCHIVE, f"{prefix}{ARCHIVE}:states", report_of)
             _remember(store, ready)
             for file in ready:
                 if file.staged is not None:
@@ -158,7 +158,10 @@ class _Mark(NamedTuple):
 
 
 def _archive(unit: Unit, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
-    """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours."""
+    """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours.
+
+    What a kr before migration 9 kept of its archive, under the file's bare name, were hashes: nobody reads them.
+    """
     last, changes = unit.archive.last_id(), int(unit.meta.get(ARCHIVE_CHANGES) or 0)
     marks = [_Mark(*map(int, mark.split())) for mark in (unit.meta.get(key) or "").split(";") if mark]
     present = path.stat() if path.is_file() else None
