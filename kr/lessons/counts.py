@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
+from threading import Lock
 
 from kr.digest import sha256_of
 from kr.errors import StoreError
@@ -22,6 +23,7 @@ from kr.store.times import to_text
 logger = Logger(__name__)
 
 _AT_ONCE = 2000
+_reconciling = Lock()
 # Small letters, or short: no key looks so, and the rules against secrets need not be loaded.
 _PLAIN = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
 
@@ -77,7 +79,12 @@ class LessonCounts:
             if rows:
                 self._origins.keep([row.fields() for row in rows])
         else:
-            self.reconcile(now, most=_AT_ONCE)
+            # Of many recorders in one process one does it for all: each holds the whole file in memory meanwhile.
+            if _reconciling.acquire(blocking=False):
+                try:
+                    self.reconcile(now, most=_AT_ONCE)
+                finally:
+                    _reconciling.release()
 
     def states(self, phase: str) -> dict[str, LessonState]:
         """Return what is known of the phase's lessons that bears on which of them go first; empty without a database."""
