@@ -4,30 +4,28 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from kr.contracts.lessons import RecordEnvelope, parse_record, skip
-from kr.documents import read_document
 from kr.errors import InvalidRequest, KrError, SourceFailure, StoreError
-from kr.lessons.choose import earning, matching, of_phase, state_of, to_review, view
+from kr.lessons.choose import COLUMNS, earning, matching, of_phase, state_of, to_review, view
 from kr.lessons.counts import LessonCounts, row_of
-from kr.lessons.distill.distill import COLUMNS
-from kr.lessons.distill.distill import Told as Worded
-from kr.lessons.distill.material import Writer, scrubbed
-from kr.lessons.distill.remedies import Remedy, read_rows
-from kr.lessons.distill.secrets import without_secrets
-from kr.lessons.duplicates import Told, duplicates
-from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
+from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable, waiting_recordings
 from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
-from kr.lessons.record import append_waiting, record
-from kr.lessons.returned import Finding, Limits, read_return, shown
 from kr.log import Logger
-from kr.settings import Settings
 from kr.store.lessons import LessonMark, LessonState
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted
 from kr.values import PHASES
+
+if TYPE_CHECKING:
+    # What records loads the tables and the stemmer: listing needs neither.
+    from kr.contracts.lessons import RecordEnvelope
+    from kr.lessons.distill.distill import Told as Worded
+    from kr.lessons.distill.material import Writer
+    from kr.lessons.distill.remedies import Remedy
+    from kr.lessons.returned import Finding, Limits
+    from kr.settings import Settings
 
 logger = Logger(__name__)
 
@@ -60,12 +58,12 @@ class LessonBook:
         lessons_file: Path,
         *,
         project_root: Path,
-        limits: Limits,
+        limits: "Limits",
         store: Store,
         clock: Callable[[], datetime],
         lock_timeout: float = LOCK_TIMEOUT,
         phases: Sequence[str] = PHASES,
-        writer: Writer | None = None,
+        writer: "Writer | None" = None,
     ) -> None:
         self.path = lessons_file
         self._file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
@@ -77,8 +75,10 @@ class LessonBook:
         self._phases = phases
         self._writer = writer
 
-    def record_document(self, data: bytes) -> RecordEnvelope:
+    def record_document(self, data: bytes) -> "RecordEnvelope":
         """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
+        from kr.documents import read_document
+
         try:
             document = read_document(data)
         except InvalidRequest as error:
@@ -87,8 +87,11 @@ class LessonBook:
             logger.warning("%s", warning)
         return self.record(document.data)
 
-    def record(self, data: Mapping[str, Any]) -> RecordEnvelope:
+    def record(self, data: Mapping[str, Any]) -> "RecordEnvelope":
         """Record from plain data (seed 003). Invalid data is ``skipped``, with a warning."""
+        from kr.contracts.lessons import parse_record
+        from kr.lessons.record import record
+
         try:
             parsed = parse_record(data, phases=self._phases)
         except InvalidRequest as error:
@@ -109,6 +112,8 @@ class LessonBook:
 
     def shown_events(self, phase: str, agent_return: Mapping[str, Any]) -> Sequence[str]:
         """Tell which events a return shows by itself, when nobody declared one."""
+        from kr.lessons.returned import read_return, shown
+
         return shown(phase, read_return(agent_return), self._limits)
 
     def lessons(
@@ -165,6 +170,8 @@ class LessonBook:
 
         Raises ``AppendFailed``, and ``KrError`` for a text that is no lesson's, or that a lesson of the phase tells already.
         """
+        from kr.lessons.duplicates import duplicates
+
         new = self._written((phase, *tags), summary, ref)
         appended = self._file.append(lambda present: [] if any(duplicates(new, present)) else [new], {phase})
         if not appended.lessons:
@@ -183,6 +190,8 @@ class LessonBook:
         return self._approved(new, old)
 
     def _written(self, tags: Sequence[str], summary: str, ref: str | None) -> Lesson:
+        from kr.lessons.distill.secrets import without_secrets
+
         today = self._clock().astimezone(UTC).date().isoformat()
         kept = tuple(tag for tag in tags if tag != QUARANTINED)
         new = cleaned(Lesson(today, kept, without_secrets(summary), without_secrets(ref or "")))
@@ -256,7 +265,10 @@ class LessonBook:
     def reconcile(self) -> None:
         """Bring the database's table to what the file holds (SPEC 4.2). Never raises for the database's sake."""
         now = self._clock()
-        append_waiting(self._file, self._store, now)
+        if next(iter(waiting_recordings(self.path.parent)), None):
+            from kr.lessons.record import append_waiting
+
+            append_waiting(self._file, self._store, now)
         LessonCounts(self._store, self._file).reconcile(now)
 
     def _states(self, lessons: Sequence[Lesson]) -> dict[str, LessonState]:
@@ -279,6 +291,8 @@ def _text_of(path: Path) -> str | None:
 
 
 def _without_secrets(lesson: Lesson) -> Lesson | None:
+    from kr.lessons.distill.secrets import without_secrets
+
     return cleaned(
         lesson._replace(
             summary=without_secrets(lesson.summary), ref=without_secrets(lesson.ref) if lesson.ref else None
@@ -287,6 +301,8 @@ def _without_secrets(lesson: Lesson) -> Lesson | None:
 
 
 def _new_ones(lessons: Sequence[Lesson], present: Sequence[Lesson]) -> list[Lesson]:
+    from kr.lessons.duplicates import Told
+
     told = Told(present)
     new: list[Lesson] = []
     for lesson in lessons:
@@ -308,7 +324,10 @@ def _tell_bad_lines(path: Path, text: str) -> None:
         logger.warning("%s: %s", path, more)
 
 
-def _refused(data: Mapping[str, Any], error: InvalidRequest) -> RecordEnvelope:
+def _refused(data: Mapping[str, Any], error: InvalidRequest) -> "RecordEnvelope":
+    from kr.contracts.lessons import skip
+    from kr.lessons.distill.secrets import without_secrets
+
     problems = [f"{field.field}: {without_secrets(field.message)}" for field in error.fields]
     for problem in problems:
         logger.warning("nothing is recorded: %s", problem)
@@ -321,7 +340,7 @@ NAME = "remedies.yaml"
 _LARGEST = 1024 * 1024
 
 
-def own_remedies(folder: Path) -> tuple[Remedy, ...]:
+def own_remedies(folder: Path) -> "tuple[Remedy, ...]":
     """Read the rows beside the lessons file; what is wrong is told with its file and row, and costs only itself."""
     path = folder / NAME
     try:
@@ -337,6 +356,8 @@ def own_remedies(folder: Path) -> tuple[Remedy, ...]:
         return ()
     import yaml
 
+    from kr.lessons.distill.remedies import read_rows
+
     try:
         rows, problems = read_rows(yaml.safe_load(data))
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
@@ -347,12 +368,13 @@ def own_remedies(folder: Path) -> tuple[Remedy, ...]:
     return rows
 
 
-def lesson_writer(settings: Settings, environ: Mapping[str, str], *, timeout: float) -> Writer | None:
+def lesson_writer(settings: "Settings", environ: Mapping[str, str], *, timeout: float) -> "Writer | None":
     """Return what asks the model, with ``timeout`` seconds for each lesson; any doubt falls back to the rules' line.
 
     ``None``, with a warning, when no endpoint is configured.
     """
     # Only where a model is configured.
+    from kr.lessons.distill.material import scrubbed
     from kr.lessons.distill.model import DoubtError, prompts, read_lesson
     from kr.sources.model_server import LanguageModel
 
@@ -363,7 +385,7 @@ def lesson_writer(settings: Settings, environ: Mapping[str, str], *, timeout: fl
     api_key = environ.get(llm.api_key_env) if llm.api_key_env else None
     model = LanguageModel(base_url=llm.base_url, model=llm.model, api_key=api_key)
 
-    def write(finding: Finding, told: Worded | None, limit: int) -> Worded | None:
+    def write(finding: "Finding", told: "Worded | None", limit: int) -> "Worded | None":
         seen = scrubbed(finding)
         try:
             reply = model.write(*prompts(seen, told, limit), timeout=timeout)

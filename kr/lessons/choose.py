@@ -11,6 +11,7 @@ from typing import Any, Literal, NamedTuple, get_args
 from kr.lessons.line import QUARANTINED, Lesson, clean, columns, cut, cut_head
 from kr.naming import fold
 from kr.store.lessons import LessonState
+from kr.values import PHASES
 
 COLUMNS = 160
 """Two lines of 80 columns for each lesson, its number and reference included."""
@@ -27,13 +28,25 @@ _FORGED_TITLE = re.compile(r"[\[［【〔]\s*LESSONS\s*[\]］】〕]", re.IGNORE
 # Only what a list would put there: `404: return Not Found` and `2.x needs` say something by their numbers.
 _FIRST_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
 
+_WORD = re.compile(r"[\w-]+(?:\.\w+)*")
 _UNKNOWN = LessonState(id="")
+# Tags that say what failed, and not which framework it was about: such a lesson may help with any.
+_TOOLS = frozenset(
+    re.findall(
+        r"\w+",
+        """
+    bash c cargo cmake composer curl docker eslint git go gradle java javascript jest jq kotlin kubernetes make maven mypy node
+    npm php pip playwright pnpm poetry prettier pytest python ruby ruff rust ssh terraform tsc typescript uv vitest yarn
+        """,
+    )
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Need:
     """What is known of the task of the agent that is about to start; all of it optional."""
 
+    phase: str = ""
     framework: str = ""
     query: str = ""
     files: tuple[str, ...] = ()
@@ -43,9 +56,12 @@ class Need:
 
 
 class _Fit(NamedTuple):
-    """How well a lesson fits a task; greater is better."""
+    """How well a lesson fits a task; greater is better.
 
-    is_framework: bool = False
+    ``framework`` is 1 for a lesson about the one that is asked for, -1 for one that is tagged with others alone.
+    """
+
+    framework: int = 0
     relevance: float = 0.0
 
 
@@ -88,8 +104,9 @@ def _ordered(lessons: Sequence[Lesson], need: Need, states: Mapping[str, LessonS
         state = states.get(lesson.id, _UNKNOWN)
         return state.pinned_at is not None, fits.get(at, _Fit()), rank(state), recency(lesson)
 
-    first = min(len(lessons), _LOOKED_AT)
-    chosen = heapq.nlargest(first, range(len(lessons)), key=key)
+    # A lesson about another framework that shares nothing with the task can't help.
+    may_help = [at for at in range(len(lessons)) if fits.get(at) != _Fit(-1)]
+    chosen = heapq.nlargest(_LOOKED_AT, may_help, key=key)
     yield from (lessons[at] for at in chosen)
 
 
@@ -108,10 +125,10 @@ def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
     near = _near(lessons, {*wanted, *_stems(need.framework), *map(str.casefold, bases | folders)})
     words = {at: _stems(_told(lessons[at])) for at in near}
     frequency = Counter(word for told in words.values() for word in told & wanted)
-    fits = {}
+    fits = {at: _Fit(-1) for at, lesson in enumerate(lessons) if framework and _is_of_another(lesson, need)}
     for at, told in words.items():
         lesson = lessons[at]
-        is_framework = named is not None and (
+        is_own = named is not None and (
             framework in map(fold, lesson.tags) or named.search(lesson.summary) is not None
         )
         score = sum(math.log(1 + len(lessons) / frequency[word]) for word in told & wanted)
@@ -119,8 +136,16 @@ def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
             score += _SAME_FILE * (_base(lesson.ref) in bases) or _SAME_FOLDER * (
                 _folder(lesson.ref) in folders
             )
-        fits[at] = _Fit(is_framework, round(score, 6))
+        fits[at] = _Fit(1 if is_own else fits.get(at, _Fit()).framework, round(score, 6))
     return fits
+
+
+def _is_of_another(lesson: Lesson, need: Need) -> bool:
+    """Tell a lesson that is tagged with frameworks that neither the request nor its query names."""
+    tags = frozenset(map(fold, lesson.tags)) - {need.phase, *PHASES}
+    framework = fold(need.framework)
+    words = _WORD.findall(f"{framework} {framework.replace('-', ' ')} {fold(need.query)}")
+    return bool(tags) and tags.isdisjoint({*_TOOLS, *words})
 
 
 def _near(lessons: Sequence[Lesson], parts: Iterable[str]) -> list[int]:

@@ -80,7 +80,7 @@ def _chosen(
     if not found:
         logger.info(NONE_FOUND.format(phase=asked.phase))
     states = counts.states(asked.phase) if counts and found else {}
-    need = Need(framework=asked.framework, query=asked.query, files=asked.files)
+    need = Need(phase=asked.phase, framework=asked.framework, query=asked.query, files=asked.files)
     chosen = choose(found, budget, need, states)
     return _answered(request, parsed.total + len(waiting), len(found), chosen, states), chosen
 

@@ -147,6 +147,22 @@ def test_what_fits_the_task_goes_first() -> None:
     assert places(lessons, Need()) == [4, 3, 2, 1]
 
 
+def test_a_lesson_about_another_framework_takes_no_place() -> None:
+    lessons = [
+        lesson("Name options with two dashes", "2026-03-01", tags="dev-execution,click", at=1),
+        lesson("Close the client when done", "2026-02-01", tags="dev-execution,httpx", at=2),
+        lesson("Set a timeout for every request", "2026-01-01", at=3),
+        lesson("Rebase before pushing", "2026-01-02", tags="dev-execution,git", at=4),
+        lesson("Annotate timeouts as float", "2026-03-01", tags="pydantic,dev-execution", at=5),
+    ]
+    assert places(lessons, Need(framework="httpx")) == [2, 4, 3]
+    assert places(lessons, Need(framework="httpx", query="which timeout")) == [2, 3, 4, 5]
+    assert places(lessons, Need(framework="httpx", query="a pydantic model"))[:2] == [2, 5]
+    assert 1 in places(lessons, Need(query="timeout"))
+    own_phase = [lesson("Draw first", tags="ux-design", at=1)]
+    assert places(own_phase, Need(phase="ux-design", framework="vue")) == [1]
+
+
 def test_a_chinese_query_finds_chinese_lessons() -> None:
     lessons = [
         lesson("虚拟滚动需要设置行高", at=1),
