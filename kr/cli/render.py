@@ -30,6 +30,8 @@ def emit(value: Any, common: Common, view: View) -> None:
     elif common.format == "json":
         text = to_json(value)
     else:
+        from kr.cli.yaml_writer import to_yaml
+
         text = to_yaml(value)
     if sys.stdout is None:  # closed by the caller: nobody wants to know
         return
@@ -77,38 +79,3 @@ def to_json(value: Any) -> str:
     import json
 
     return json.dumps(value, ensure_ascii=False, indent=2)
-
-
-def to_yaml(value: Any) -> str:
-    """Render as block YAML that YAML 1.1 and 1.2 readers take alike; texts of several lines as blocks."""
-    import yaml
-
-    return yaml.dump(
-        value, Dumper=_dumper(), sort_keys=False, allow_unicode=True, default_flow_style=False, width=4096
-    )
-
-
-def _dumper() -> type[Any]:
-    import re
-
-    import yaml
-
-    class Dumper(yaml.SafeDumper):
-        """A safe dumper that quotes what only a YAML 1.2 reader takes for a number."""
-
-        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - yaml's signature
-            return True
-
-    # What readers of one version or another take for a number, or for a boolean in YAML 1.1's own words.
-    ambiguous = re.compile(r"[-+.0-9][0-9a-fA-FxobeE_+.:-]*|[yYnN]")
-    breaks = re.compile("[\x85\u2028\u2029]")
-
-    def text(dumper: yaml.SafeDumper, data: str) -> yaml.ScalarNode:
-        if breaks.search(data):
-            style: str | None = '"'
-        else:
-            style = "|" if "\n" in data else "'" if ambiguous.fullmatch(data) else None
-        return dumper.represent_scalar("tag:yaml.org,2002:str", data, style=style)
-
-    Dumper.add_representer(str, text)
-    return Dumper
