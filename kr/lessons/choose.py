@@ -4,7 +4,7 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -71,12 +71,16 @@ def of_phase(lessons: Sequence[Lesson], phase: str) -> list[Lesson]:
 
 
 def choose(
-    lessons: Sequence[Lesson], budget: int, need: Need, states: Mapping[str, LessonState]
+    lessons: Sequence[Lesson],
+    budget: int,
+    need: Need,
+    states: Mapping[str, LessonState],
+    harmless: Container[str] = (),
 ) -> list[Lesson]:
     """Take the first ``budget`` lessons of a phase that may be injected, and read differently (LI-3).
 
     Pinned ones first, then those that fit the need, then by their worth and date. Who edits or copies lines may leave
-    a lesson twice: the newest of those stands for all.
+    a lesson twice: the newest of those stands for all. ``harmless`` are the ids of those that were judged before.
     """
     found: dict[str, Lesson] = {}
     for lesson in _ordered(lessons, need, states):
@@ -84,9 +88,9 @@ def choose(
         other = found.get(text)
         if other is None and len(found) >= budget:
             return list(found.values())
-        if is_injectable(lesson, states.get(lesson.id, _UNKNOWN)) and (
-            other is None or recency(lesson) > recency(other)
-        ):
+        state = states.get(lesson.id, _UNKNOWN)
+        is_newest = other is None or recency(lesson) > recency(other)
+        if is_newest and is_injectable(lesson, state, is_harmless=lesson.id in harmless):
             found[text] = lesson
     return list(found.values())
 
@@ -249,11 +253,25 @@ def rank(state: LessonState) -> int:
 _MOST_EARNING = 5
 
 
-def is_injectable(lesson: Lesson, state: LessonState) -> bool:
-    """Tell whether a lesson may go into an agent's prompt: not retired, replaced or in quarantine."""
+def is_injectable(lesson: Lesson, state: LessonState, *, is_harmless: bool = False) -> bool:
+    """Tell whether a lesson may go into an agent's prompt: not retired, replaced or in quarantine.
+
+    ``is_harmless``: the rules of today have judged its text before.
+    """
     if state.retired_at or state.superseded_by:
         return False
+    if is_harmless and is_judged(lesson, state):
+        return True
     return state.approved_at is not None or not is_quarantined(lesson, state)
+
+
+def is_judged(lesson: Lesson, state: LessonState) -> bool:
+    """Tell whether the rules decide about a lesson's text: nobody vouches for it, and it waits for no person."""
+    return (
+        state.approved_at is None
+        and QUARANTINED not in lesson.tags
+        and state.source not in {"table", "person"}
+    )
 
 
 def is_quarantined(lesson: Lesson, state: LessonState) -> bool:
@@ -261,7 +279,7 @@ def is_quarantined(lesson: Lesson, state: LessonState) -> bool:
 
     A line that people or other tools wrote may name a command; it must not read as an order to its reader.
     """
-    if QUARANTINED in lesson.tags or state.source in {"table", "person"}:
+    if not is_judged(lesson, state):
         return QUARANTINED in lesson.tags
     from kr.lessons.distill.trust import is_hostile
 

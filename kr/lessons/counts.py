@@ -4,14 +4,16 @@ The file is the authority. A database that is busy, broken or absent costs these
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 
 from kr.digest import sha256_of
 from kr.errors import StoreError
+from kr.lessons.distill.trust import rules_version
 from kr.lessons.file import Candidate, LessonsFile, LessonsUnreadable, Waiting, take
 from kr.lessons.line import Lesson
 from kr.log import Logger
@@ -28,6 +30,16 @@ _reconciling = Lock()
 _PLAIN = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
 
 
+class Known(NamedTuple):
+    """The states that bear on which lessons go first, and the lessons that were judged ``harmless`` before."""
+
+    states: Mapping[str, LessonState]
+    harmless: frozenset[str]
+
+
+NOTHING_KNOWN = Known({}, frozenset())
+
+
 class LessonCounts:
     """The database's side of one lessons file. Never raises for the database's sake."""
 
@@ -36,8 +48,10 @@ class LessonCounts:
         self._file = file
         self._origins = Waiting(file.path.parent, ".origin-")
 
-    def note_injection(self, request: RequestRow, phase: str, lessons: Sequence[Lesson]) -> None:
-        """Keep the request, and count what was injected."""
+    def note_injection(
+        self, request: RequestRow, phase: str, lessons: Sequence[Lesson], judged: Sequence[Lesson]
+    ) -> None:
+        """Keep the request, count what was injected, and which of it was ``judged`` harmless just now."""
         try:
             with self._store.write() as unit:
                 unit.requests.record(request)
@@ -49,6 +63,8 @@ class LessonCounts:
                     session_id=request.session_id or "",
                     at=request.at,
                 )
+                if judged:
+                    unit.lessons.found_harmless([lesson.id for lesson in judged], rules_version())
         except StoreError as error:
             _tell(error)
 
@@ -86,16 +102,16 @@ class LessonCounts:
                 finally:
                     _reconciling.release()
 
-    def states(self, phase: str) -> dict[str, LessonState]:
-        """Return what is known of the phase's lessons that bears on which of them go first; empty without a database."""
+    def known(self, phase: str) -> Known:
+        """Return what is known of the phase's lessons; nothing without a database."""
         try:
             if not self._store.exists():
-                return {}
+                return NOTHING_KNOWN
             with self._store.read() as unit:
-                return unit.lessons.remarkable(phase)
+                return Known(unit.lessons.remarkable(phase), unit.lessons.harmless(phase, rules_version()))
         except StoreError as error:
             _tell(error)
-            return {}
+            return NOTHING_KNOWN
 
     def reconcile(self, now: datetime, *, most: int | None = None) -> None:
         """Bring the table to what the file holds: lessons that it lacks are marked as gone, those of others taken in.

@@ -2,15 +2,14 @@
 
 import time
 import uuid
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 
 from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
-from kr.lessons.choose import Need, block, choose, of_phase
-from kr.lessons.counts import LessonCounts, session_name
+from kr.lessons.choose import Need, block, choose, is_judged, of_phase, state_of
+from kr.lessons.counts import NOTHING_KNOWN, Known, LessonCounts, session_name
 from kr.lessons.file import LessonsFile, LessonsUnreadable, waiting_recordings
 from kr.lessons.line import Lesson
 from kr.log import Logger
@@ -47,9 +46,9 @@ def inject(
     file = LessonsFile(lessons_file)
     counts = None if store is None else LessonCounts(store, file)
     try:
-        answer, chosen = _chosen(request, file, budget, counts)
+        answer, chosen, judged = _chosen(request, file, budget, counts)
     except LessonsUnreadable as error:
-        answer, chosen = _failed(request, error), []
+        answer, chosen, judged = _failed(request, error), [], []
     if counts is not None and not request.lessons_inject.dry_run:
         asked = request.lessons_inject
         row = RequestRow(
@@ -62,13 +61,14 @@ def inject(
             framework=asked.framework or None,
             duration_ms=round((time.monotonic() - began) * 1000),
         )
-        counts.note_injection(row, asked.phase, chosen)
+        counts.note_injection(row, asked.phase, chosen, judged)
     return answer
 
 
 def _chosen(
     request: LessonsInjectRequest, file: LessonsFile, budget: int, counts: LessonCounts | None
-) -> tuple[Envelope, list[Lesson]]:
+) -> tuple[Envelope, list[Lesson], list[Lesson]]:
+    """Answer, and return the lessons that are given, and those of them that were judged just now."""
     asked = request.lessons_inject
     parsed = file.read({asked.phase})
     if parsed.unread:
@@ -79,10 +79,15 @@ def _chosen(
     found = of_phase([*parsed.lessons, *waiting], asked.phase)
     if not found:
         logger.info(NONE_FOUND.format(phase=asked.phase))
-    states = counts.states(asked.phase) if counts and found else {}
+    known = counts.known(asked.phase) if counts and found else NOTHING_KNOWN
     need = Need(phase=asked.phase, framework=asked.framework, query=asked.query, files=asked.files)
-    chosen = choose(found, budget, need, states)
-    return _answered(request, parsed.total + len(waiting), len(found), chosen, states), chosen
+    chosen = choose(found, budget, need, known.states, known.harmless)
+    judged = [
+        lesson
+        for lesson in chosen
+        if lesson.id not in known.harmless and is_judged(lesson, state_of(lesson, known.states))
+    ]
+    return _answered(request, parsed.total + len(waiting), len(found), chosen, known), chosen, judged
 
 
 def _answered(
@@ -90,7 +95,7 @@ def _answered(
     total: int,
     found: int,
     chosen: list[Lesson],
-    states: Mapping[str, LessonState],
+    known: Known,
 ) -> Envelope:
     phase = request.lessons_inject.phase
     return Envelope(
@@ -104,7 +109,7 @@ def _answered(
             phase_filtered_count=found,
             injected_count=len(chosen),
             injection_block=block(phase, chosen) if chosen else "",
-            lessons=[_attributed(lesson, states.get(lesson.id)) for lesson in chosen],
+            lessons=[_attributed(lesson, known.states.get(lesson.id)) for lesson in chosen],
         ).plain(),
         errors=[],
     )

@@ -42,7 +42,7 @@ _FRAMEWORKS = "SELECT min(framework) AS framework FROM entries GROUP BY framewor
 _SOME = f"SELECT {_COLUMNS} FROM entries WHERE id IN {_LISTED.format(name='ids')} ORDER BY id"
 _GET = f"SELECT {_COLUMNS} FROM entries WHERE id = :id"
 _ALL = f"SELECT {_COLUMNS} FROM entries ORDER BY id"
-_COUNT = "SELECT count(*) FROM entries"
+_COUNT = "SELECT entries FROM entry_count"
 _NEWEST = "SELECT last_accessed FROM entries ORDER BY last_accessed DESC LIMIT 5"
 _TOUCH = "UPDATE entries SET last_accessed = :accessed WHERE id = :id"
 _MARK = (

@@ -81,6 +81,8 @@ _REMARKABLE = (
     f"OR injected >= {_SUNK_AFTER} OR source IS NOT NULL OR retired_at IS NOT NULL OR pinned_at IS NOT NULL "
     "OR approved_at IS NOT NULL OR superseded_by IS NOT NULL)"
 )
+_HARMLESS = "SELECT id FROM lessons WHERE harmless_by = :rules AND instr(tags, :phase)"
+_FOUND_HARMLESS = f"UPDATE lessons SET harmless_by = :rules WHERE id IN {_LISTED}"
 _MARKS = {
     mark: f"UPDATE lessons SET {mark} = :value WHERE id = :id"
     for mark in ("retired_at", "pinned_at", "approved_at", "superseded_by")
@@ -147,6 +149,15 @@ class Lessons:
         """
         rows = self._session.rows(_REMARKABLE, phase=json.dumps(phase, ensure_ascii=False))
         return {row["id"]: LessonState(**row) for row in rows}
+
+    def harmless(self, phase: str, rules: str) -> frozenset[str]:
+        """Return the lessons that these rules found to be no orders to their reader; of any phase, as above."""
+        rows = self._session.rows(_HARMLESS, rules=rules, phase=json.dumps(phase, ensure_ascii=False))
+        return frozenset(row["id"] for row in rows)
+
+    def found_harmless(self, ids: Sequence[str], rules: str) -> None:
+        """Keep that these rules found the lessons' texts, which are in their ids, to be no orders."""
+        self._session.execute(_FOUND_HARMLESS, ids=json_list(ids), rules=rules)
 
     def mark(self, lesson_id: str, mark: LessonMark, value: str | None) -> None:
         """Set or take off what a person said of a lesson."""

@@ -114,6 +114,11 @@ CREATE TABLE wordings (
 );
 CREATE INDEX wordings_entry ON wordings (entry_id, id);
 
+-- How many live entries there are, as every answer tells; kept by triggers.
+CREATE TABLE entry_count (
+    entries INTEGER NOT NULL
+);
+
 -- What a live entry is looked up by, made from its row, wordings and report: entries.keys_version tells by which version of
 -- the rules, NULL that it is still to be made. fields is a bit mask of where the term stands.
 CREATE TABLE entry_terms (
@@ -170,7 +175,8 @@ CREATE TABLE lessons (
     pinned_at TEXT,
     approved_at TEXT,
     superseded_by TEXT,
-    recurred_after_injection INTEGER NOT NULL DEFAULT 0
+    recurred_after_injection INTEGER NOT NULL DEFAULT 0,
+    harmless_by TEXT
 );
 CREATE INDEX lessons_phase ON lessons (phase, date);
 
@@ -312,6 +318,9 @@ BEGIN
     VALUES (NEW.id, NEW.framework, NEW.topic, NEW.tags, NEW.question, NEW.text);
 END;
 
+CREATE TRIGGER entries_counted AFTER INSERT ON entries
+BEGIN UPDATE entry_count SET entries = entries + 1; END;
+
 CREATE TRIGGER entries_delete AFTER DELETE ON entries
 BEGIN
     DELETE FROM documents WHERE kind = 'entry' AND key = OLD.id;
@@ -335,6 +344,9 @@ CREATE TRIGGER entries_reworded AFTER UPDATE OF framework, topic, tags, question
     OR NEW.tags IS NOT OLD.tags OR NEW.question IS NOT OLD.question)
     AND NEW.keys_version IS NOT NULL AND NEW.keys_version IS OLD.keys_version
     BEGIN UPDATE entries SET keys_version = NULL WHERE rowid = NEW.rowid; END;
+
+CREATE TRIGGER entries_uncounted AFTER DELETE ON entries
+BEGIN UPDATE entry_count SET entries = entries - 1; END;
 
 CREATE TRIGGER entries_update AFTER UPDATE OF id, framework, topic, tags, question, sha256 ON entries
 WHEN (OLD.id, OLD.framework, OLD.topic, OLD.tags, OLD.question, OLD.sha256)
@@ -410,5 +422,6 @@ CREATE VIEW spending_by_story AS
     min(at) AS first_at, max(at) AS last_at
     FROM source_calls GROUP BY session_id, story_key ORDER BY charged DESC, session_id, story_key;
 
-INSERT INTO alembic_version VALUES ('0010');
-PRAGMA user_version = 10;
+INSERT INTO entry_count VALUES (0);
+INSERT INTO alembic_version VALUES ('0011');
+PRAGMA user_version = 11;

@@ -19,12 +19,14 @@ from kr.text.counting import counted
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 
-DERIVED = ("documents", "entry_terms", "entry_vectors", "report_files")
+DERIVED = ("documents", "entry_count", "entry_terms", "entry_vectors", "report_files")
 """Tables that are made from others, and are made again where they are missing."""
 
 _NOT_CARRIED = {*DERIVED, "document_search", "alembic_version", "leases", "reservations"}
 """Those, and what is of no use to anybody once its time is over."""
 
+_COUNTED_ANEW = ("DELETE FROM entry_count", "INSERT INTO entry_count SELECT count(*) FROM entries")
+_IS_MISCOUNTED = "SELECT 1 WHERE (SELECT count(*) FROM entries) IS NOT (SELECT entries FROM entry_count)"
 _TIMEOUT = 10.0
 _MOST_PROBLEMS = 20
 _FEW_TABLES = 4
@@ -133,7 +135,14 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
     if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
         yield from _missing(connection)
+        yield from _miscounted(connection)
         yield from _changed_texts(connection)
+
+
+def _miscounted(connection: sqlite3.Connection) -> Iterator[str]:
+    with suppress(sqlite3.OperationalError):  # a table is missing, as was told
+        if connection.execute(_IS_MISCOUNTED).fetchone():
+            yield "entry_count: is not the number of entries"
 
 
 def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
@@ -190,6 +199,8 @@ def repair(session: Session) -> list[str]:
                 session.execute(statement)
                 made.append(f"{kind} {name}")
     session.execute("REINDEX")
+    for statement in _COUNTED_ANEW:
+        session.execute(statement)
     for table in ("entries", "archived_entries"):
         session.execute(
             f"UPDATE {table} SET sha256 = NULL WHERE sha256 NOT IN (SELECT sha256 FROM report_texts)"

@@ -15,7 +15,7 @@ from kr.store.lock import exclusive
 
 log = Logger(__name__)
 
-SCHEMA_VERSION = 10
+SCHEMA_VERSION = 11
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 _JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024

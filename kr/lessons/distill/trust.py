@@ -8,6 +8,8 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
+from kr.digest import digest
+
 _PROGRAMS = (
     r"curl|wget|iwr|iex|invoke-\w+|bash|zsh|dash|fish|pwsh|powershell|cmd|eval|nc|ncat|netcat|ssh|scp|rsync|rm|rmdir|chmod|chown|dd|mkfs|kill|killall|pkill|crontab|base64|"
     r"python[0-9.]*|pip[0-9.]*|pipx|uvx?|poetry|pdm|conda|mamba|npm|npx|pnpm|yarn|bunx?|deno|node|cargo|rustup|gem|bundle|composer|apt|apt-get|dpkg|yum|dnf|brew|apk|snap|choco|"
@@ -98,7 +100,7 @@ _GUESS = r"\W*(?:did you mean|perhaps|maybe|the most similar|similar|closest|ava
 # Letters of two alphabets in one word are a disguise.
 _DISGUISED = r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]"
 _PIPED = r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-"
-_SENTENCE = re.compile(r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+")
+_SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
 _ADDRESS = "<url>"
 _REST = 3
 """Words of what is but the rest of a sentence."""
@@ -129,7 +131,7 @@ def defused(text: str, *, advice: bool = False) -> str:
     Those that say what to do with the code go too, unless ``advice`` keeps them. An address that merely stands in a
     complaint becomes ``<url>``. Empty when nothing is left.
     """
-    parts = [part for part in _SENTENCE.split(text) if part.strip()]
+    parts = [part for part in _compiled(_SENTENCE).split(text) if part.strip()]
     kept = [part for part in parts if not is_order(part)]
     if _compiled(_INSTALLED).search(text):
         # Another package's name in place of the one that is missing is whose it is that printed it.
@@ -159,11 +161,19 @@ def is_advice(sentence: str) -> bool:
     return _compiled(_ADVICE).search(sentence) is not None or _compiled(_PACKAGE).search(sentence) is not None
 
 
+_HOSTILE = (_ORDER, _INDEX, _DISGUISED, _PIPED)
+
+
 def is_hostile(text: str) -> bool:
     """Tell a line that no person should have written: an order to its reader, an index, or a command that fetches."""
-    if any(_compiled(pattern).search(text) for pattern in (_ORDER, _INDEX, _DISGUISED, _PIPED)):
+    if any(_compiled(pattern).search(text) for pattern in _HOSTILE):
         return True
     return bool(_compiled(_URL).search(text) and _compiled(_COMMAND).search(text))
+
+
+def rules_version() -> str:
+    """Name the rules of ``is_hostile``: what was judged by others is judged again. Cheaper than to compile them."""
+    return digest("\n".join((*_HOSTILE, _URL, _COMMAND)))[:16]
 
 
 def addresses(text: str) -> list[str]:
