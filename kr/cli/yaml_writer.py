@@ -123,7 +123,6 @@ def _is_shown(text: str) -> bool:
     if text.isprintable():
         return True
     return all(
-        character.isprintable()
-        or (character != "\ufeff" and unicodedata.category(character) in {"Zs", "Cf"})
+        character.isprintable() or (character != "\ufeff" and unicodedata.category(character) in {"Zs", "Cf"})
         for character in set(text)
     )

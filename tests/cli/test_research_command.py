@@ -377,7 +377,25 @@ def test_a_busy_database_does_not_outlast_the_overall_deadline(project: Project)
 
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=30) | st.sampled_from(
-    ("null", "Yes", "~", "1_0", "0x1f", "1e3", "12:30", "2026-01-01", "=", "<<", "- a", "a: b", "a:", "a #b", "---", "a\n\nb", "a\n b\n")
+    (
+        "null",
+        "Yes",
+        "~",
+        "1_0",
+        "0x1f",
+        "1e3",
+        "12:30",
+        "2026-01-01",
+        "=",
+        "<<",
+        "- a",
+        "a: b",
+        "a:",
+        "a #b",
+        "---",
+        "a\n\nb",
+        "a\n b\n",
+    )
 )
 ANSWERS = st.recursive(
     TEXTS | st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False),

@@ -185,6 +185,14 @@ def test_a_lost_report_whose_text_is_not_kept_is_archived_and_no_return_is_promi
     assert [item["id"] for item in exported] == ["vue-slots"]
 
 
+def test_a_wrong_number_of_entries_is_counted_anew(project: Project) -> None:
+    keep(project, "slots", "plugins")
+    project.sql("UPDATE entry_count SET entries = 7")
+    assert [finding["check"] for finding in report(project)["findings"]] == ["integrity"]
+    assert repair(project)["problems"] == 0
+    assert project.sql("SELECT entries FROM entry_count") == [(2,)]
+
+
 @pytest.mark.parametrize("place", ["frameworks", "frameworks/vue", "frameworks/vue/slots.md"])
 def test_what_may_not_be_read_costs_no_entry(project: Project, place: str) -> None:
     keep(project, "slots", "plugins")
