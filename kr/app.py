@@ -1,6 +1,6 @@
 """The operations of kr over one configuration, which ``open_app`` reads.
 
-The command line, and later MCP and HTTP, are thin faces over ``App``; ``kr.composition`` and ``kr.upkeep`` build what
+The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` and ``kr.upkeep`` build what
 an operation needs.
 """
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
 from kr.log import Logger
@@ -21,7 +21,7 @@ from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
-    from kr.catalog.catalog import Catalog
+    from kr.catalog.catalog import Catalog, Page
     from kr.contracts.envelopes import Envelope
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
@@ -239,9 +239,9 @@ class App:
         with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as book:
             return book.record_document(request)
 
-    def entries(self, **wanted: Any) -> dict[str, Any]:
+    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
-        return self.catalog.page(**wanted)
+        return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
         """Tell all about one entry; see ``Catalog.entry``."""

@@ -13,7 +13,7 @@ import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import quote, urlencode, urlsplit
 
 from kr.app import App
@@ -25,6 +25,9 @@ from kr.contracts.requests import Mode
 from kr.documents import LIMIT
 from kr.errors import ConfigError, KrError, UnknownEntry
 from kr.request_handler import RequestHandler
+
+if TYPE_CHECKING:
+    from kr.catalog.catalog import Page
 
 logger = logging.getLogger(__name__)
 
@@ -222,10 +225,10 @@ class SharedApp(App):
             lambda: super(SharedApp, self).search_all(query, framework=framework, limit=limit),
         )
 
-    def entries(self, **wanted: Any) -> dict[str, Any]:
+    def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
         """List what the server holds."""
         return self._asked(
-            lambda: self.server.get("/v1/entries", **wanted), lambda: super(SharedApp, self).entries(**wanted)
+            lambda: self.server.get("/v1/entries", **page), lambda: super(SharedApp, self).entries(**page)
         )
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:

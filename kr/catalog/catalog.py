@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
@@ -31,6 +31,15 @@ MISSING_REPORT = "missing report"
 """Why an entry can't be served although its time is not over: see ``stale_because``."""
 
 
+class Page(TypedDict, total=False):
+    """Which entries to list: of a framework, of a status as of today, from ``offset`` on at most ``limit``."""
+
+    framework: str | None
+    status: EntryStatus | None
+    limit: int | None
+    offset: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
     """The operations over one knowledge base. ``export`` writes the YAML files, where they are wanted.
@@ -44,22 +53,16 @@ class Catalog:
     clock: Callable[[], datetime]
     export: Callable[[], None]
 
-    def page(
-        self,
-        *,
-        framework: str | None = None,
-        status: EntryStatus | None = None,
-        limit: int | None = None,
-        offset: int = 0,
-    ) -> dict[str, Any]:
+    def page(self, **page: Unpack[Page]) -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``.
 
         A status is judged entry by entry, so one that is asked for costs a look at all.
         """
-        now = self.clock()
+        now, status = self.clock(), page.get("status")
+        offset, limit = page.get("offset", 0), page.get("limit")
         end = None if limit is None else offset + limit
         with self.store.look() as unit:
-            found = list(unit.entries.browse(_valid(framework)))
+            found = list(unit.entries.browse(_valid(page.get("framework"))))
             if status is not None:
                 found = [entry for entry in found if self._judged(entry, now)[0].status == status]
             shown = [entry_item(self._judged(entry, now)[0]) for entry in found[offset:end]]

@@ -1,7 +1,7 @@
 """``kr entries`` and ``kr archive``: look through index and archive, and change them by hand (SPEC 6.3)."""
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 import click
 
@@ -34,6 +34,9 @@ from kr.cli.options import (
     with_context,
 )
 from kr.cli.render import emit
+
+if TYPE_CHECKING:
+    from kr.catalog.catalog import Page
 
 _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
 
@@ -69,11 +72,11 @@ def command() -> None:
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
 @_LIMIT
 @with_context
-def list_entries(ctx: click.Context, /, **wanted: Any) -> None:
+def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True) as app:
         tell_where_nothing_is(app)
-        emit(app.entries(**wanted)["entries"], common(ctx), entries_view)
+        emit(app.entries(**page)["entries"], common(ctx), entries_view)
 
 
 @command.command(
