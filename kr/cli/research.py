@@ -10,6 +10,7 @@ from kr.cli.forms import check_form, question_parameters
 from kr.cli.options import MOST, TEXT, common, examples, open_app, schema_option, with_context
 from kr.cli.render import emit, wants_text
 from kr.documents import LIMIT
+from kr.source_kinds import LOCAL_DOCS
 from kr.text.counting import counted
 from kr.values import IfUnsure
 
@@ -126,10 +127,13 @@ def view(value: dict[str, Any], *, is_whole: bool = True) -> str:
     lines = [f"{click.style(value['status'], bold=True)}  {_summary(results)}"]
     lines += [f"  {click.style('error', fg='red')}  {_told(problem)}" for problem in value["errors"]]
     if results is not None:
+        related = _related(results)
+        if _is_guess(results):  # what is known may well be better: it goes first
+            lines += related
         lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
         if results["report_file"] and results["index_updated"]:
             lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
-        lines += _related(results["related"])
+        lines += [] if _is_guess(results) else related
         if results["report"]:
             lines += ["", results["report"] if is_whole else _shortened(results)]
     return "\n".join(lines)
@@ -148,13 +152,23 @@ def _shortened(results: dict[str, Any]) -> str:
     return f"{title}\n\n{summary.rstrip()}\n\nThe whole report: {whole}"
 
 
-def _related(related: list[dict[str, Any]]) -> list[str]:
+def _is_guess(results: dict[str, Any]) -> bool:
+    """Tell whether the installed documentation alone answered, and nothing says how well."""
+    answered = [row["source"] for row in results["sources_consulted"] if row["status"] == "success"]
+    return answered == [LOCAL_DOCS] and results["confidence"] == "low"
+
+
+def _related(results: dict[str, Any]) -> list[str]:
     """Tell the entries that may answer, and how one of them is taken."""
     from kr.cli.layout import wrapped
 
+    related = results["related"]
     if not related:
         return []
-    lines = ["  related entries, which may answer:"]
+    which = (
+        "known entries that may answer better" if _is_guess(results) else "related entries, which may answer"
+    )
+    lines = [f"  {which}:"]
     for item in related:
         told = f"{item['topic']} (version {item['framework_version']})"
         lines += wrapped(f"    {item['likelihood']:>4.0%}  {item['id']}  ", told, indent=10)

@@ -1,5 +1,6 @@
 """Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kr.contracts.envelopes import (
@@ -14,7 +15,7 @@ from kr.contracts.envelopes import (
 from kr.reports.outcome import Course, research_status
 from kr.research.run import Run
 from kr.store.requests import RequestRow
-from kr.values import Confidence, Match, Related, Value, replace
+from kr.values import Confidence, Match, Origin, Related, Value, replace
 
 if TYPE_CHECKING:
     from kr.research.cache import Found
@@ -38,6 +39,14 @@ class Ending(Value):
     lru_evicted: int = 0
     auto_archived: int = 0
     report: str | None = None
+
+
+def guessed(entry_origin: Origin, confidence: Confidence, related: Sequence[Related] = ()) -> list[str]:
+    """Say of an answer of installed documentation alone that nothing confirms it; ``related`` may answer as well."""
+    if entry_origin != "installed" or confidence != "low":
+        return []
+    other = "; results.related names known entries that may answer it" if related else ""
+    return [f"from installed documentation alone: it may miss the question{other}"]
 
 
 def told_by(found: "Found", course: Course, *, include_report: bool) -> Ending:

@@ -10,7 +10,7 @@ from kr.contracts.requests import ResearchRequest
 from kr.errors import InvalidRequest
 from kr.freshness import parse_time
 from kr.reports.outcome import Course
-from kr.research.answer import abandon, answer, request_row, told_by
+from kr.research.answer import abandon, answer, guessed, request_row, told_by
 from kr.research.cache import Found, is_sure
 from kr.research.run import Policy, Run, Services
 from kr.store.times import to_text
@@ -92,6 +92,7 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
             f"{match.entry.id} is stale and was served because config_overrides.use names it; "
             "with config_overrides.refresh it is researched again"
         )
+    run.notes += guessed(match.entry.origin, match.entry.confidence)
     ending = told_by(found, Course(fresh_hit=True), include_report=run.include_report)
 
     def touch(unit: "Unit") -> "_Touched":

@@ -18,12 +18,13 @@ from kr.reports.outcome import Course
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.template import INSTALLED_DOCS_LAST
-from kr.research.answer import Ending, answer, told_by
+from kr.research.answer import Ending, answer, guessed, told_by
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, NOTHING_ALLOWED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
 from kr.research.hit import matched, may_serve, serve
 from kr.research.run import Policy, Run, Services, SourceSet
+from kr.research.twins import twin_of
 from kr.source_kinds import is_package
 from kr.sources.base import Ask
 from kr.store.keys import pair_of
@@ -207,16 +208,29 @@ class Pipeline:
             return None
         try:
             draft = _draft(run, found, report, now, self._policy.limits.configured_sources)
-            saved = self._services.store.save_report(draft, report.text, now)
+            saved = self._services.store.save_report(
+                draft,
+                report.text,
+                now,
+                twin=lambda unit: twin_of(
+                    unit, run.query, report, self._policy.aliases, limits=self._policy.limits, now=now
+                ),
+            )
         except StoreError as error:
             run.shelf.note(error)
             return None
         except ReportUnwritable as error:
             run.add_error(error)
             return None
-        run.cache.remember(run.query, saved.entry.id)
         logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
+        if pair_of(saved.entry.framework, saved.entry.topic) != pair_of(run.query.framework, run.query.topic):
+            run.notes.append(
+                f"{saved.entry.id} says the same: it was renewed, and is found by these words from now on; "
+                f"kr entries history {saved.entry.id} has its text of before"
+            )
+        else:
+            run.cache.remember(run.query, saved.entry.id)
         self._services.export_into(run.notes)
         return saved
 
@@ -238,6 +252,8 @@ class Pipeline:
     def _return(
         run: Run, found: Found, gathered: Gathered, report: Report, saved: Saved | None
     ) -> ResearchEnvelope:
+        related = tuple(it for it in found.related if saved is None or it.id != saved.entry.id)
+        run.notes += guessed(report.origin, report.confidence, related)
         course = Course(
             consulted=tuple(gathered.consulted),
             budget_ended=gathered.ended == "budget",
@@ -252,7 +268,7 @@ class Pipeline:
                 path=saved.entry.path if saved else None,
                 confidence=report.confidence,
                 match=found.match,
-                related=found.related,
+                related=related,
                 index_updated=saved is not None,
                 index_count=saved.index_count if saved else None,
                 lru_evicted=saved.lru_evicted if saved else 0,

@@ -2,7 +2,8 @@
 
 import logging
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from datetime import datetime
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ from kr import naming
 from kr.digest import decoded, digest
 from kr.errors import ReportUnwritable, StoreError
 from kr.freshness import major_key, same_major
+from kr.reports.template import title_of
 from kr.store import times
 from kr.store.archive import Limits
 from kr.store.database import Database, Transaction
@@ -119,6 +121,9 @@ class Draft(Value):
     configured_sources: str | None = None
 
 
+Twin = Callable[[Unit], Entry | None]
+
+
 class Saved(Value):
     """What became of a report (SPEC 3.8). ``lru_evicted`` is -1 when the guard failed; a warning says why."""
 
@@ -141,24 +146,38 @@ class _Spot(NamedTuple):
 
 
 def save(
-    database: Database, files: ReportFiles, draft: Draft, text: str, *, limits: Limits, now: datetime
+    database: Database,
+    files: ReportFiles,
+    draft: Draft,
+    text: str,
+    *,
+    limits: Limits,
+    now: datetime,
+    twin: Twin | None = None,
 ) -> Saved:
     """Write the text and its row, run the guard, and once that is committed make the file of it.
 
-    Raises ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
+    ``twin`` finds the entry of another topic that the report renews, if any, in the same transaction. Raises ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
     """
     text = text.encode(errors="replace").decode()
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with files.staged(text) as staged:
+    with ExitStack() as opened:
+        staged = opened.enter_context(files.staged(text))
         with database.write() as transaction:
             files.sweep()
             unit = Unit(transaction.session)
             unit.entries.fill_keys()
+            known = twin(unit) if twin is not None else None
+            need = None
+            if known is not None:
+                need = Need(draft.topic, draft.tags, draft.question or draft.topic)
+                draft, text = _renewing(known, draft, text)
+                staged = opened.enter_context(files.staged(text))
             spot = _spot(unit, files, draft)
             place = files.place(spot.name.path)
             entry = _entry(unit, spot, draft, unit.revisions.keep(text), now)
-            _put(unit, files, spot, entry, text, now=now)
+            _put(unit, files, spot, entry, text, now=now, need=need)
             saved = finish(transaction, unit, place, staged, entry, limits=limits, now=now)
         place.sync()
     return saved
@@ -198,13 +217,34 @@ def _publish(place: Place, staged: Staged) -> None:
         log.warning("%s; its text is in the database", exc)
 
 
-def _put(unit: Unit, files: ReportFiles, spot: _Spot, entry: Entry, text: str, *, now: datetime) -> None:
+def _renewing(known: Entry, draft: Draft, text: str) -> tuple[Draft, str]:
+    """Turn a report into that of an entry of another topic, whose name, tags and question stay."""
+    title, end, rest = text.partition("\n")
+    renewed = {name: getattr(known, name) for name in ("framework", "topic", "tags", "question")}
+    own = title_of(draft.framework, draft.topic)
+    return replace(draft, **renewed), (
+        title_of(known.framework, known.topic) + end + rest if title == own else text
+    )
+
+
+def _put(
+    unit: Unit,
+    files: ReportFiles,
+    spot: _Spot,
+    entry: Entry,
+    text: str,
+    *,
+    now: datetime,
+    need: Need | None,
+) -> None:
     note_edit(unit, files, entry, spot.former, now)
     unit.entries.put(entry)
     old = spot.live
     if old is not None and old.question is not None:
-        need = Need(old.topic, old.tags, old.question)
-        unit.wordings.keep(entry, need, at=old.researched_at or old.created)
+        own = Need(old.topic, old.tags, old.question)
+        unit.wordings.keep(entry, own, at=old.researched_at or old.created)
+    if need is not None:
+        unit.wordings.keep(entry, need, at=times.to_text(now))
     said = (Need(it.topic, it.tags, it.question) for it in unit.wordings.of([entry.id]).get(entry.id, ()))
     unit.terms.make(entry, said, text)
 

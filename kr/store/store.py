@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from kr.store.read_only import Completed
     from kr.store.reports import ReportFiles
     from kr.store.restoring import HandedOver, Restored, Restorer
-    from kr.store.saving import Draft, Saved
+    from kr.store.saving import Draft, Saved, Twin
     from kr.store.unit import Unit
     from kr.store.wordings import Need
 
@@ -131,11 +131,14 @@ class Store:
         with self._database().write() as transaction:
             yield Unit(transaction.session)
 
-    def save_report(self, draft: "Draft", text: str, now: datetime) -> "Saved":
-        """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8)."""
+    def save_report(self, draft: "Draft", text: str, now: datetime, *, twin: "Twin | None" = None) -> "Saved":
+        """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8).
+
+        ``twin`` finds, in that step, the entry of another topic that the report renews.
+        """
         from kr.store.saving import save
 
-        return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now)
+        return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now, twin=twin)
 
     def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
         """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""

@@ -24,7 +24,6 @@ OTHER_WORDS = {
     "question": "Where do I allow a switch to occur many times?",
 }
 """The need of ``request()`` without a word of it."""
-SLOTS = request(topic="slots", tags=["slots"], question="What is a slot?")
 SAME = ("repeatable options", OTHER_WORDS["topic"])
 
 
@@ -123,7 +122,7 @@ def test_a_need_in_other_words_is_found_by_its_meaning_alone(
     kept: str,
 ) -> None:
     calibrate(project, kept)
-    project.research(SLOTS)
+    project.know("slots")
     entry = project.research()["results"]["cache_entry_id"]
     calls = len(context7.calls())
     with project.app() as app:
@@ -143,7 +142,7 @@ def test_vectors_are_asked_for_once_and_not_at_all_for_an_equal_topic(
 ) -> None:
     use_embeddings(project, model.url)
     calibrate(project, kept)
-    project.research(SLOTS)
+    project.know("slots")
     assert texts(model) == []  # nothing to compare with
     project.research()
     assert [len(asked) for asked in texts(model)] == [2]
@@ -190,7 +189,7 @@ def test_a_server_that_goes_away_changes_no_answer(
             if name == "with":
                 use_embeddings(project, model.url)
                 calibrate(project, kept)
-            project.research(SLOTS)
+            project.know("slots")
             project.research(asked[0])
             switched.respond = lambda _: Reply(status=500)
             answers.append([without_times(project.research(one)) for one in asked])

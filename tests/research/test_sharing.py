@@ -380,10 +380,15 @@ def install(project: Project) -> dict[str, Any]:
     return {"framework": "tinylib", "framework_version": "4"}
 
 
+GUESS = "from installed documentation alone: it may miss the question"
+
+
 def test_installed_documentation_gives_way_once_sources_are_configured(project: Project) -> None:
     tinylib = install(project)
-    assert ask(project, **tinylib)["status"] == "degraded"
-    assert ask(project, **tinylib)["status"] == "cache-hit"
+    for status in ("degraded", "cache-hit"):
+        answer = ask(project, **tinylib)
+        assert answer["status"] == status
+        assert answer["results"]["degradation_notes"][-1] == GUESS
     with context7_server() as server:
         project.env["KR_SERVERS"] = json.dumps(
             {"context7": {"url": f"{server.url}?key=s3cret"}, "deepwiki": None}

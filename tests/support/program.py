@@ -15,6 +15,7 @@ from typing import Any
 from kr.app import App
 from kr.cli.progress import SilentProgress
 from kr.settings import load_settings
+from kr.store.saving import Draft
 from tests.support.forked import shared
 
 VUE = {
@@ -105,6 +106,20 @@ class Project:
         with self.app() as app:
             data = json.dumps(document if document is not None else request()).encode()
             return app.requests.research_document(data, **options).plain()
+
+    def know(self, *topics: str) -> None:
+        """Have an entry about each of these topics of vue, written now, that no source was asked for."""
+        with self.app() as app:
+            for topic in topics:
+                told = Draft(
+                    framework="vue",
+                    framework_version="3.5",
+                    topic=topic,
+                    tags=(topic,),
+                    confidence="high",
+                    question=f"What are {topic}?",
+                )
+                app.store.save_report(told, f"# vue - {topic}\n\nAbout {topic} alone.\n", self.clock())
 
     def run(
         self,

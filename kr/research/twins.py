@@ -1,0 +1,69 @@
+"""Whether a new report says what a related entry says: then that one is renewed, and no second one kept (SPEC 3.2, 3.8).
+
+Entries of one answer keep each other out: of two that are equally likely neither is far ahead, and kr becomes sure of none.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kr.freshness import Limits, judge, major_key
+from kr.matching.decide import CONTRADICTED, decide
+from kr.reports.template import ATTRIBUTION, SUMMARY, read_shape
+from kr.research.candidates import gather
+from kr.values import Confidence, Entry, MatchRules, Query
+
+if TYPE_CHECKING:
+    from kr.reports.report import Report
+    from kr.store.unit import Unit
+
+_SURENESS: tuple[Confidence, ...] = ("low", "medium", "high")
+
+
+def twin_of(
+    unit: "Unit",
+    query: Query,
+    report: "Report",
+    aliases: Mapping[str, str],
+    *,
+    limits: Limits,
+    now: datetime,
+) -> Entry | None:
+    """Return the likeliest entry of the same major version whose report has the summary and the first source of a new one.
+
+    None where the topic has an entry of its own, which is renewed as ever; where the new report is less sure than the one that it
+    would take the place of; and where an entry is about a sibling or the opposite of what is asked, whatever it says.
+    """
+    said = substance(report.text)
+    if said is None or report.origin not in {"researched", "installed"}:
+        return None
+    if unit.entries.of_topic(query.framework, query.topic, query.framework_version) is not None:
+        return None
+
+    def text_of(entry: Entry) -> str:
+        return unit.revisions.text(entry.sha256) or ""
+
+    gathered = gather(unit, query, aliases, read=text_of)
+    mine = [
+        it
+        for it in gathered.entries
+        if judge(it, query.framework_version, limits, now).status != "archived"
+        and _may_be_renewed(it, query, report)
+    ]
+    considered = decide(query, gathered.candidates(mine), MatchRules()).considered
+    likely = (it.entry for it in considered if it.likelihood > CONTRADICTED)
+    return next((entry for entry in likely if substance(text_of(entry)) == said), None)
+
+
+def _may_be_renewed(entry: Entry, query: Query, report: "Report") -> bool:
+    is_of_major = major_key(entry.framework_version) == major_key(query.framework_version)
+    is_less_sure = _SURENESS.index(report.confidence) < _SURENESS.index(entry.confidence)
+    return is_of_major and entry.origin == report.origin and not is_less_sure
+
+
+def substance(text: str) -> tuple[str, str] | None:
+    """Return what a report says first, and where it has that from; None where it does not follow the template."""
+    shape = read_shape(text)
+    if shape is None:
+        return None
+    return shape.sections[SUMMARY], shape.sections[ATTRIBUTION].partition("\n")[0]
