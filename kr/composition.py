@@ -186,7 +186,9 @@ def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona",
     from kr.research.persona import load_persona
 
     home = Path(environ.get("HOME") or "/nonexistent")
-    return load_persona(settings.role_mapping.knowledge_researcher_persona, settings.project_root, home)
+    found = load_persona(settings.role_mapping.knowledge_researcher_persona, settings.project_root, home)
+    # Without a configuration nobody asked for a persona: as `kr init` would have it, no note where BMAD is not there.
+    return found if settings.config_file is not None else (found[0], None)
 
 
 def _repository(settings: Settings, environ: Mapping[str, str], cwd: Path, framework: str) -> str | None:

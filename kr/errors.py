@@ -18,6 +18,7 @@
     ├── RequestUnreadable    the file of a request can't be read
     ├── IndexUnreadable      a file that is to be imported is no index at all
     ├── OutputFailed         standard output can't be written
+    ├── NotInstalled         a package is missing that an extra of kr brings
     ├── WorkflowError        a workflow can't be started, run or changed as things stand
     └── SourceFailure        a research source gave no answer
         ├── SourceNotAsked   it was never reached for: nothing is known of how it does
@@ -149,6 +150,16 @@ class OutputFailed(KrError):
     """Standard output can't be written: a full disk behind it, say."""
 
     code = "output_failed"
+
+
+class NotInstalled(KrError):
+    """What was asked for needs ``package``, which the extra ``kr[extra]`` brings."""
+
+    code = "not_installed"
+
+    def __init__(self, extra: str, package: str) -> None:
+        super().__init__(f"this needs the package {package}, which is not installed")
+        self.extra = extra
 
 
 class WorkflowError(KrError):

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
+from kr.contracts.fields import is_blank
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest, StoreError
@@ -113,11 +114,9 @@ class RequestHandler:
         }
         asked = {"framework": framework, "framework_version": framework_version, "topic": topic}
         asked["question"] = question
-        if (wrong := _wrong_framework(framework)) is not None:
-            problem = FieldError("research_query.framework", wrong)
-            return self._refuse(
-                {"mode": "research", "research_query": asked, **said}, *validation_problems((problem,))
-            )
+        if wrong := _wrong_question(framework, question):
+            refused = {"mode": "research", "research_query": asked, **said}
+            return self._refuse(refused, *validation_problems(wrong))
         with self._accounted({"mode": "research", "research_query": asked, **said}):
             data = self.question_data(
                 framework, question, framework_version=framework_version, topic=topic, tag=tag
@@ -302,14 +301,18 @@ class RequestHandler:
         )
 
 
-def _wrong_framework(framework: str) -> str | None:
-    """Say why a text that was typed is no framework's name; what is empty the validation tells."""
-    name = framework.strip()
-    if name and not any(character.isalnum() for character in name):
-        return f"{name!r} has no letter and no digit; a name such as vue, next.js or owner/repo is expected"
-    if name.startswith(("/", "./", "~")) or "\\" in name or ".." in name.split("/"):
-        return f"{name!r} is a path; a name such as vue, next.js or owner/repo is expected"
-    return None
+def _wrong_question(framework: str, question: str) -> tuple[FieldError, ...]:
+    """Say what is wrong with what a person typed, before topic, tags and version are derived from it."""
+    typed = {"research_query.framework": framework, "research_query.question": question}
+    if blank := [field for field, text in typed.items() if is_blank(text)]:
+        return tuple(FieldError(field, "Validation failed: must not be empty") for field in blank)
+    name, why = framework.strip(), ""
+    if not any(character.isalnum() for character in name):
+        why = "has no letter and no digit"
+    elif name.startswith(("/", "./", "~")) or "\\" in name or ".." in name.split("/"):
+        why = "is a path"
+    expected = "a name such as vue, next.js or owner/repo is expected"
+    return (FieldError("research_query.framework", f"{name!r} {why}; {expected}"),) if why else ()
 
 
 def _nothing() -> None:

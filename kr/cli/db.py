@@ -32,7 +32,7 @@ def command() -> None:
 @with_context
 def path(ctx: click.Context) -> None:
     """Print where the database is: one line for the shell, unless --format asks for more."""
-    with open_app(ctx) as app:
+    with open_app(ctx, only_reads=True) as app:
         _show(app.databases().path(), ctx, lambda value: str(value["path"]), plain=True)
 
 
@@ -64,7 +64,7 @@ def backup(ctx: click.Context, /, file: Path | None) -> None:
     overwritten; a folder gets a copy with the time in its name. Reports are files of their own: copy the
     knowledge base's folder for them.
     """
-    with open_app(ctx) as app:
+    with open_app(ctx, only_reads=True) as app:
         value = app.databases().backup(file)
         _show(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
 
@@ -92,7 +92,7 @@ def restore(ctx: click.Context, /, file: Path) -> None:
 @with_context
 def prune(ctx: click.Context, /, *, keep: int) -> None:
     """Delete old copies of the database: backups beside it, those of upgrades, restores and repairs."""
-    with open_app(ctx) as app:
+    with open_app(ctx, only_reads=True) as app:
         _show(app.databases().prune(keep=keep), ctx, _pruned)
 
 

@@ -30,7 +30,6 @@ from kr.cli.options import (
     common_options,
     examples,
     open_app,
-    tell_where_nothing_is,
     with_context,
 )
 from kr.cli.render import emit
@@ -74,8 +73,7 @@ def command() -> None:
 @with_context
 def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
     """List the entries, the last accessed first."""
-    with open_app(ctx, may_share=True) as app:
-        tell_where_nothing_is(app)
+    with open_app(ctx, may_share=True, only_reads=True) as app:
         emit(app.entries(**page)["entries"], common(ctx), entries_view)
 
 
@@ -88,7 +86,7 @@ def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
 @with_context
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
     """Show one entry: its row, why it is stale, and how many earlier texts there are."""
-    with open_app(ctx, may_share=True) as app:
+    with open_app(ctx, may_share=True, only_reads=True) as app:
         emit(app.entry(entry_id, report=report), common(ctx), entry_view)
 
 
@@ -104,8 +102,7 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
 
     kr search finds lessons too.
     """
-    with open_app(ctx, may_share=True) as app:
-        tell_where_nothing_is(app)
+    with open_app(ctx, may_share=True, only_reads=True) as app:
         emit(app.search(" ".join(words), limit=limit or MOST)["entries"], common(ctx), search_view)
 
 
@@ -200,8 +197,7 @@ def archive() -> None:
 @with_context
 def list_archive(ctx: click.Context, /, **wanted: Any) -> None:
     """List the archived entries, the last archived first."""
-    with open_app(ctx) as app:
-        tell_where_nothing_is(app)
+    with open_app(ctx, only_reads=True) as app:
         emit(app.catalog.archive(**wanted), common(ctx), archive_view)
 
 

@@ -64,7 +64,9 @@ def entry_view(row: Row) -> str:
     """Show one entry, a line for each of its facts, then the report."""
     facts = {name: value for name, value in row.items() if name != "report"}
     width = max(map(len, facts))
-    lines = [f"{name.replace('_', ' '):<{width}}  {cell(value)}" for name, value in facts.items()]
+    lines: list[str] = []
+    for name, value in facts.items():
+        lines += wrapped(f"{name.replace('_', ' '):<{width}}  ", cell(value), indent=width + 2)
     if "report" in row:
         lines += ["", strip_invisible(row["report"]) if row["report"] else "Its text is lost."]
     return "\n".join(lines)

@@ -1,14 +1,13 @@
 """``kr explain``: why the cache answers a question, or does not."""
 
-from typing import IO, Any
+from typing import Any
 
 import click
 
 from kr.cli.forms import check_form, question_parameters
 from kr.cli.layout import wrapped
-from kr.cli.options import common, examples, open_app, schema_option, with_context
+from kr.cli.options import common, examples, open_app, read_request, schema_option, with_context
 from kr.cli.render import emit
-from kr.documents import LIMIT
 
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
 _MOST_TOLD = 2
@@ -31,7 +30,7 @@ def command(
     /,
     framework: str | None,
     question: str | None,
-    document: IO[bytes] | None,
+    document: str | None,
     **given: Any,
 ) -> None:
     """Tell what the cache would say to a question about FRAMEWORK, and why.
@@ -44,9 +43,9 @@ def command(
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")
-    with open_app(ctx) as app:
+    with open_app(ctx, only_reads=True) as app:
         if document is not None:
-            value = app.explain(document.read(LIMIT + 1))
+            value = app.explain(read_request(document))
         else:
             value = app.explain(app.requests.question_data(str(framework), str(question), **options))
         emit(value, common(ctx), view)

@@ -1,12 +1,9 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
-import io
-import sys
 import uuid
 from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -15,17 +12,17 @@ from kr.cli.layout import wrapped
 from kr.cli.messages import warn
 from kr.cli.options import (
     Group,
+    answer_request,
     common,
     common_options,
     examples,
     open_app,
+    read_request,
     request_option,
     schema_option,
-    tell_where_nothing_is,
     with_context,
 )
 from kr.cli.render import emit
-from kr.documents import LIMIT
 from kr.errors import KrError
 from kr.text.counting import counted
 
@@ -87,7 +84,7 @@ def inject(
     ctx: click.Context,
     /,
     *,
-    document: IO[bytes] | None,
+    document: str | None,
     phase: str | None,
     story_key: str | None,
     session_id: str | None,
@@ -107,7 +104,7 @@ def inject(
     need = {name: value for name, value in said.items() if value is not None}
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
-            envelope = app.requests.inject_document(document.read(LIMIT + 1), need)
+            envelope = answer_request(document, lambda data: app.requests.inject_document(data, need))
         else:
             data = {
                 "story_key": story_key or "0-0",
@@ -147,22 +144,12 @@ def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
     from kr.contracts.lessons import skip
 
     try:
-        with _opened(source) as stream:
-            data = stream.read(LIMIT + 1)
+        data = read_request(source)
         with open_app(ctx, may_share=True) as app:
             return app.record_lessons(data)
     except (KrError, OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else None
-        problem = f"{source}: {reason}" if reason else str(error)
-        warn(f"nothing is recorded: {problem}")
-        return skip({}, f"Recording skipped: {problem}")
-
-
-def _opened(source: str) -> AbstractContextManager[IO[bytes]]:
-    """Open a request; a closed standard input is an empty one."""
-    if source == "-":
-        return nullcontext(io.BytesIO() if sys.stdin is None else sys.stdin.buffer)
-    return Path(source).open("rb")
+        warn(f"nothing is recorded: {error}")
+        return skip({}, f"Recording skipped: {error}")
 
 
 def _listing(function: F) -> F:
@@ -195,9 +182,7 @@ def _at_most(limit: int, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
 @with_context
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
-    with open_app(ctx) as app, app.lessons() as book:
-        if common(ctx).kb is not None and not app.lessons_file.exists():
-            tell_where_nothing_is(app)
+    with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
     emit(_at_most(limit, found), common(ctx), _table)
 
@@ -208,7 +193,7 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
 @with_context
 def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> None:
     """Find lessons by words, the most relevant first."""
-    with open_app(ctx) as app, app.lessons() as book:
+    with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         legal = _legal(app, phase)
         found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
     emit(_at_most(limit, found), common(ctx), _table)
@@ -277,7 +262,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
 @with_context
 def review(ctx: click.Context, /) -> None:
     """List what a person should look at: quarantined, contradicting and never useful lessons."""
-    with open_app(ctx) as app, app.lessons() as book:
+    with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.review()
     emit(found, common(ctx), _reviewed)
 
@@ -298,7 +283,7 @@ def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> None:
     emit(value, common(ctx), lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
     if done.unread:
         # What could be read is imported, and its counts are told, whatever the others are.
-        raise KrError(f"can't be read: {', '.join(done.unread)}")
+        raise KrError("; ".join(done.unread))
 
 
 def _injection(value: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ import click
 from kr import __version__
 from kr.cli.messages import colour, complain
 from kr.cli.options import common_options
-from kr.errors import KrError
+from kr.errors import KrError, NotInstalled
 
 
 class Listed(NamedTuple):
@@ -217,12 +217,21 @@ def _run(arguments: Sequence[str] | None) -> int:
     except click.Abort:
         return 128 + signal.SIGINT
     except KrError as error:
-        complain(str(error))
+        complain(f"{error}{_remedy(error)}")
         return error.exit_status
     except OSError as error:
         complain(f"{error.filename or 'standard output'}: {error.strerror}")
         return 1
     return status if isinstance(status, int) else 0
+
+
+def _remedy(error: KrError) -> str:
+    """Say how a missing package comes into this installation."""
+    if not isinstance(error, NotInstalled):
+        return ""
+    from kr.cli.extras import how_to_install
+
+    return f". This installs it: {how_to_install(error.extra)}"
 
 
 def _show_usage(error: click.ClickException) -> None:

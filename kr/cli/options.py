@@ -2,6 +2,7 @@
 
 import gc
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
@@ -10,10 +11,13 @@ import click
 
 from kr import log
 from kr.cli.messages import warn
-from kr.errors import RequestUnreadable
+from kr.documents import LIMIT
+from kr.errors import KrError, RequestUnreadable
+from kr.transfer import INDEX
 
 if TYPE_CHECKING:
     from kr.app import App
+    from kr.contracts.envelopes import Envelope
     from kr.research.chain import Progress
 
 
@@ -28,22 +32,43 @@ class Typed(click.ParamType[str]):
         return text if text.isascii() else os.fsencode(text).decode(errors="replace")
 
 
-class RequestFile(click.File):
-    """A document from a file, or from standard input; a closed standard input is an empty document."""
+def read_request(source: str) -> bytes:
+    """Read a request from a file, or from standard input (``-``): at most one byte more than one may have.
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Open it for reading bytes. A file that can't be read is no wrong command line: exit status 1."""
-        import io
-        import sys
+    A closed standard input is an empty document. Raises ``RequestUnreadable``.
+    """
+    try:
+        if source == "-":
+            return b"" if sys.stdin is None else sys.stdin.buffer.read(LIMIT + 1)
+        with open(source, "rb") as file:  # noqa: PTH123 - pathlib is not loaded for a hit
+            return file.read(LIMIT + 1)
+    except OSError as error:
+        raise RequestUnreadable(f"{source}: can't be read: {error.strerror}") from error
 
-        if value == "-" and sys.stdin is None:
-            return io.BytesIO()
-        try:
-            return super().convert(value, param, ctx)
-        except click.BadParameter as error:
-            if isinstance(error.__context__, OSError):
-                raise RequestUnreadable(f"{value}: can't be read: {error.__context__.strerror}") from error
-            raise
+
+def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
+    """Answer the request in a file; one that can't be read is a failure as every other, with its envelope (SPEC 3.1)."""
+    try:
+        return answer(read_request(source))
+    except RequestUnreadable as error:
+        from kr.contracts.envelopes import Problem, failure
+
+        return failure({}, Problem(type="validation_error", field="request", message=str(error)))
+
+
+class Folder(click.Path):
+    """A folder that must be there. As a file that is missing, it is no wrong command line: exit status 1."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Take a folder. Raises ``KrError``."""
+        folder = Path(str(super().convert(value, param, ctx)))
+        if not folder.is_dir():
+            why = "Not a directory" if folder.exists() else "No such file or directory"
+            raise KrError(f"{value}: can't be read: {why}")
+        return folder
 
 
 class Group(click.Group):
@@ -70,7 +95,7 @@ MOST = 1_000_000
 request_option = click.option(
     "--request",
     "document",
-    type=RequestFile("rb"),
+    type=click.Path(allow_dash=True),
     metavar="FILE|-",
     help="Read a request (YAML or JSON) from a file, or from standard input.",
 )
@@ -181,12 +206,14 @@ def open_app(
     progress: "Progress | None" = None,
     may_share: bool = False,
     is_quick: bool = False,
+    only_reads: bool = False,
 ) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
     ``progress`` (None: what fits standard error) is told while sources are asked. ``may_share``: what the command does,
     the server of ``KR_SERVER`` does as well; a command that can't says that it works here (SPEC 8). ``is_quick``: the
-    command may be answered without libraries and without the configuration's files, and should be.
+    command may be answered without libraries and without the configuration's files, and should be. ``only_reads``: it
+    tells what is there, and says so where nothing is: an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
     from kr.cli.progress import make_progress
@@ -204,13 +231,11 @@ def open_app(
 
             return build(config=said.config, knowledge_base=said.kb, progress=progress, kind=SharedApp)
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
-    return build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
-
-
-def tell_where_nothing_is(app: "App") -> None:
-    """Warn where there is no knowledge base at all: an empty list may mean a mistyped folder."""
-    if not os.environ.get("KR_SERVER") and not app.store.exists():
-        warn(f"there is no knowledge base at {app.settings.knowledge_base}: `kr init` makes one")
+    app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
+    base = app.settings.knowledge_base
+    if only_reads and not (app.store.exists() or app.lessons_file.exists() or (base / INDEX).exists()):
+        warn(f"there is no knowledge base at {base}: `kr init` makes one")
+    return app
 
 
 def start_logging(ctx: click.Context) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kr.cli.layout import cell, table
-from kr.cli.options import MOST, common, examples, open_app, with_context
+from kr.cli.options import MOST, Folder, common, examples, open_app, with_context
 from kr.cli.render import emit
 
 
@@ -15,9 +15,7 @@ from kr.cli.render import emit
     "versions",
     epilog=examples("kr versions", "kr versions ../shop --all --format json", "kr versions --mark-stale"),
 )
-@click.argument(
-    "project", metavar="[DIR]", required=False, type=click.Path(exists=True, file_okay=False, path_type=Path)
-)
+@click.argument("project", metavar="[DIR]", required=False, type=Folder())
 @click.option("--all", "everything", is_flag=True, help="Indirect dependencies too.")
 @click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
 @with_context
@@ -68,7 +66,7 @@ _SHOWN = 10
 @click.option(
     "--project",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=Folder(),
     help="The project. Default: that of the working directory.",
 )
 @click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")

@@ -1,15 +1,14 @@
 """``kr research``: a question from a person, or a request document from an agent."""
 
 from functools import partial
-from typing import IO, Any, get_args
+from typing import Any, get_args
 
 import click
 
 from kr.cli.completing import complete_entry_id
 from kr.cli.forms import check_form, question_parameters
-from kr.cli.options import MOST, TEXT, common, examples, open_app, schema_option, with_context
+from kr.cli.options import MOST, TEXT, answer_request, common, examples, open_app, schema_option, with_context
 from kr.cli.render import emit, wants_text
-from kr.documents import LIMIT
 from kr.source_kinds import LOCAL_DOCS
 from kr.text.counting import counted
 from kr.values import IfUnsure
@@ -71,7 +70,7 @@ def command(
     /,
     framework: str | None,
     question: str | None,
-    document: IO[bytes] | None,
+    document: str | None,
     *,
     include_report: bool,
     max_tokens: int | None,
@@ -100,10 +99,10 @@ def command(
     shown = wants_text(common(ctx))
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
-            data = document.read(LIMIT + 1)
-            envelope = app.requests.research_document(
-                data, include_report=include_report or shown, overrides=overrides
+            research = partial(
+                app.requests.research_document, include_report=include_report or shown, overrides=overrides
             )
+            envelope = answer_request(document, research)
         else:
             envelope = app.requests.research_question(
                 str(framework),
@@ -117,15 +116,20 @@ def command(
             from kr.reports.bounded import fit
 
             value["results"]["report"], _ = fit(value["results"]["report"], max_tokens)
-        emit(value, common(ctx), partial(view, is_whole=include_report))
+        emit(value, common(ctx), partial(view, is_whole=include_report, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
 
 
-def view(value: dict[str, Any], *, is_whole: bool = True) -> str:
-    """Make the readable view: what happened in a few lines, then the report, or its summary."""
+def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True) -> str:
+    """Make the readable view: what happened in a few lines, then the report, or its summary.
+
+    ``is_typed``: the question was typed, so what is wrong is told by its option.
+    """
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_summary(results)}"]
-    lines += [f"  {click.style('error', fg='red')}  {_told(problem)}" for problem in value["errors"]]
+    lines += [
+        f"  {click.style('error', fg='red')}  {_told(problem, is_typed)}" for problem in value["errors"]
+    ]
     if results is not None:
         related = _related(results)
         if _is_guess(results):  # what is known may well be better: it goes first
@@ -205,10 +209,12 @@ _SAID_AS = {
 """Fields of a request whose option on the command line is called otherwise."""
 
 
-def _told(problem: dict[str, Any]) -> str:
-    """Say what is wrong, with the option that a person typed instead of the request's field."""
+def _told(problem: dict[str, Any], is_typed: bool) -> str:
+    """Say what is wrong, with the option that a person typed, or the field of a document."""
+    message = str(problem["message"]).removeprefix("Validation failed: ")
     if "field" not in problem:
-        return str(problem["message"])
+        return message
     field = str(problem["field"])
-    option = _SAID_AS.get(field) or f"--{field.rpartition('.')[2].replace('_', '-')}"
-    return f"{option} ({field}): {problem['message']}"
+    if is_typed:
+        field = _SAID_AS.get(field) or f"--{field.rpartition('.')[2].replace('_', '-')}"
+    return f"{field}: {message}"

@@ -7,7 +7,7 @@ import click
 from kr.cli.completing import complete_framework
 from kr.cli.entries_view import search_view
 from kr.cli.layout import cell, wrapped
-from kr.cli.options import MOST, TEXT, common, examples, open_app, tell_where_nothing_is, with_context
+from kr.cli.options import MOST, TEXT, common, examples, open_app, with_context
 from kr.cli.render import emit
 
 _LIMIT = 10
@@ -36,8 +36,7 @@ def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None
     What holds only some of the words comes last. kr entries show ID --report shows the whole report. Nothing
     counts as read.
     """
-    with open_app(ctx, may_share=True) as app:
-        tell_where_nothing_is(app)
+    with open_app(ctx, may_share=True, only_reads=True) as app:
         emit(app.search_all(" ".join(words), framework=framework, limit=limit), common(ctx), view)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import click
 
 from kr.cli.options import common, examples, open_app, start_logging, with_context
-from kr.errors import ConfigError
+from kr.errors import NotInstalled
 
 
 @click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))
@@ -48,11 +48,6 @@ def _lean_import() -> Iterator[None]:
         gc.enable()
 
 
-_NOT_INSTALLED = (
-    "kr serve needs packages that are not installed ({missing}). In the clone of kr: pip install '.[serve]'"
-)
-
-
 @click.command("serve", epilog=examples("kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr"))
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
@@ -79,7 +74,7 @@ def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -
     try:
         from kr.server.serve import Where, serve
     except ModuleNotFoundError as error:
-        raise ConfigError(_NOT_INSTALLED.format(missing=error.name)) from error
+        raise NotInstalled("serve", error.name or "fastapi") from error
     said = common(ctx)
     where = Where(host=host, port=port, names=names, config=said.config, knowledge_base=said.kb)
     return serve(where, os.environ)

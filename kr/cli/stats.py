@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from kr.cli.layout import fitted, wrapped
-from kr.cli.options import common, examples, open_app, tell_where_nothing_is, with_context
+from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
 from kr.text.counting import counted
 
@@ -34,9 +34,7 @@ def command(ctx: click.Context) -> None:
     answered and that of a hit; saved calls are the hits times the calls charged to such a research on average.
     No database is made; one of an older kr is backed up beside itself and upgraded first.
     """
-    with open_app(ctx, may_share=True) as app:
-        if common(ctx).kb is not None:  # before the first question there is none, and zeros are true
-            tell_where_nothing_is(app)
+    with open_app(ctx, may_share=True, only_reads=True) as app:
         emit(app.stats(), common(ctx), view)
 
 

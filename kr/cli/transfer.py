@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.messages import complain, warn
+from kr.cli.messages import complain, is_dumb, warn
 from kr.cli.options import common, examples, open_app, with_context
 from kr.cli.render import emit
 from kr.text.counting import counted
@@ -42,7 +42,7 @@ def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) ->
     db backup` takes everything. The same state gives the same bytes. A file that kr did not write is kept beside it as
     .bak first.
     """
-    with open_app(ctx) as app:
+    with open_app(ctx, only_reads=True) as app:
         emit(app.export_yaml(output, index_only=index_only), common(ctx), _exported)
 
 
@@ -110,17 +110,20 @@ def _notes(result: "Imported") -> Iterator[str]:
 
 @contextmanager
 def _progress() -> "Iterator[Progress | None]":
-    """Give what draws a bar on standard error; nothing when nobody watches."""
-    if not sys.stderr.isatty():
+    """Give what keeps a line on standard error up to date; nothing when nobody watches."""
+    if not sys.stderr.isatty() or is_dumb():
         yield None
         return
-    with click.progressbar(length=1000, label="importing", file=sys.stderr, show_pos=False) as bar:
 
-        def show(done: int, total: int) -> None:
-            bar.update(max(0, 1000 * done // max(total, 1) - bar.pos))
+    clear = ""
 
-        yield show
-        bar.update(1000 - bar.pos)
+    def show(done: int, total: int) -> None:
+        nonlocal clear
+        clear = "\r\x1b[K"
+        click.echo(f"{clear}importing … line {done:,} of {total:,}", nl=False, err=True)
+
+    yield show
+    click.echo(clear, nl=False, err=True)
 
 
 def _plain(line: str) -> str:

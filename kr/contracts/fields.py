@@ -5,7 +5,7 @@ A request is a table of readers: each takes what was given (None where nothing w
 """
 
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -53,8 +53,18 @@ def read_fields(
         try:
             read[name] = field.read(data.get(name))
         except Bad as wrong:
-            errors.append(FieldError(f"{prefix}{name}", str(wrong)))
+            errors.append(FieldError(f"{prefix}{name}", f"{wrong}{misspelt(name, fields, data)}"))
     return read, errors
+
+
+def misspelt(name: str, known: Collection[str], data: Mapping[str, Any]) -> str:
+    """End the message of a missing key: with the unknown key that is spelt nearly like it, or with nothing."""
+    if name in data:
+        return ""
+    from difflib import get_close_matches
+
+    near = (key for key in data if key not in known and get_close_matches(key, known, n=1) == [name])
+    return "".join(f"; {shown(key)} is unknown: did you mean {name}?" for key in near)
 
 
 def unknown_keys(

@@ -15,6 +15,7 @@ from kr.contracts.fields import (
     bad,
     is_blank,
     line,
+    misspelt,
     one_of,
     optional_paths,
     optional_text,
@@ -147,13 +148,16 @@ def parse_request(
     mode = default_mode if data.get("mode") is None else data["mode"]
     if mode not in MODES:
         detail = "required, but missing" if mode is None else shown(mode)
-        wrong = FieldError("mode", f"Invalid mode: {detail}; allowed: {', '.join(MODES)}")
+        allowed = f"allowed: {', '.join(MODES)}{misspelt('mode', _KEYS, data)}"
+        wrong = FieldError("mode", f"Invalid mode: {detail}; {allowed}")
         raise InvalidRequest(wrong, *_errors_whatever_the_mode(data, blocks))
     identity, errors = read_fields(_IDENTITY, data)
     block = _BLOCKS[mode]
     # A block that is missing or no mapping is told field by field, as the table lists them.
     given = data.get(block)
     asked, more = read_fields(blocks[block], given if isinstance(given, Mapping) else {}, f"{block}.")
+    if hint := misspelt(block, _KEYS, data):
+        errors.append(FieldError(block, f"Validation failed: required, but missing{hint}"))
     errors += more
     counts = _counts(data.get("config_overrides"), warnings)
     if mode == "research":

@@ -34,7 +34,7 @@ _SHOWN_BAD_LINES = 20
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What became of the lines of imported files; ``unread`` names files that can't be read at all."""
+    """What became of the lines of imported files; ``unread`` says which can't be read, and why."""
 
     imported: int
     duplicates: int
@@ -237,9 +237,10 @@ class LessonBook:
         lessons: list[Lesson] = []
         refused, unread = 0, []
         for path in files:
-            text = _text_of(path)
-            if text is None:
-                unread.append(str(path))
+            try:
+                text = _text_of(path)
+            except LessonsUnreadable as error:
+                unread.append(f"{path}: can't be read: {error}")
                 continue
             parsed = parse_file(text)
             clean = [_without_secrets(lesson) for lesson in parsed.lessons]
@@ -282,12 +283,10 @@ class LessonBook:
             return {}
 
 
-def _text_of(path: Path) -> str | None:
-    try:
-        return LessonsFile(path).text() if path.exists() else None
-    except (LessonsUnreadable, OSError) as error:
-        logger.warning("%s: %s", path, error)
-        return None
+def _text_of(path: Path) -> str:
+    if not path.exists():
+        raise LessonsUnreadable("No such file or directory")
+    return LessonsFile(path).text()
 
 
 def _without_secrets(lesson: Lesson) -> Lesson | None:

@@ -1,6 +1,7 @@
 """``kr serve``: the server's process, from its sockets to its end (SPEC 8)."""
 
 import asyncio
+import errno
 import ipaddress
 import logging
 import socket
@@ -76,7 +77,12 @@ def _listening(where: Where) -> socket.socket:
         family = socket.AF_INET6 if ":" in where.host else socket.AF_INET
         return socket.create_server((where.host, where.port), family=family, backlog=256)
     except OSError as error:
-        raise ConfigError(f"{where.host}:{where.port}: can't listen: {error.strerror or error}") from error
+        why = (error.strerror or str(error)).partition(" (while")[
+            0
+        ]  # what Python adds says the address again
+        if error.errno == errno.EADDRINUSE:
+            why += "; --port 0 takes a free one"
+        raise ConfigError(f"{where.host}:{where.port}: can't listen: {why}") from error
 
 
 def _log_as_json() -> None:

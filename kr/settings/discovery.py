@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kr.documents import KeyPath, Tree
-from kr.errors import ConfigError
+from kr.errors import ConfigError, KrError
 
 if TYPE_CHECKING:
     import yaml
@@ -132,6 +132,8 @@ def _read_ours(file: Path, label: str | None) -> Content:
         return _read(file)
     except UnreadableError as exc:
         source = f"{label}: " if label else ""
+        if isinstance(exc.__cause__, FileNotFoundError):
+            raise KrError(f"{source}{file}: can't be read: No such file or directory") from exc
         raise ConfigError(f"{source}{file} is {exc}; a YAML mapping is expected") from exc
 
 

@@ -1,6 +1,7 @@
 """Stems: what the inflected forms of an English word share (SPEC 3.2: tags compare by their stems)."""
 
 import sys
+from _thread import allocate_lock  # threading is nothing that a hit imports
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
@@ -10,6 +11,7 @@ from typing import Any
 PACKAGE = "snowballstemmer"
 _SHORTEST = 4
 """Shorter words are abbreviations more often than inflected forms (``ios``, ``css``)."""
+_LOADING = allocate_lock()
 
 
 @lru_cache(maxsize=16384)
@@ -27,6 +29,11 @@ def stem(word: str) -> str:
 
 @cache
 def _english() -> type[Any]:
+    with _LOADING:  # another thread would find the stand-in gone in the middle of its import
+        return _load()
+
+
+def _load() -> type[Any]:
     """Load the one language: the package itself imports all thirty, which would be a sixth of a hit."""
     if PACKAGE not in sys.modules:
         found = find_spec(PACKAGE)

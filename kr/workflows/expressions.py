@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from kr.errors import WorkflowError
+from kr.errors import NotInstalled
 
 if TYPE_CHECKING:
     from cel_expr_python.cel import Env, Expression
@@ -95,14 +95,11 @@ def is_identifier(text: str) -> bool:
 
 
 def require_cel() -> None:
-    """Raise ``WorkflowError`` where the extra ``kr[workflows]`` is not installed."""
+    """Raise ``NotInstalled`` where the extra ``kr[workflows]`` is not installed."""
     try:
         import cel_expr_python.cel  # noqa: F401
     except ImportError as exc:
-        raise WorkflowError(
-            "workflows need the package cel-expr-python, which is not installed. In the clone of kr: "
-            "pip install '.[workflows]'"
-        ) from exc
+        raise NotInstalled("workflows", "cel-expr-python") from exc
 
 
 @lru_cache(maxsize=64)

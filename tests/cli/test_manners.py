@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+import sys
 from collections import deque
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
+from kr.cli.extras import how_to_install
+from kr.errors import NotInstalled
 from tests.support.program import Project, request
 from tests.support.terminals import seen
 
@@ -23,7 +27,6 @@ def project(tmp_path: Path) -> Project:
 def test_the_environment_sets_the_format_and_an_option_wins(project: Project) -> None:
     by_name = {"KR_FORMAT": "json"}
     assert json.loads(project.run("stats", more=by_name).stdout)["requests"]["total"] == 0
-    assert project.run("stats", more=by_name).stderr == b""
     for arguments in (("--format", "yaml", "stats"), ("stats", "--format", "yaml")):
         shown = project.run(*arguments, more=by_name).stdout.decode()
         assert not shown.startswith("{")
@@ -36,7 +39,7 @@ def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None
     assert "error: KR_FORMAT: 'xml' is not one of yaml, json, text" in done.stderr.decode()
 
 
-@pytest.mark.parametrize("words", ["search rows", "stats", "lessons list"])
+@pytest.mark.parametrize("words", ["search rows", "stats", "lessons review", "explain vue How?", "db path"])
 def test_a_folder_that_was_mistyped_is_told_and_not_made(project: Project, words: str) -> None:
     done = project.run("--kb", "nowhere", *words.split())
     assert done.returncode == 0
@@ -83,10 +86,12 @@ def test_a_group_without_a_command_shows_its_help_and_no_error(
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["research", "--request", "nowhere.yaml"],
         ["explain", "--request", "nowhere.yaml"],
-        ["lessons", "inject", "--request", "nowhere.yaml"],
         ["import-yaml", "nowhere.yaml"],
+        ["lessons", "import", "nowhere.yaml"],
+        ["versions", "nowhere.yaml"],
+        ["warm", "--project", "nowhere.yaml"],
+        ["--config", "nowhere.yaml", "stats"],
     ],
     ids=" ".join,
 )
@@ -95,6 +100,16 @@ def test_a_missing_file_is_the_same_to_every_command(project: Project, arguments
     assert done.returncode == 1
     assert "error: " in done.stderr.decode()
     assert "nowhere.yaml: can't be read: No such file or directory" in done.stderr.decode()
+
+
+@pytest.mark.parametrize("command", ["research", "lessons inject"])
+def test_a_request_that_is_missing_is_a_failure_with_its_envelope(project: Project, command: str) -> None:
+    done = project.run(*command.split(), "--request", "nowhere.yaml", "--format", "json")
+    assert (done.returncode, done.stderr) == (1, b"")
+    answer = json.loads(done.stdout)
+    assert answer["status"] == "failure"
+    assert answer["errors"][0]["field"] == "request"
+    assert "nowhere.yaml: can't be read: No such file or directory" in answer["errors"][0]["message"]
 
 
 def test_nothing_is_cut_or_wrapped_where_no_terminal_reads(project: Project) -> None:
@@ -119,9 +134,13 @@ def test_a_terminal_gets_colours(project: Project) -> None:
 def test_what_was_typed_is_named_by_its_option(project: Project) -> None:
     done = project.run("research", "vue", "How?", "--topic", "a\x07b", "--format", "text")
     assert done.returncode == 1
-    assert "--topic (research_query.topic):" in done.stdout.decode()
-    done = project.run("research", " ", "How?", "--format", "text")
-    assert "FRAMEWORK (research_query.framework):" in done.stdout.decode()
+    assert "--topic: must not contain" in done.stdout.decode()
+    done = project.run("research", " ", "", "--format", "text")
+    told = [line.split()[1:] for line in done.stdout.decode().splitlines()[1:]]
+    assert told == [["FRAMEWORK:", "must", "not", "be", "empty"], ["QUESTION:", "must", "not", "be", "empty"]]
+    assert done.stderr == b""
+    done = project.run("research", "--request", "-", "--format", "text", stdin='{"mode": "research"}')
+    assert "research_query.topic: required, but missing" in done.stdout.decode()
 
 
 def test_warnings_read_like_errors(project: Project) -> None:
@@ -158,3 +177,13 @@ def test_a_reports_text_is_given_within_its_bound(project: Project) -> None:
     cut = project.ask(request(), "--include-report", "--max-tokens", "60")["results"]["report"]
     assert len(full) > 4 * 60 >= len(cut)
     assert full.startswith(cut[:100])
+
+
+def test_a_missing_package_is_told_with_the_command_of_this_installation() -> None:
+    told = shlex.split(how_to_install("workflows").partition(": ")[2] or how_to_install("workflows"))
+    assert told[:4] == [sys.executable, "-m", "pip", "install"]
+    assert told[-1].endswith("[workflows]")
+    clone = Path(told[-1].removesuffix("[workflows]"))
+    assert (clone / "pyproject.toml").is_file()
+    error = NotInstalled("workflows", "cel-expr-python")
+    assert str(error) == "this needs the package cel-expr-python, which is not installed"

@@ -31,8 +31,8 @@ def test_versions_on_a_pipe_and_for_people(project: Project) -> None:
     project.env["HOME"] = str(project.root.parent)  # the search upwards ends below the home folder
     rows = json.loads(project.run("versions", "sub", "--format", "json").stdout)
     assert [row["file"] for row in rows] == ["../package.json"] * 2
-    assert project.run("versions", "missing").returncode == 2
-    assert project.run("versions", "package.json").returncode == 2
+    assert project.run("versions", "missing").returncode == 1
+    assert project.run("versions", "package.json").returncode == 1
 
 
 def test_the_help_names_every_lock_file(project: Project) -> None:

@@ -210,6 +210,15 @@ def test_every_bad_field_in_one_answer_and_by_the_tables_names() -> None:
     }
 
 
+def test_a_misspelt_key_is_named_beside_the_one_that_is_missing() -> None:
+    found = problems(research(research_query__framework=KeyError, research_query__framwork="vue"))
+    assert list(found) == ["research_query.framework"]
+    assert found["research_query.framework"].endswith('"framwork" is unknown: did you mean framework?')
+    found = problems(research(research_query=KeyError, reserch_query={"framework": "vue"}))
+    assert found["research_query"].endswith('"reserch_query" is unknown: did you mean research_query?')
+    assert found["research_query.topic"] == "Validation failed: required, but missing"
+
+
 def test_a_wrong_mode_does_not_hide_the_other_fields() -> None:
     found = problems({"mode": "x", "research_query": {"framework": ""}})
     assert {"mode", "story_key", "session_id", "research_query.framework"} <= set(found)
