@@ -311,11 +311,14 @@ class App:
     ) -> list[dict[str, Any]]:
         """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
         folder = self._cwd / (project or ".")
-        return self.catalog.versions(folder, everything=everything, mark_stale=mark_stale)
+        return self.catalog.versions(
+            folder, everything=everything, mark_stale=mark_stale, environ=self.environ
+        )
 
     def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
-        return [need.plain() for need in self.catalog.needs(self._cwd / (project or "."), names)]
+        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
+        return [need.plain() for need in found]
 
     def warm_up(
         self,
@@ -343,7 +346,7 @@ class App:
                 max_calls=max_calls,
             )
 
-        found = self.catalog.needs(self._cwd / (project or "."), names)
+        found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":

@@ -43,8 +43,8 @@ VARIABLES = {
 """The variables that are no keys (``OWN_NAMES``), and what each is for."""
 
 _OTHERS = {
-    "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's `.venv` and the "
-    "`python` on `PATH`.",
+    "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's own (`.venv`, else a folder "
+    "with a `pyvenv.cfg`) and the `python` on `PATH`.",
     "HOME": "What `~` at the beginning of a path is.",
 }
 

@@ -4,7 +4,7 @@ Every operation returns nested plain data. An id that nothing has is an ``Unknow
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
@@ -221,22 +221,24 @@ class Catalog:
                 raise _unknown_revision(unit, entry_id, number)
         return self._restored(restored)
 
-    def versions(self, project: Path, *, everything: bool, mark_stale: bool) -> list[dict[str, Any]]:
+    def versions(
+        self, project: Path, *, everything: bool, mark_stale: bool, environ: Mapping[str, str]
+    ) -> list[dict[str, Any]]:
         """List a project's dependencies, and mark entries of another major version where that is wanted."""
         from kr.catalog.versions import list_versions, mark_versions
 
         if not mark_stale:
-            return list_versions(project, everything=everything, warn=_warn)
-        rows = mark_versions(project, self.store, everything=everything, warn=_warn)
+            return list_versions(project, everything=everything, warn=_warn, environ=environ)
+        rows = mark_versions(project, self.store, everything=everything, warn=_warn, environ=environ)
         if any(row["marked_stale"] for row in rows):
             self.exported()
         return rows
 
-    def needs(self, project: Path, names: Sequence[str] = ()) -> "list[Need]":
+    def needs(self, project: Path, names: Sequence[str] = (), *, environ: Mapping[str, str]) -> "list[Need]":
         """List a project's frameworks, or those named, with what the cache holds of each; what it lacks comes first."""
         from kr.catalog.warming import needs
 
-        return needs(project, self.store, self.limits, self.clock(), _warn, names=names)
+        return needs(project, self.store, self.limits, self.clock(), _warn, names=names, environ=environ)
 
     def _key(self, entry_id: str) -> str:
         """Take any text as an id; where there is no database, nothing has one, and none is made to find out."""

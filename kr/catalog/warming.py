@@ -6,13 +6,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
-from kr.catalog.versions import Warn, dependencies_of
+from kr.catalog.versions import Environ, Warn, dependencies_of
 from kr.contracts.envelopes import Envelope
 from kr.freshness import Limits, judge
 from kr.matching.frameworks import is_usual_name
 from kr.naming import fold
 from kr.packages.dependencies import Dependency, fitting, project_root
 from kr.packages.imports import count_imports
+from kr.packages.installed import find_installed
 from kr.packages.model import UNKNOWN
 from kr.store.store import Store
 from kr.values import Entry
@@ -64,7 +65,14 @@ class Need:
 
 
 def needs(
-    project: Path, store: Store, limits: Limits, now: datetime, warn: Warn, *, names: Sequence[str] = ()
+    project: Path,
+    store: Store,
+    limits: Limits,
+    now: datetime,
+    warn: Warn,
+    *,
+    names: Sequence[str] = (),
+    environ: Environ,
 ) -> list[Need]:
     """List the project's direct dependencies, each framework once, with what the cache holds for its version.
 
@@ -72,8 +80,8 @@ def needs(
     first, and tools last. ``names`` takes the frameworks that they name alone, of unknown version where the
     project does not have them. Its languages are listed when they are named.
     """
-    used = dependencies_of(project, everything=False, warn=warn)
-    chosen = _by_name(used, names) if names else _by_importance(project, used)
+    used = dependencies_of(project, everything=False, warn=warn, environ=environ)
+    chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
     found = {fold(need.framework): need for need in chosen}
     entries = _entries(store)
     kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
@@ -108,9 +116,14 @@ def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
     return sorted(rows, key=rank)
 
 
-def _by_name(used: Sequence[Dependency], names: Sequence[str]) -> list[Need]:
-    found = ((name, next(iter(fitting(used, name)), None)) for name in names)
-    return [Need(framework=name, version=UNKNOWN) if known is None else _need(known) for name, known in found]
+def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], environ: Environ) -> list[Need]:
+    found = []
+    for name in names:
+        known = next(iter(fitting(used, name)), None)
+        installed = [] if known is not None else find_installed(name, (project,), environ)
+        version = next((package.version for package in installed), UNKNOWN)
+        found.append(Need(framework=name, version=version) if known is None else _need(known))
+    return found
 
 
 def research_needs(

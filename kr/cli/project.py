@@ -29,7 +29,7 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     composer.json, pubspec.yaml, mix.exs and .NET projects, and the lock files: package-lock.json, npm-shrinkwrap.json,
     yarn.lock, pnpm-lock.yaml, bun.lock, uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock, gradle.lockfile,
     Cargo.lock, composer.lock, Gemfile.lock, pubspec.lock, mix.lock and packages.lock.json. A lock file's exact version
-    wins over a range; languages come from files such as .python-version, .nvmrc and .tool-versions, else from the
+    wins over a range; a package without any version has the one that is installed; languages come from files such as .python-version, .nvmrc and .tool-versions, else from the
     manifest. Dependency files that kr does not read, or can't, are named on standard error.
     """
     with open_app(ctx) as app:

@@ -5,7 +5,7 @@ import os
 import posixpath
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from itertools import islice
@@ -115,6 +115,34 @@ def version_of(folder: Path, framework: str, environ: Mapping[str, str] | None =
             return known[0].version
     installed = find_installed(framework, (folder,), os.environ if environ is None else environ)
     return installed[0].version if installed else None
+
+
+def with_installed(
+    dependencies: Sequence[Dependency], folder: Path, environ: Mapping[str, str]
+) -> list[Dependency]:
+    """Give what is declared without a version the one that is installed, as ``version_of`` does; ``file`` is then where that is."""
+    from kr.packages.installed_node import find_node_package
+    from kr.packages.installed_python import installed_version, site_folders
+
+    sites: list[Path] | None = None
+    rows = []
+    for row in dependencies:
+        found: tuple[str, Path] | None = None
+        if row.version == UNKNOWN and row.ecosystem == "python":
+            sites = site_folders((folder,), environ) if sites is None else sites
+            found = installed_version(row.package, sites)
+        elif row.version == UNKNOWN and row.ecosystem == "npm":
+            package = find_node_package(row.package, folder)
+            found = (package.version, package.root) if package is not None else None
+        rows.append(row if found is None else replace(row, version=found[0], file=_shown(found[1], folder)))
+    return rows
+
+
+def _shown(place: Path, folder: Path) -> str:
+    """Name an environment, or a folder of packages, as ``Dependency.file`` does; outside the project by its whole path."""
+    place = next((above for above in place.parents[:3] if (above / "pyvenv.cfg").is_file()), place).resolve()
+    inside = place.is_relative_to(folder.resolve())
+    return Path(os.path.relpath(place, folder.resolve())).as_posix() if inside else place.as_posix()
 
 
 def _found(folder: Path) -> Iterator[Found]:

@@ -48,6 +48,18 @@ def find_python_package(
         return None
 
 
+def installed_version(name: str, folders: Sequence[Path]) -> tuple[str, Path] | None:
+    """Return the version of a distribution in these site-packages folders, and which of them has it."""
+    try:
+        for folder in folders:
+            for found in metadata.distributions(name=name, path=[str(folder)]):
+                if version := cast("Message", found.metadata).get("Version"):
+                    return printable(version, limit=100), folder
+    except (OSError, ValueError, KeyError, UnicodeError):
+        return None
+    return None
+
+
 def _saw_distributions(name: str, folders: list[str]) -> None:
     for folder in folders:
         saw_names(folder)
@@ -69,7 +81,7 @@ def _names(folder: str) -> list[str]:
 
 
 def site_folders(projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
-    """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else a project's ``.venv``, else those of PATH's python.
+    """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else those of an environment in a project, else of PATH's python.
 
     A virtual environment is read from its layout; its interpreter is not started.
     """
@@ -81,10 +93,24 @@ def environment_of(projects: Sequence[Path], environ: Mapping[str, str]) -> tupl
     active = environ.get("VIRTUAL_ENV")
     if active and (folders := _layout(Path(active))):
         return folders, "the Python environment of VIRTUAL_ENV"
-    for place in (place for project in projects for place in _upwards(project)):
-        if folders := _layout(place / ".venv"):
-            return folders, "the project's Python environment .venv"
+    for environment in (it for project in projects for it in _environments(project)):
+        if folders := _layout(environment):
+            return folders, f"the project's Python environment {printable(environment.name, limit=80)}"
     return [], "the python on PATH"
+
+
+def _environments(project: Path) -> Iterator[Path]:
+    """Yield ``.venv`` of each folder upwards, and then whatever in it says that it is an environment (``venv``, ``env``).
+
+    Above the folder that is asked about, that counts in its repository alone: who knows whose ``/tmp/venv`` is.
+    """
+    places = list(_upwards(project))
+    for place in places:
+        yield place / ".venv"
+        if place == project or os.path.lexists(places[-1] / ".git"):
+            saw_names(place)
+            names = sorted(_names(str(place)), key=lambda name: (name not in {"venv", "env"}, name))
+            yield from (place / name for name in names if (place / name / "pyvenv.cfg").is_file())
 
 
 def _upwards(project: Path) -> Iterator[Path]:

@@ -54,6 +54,27 @@ def test_a_lock_file_wins_over_a_range(app: App) -> None:
     assert [row["framework"] for row in app.versions(everything=True)] == ["axios", "vue", "lodash"]
 
 
+def test_what_names_no_version_has_the_one_that_is_installed(project: Project) -> None:
+    project.root.joinpath("package.json").unlink()
+    project.root.joinpath("package-lock.json").unlink()
+    (project.root / "requirements.txt").write_text("click\nhttpx\nanyio>=4\n")
+    info = project.root / ".venv" / "lib" / "python3.11" / "site-packages" / "click-8.2.1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: click\nVersion: 8.2.1\n")
+    (project.root / ".venv" / "pyvenv.cfg").write_text("")
+    with project.app() as app:
+        assert {row["framework"]: (row["version"], row["file"]) for row in app.versions()} == {
+            "anyio": (">=4", "requirements.txt"),
+            "click": ("8.2.1", ".venv"),
+            "httpx": ("unknown", "requirements.txt"),
+        }
+        old = save(app, project, "click", "7.1")
+        assert {row["framework"]: row["version"] for row in app.warm()}["click"] == "8.2.1"
+        assert {row["version"] for row in app.warm(names=["click", "gone"])} == {"8.2.1", "unknown"}
+        marked = app.versions(mark_stale=True)
+    assert [row["marked_stale"] for row in marked if row["framework"] == "click"] == [[old]]
+
+
 def test_looking_needs_no_database(app: App, project: Project) -> None:
     app.versions()
     assert not project.base.exists()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.packages.installed import find_installed
+from kr.packages.installed import find_installed, places_searched
 from kr.packages.installed_python import site_folders
 
 HERE = Path(sys.prefix)
@@ -142,6 +142,16 @@ def test_the_active_environment_before_the_projects_own(tmp_path: Path) -> None:
     active = {"VIRTUAL_ENV": str(tmp_path / "active")}
     assert find_installed("thing", (tmp_path,), active)[0].version == "2.0"
     assert find_installed("thing", (tmp_path,), {"VIRTUAL_ENV": str(tmp_path / "gone")})[0].version == "1.0"
+
+
+@pytest.mark.parametrize("name", ["venv", "env", "py311"])
+def test_an_environment_of_another_name_says_that_it_is_one(tmp_path: Path, name: str) -> None:
+    distribution(environment(tmp_path / name), "thing", [], version="1.0")
+    (tmp_path / "lib" / "python3.11" / "site-packages").mkdir(parents=True)  # is none
+    assert find_installed("thing", (tmp_path,), {})[0].version == "1.0"
+    assert places_searched((tmp_path,), {}).endswith(f"the project's Python environment {name}")
+    distribution(environment(tmp_path / ".venv"), "thing", [], version="2.0")
+    assert find_installed("thing", (tmp_path,), {})[0].version == "2.0"
 
 
 def test_an_environment_is_found_from_a_folder_inside_the_project(tmp_path: Path) -> None:

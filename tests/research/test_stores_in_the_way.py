@@ -45,5 +45,5 @@ def test_what_can_not_be_noted_is_spent_all_the_same(
 
 def test_marking_nothing_makes_no_database(project: Project) -> None:
     with project.app() as app:
-        assert app.catalog.versions(project.root, everything=False, mark_stale=True) == []
+        assert app.versions(mark_stale=True) == []
     assert not project.base.exists()
