@@ -97,7 +97,7 @@ class App:
         """Write the configuration and the knowledge base where they are missing; never overwrite."""
         from kr.initialize import initialize
 
-        return initialize(self.settings, self.store, environ=self.environ, cwd=self._cwd)
+        return initialize(self.settings, self.store, environ=self.environ)
 
     @cached_property
     def requests(self) -> RequestHandler:

@@ -29,7 +29,7 @@ class Touched:
     state: Literal["created", "exists"]
 
 
-def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], cwd: Path) -> dict[str, Any]:
+def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) -> dict[str, Any]:
     """Make what is missing; never overwrite. ``{files: [{path, state}], hints: [text], next: [command]}``.
 
     Raises ``ConfigError`` where the configuration can't be written, or a ``StoreError``.
@@ -39,7 +39,7 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str], 
     files: list[Touched] = []
     hints: list[str] = []
     if settings.config_file is None:
-        files.append(_write_config(cwd / CONFIG, settings, persona))
+        files.append(_write_config(settings.project_root / CONFIG, settings, persona))
     else:
         files.append(Touched(str(settings.config_file), "exists"))
         _, problem = load_persona(
@@ -65,8 +65,8 @@ def _versioned(settings: Settings) -> str:
     if folder is None:
         return f"Commit {CONFIG}. The knowledge base lies outside of the project."
     return (
-        f"Commit {CONFIG} and {folder}/:\nso reports and lessons go with the project. Do not commit the database, which\n"
-        f"is made again from index.yaml. Add to .gitignore:\n"
+        f"Commit {CONFIG} and {folder}/,\nso that reports and lessons go with the project, without the database, which is\n"
+        f"made again from index.yaml. Lines for .gitignore:\n"
         f"  {folder}/kr.db*\n  {folder}/kr-*.db\n  {folder}/*.lock\n  {folder}/.kr-settings/"
     )
 

@@ -58,7 +58,8 @@ _HEAD = """\
 **Where the file is looked for.** `--config FILE`, else the variable `KR_CONFIG`, else the working directory and the
 folders above it: in each folder `kr.yaml`, then `_bmad/bso/config.yaml`, then `config.yaml`, the nearest folder
 first. A `config.yaml` without a `knowledge_research` section is somebody else's and is passed over with a warning.
-Without a file the defaults hold.
+Without a file the defaults hold, and the project root is the nearest folder upwards that holds `_bmad-output`, `_bmad`
+or `.git`, else the working directory.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the
 key below `knowledge_research` in capitals, nested keys after `__`. An empty variable counts as not set; `null` is

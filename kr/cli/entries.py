@@ -32,7 +32,7 @@ from kr.cli.options import (
     open_app,
     with_context,
 )
-from kr.cli.render import emit
+from kr.cli.render import at_most, emit, tell_cut
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Page
@@ -74,7 +74,10 @@ def command() -> None:
 def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
     """List the entries, the last accessed first."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.entries(**page)["entries"], common(ctx), entries_view)
+        found = app.entries(**page)
+    if (shown := len(found["entries"])) < found["total"]:
+        tell_cut(f"{shown} of {found['total']}")
+    emit(found["entries"], common(ctx), entries_view)
 
 
 @command.command(
@@ -103,7 +106,8 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
     kr search finds lessons too.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.search(" ".join(words), limit=limit or MOST)["entries"], common(ctx), search_view)
+        found = app.search(" ".join(words), limit=limit + 1 if limit else MOST)["entries"]
+    emit(at_most(limit, found), common(ctx), search_view)
 
 
 @command.command(
@@ -195,10 +199,11 @@ def archive() -> None:
 )
 @click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
 @with_context
-def list_archive(ctx: click.Context, /, **wanted: Any) -> None:
+def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> None:
     """List the archived entries, the last archived first."""
     with open_app(ctx, only_reads=True) as app:
-        emit(app.catalog.archive(**wanted), common(ctx), archive_view)
+        found = app.catalog.archive(**wanted, limit=limit and limit + 1)
+    emit(at_most(limit, found), common(ctx), archive_view)
 
 
 _AT = click.option(

@@ -22,7 +22,7 @@ from kr.cli.options import (
     schema_option,
     with_context,
 )
-from kr.cli.render import emit
+from kr.cli.render import at_most, emit
 from kr.errors import KrError
 from kr.text.counting import counted
 
@@ -170,13 +170,6 @@ def _legal(app: "App", phase: str | None) -> str | None:
     return phase
 
 
-def _at_most(limit: int, lessons: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Cut a list that was asked for with one more than its limit, and say so."""
-    if len(lessons) > limit:
-        click.echo(f"the first {limit} are shown; --limit N shows more", err=True)
-    return lessons[:limit]
-
-
 @command.command("list", epilog=examples("kr lessons list --phase dev-execution --limit 20"))
 @_listing
 @with_context
@@ -184,7 +177,7 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
-    emit(_at_most(limit, found), common(ctx), _table)
+    emit(at_most(limit, found), common(ctx), _table)
 
 
 @command.command("search", epilog=examples('kr lessons search "row height"'))
@@ -196,7 +189,7 @@ def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> 
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         legal = _legal(app, phase)
         found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
-    emit(_at_most(limit, found), common(ctx), _table)
+    emit(at_most(limit, found), common(ctx), _table)
 
 
 _ID = click.argument("lesson_id", metavar="ID")

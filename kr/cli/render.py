@@ -42,6 +42,18 @@ def emit(value: Any, common: Common, view: View) -> None:
     write_out(text.rstrip("\n"))
 
 
+def at_most(limit: int | None, rows: list[Any]) -> list[Any]:
+    """Cut a list that was asked for with one more than its limit, and say so (SPEC 6)."""
+    if limit is not None and len(rows) > limit:
+        tell_cut(str(limit))
+    return rows[:limit]
+
+
+def tell_cut(shown: str) -> None:
+    """Say that a list goes on, where it is no part of the output."""
+    click.echo(f"the first {shown} shown; --limit N shows more", err=True)
+
+
 def write_out(text: str) -> None:
     """Write to standard output. A reader who has gone has seen enough; anything else is ``OutputFailed``."""
     try:

@@ -8,7 +8,7 @@ from kr.cli.completing import complete_framework
 from kr.cli.entries_view import search_view
 from kr.cli.layout import cell, wrapped
 from kr.cli.options import MOST, TEXT, common, examples, open_app, with_context
-from kr.cli.render import emit
+from kr.cli.render import at_most, emit
 
 _LIMIT = 10
 
@@ -37,7 +37,8 @@ def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None
     counts as read.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.search_all(" ".join(words), framework=framework, limit=limit), common(ctx), view)
+        found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
+    emit({name: at_most(limit, rows) for name, rows in found.items()}, common(ctx), view)
 
 
 def view(value: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from kr.documents import KeyPath, Tree
 from kr.errors import ConfigError, KrError
+from kr.settings.memory import ROOT_MARKS
 
 if TYPE_CHECKING:
     import yaml
@@ -120,7 +121,13 @@ def _search(cwd: Path) -> Found:
         if MAIN_SECTION in content.data:
             return Found(file, project_root(file), content, tuple(warnings))
         warnings.append(f"{file} was passed over: it has no {MAIN_SECTION} section")
-    return Found(None, start, Content(), tuple(warnings))
+    return Found(None, _marked(start), Content(), tuple(warnings))
+
+
+def _marked(start: Path) -> Path:
+    """Return the nearest folder upwards that looks like a project's root, else ``start`` (SPEC 7)."""
+    folders = (start, *start.parents)
+    return next((f for f in folders if any(os.path.lexists(f / mark) for mark in ROOT_MARKS)), start)
 
 
 def _kind(path: Path) -> str:

@@ -20,8 +20,8 @@ _MOST = 64
 _OURS = ("kr.yaml", "_bmad/bso/config.yaml")
 _ANYBODYS = "config.yaml"
 _BMM_CONFIG = "_bmad/bmm/config.yaml"
-_ROOT_MARKS = ("_bmad-output", "_bmad", ".git")
-_CODE = ("model.py", "validate.py", "settings.py", "raw.py")
+ROOT_MARKS = ("_bmad-output", "_bmad", ".git")
+_CODE = ("discovery.py", "model.py", "validate.py", "settings.py", "raw.py")
 _LARGEST = 65_536
 
 
@@ -181,7 +181,7 @@ def _content(path: str) -> bytes | None:
 
 
 def _has_mark(folder: str) -> bool:
-    return any(os.path.exists(f"{folder}/{mark}") for mark in _ROOT_MARKS)  # noqa: PTH110
+    return any(os.path.exists(f"{folder}/{mark}") for mark in ROOT_MARKS)  # noqa: PTH110
 
 
 def _stamp(name: str) -> int | None:

@@ -372,5 +372,5 @@ def test_a_dry_run_counts_nothing_and_a_cut_list_says_so(project: Project) -> No
     assert yaml.safe_load(shown.stdout)["results"]["injected_count"] == 3
     listed = project.run("lessons", "list", "--limit", "2")
     assert [lesson["injected"] for lesson in yaml.safe_load(listed.stdout)] == [0, 0]
-    assert "the first 2 are shown" in listed.stderr.decode()
+    assert "the first 2 shown" in listed.stderr.decode()
     assert project.run("lessons", "list", "--limit", "3").stderr == b""

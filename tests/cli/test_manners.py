@@ -187,3 +187,17 @@ def test_a_missing_package_is_told_with_the_command_of_this_installation() -> No
     assert (clone / "pyproject.toml").is_file()
     error = NotInstalled("workflows", "cel-expr-python")
     assert str(error) == "this needs the package cel-expr-python, which is not installed"
+
+
+def test_a_list_says_that_it_was_cut(project: Project) -> None:
+    for topic in ("slots", "slots of tables", "watchers of slots"):
+        project.ask(request(topic=topic))
+    project.run("entries", "remove", "vue-slots", "--yes")
+    cut = {
+        "entries list": b"the first 1 of 2 shown; --limit N shows more\n",
+        "entries search slots": b"the first 1 shown; --limit N shows more\n",
+        "search slots": b"the first 1 shown; --limit N shows more\n",
+        "archive list": b"",
+    }
+    for command, told in cut.items():
+        assert project.run(*command.split(), "--limit", "1").stderr == told

@@ -46,6 +46,18 @@ def test_without_a_file_the_defaults_hold_and_the_root_is_the_working_directory(
     assert settings.warnings == ()
 
 
+@pytest.mark.parametrize("mark", ["_bmad-output", "_bmad", ".git"])
+def test_without_a_file_the_root_is_the_nearest_folder_that_looks_like_one(tmp_path: Path, mark: str) -> None:
+    deep = tmp_path / "src/main/java/com"
+    deep.mkdir(parents=True)
+    assert load(deep).project_root == deep
+    (tmp_path / mark).mkdir()
+    assert load(deep).project_root == tmp_path
+    assert load(deep).knowledge_base == tmp_path / "_bmad-output/knowledge-base"
+    (tmp_path / "src/.git").write_text("gitdir: elsewhere\n")
+    assert load(deep).project_root == tmp_path / "src"
+
+
 @pytest.mark.parametrize("name", ["kr.yaml", "_bmad/bso/config.yaml", "config.yaml"])
 def test_a_file_is_found_from_within_the_project(tmp_path: Path, name: str) -> None:
     file = write(tmp_path / name)
