@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
@@ -21,6 +20,10 @@ from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from _typeshed import StrPath
+
     from kr.catalog.catalog import Catalog, Page
     from kr.contracts.envelopes import Envelope
     from kr.contracts.lessons import RecordEnvelope
@@ -62,20 +65,20 @@ class App:
         settings: Settings,
         *,
         environ: Mapping[str, str],
-        cwd: Path,
+        cwd: "StrPath",
         progress: "Progress",
         clock: Clock = utc_now,
     ) -> None:
         self.settings = settings
         self.store = Store(
             settings.database_url,
-            settings.knowledge_base,
+            settings.base,
             max_entries=settings.hit.max_entries,
             archive_after_days=settings.hit.archive_after_days,
             timeout=_patience(settings),
         )
         self.environ = environ
-        self._cwd = cwd
+        self._where = os.fspath(cwd)
         self._progress = progress
         self.clock = clock
         self._is_index_taken = False
@@ -99,6 +102,12 @@ class App:
 
         return initialize(self.settings, self.store, environ=self.environ)
 
+    @property
+    def _cwd(self) -> "Path":
+        from pathlib import Path
+
+        return Path(self._where)
+
     @cached_property
     def requests(self) -> RequestHandler:
         """What answers research questions and hands out lessons."""
@@ -109,11 +118,10 @@ class App:
         return kind(
             self.settings,
             self.store,
-            lessons_file=self.lessons_file,
             lessons_store=self._brief_store,
             before_use=self.import_on_first_use,
             environ=self.environ,
-            cwd=self._cwd,
+            cwd=self._where,
             progress=self._progress,
             clock=self.clock,
         )
@@ -283,13 +291,13 @@ class App:
         return {**found, "lessons": catalog.search_lessons(query, limit=limit)}
 
     @property
-    def lessons_file(self) -> Path:
+    def lessons_file(self) -> "Path":
         """The append-only file of lessons (SPEC 2)."""
-        return self.settings.knowledge_base / "lessons" / "_lessons-learned.md"
+        return self.settings.lessons_file
 
     @contextmanager
     def _brief_store(self, patience: float = _LESSONS_PATIENCE) -> Iterator[Store]:
-        store = Store(self.settings.database_url, self.settings.knowledge_base, timeout=patience)
+        store = Store(self.settings.database_url, self.settings.base, timeout=patience)
         try:
             yield store
         finally:
@@ -307,7 +315,7 @@ class App:
         return build_catalog(self.settings, self.store, clock=self.clock)
 
     def versions(
-        self, project: Path | None = None, *, everything: bool = False, mark_stale: bool = False
+        self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
     ) -> list[dict[str, Any]]:
         """List what a project depends on; ``mark_stale`` marks entries of another major version (SPEC 6.4)."""
         folder = self._cwd / (project or ".")
@@ -315,14 +323,14 @@ class App:
             folder, everything=everything, mark_stale=mark_stale, environ=self.environ
         )
 
-    def warm(self, project: Path | None = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
+    def warm(self, project: "Path | None" = None, *, names: Sequence[str] = ()) -> list[dict[str, Any]]:
         """List what a project depends on, or what is named, and what the cache holds and lacks of it."""
         found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
         return [need.plain() for need in found]
 
     def warm_up(
         self,
-        project: Path | None = None,
+        project: "Path | None" = None,
         *,
         names: Sequence[str] = (),
         max_calls: int | None = None,
@@ -373,7 +381,7 @@ class App:
         )
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
-    def export_yaml(self, output: Path | None = None, *, index_only: bool = False) -> dict[str, Any]:
+    def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
         """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""
         from kr.transfer.export import export_yaml
 
@@ -381,7 +389,9 @@ class App:
         folder = None if output is None else self._cwd / output
         return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only).plain()
 
-    def import_yaml(self, sources: Sequence[Path], *, progress: "ImportProgress | None" = None) -> "Imported":
+    def import_yaml(
+        self, sources: "Sequence[Path]", *, progress: "ImportProgress | None" = None
+    ) -> "Imported":
         """Take folders or single index files in (SPEC 6.2), then export what came of it, where that is wanted."""
         from kr.transfer.export import refresh_exports
         from kr.transfer.import_yaml import import_yaml
@@ -404,12 +414,12 @@ class App:
         """
         if self._is_index_taken:
             return
-        if not any(os.path.isfile(self.settings.knowledge_base / name) for name in (INDEX, ARCHIVE)):  # noqa: PTH113
+        if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
             return  # also where it may not be looked for: the database then says so
         from kr.transfer.first_use import import_on_first_use
 
         try:
-            import_on_first_use(self.store, self.settings.knowledge_base, now=self.clock())
+            import_on_first_use(self.store, self.settings.base, now=self.clock())
             self._is_index_taken = True
         except StoreError as error:
             logger.debug("%s", error)
@@ -422,8 +432,8 @@ def _patience(settings: Settings) -> float:
 
 def open_app(
     *,
-    config: Path | None,
-    knowledge_base: Path | None,
+    config: "StrPath | None",
+    knowledge_base: "StrPath | None",
     progress: "Progress",
     kind: type[App] = App,
     may_recall: bool = False,
@@ -434,7 +444,7 @@ def open_app(
     """
     environ = dict(os.environ)
     try:
-        cwd = Path.cwd()
+        cwd = os.getcwd()
     except OSError as error:
         raise ConfigError(f"the working directory is gone: {error.strerror}") from error
     settings = load_settings(

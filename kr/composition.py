@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kr.errors import SourceFailure
@@ -16,6 +15,10 @@ from kr.upkeep import build_export, freshness_limits
 from kr.values import Answer, MatchRules, Query
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from _typeshed import StrPath
+
     from kr.reports.persona import Persona
     from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
@@ -33,7 +36,7 @@ def build_researcher(
     store: Store,
     *,
     environ: Mapping[str, str],
-    cwd: Path,
+    cwd: "StrPath",
     progress: "Progress",
     clock: Callable[[], datetime],
 ) -> Researcher:
@@ -69,7 +72,7 @@ def build_researcher(
 def _policy(settings: Settings) -> Policy:
     hit = settings.hit
     return Policy(
-        knowledge_base=settings.knowledge_base,
+        knowledge_base=settings.base,
         limits=freshness_limits(settings),
         rules=MatchRules(mode=hit.cache_match, floor=hit.cache_match_floor, fuzzy=hit.cache_fuzzy_match),
         aliases=hit.aliases,
@@ -160,7 +163,7 @@ def _breaker(
     )
 
 
-def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> "Source | None":
+def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: "StrPath") -> "Source | None":
     if not settings.knowledge_research.local_docs:
         return None
     from kr.sources.local_docs import LocalDocs
@@ -168,13 +171,16 @@ def _local_docs(settings: Settings, environ: Mapping[str, str], cwd: Path) -> "S
     return LocalDocs(_projects(settings, cwd), environ)
 
 
-def _projects(settings: Settings, cwd: Path) -> tuple[Path, ...]:
+def _projects(settings: Settings, cwd: "StrPath") -> "tuple[Path, ...]":
     """The projects whose packages count: where we are, then where the configuration is (SPEC 3.5.5)."""
-    is_elsewhere = settings.config_file is not None and settings.project_root.resolve() != cwd.resolve()
-    return (cwd, settings.project_root) if is_elsewhere else (cwd,)
+    from pathlib import Path
+
+    here = Path(cwd)
+    is_elsewhere = settings.config_file is not None and settings.project_root.resolve() != here.resolve()
+    return (here, settings.project_root) if is_elsewhere else (here,)
 
 
-def _project_aliases(settings: Settings, cwd: Path) -> Mapping[str, str]:
+def _project_aliases(settings: Settings, cwd: "StrPath") -> Mapping[str, str]:
     from kr.packages.dependencies import project_aliases
 
     # Of two projects, what the working directory's says counts.
@@ -183,6 +189,8 @@ def _project_aliases(settings: Settings, cwd: Path) -> Mapping[str, str]:
 
 
 def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:
+    from pathlib import Path
+
     from kr.research.persona import load_persona
 
     home = Path(environ.get("HOME") or "/nonexistent")
@@ -191,7 +199,7 @@ def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona",
     return found if settings.config_file is not None else (found[0], None)
 
 
-def _repository(settings: Settings, environ: Mapping[str, str], cwd: Path, framework: str) -> str | None:
+def _repository(settings: Settings, environ: Mapping[str, str], cwd: "StrPath", framework: str) -> str | None:
     """Find a framework's ``owner/repo``: configured, or told by the installed package (SPEC 3.5.2)."""
     from kr.naming import fold
     from kr.packages.installed import find_installed

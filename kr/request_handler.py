@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +24,8 @@ from kr.store.store import Store
 from kr.store.times import to_text
 
 if TYPE_CHECKING:
+    from _typeshed import StrPath
+
     from kr.packages.witness import VersionMemory
     from kr.research.chain import Progress
     from kr.research.hit import Researcher
@@ -49,17 +50,15 @@ class RequestHandler:
         settings: Settings,
         store: Store,
         *,
-        lessons_file: Path,
         lessons_store: Callable[[], AbstractContextManager[Store]],
         before_use: Callable[[], None],
         environ: Mapping[str, str],
-        cwd: Path,
+        cwd: "StrPath",
         progress: "Progress",
         clock: Callable[[], datetime],
     ) -> None:
         self._settings = settings
         self._store = store
-        self._lessons_file = lessons_file
         self._lessons_store = lessons_store
         self._before_use = before_use
         self._environ = environ
@@ -251,7 +250,7 @@ class RequestHandler:
             self._settings.remember()
             return inject(
                 request,
-                lessons_file=self._lessons_file,
+                lessons_file=self._settings.lessons_file,
                 budget=self._settings.hit.lessons_injection_budget,
                 store=store,
                 now=self._clock(),
@@ -261,7 +260,7 @@ class RequestHandler:
         from kr.freshness import UNKNOWN_VERSION
         from kr.packages.witness import VersionMemory
 
-        memory = VersionMemory(self._settings.knowledge_base, self._settings.key, framework, self._environ)
+        memory = VersionMemory(self._settings.base, self._settings.key, framework, self._environ)
         known = memory.recall()
         if known is None:
             version = self._look_for_version(framework, memory)
@@ -277,12 +276,14 @@ class RequestHandler:
         return UNKNOWN_VERSION
 
     def _look_for_version(self, framework: str, memory: "VersionMemory") -> str | None:
+        from pathlib import Path
+
         from kr.packages.dependencies import version_of
         from kr.packages.witness import now_ns, watched
 
         started = now_ns()
         with watched() as seen:
-            folders = dict.fromkeys((self._cwd, self._settings.project_root))
+            folders = dict.fromkeys((Path(self._cwd), self._settings.project_root))
             found = (version_of(folder, framework, self._environ) for folder in folders)
             version = next((version for version in found if version), None)
         self._remember_version = partial(memory.remember, version, seen, started_ns=started)

@@ -3,8 +3,8 @@
 A key press: it creates nothing, waits for nobody, and says nothing when there is nothing to say.
 """
 
+import os
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -62,8 +62,6 @@ def _once(names: Iterable[str]) -> Iterable[str]:
 
 
 def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list[str]:
-    import os
-
     from kr.settings import load_settings
     from kr.store.store import Store
 
@@ -73,10 +71,10 @@ def _looked_up(ctx: click.Context, what: "Completed", **parameters: str) -> list
             config=said.config,
             knowledge_base=said.kb,
             environ=dict(os.environ),
-            cwd=Path.cwd(),
+            cwd=os.getcwd(),
             may_recall=True,
         )
-        return Store(settings.database_url, settings.knowledge_base).complete(what, **parameters)
+        return Store(settings.database_url, settings.base).complete(what, **parameters)
     except (KrError, OSError):
         # A wrong configuration or a database that can't be read is told by the command itself, not by Tab.
         return []

@@ -4,7 +4,6 @@ import gc
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 
 import click
@@ -12,7 +11,7 @@ import click
 from kr import log
 from kr.cli.messages import warn
 from kr.documents import LIMIT
-from kr.errors import KrError, RequestUnreadable
+from kr.errors import RequestUnreadable
 from kr.transfer import INDEX
 
 if TYPE_CHECKING:
@@ -56,21 +55,6 @@ def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envel
         return failure({}, Problem(type="validation_error", field="request", message=str(error)))
 
 
-class Folder(click.Path):
-    """A folder that must be there. As a file that is missing, it is no wrong command line: exit status 1."""
-
-    def __init__(self) -> None:
-        super().__init__(path_type=Path)
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Take a folder. Raises ``KrError``."""
-        folder = Path(str(super().convert(value, param, ctx)))
-        if not folder.is_dir():
-            why = "Not a directory" if folder.exists() else "No such file or directory"
-            raise KrError(f"{value}: can't be read: {why}")
-        return folder
-
-
 class Group(click.Group):
     """A group whose help says the first sentence of each command's, whole."""
 
@@ -110,8 +94,8 @@ class Common:
     def __init__(
         self,
         *,
-        config: Path | None = None,
-        kb: Path | None = None,
+        config: str | None = None,
+        kb: str | None = None,
         format: Format | None = None,  # noqa: A002 - the option's name
         verbose: bool = False,
     ) -> None:
@@ -130,11 +114,11 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
 _OPTIONS = (
     click.option(
         "--config",
-        type=click.Path(path_type=Path),
+        type=click.Path(),
         metavar="FILE",
         help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
     ),
-    click.option("--kb", type=click.Path(path_type=Path), metavar="DIR", help="Knowledge base folder."),
+    click.option("--kb", type=click.Path(), metavar="DIR", help="Knowledge base folder."),
     click.option(
         "--format", type=click.Choice(_FORMATS), help="Output format. Default: KR_FORMAT, or what fits."
     ),
@@ -232,10 +216,15 @@ def open_app(
             return build(config=said.config, knowledge_base=said.kb, progress=progress, kind=SharedApp)
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
-    base = app.settings.knowledge_base
-    if only_reads and not (app.store.exists() or app.lessons_file.exists() or (base / INDEX).exists()):
-        warn(f"there is no knowledge base at {base}: `kr init` makes one")
+    if only_reads:
+        _tell_where_nothing_is(app)
     return app
+
+
+def _tell_where_nothing_is(app: "App") -> None:
+    base = app.settings.knowledge_base
+    if not (app.store.exists() or app.lessons_file.exists() or (base / INDEX).exists()):
+        warn(f"there is no knowledge base at {base}: `kr init` makes one")
 
 
 def start_logging(ctx: click.Context) -> None:

@@ -7,8 +7,24 @@ from typing import Any
 import click
 
 from kr.cli.layout import cell, table
-from kr.cli.options import MOST, Folder, common, examples, open_app, with_context
+from kr.cli.options import MOST, common, examples, open_app, with_context
 from kr.cli.render import emit
+from kr.errors import KrError
+
+
+class Folder(click.Path):
+    """A folder that must be there. As a file that is missing, it is no wrong command line: exit status 1."""
+
+    def __init__(self) -> None:
+        super().__init__(path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """Take a folder. Raises ``KrError``."""
+        folder = Path(str(super().convert(value, param, ctx)))
+        if not folder.is_dir():
+            why = "Not a directory" if folder.exists() else "No such file or directory"
+            raise KrError(f"{value}: can't be read: {why}")
+        return folder
 
 
 @click.command(

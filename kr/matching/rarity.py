@@ -6,8 +6,9 @@ few dozen terms reads a few lines each.
 """
 
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import NamedTuple
+
+from kr.matching import table
 
 _FIFTIETHS, _QUARTERS = 50, 4
 
@@ -46,4 +47,4 @@ def rarity(term: str) -> Rarity:
 
 @cache
 def _table() -> bytes:
-    return Path(__file__).with_name("rarity.txt").read_bytes()
+    return table("rarity.txt").encode()

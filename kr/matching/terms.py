@@ -5,9 +5,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from pathlib import Path
 from typing import NamedTuple
 
+from kr.matching import table
 from kr.matching.words import SHORT_FORMS, SYNONYMS, bases, simplified, singular
 from kr.naming import fold
 from kr.text.keywords import runs, split_compound
@@ -96,9 +96,9 @@ def _english_of(run: str) -> list[str]:
 
 @cache
 def _chinese() -> tuple[dict[str, str], re.Pattern[str]]:
-    lines = Path(__file__).with_name("chinese.txt").read_text(encoding="utf-8").splitlines()
-    table = {chinese: english for chinese, _, english in (line.partition(" ") for line in lines)}
-    return table, re.compile("|".join(map(re.escape, sorted(table, key=len, reverse=True))))
+    lines = table("chinese.txt").splitlines()
+    meant = {chinese: english for chinese, _, english in (line.partition(" ") for line in lines)}
+    return meant, re.compile("|".join(map(re.escape, sorted(meant, key=len, reverse=True))))
 
 
 _FILLERS = """

@@ -4,9 +4,9 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import combinations
-from pathlib import Path
 from typing import Literal, NamedTuple
 
+from kr.matching import table
 from kr.text.stopwords import word_set
 
 
@@ -35,7 +35,7 @@ def simplified(text: str) -> str:
 
 @cache
 def _tables() -> tuple[dict[int, int], dict[str, str], re.Pattern[str]]:
-    text = Path(__file__).with_name("traditional.txt").read_text(encoding="utf-8")
+    text = table("traditional.txt")
     lines = [line for line in text.splitlines() if not line.startswith("#")]
     rows = [line for line in lines if "/" not in line]
     characters = str.maketrans("".join(rows[::2]), "".join(rows[1::2]))
@@ -106,7 +106,7 @@ def _section(name: str) -> list[list[str]]:
     return [group.split() for line in lines if not line.startswith("#") for group in line.split(";")]
 
 
-_TABLES = Path(__file__).with_name("words.txt").read_text(encoding="ascii")
+_TABLES = table("words.txt")
 
 SHORT_FORMS = {short: full for short, full in _section("short") if short != full}
 """What stands for what, as words in full; a phrase is written as one word."""
@@ -134,7 +134,7 @@ def _poles(text: str, start: int = 0) -> Poles:
 
 @cache
 def _sections() -> tuple[str, str]:
-    text = Path(__file__).with_name("opposites.txt").read_text(encoding="utf-8")
+    text = table("opposites.txt")
     english, _, others = text.partition("[english]\n")[2].partition("[chinese, japanese, korean]\n")
     return english, others
 

@@ -1,5 +1,6 @@
 """Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays."""
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -121,7 +122,7 @@ def _results(run: Run, ending: Ending, count: int, remaining: int) -> ResearchRe
         related=[_related(related) for related in ending.related],
         auto_archived=ending.auto_archived,
         report=ending.report,
-        report_file=str(run.knowledge_base / ending.path) if ending.path is not None else None,
+        report_file=os.path.join(run.knowledge_base, ending.path) if ending.path is not None else None,
     )
 
 

@@ -4,7 +4,6 @@ import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from kr.contracts.envelopes import Problem
@@ -36,7 +35,7 @@ class Policy(Value):
     need is asked for when it is needed.
     """
 
-    knowledge_base: Path
+    knowledge_base: str
     limits: Limits
     rules: MatchRules
     aliases: Mapping[str, str]

@@ -7,7 +7,6 @@ import logging
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from types import FrameType
 
 import uvicorn
@@ -40,8 +39,8 @@ class Where:
     host: str
     port: int
     names: Sequence[str] = ()
-    config: Path | None = None
-    knowledge_base: Path | None = None
+    config: str | None = None
+    knowledge_base: str | None = None
 
 
 def serve(where: Where, environ: Mapping[str, str]) -> int:

@@ -8,12 +8,14 @@ folder points kr at other servers.
 
 import os
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kr import __version__
 from kr.digest import sha256_of
 from kr.settings.settings import HitSettings
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
 
 _FOLDER = ".kr-settings"
 _MOST = 64
@@ -29,7 +31,12 @@ class Memory:
     """The memory for one invocation's sources of settings. Nothing in it raises: without a memory the files are read."""
 
     def __init__(
-        self, *, config: Path | None, knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path
+        self,
+        *,
+        config: "StrPath | None",
+        knowledge_base: "StrPath | None",
+        environ: Mapping[str, str],
+        cwd: "StrPath",
     ) -> None:
         self.base = _guess(knowledge_base, environ, cwd) or ""
         """The knowledge base; empty where that takes no configuration to be read."""
@@ -52,9 +59,9 @@ class Memory:
         except (TypeError, KeyError):
             return None
 
-    def may_remember(self, knowledge_base: Path) -> bool:
+    def may_remember(self, knowledge_base: str) -> bool:
         """Tell whether the memory would be found again."""
-        return bool(self.base) and os.path.realpath(self.base) == str(knowledge_base)
+        return bool(self.base) and os.path.realpath(self.base) == knowledge_base
 
     def remember(self, hit: HitSettings) -> None:
         """Keep it; where nothing can be written, nothing is remembered."""
@@ -62,54 +69,54 @@ class Memory:
             keep(self.base, self.key[:16], {**hit.plain(), "key": self.key})
 
 
-def kept(base: str | os.PathLike[str], name: str) -> dict[str, Any] | None:
+def kept(base: "StrPath", name: str) -> dict[str, Any] | None:
     """Return what was kept under a name; None where there is nothing, or nothing that can be read."""
     import json
 
     try:
-        with open(_file(base, name), "rb") as file:  # noqa: PTH123 - pathlib costs as much as the file
+        with open(_file(base, name), "rb") as file:
             known = json.loads(file.read(_LARGEST))
     except (OSError, ValueError):
         return None
     return known if isinstance(known, dict) else None
 
 
-def keep(base: str | os.PathLike[str], name: str, plain: Mapping[str, Any]) -> None:
+def keep(base: "StrPath", name: str, plain: Mapping[str, Any]) -> None:
     """Keep plain values under a name, in place of the oldest of many; where nothing can be written, nothing is."""
     import json
     from contextlib import suppress
 
     path = _file(base, name)
-    part, folder = f"{path}.{os.getpid()}", os.path.dirname(path)  # noqa: PTH120
+    part, folder = f"{path}.{os.getpid()}", os.path.dirname(path)
     with suppress(OSError):
-        if not os.path.isdir(folder):  # noqa: PTH112
-            os.mkdir(folder)  # noqa: PTH102 - a knowledge base that is not there is not made
+        if not os.path.isdir(folder):
+            os.mkdir(folder)  # a knowledge base that is not there is not made
         for old in sorted(os.scandir(folder), key=lambda found: found.stat().st_mtime)[:-_MOST]:
-            os.unlink(old.path)  # noqa: PTH108
-        with open(part, "w", encoding="utf-8") as file:  # noqa: PTH123
+            os.unlink(old.path)
+        with open(part, "w", encoding="utf-8") as file:
             json.dump(plain, file)
-        os.replace(part, path)  # noqa: PTH105
+        os.replace(part, path)
 
 
-def _file(base: str | os.PathLike[str], name: str) -> str:
-    return os.path.join(base, _FOLDER, f"{name}.json")  # noqa: PTH118
+def _file(base: "StrPath", name: str) -> str:
+    return os.path.join(base, _FOLDER, f"{name}.json")
 
 
-def _guess(knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path) -> str | None:
+def _guess(knowledge_base: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> str | None:
     """Name the knowledge base where that takes no configuration to be read; None where it does.
 
     A wrong guess costs the memory, and nothing else (``may_remember``).
     """
     named = str(knowledge_base) if knowledge_base is not None else environ.get("KR_KNOWLEDGE_BASE_PATH", "")
     if named:
-        return None if named[0] in "~{" else os.path.join(cwd, named)  # noqa: PTH118
+        return None if named[0] in "~{" else os.path.join(cwd, named)
     for folder in _upwards(cwd):
         for name in _OURS:
             if content := _content(f"{folder}/{name}"):
                 return _named_in(content, folder)
     return next(
         (f"{folder}/_bmad-output/knowledge-base" for folder in _upwards(cwd) if _has_mark(folder)),
-        os.path.join(cwd, "_bmad-output/knowledge-base"),  # noqa: PTH118
+        os.path.join(cwd, "_bmad-output/knowledge-base"),
     )
 
 
@@ -119,12 +126,12 @@ def _named_in(content: bytes, root: str) -> str | None:
         if key == b"knowledge_base_path" and colon:
             path = value.partition(b" #")[0].strip().strip(b"'\"").decode(errors="replace")
             path = path.replace("{project-root}", root)
-            return None if not path or path[0] in "~{&*|>" or "{" in path else os.path.join(root, path)  # noqa: PTH118
+            return None if not path or path[0] in "~{&*|>" or "{" in path else os.path.join(root, path)
     return f"{root}/_bmad-output/knowledge-base"
 
 
 def _sources(
-    config: Path | None, knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path
+    config: "StrPath | None", knowledge_base: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath"
 ) -> Iterator[Any]:
     """Give everything that the settings are made of. Raises ``OSError`` for what can't be read."""
     yield __version__, *(_stamp(name) for name in _CODE)
@@ -146,24 +153,24 @@ def _sources(
         yield [(name, environ.get(name.decode())) for name in names]
 
 
-def _files(config: Path | None, environ: Mapping[str, str], cwd: Path) -> Iterator[str]:
+def _files(config: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> Iterator[str]:
     named = str(config) if config is not None else environ.get("KR_CONFIG", "")
     if named:
         home = environ.get("HOME", "")
-        path = os.path.join(cwd, home + named[1:] if named.startswith("~/") else named)  # noqa: PTH118
+        path = os.path.join(cwd, home + named[1:] if named.startswith("~/") else named)
         yield path
-        for folder in _upwards(Path(os.path.realpath(path)).parent):
+        for folder in _upwards(os.path.dirname(os.path.realpath(path))):
             yield f"{folder}/{_BMM_CONFIG}"
     for folder in _upwards(cwd):
         for name in (*_OURS, _ANYBODYS, _BMM_CONFIG):
             yield f"{folder}/{name}"
 
 
-def _upwards(start: Path) -> Iterator[str]:
+def _upwards(start: "StrPath") -> Iterator[str]:
     folder = os.path.realpath(start)
     while True:
         yield folder.rstrip("/")
-        above = os.path.dirname(folder)  # noqa: PTH120
+        above = os.path.dirname(folder)
         if above == folder:
             return
         folder = above
@@ -172,21 +179,21 @@ def _upwards(start: Path) -> Iterator[str]:
 def _content(path: str) -> bytes | None:
     """Return a file's bytes, None where there is no file. What is there and can't be read is an ``OSError``."""
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
+        with open(path, "rb") as file:
             return file.read()
     except (FileNotFoundError, NotADirectoryError):
-        return b"link" if os.path.islink(path) else None  # noqa: PTH114
+        return b"link" if os.path.islink(path) else None
     except ValueError as error:  # a NUL
         raise OSError from error
 
 
 def _has_mark(folder: str) -> bool:
-    return any(os.path.exists(f"{folder}/{mark}") for mark in ROOT_MARKS)  # noqa: PTH110
+    return any(os.path.exists(f"{folder}/{mark}") for mark in ROOT_MARKS)
 
 
 def _stamp(name: str) -> int | None:
     """When the code that makes the settings was changed."""
     try:
-        return os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns  # noqa: PTH116, PTH118, PTH120
+        return os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns
     except OSError:
         return None

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kr.documents import KeyPath, Tree, show_path
 from kr.settings.discovery import (
@@ -22,6 +23,9 @@ from kr.settings.discovery import (
 )
 from kr.settings.environment import read_overrides
 from kr.settings.kinds import Problem
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
 
 DEFAULT_KNOWLEDGE_BASE = "_bmad-output/knowledge-base"
 _DEFAULT_OUTPUT = "_bmad-output"
@@ -67,16 +71,22 @@ class RawSettings:
 
 
 def read_raw(
-    *, config: Path | None, knowledge_base: Path | None, environ: Mapping[str, str], cwd: Path
+    *,
+    config: "StrPath | None",
+    knowledge_base: "StrPath | None",
+    environ: Mapping[str, str],
+    cwd: "StrPath",
 ) -> RawSettings:
     """Read file and environment. Raises ``ConfigError`` when the file itself can't be read."""
-    found = find_config(config=config, environ=environ, cwd=cwd)
+    here = Path(cwd)
+    named = None if knowledge_base is None else Path(knowledge_base)
+    found = find_config(config=None if config is None else Path(config), environ=environ, cwd=here)
     raw = RawSettings(
         data=found.content.data,
         found=found,
         knowledge_base=Path(),
         # A base that is named holds its own database: with another's index its reports would seem lost.
-        database_url=None if knowledge_base else environ.get("KR_DATABASE_URL", "").strip() or None,
+        database_url=None if named is not None else environ.get("KR_DATABASE_URL", "").strip() or None,
         variables={},
         problems=[],
         warnings=[*found.warnings],
@@ -87,7 +97,7 @@ def read_raw(
         )
     _check_database_url(raw)
     _apply_overrides(raw, environ)
-    raw.knowledge_base = _knowledge_base(raw, knowledge_base, environ, cwd)
+    raw.knowledge_base = _knowledge_base(raw, named, environ, here)
     return raw
 
 

@@ -3,12 +3,15 @@
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from kr.values import CacheMatch, Tier, Value
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from _typeshed import StrPath
+
     from kr.settings.model import Defaults, E2EInspection, KnowledgeResearch, RoleMapping
 
 
@@ -43,8 +46,8 @@ class Details(NamedTuple):
     role_mapping: "RoleMapping"
     defaults: "Defaults"
     e2e_inspection: "E2EInspection"
-    project_root: Path
-    config_file: Path | None
+    project_root: "Path"
+    config_file: "Path | None"
 
 
 class Settings:
@@ -62,12 +65,13 @@ class Settings:
         *,
         hit: HitSettings,
         read: Callable[[], Details],
-        knowledge_base: Path,
+        knowledge_base: "StrPath",
         database_url: str | None = None,
         warnings: tuple[str, ...] = (),
     ) -> None:
         self.hit = hit
-        self.knowledge_base = knowledge_base
+        self.base = os.fspath(knowledge_base)
+        """The knowledge base as text: a hit does without ``pathlib``, which costs a tenth of Python and click."""
         self.database_url = database_url
         self.warnings = warnings
         self._read = read
@@ -90,13 +94,25 @@ class Settings:
         """All of it."""
         return self._read()
 
+    @cached_property
+    def knowledge_base(self) -> "Path":
+        """The folder of database, reports and lessons."""
+        from pathlib import Path
+
+        return Path(self.base)
+
     @property
-    def project_root(self) -> Path:
+    def lessons_file(self) -> "Path":
+        """The append-only file of lessons (SPEC 2)."""
+        return self.knowledge_base / "lessons" / "_lessons-learned.md"
+
+    @property
+    def project_root(self) -> "Path":
         """What relative paths in the file are relative to."""
         return self.details.project_root
 
     @property
-    def config_file(self) -> Path | None:
+    def config_file(self) -> "Path | None":
         """The file, if there is one."""
         return self.details.config_file
 
@@ -123,10 +139,10 @@ class Settings:
 
 def load_settings(
     *,
-    config: Path | None,
-    knowledge_base: Path | None,
+    config: "StrPath | None",
+    knowledge_base: "StrPath | None",
     environ: Mapping[str, str],
-    cwd: Path,
+    cwd: "StrPath",
     may_recall: bool = False,
 ) -> Settings:
     """Read the configuration as SPEC 7 has it.
@@ -152,15 +168,17 @@ def load_settings(
     hit = memory.recall()
     if hit is None:
         settings = read()
-        if not settings.warnings and memory.may_remember(settings.knowledge_base):
+        if not settings.warnings and memory.may_remember(settings.base):
             settings.remember_with(memory.remember)
             settings.key = memory.key
         return settings
     recalled = Settings(
         hit=hit,
         read=lambda: read().details,
-        knowledge_base=Path(os.path.realpath(memory.base)),
-        database_url=None if knowledge_base else environ.get("KR_DATABASE_URL", "").strip() or None,
+        knowledge_base=os.path.realpath(memory.base),
+        database_url=None
+        if knowledge_base is not None
+        else environ.get("KR_DATABASE_URL", "").strip() or None,
     )
     recalled.key = memory.key
     return recalled

@@ -162,9 +162,10 @@ def _staged(file: SqliteFile, folder: Path, *, is_locked: bool = False) -> Itera
     if file.identity() is None:
         raise StoreError(f"{file.path}: there is no database")
     with _folder(folder) as own:
+        copy = own / Path(file.path).name
         with file.inspecting(is_locked=is_locked) as connection:
-            _copy(connection, own / file.path.name, file.path)
-        yield own / file.path.name
+            _copy(connection, copy, Path(file.path))
+        yield copy
 
 
 @contextmanager
@@ -270,7 +271,7 @@ def _write_over(file: SqliteFile, copy: Path) -> None:
             if source.execute("PRAGMA page_size").fetchone()[0] != size:
                 source.execute(f"PRAGMA page_size = {size}")
                 source.execute("VACUUM")
-            _bounded_backup(source, target, file.path)
+            _bounded_backup(source, target, Path(file.path))
         if target.execute("PRAGMA user_version").fetchone()[0] != SCHEMA_VERSION:
             raise StoreError(f"{file.path}: was not restored")
 

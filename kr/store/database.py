@@ -4,23 +4,28 @@ Connections are kept until ``close``, which closes them under the file lock, sin
 checkpoint.
 """
 
+import os
 import sqlite3
 import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from kr.errors import StoreError
 from kr.log import Logger
 from kr.store.session import Session
 from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from _typeshed import StrPath
+
 log = Logger(__name__)
 
 _CLOSE_TIMEOUT = 5.0
-_SCHEMA = Path(__file__).with_name("schema.sql")
+_SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
 
 ReadReport = Callable[[str], bytes | None]
 
@@ -42,9 +47,10 @@ class Transaction:
 class Database:
     """A SQLite database that several threads and processes share. Opens nothing until it is used."""
 
-    def __init__(self, path: Path, *, timeout: float = 60.0, read_report: ReadReport | None = None) -> None:
+    def __init__(
+        self, path: "StrPath", *, timeout: float = 60.0, read_report: ReadReport | None = None
+    ) -> None:
         """Name the file. ``timeout`` is in seconds; ``read_report``: see ``migrate``."""
-        self.path = path
         self._read_report = read_report
         self._file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
         self._kept = _Kept(self._file)
@@ -183,10 +189,12 @@ class Database:
             if not version:
                 create_tables(connection)
                 return
+            from pathlib import Path
+
             from kr.store.copies import keep_before_upgrade
 
-            kept = keep_before_upgrade(self.path, version)
-            log.info("%s: backed up to %s before the upgrade", self.path, kept.name)
+            kept = keep_before_upgrade(Path(self._file.path), version)
+            log.info("%s: backed up to %s before the upgrade", self._file.path, kept.name)
             migrate(connection, read_report=self._read_report)
 
 
@@ -241,7 +249,8 @@ class _Kept:
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make every table of the newest version in an empty database, in one transaction. The caller holds the lock."""
-    connection.executescript(f"BEGIN IMMEDIATE;\n{_SCHEMA.read_text(encoding='utf-8')}COMMIT;")
+    with open(_SCHEMA, encoding="utf-8") as file:
+        connection.executescript(f"BEGIN IMMEDIATE;\n{file.read()}COMMIT;")
 
 
 def migrate(
@@ -270,8 +279,10 @@ def migrate(
         raise exc.orig or exc from exc
 
 
-def _ini() -> Path:
+def _ini() -> "Path":
     """``alembic.ini`` with ``migrations/`` beside it: in the installed package, or at the root of the source."""
+    from pathlib import Path
+
     package = Path(__file__).parents[1]
     for folder in (package, package.parent):
         if (folder / "alembic.ini").is_file() and (folder / "migrations").is_dir():

@@ -10,13 +10,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kr.errors import StoreBusy, StoreError, StoreUnwritable
 
+if TYPE_CHECKING:
+    from _typeshed import StrPath
+
 
 @contextmanager
-def exclusive(path: Path, *, timeout: float) -> Iterator[None]:
+def exclusive(path: "StrPath", *, timeout: float) -> Iterator[None]:
     """Hold the lock: against other processes and other threads of this one; not reentrant.
 
     Waits in the kernel's queue for at most ``timeout`` seconds, then raises ``StoreBusy``. A lock file that
@@ -33,7 +36,7 @@ def exclusive(path: Path, *, timeout: float) -> Iterator[None]:
             os.close(lock)
 
 
-def _acquire(path: Path, deadline: float, timeout: float) -> int:
+def _acquire(path: "StrPath", deadline: float, timeout: float) -> int:
     while True:
         lock = _open(path)
         try:
@@ -48,7 +51,7 @@ def _acquire(path: Path, deadline: float, timeout: float) -> int:
         os.close(lock)
 
 
-def _open(path: Path) -> int:
+def _open(path: "StrPath") -> int:
     flags = os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
         return os.open(path, os.O_RDWR | flags, 0o666)
@@ -56,7 +59,7 @@ def _open(path: Path) -> int:
         try:
             return os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
-            problem = f"{path.parent}: {denied.strerror}: {path.name} can't be made in this folder"
+            problem = f"{os.path.dirname(path)}: {denied.strerror}: {os.path.basename(path)} can't be made in this folder"
             raise StoreUnwritable(problem) from denied
         except OSError as exc:
             raise StoreUnwritable(f"{path}: can't be opened: {exc.strerror}") from exc
@@ -64,9 +67,9 @@ def _open(path: Path) -> int:
         raise StoreUnwritable(f"{path}: can't be created: {exc.strerror}") from exc
 
 
-def _is_still(lock: int, path: Path) -> bool:
+def _is_still(lock: int, path: "StrPath") -> bool:
     try:
-        return os.path.samestat(os.fstat(lock), path.stat())
+        return os.path.samestat(os.fstat(lock), os.stat(path))
     except FileNotFoundError:
         return False
 
@@ -77,7 +80,7 @@ def _flock(lock: int, *, wait: bool = True, unlock: bool = False) -> None:
     fcntl.flock(lock, fcntl.LOCK_UN if unlock else fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
 
 
-def _try(lock: int, path: Path) -> bool:
+def _try(lock: int, path: "StrPath") -> bool:
     try:
         _flock(lock, wait=False)
     except BlockingIOError:
@@ -121,7 +124,7 @@ class _Waiter(threading.Thread):
         return self._settled.wait(max(timeout, 0.0))
 
 
-def _wait(lock: int, path: Path, deadline: float, timeout: float) -> None:
+def _wait(lock: int, path: "StrPath", deadline: float, timeout: float) -> None:
     held = StoreBusy(f"{path}: another process has held the lock for more than {timeout:g} s")
     if not timeout:  # a waiter that nobody waits for would take the lock for a moment when it is free
         raise held

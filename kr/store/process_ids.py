@@ -7,7 +7,6 @@ the kernel knows which processes live.
 import os
 import uuid
 from functools import cache
-from pathlib import Path
 
 
 def make_owner(pid: int | None = None) -> str:
@@ -48,7 +47,7 @@ def is_alive(owner: str) -> bool | None:
 def _machine() -> str:
     """Name the machine, and the process number space within it: a container has one of its own."""
     try:
-        space = str(Path("/proc/self/ns/pid").readlink()).strip("pid:[]")
+        space = os.readlink("/proc/self/ns/pid").strip("pid:[]")
     except OSError:
         space = ""
     return f"{os.uname().nodename}~{space}".replace("/", "_")
@@ -61,7 +60,8 @@ def _start(pid: int) -> str:
 def _stat(pid: int) -> list[str]:
     """Return the fields of a process behind its name: the state first, the 20th is when it started."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            text = file.read()
     except OSError:
         return []
     # The name in brackets may hold blanks and brackets itself.

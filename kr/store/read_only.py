@@ -3,7 +3,6 @@
 import sqlite3
 from collections.abc import Callable, Mapping
 from contextlib import closing
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -21,7 +20,7 @@ _KEY_PRESS = 0.2
 _MOST = 200
 
 
-def read_only(path: Path, work: "Callable[[Unit], T]") -> T | None:
+def read_only(path: str, work: "Callable[[Unit], T]") -> T | None:
     """Let ``work`` read one snapshot; None where there is no database.
 
     Raises a ``StoreError``, also for a database of an older kr: reading it would need an upgrade.
@@ -50,7 +49,7 @@ _COMPLETED: Mapping[Completed, str] = MappingProxyType(
 )
 
 
-def complete(path: Path, what: Completed, **parameters: str) -> list[str]:
+def complete(path: str, what: Completed, **parameters: str) -> list[str]:
     """Read what the shell completes: a key press must not wait for a lock, and creates nothing.
 
     Ids come the last used, archived or replaced first; frameworks as they were written. ``revisions`` are those of

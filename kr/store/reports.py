@@ -10,10 +10,15 @@ import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path, PurePosixPath
-from typing import Literal, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kr.errors import ReportUnwritable
+
+if TYPE_CHECKING:
+    from pathlib import Path, PurePosixPath
+
+    from _typeshed import StrPath
 
 _STAGED = ".kr-tmp-"
 _ABANDONED_SECONDS = 3600.0
@@ -39,7 +44,7 @@ class ReportState(NamedTuple):
     """
 
     state: Literal["there", "absent", "unreadable"]
-    blocked_by: Path | None = None
+    blocked_by: "Path | None" = None
     reason: str = ""
 
 
@@ -53,8 +58,14 @@ class Staged(NamedTuple):
 class ReportFiles:
     """The reports of one knowledge base. Paths are as in the index: relative, with forward slashes."""
 
-    def __init__(self, knowledge_base: Path) -> None:
-        self._base = knowledge_base
+    def __init__(self, knowledge_base: "StrPath") -> None:
+        self._folder = os.fspath(knowledge_base)
+
+    @cached_property
+    def _base(self) -> "Path":
+        from pathlib import Path  # not for a hit whose file is as it was
+
+        return Path(self._folder)
 
     def read(self, path: str) -> bytes | None:
         """Return a report's bytes; None when it is missing, no regular file, or outside the base."""
@@ -71,7 +82,7 @@ class ReportFiles:
     def state(self, path: str) -> FileState | None:
         """Return a file's size and time; None where there is none to be seen. Nothing is opened."""
         try:
-            status = os.stat(f"{self._base}/{path}")  # noqa: PTH116 - on the way of every hit
+            status = os.stat(f"{self._folder}/{path}")
         except (OSError, ValueError):
             return None
         return FileState(status.st_size, status.st_mtime_ns)
@@ -143,7 +154,7 @@ class ReportFiles:
         with suppress(OSError), os.scandir(self._base) as found:
             for item in found:
                 if item.name.startswith(_STAGED) and item.stat(follow_symlinks=False).st_mtime < limit:
-                    Path(item.path).unlink(missing_ok=True)
+                    os.unlink(item.path)
 
     def place(self, path: str) -> "Place":
         """Make the folder of a path, and the base, where they are absent. Raises ``ReportUnwritable``."""
@@ -175,9 +186,9 @@ class ReportFiles:
 class Place(NamedTuple):
     """Where one report goes: ``target``, and the folders in which others were made for it."""
 
-    base: Path
-    target: Path
-    made_in: list[Path]
+    base: "Path"
+    target: "Path"
+    made_in: "list[Path]"
 
     def put(self, staged: Staged) -> None:
         """Give a staged text its name, in place of what stands there. Raises ``ReportUnwritable``."""
@@ -197,14 +208,16 @@ class Place(NamedTuple):
                     os.close(descriptor)
 
 
-def _refuse_link(folder: Path) -> None:
+def _refuse_link(folder: "Path") -> None:
     if folder.is_symlink():
         raise ValueError(
             f"{folder.name} is a symbolic link, and nothing is written through links below the knowledge base"
         )
 
 
-def _parts(path: str) -> PurePosixPath:
+def _parts(path: str) -> "PurePosixPath":
+    from pathlib import PurePosixPath
+
     relative = PurePosixPath(path)
     if not relative.parts or relative.is_absolute() or ".." in relative.parts or "\0" in path or "\\" in path:
         raise ValueError("the path leaves the knowledge base")
@@ -217,6 +230,6 @@ def _read_regular(file: int) -> bytes | None:
         return opened.read() if stat.S_ISREG(os.fstat(file).st_mode) else None
 
 
-def _unwritable(path: Path, exc: OSError | ValueError) -> ReportUnwritable:
+def _unwritable(path: "Path", exc: OSError | ValueError) -> ReportUnwritable:
     reason = (exc.strerror or str(exc)) if isinstance(exc, OSError) else str(exc)
     return ReportUnwritable(f"{path}: the report can't be written: {reason}")

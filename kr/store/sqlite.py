@@ -6,12 +6,14 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from pathlib import Path
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.log import Logger
 from kr.store.lock import exclusive
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
 
 log = Logger(__name__)
 
@@ -72,18 +74,15 @@ class OutdatedError(Exception):
 class SqliteFile:
     """One database file, its lock, and how to open it. Opens nothing by itself."""
 
-    def __init__(self, path: Path, *, schema_version: int, timeout: float) -> None:
-        self.path = path
+    def __init__(self, path: "StrPath", *, schema_version: int, timeout: float) -> None:
+        self.path = os.fspath(path)
         self.schema_version = schema_version
         self.timeout = timeout
 
     @contextmanager
     def exclusive(self, timeout: float | None = None) -> Iterator[None]:
         """Hold the write lock (``<db>.lock``); see ``kr.store.lock.exclusive``."""
-        with exclusive(
-            self.path.with_name(self.path.name + ".lock"),
-            timeout=self.timeout if timeout is None else timeout,
-        ):
+        with exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout):
             yield
 
     def identity(self) -> tuple[int, int] | None:
@@ -92,7 +91,7 @@ class SqliteFile:
         Raises ``StoreCorrupt`` for a directory and its like.
         """
         try:
-            status = os.stat(self.path)  # noqa: PTH116 - several times for every hit
+            status = os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as exc:
@@ -129,11 +128,10 @@ class SqliteFile:
             with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
                 return self._up_to_date(mode)
         with self.translated():
-            wal = self.path.with_name(self.path.name + "-wal")
-            if wal.is_file() and wal.stat().st_size:
-                raise StoreUnwritable(
-                    f"{self.path}: changes wait in {wal.name}, and nothing may be written here"
-                )
+            wal = f"{self.path}-wal"
+            if os.path.isfile(wal) and os.path.getsize(wal):
+                told = f"changes wait in {os.path.basename(wal)}, and nothing may be written here"
+                raise StoreUnwritable(f"{self.path}: {told}")
             connection = self._up_to_date("ro&immutable=1")
             connection.is_transient = True
             return connection
@@ -149,7 +147,7 @@ class SqliteFile:
 
     def has_log(self) -> bool:
         """Tell whether a write-ahead log stands beside the file: somebody has it open, or was killed."""
-        return self.path.with_name(self.path.name + "-wal").exists()
+        return os.path.exists(f"{self.path}-wal")
 
     @contextmanager
     def inspecting(self, *, is_locked: bool = False) -> Iterator[Connection]:
@@ -176,10 +174,11 @@ class SqliteFile:
 
     def make_folder(self) -> None:
         """Create the folder that the database and its lock stand in."""
+        folder = os.path.dirname(self.path) or "."
         try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
+            os.makedirs(folder, exist_ok=True)
         except OSError as exc:
-            raise StoreUnwritable(f"{self.path.parent}: can't be created: {exc.strerror}") from exc
+            raise StoreUnwritable(f"{folder}: can't be created: {exc.strerror}") from exc
 
     def open_for_migration(self) -> Connection:
         """Open the database, creating it when absent, in WAL mode. Call with the lock held."""
@@ -229,7 +228,7 @@ class SqliteFile:
     def _connect(self, mode: str) -> Connection:
         identity = self.identity()  # a directory is told from a file that may not be opened
         connection = sqlite3.connect(
-            f"file:{quote(str(self.path.absolute()))}?mode={mode}",
+            f"file:{_quoted(os.path.join(os.getcwd(), self.path))}?mode={mode}",
             uri=True,
             timeout=self.timeout,  # busy_timeout
             isolation_level=None,
@@ -279,7 +278,7 @@ class SqliteFile:
                 )
 
     def _warn_of_network(self) -> None:
-        kind = network_file_system(self.path.parent)
+        kind = network_file_system(os.path.dirname(self.path) or ".")
         if kind is not None:
             log.warning("%s: on a network file system (%s) SQLite may corrupt the database", self.path, kind)
 
@@ -302,17 +301,24 @@ def _until(deadline: float, step: Callable[[], None]) -> None:
             return
 
 
-def network_file_system(folder: Path, mounts: Path = Path("/proc/self/mounts")) -> str | None:
+def _quoted(path: str) -> str:
+    """Write a path into a URI; all else may stand in it as it is (https://www.sqlite.org/uri.html, 3.1)."""
+    return path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+
+
+def network_file_system(folder: "StrPath", mounts: "StrPath" = "/proc/self/mounts") -> str | None:
     """Return the type of the network file system a folder is on; None for a local one, or where none tells."""
     try:
-        lines = mounts.read_text(encoding="utf-8", errors="replace").splitlines()
+        with open(mounts, encoding="utf-8", errors="replace") as file:
+            lines = file.read().splitlines()
     except OSError:
         return None
     best = ("", "")
-    resolved = folder.resolve()
+    resolved = os.path.realpath(folder)
     for line in lines:
         _, point, kind, *_ = [*line.split(" "), "", ""]
-        if resolved.is_relative_to(point.replace("\\040", " ")):
+        mounted = point.replace("\\040", " ").rstrip("/")
+        if f"{resolved}/".startswith(f"{mounted}/"):
             # Of several mounts on one point the last one counts.
             best = max((point, kind), best, key=lambda found: len(found[0]))
     return best[1] if best[1] in _NETWORK_FILE_SYSTEMS else None

@@ -1,12 +1,11 @@
 """The store as the rest of kr sees it: transactions over the tables, and the report files beside them."""
 
+import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Self, TypeVar
-from urllib.parse import unquote, urlsplit
 
 from kr.errors import ReportUnwritable, StoreError
 from kr.freshness import ARCHIVE_AFTER_DAYS
@@ -14,6 +13,10 @@ from kr.log import Logger
 from kr.values import Entry
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from _typeshed import StrPath
+
     from kr.store.archive import Archived, Guarded, Limits
     from kr.store.copies import Care
     from kr.store.database import Database
@@ -40,7 +43,7 @@ class Store:
     def __init__(
         self,
         database_url: str | None,
-        knowledge_base: Path,
+        knowledge_base: "StrPath",
         *,
         max_entries: int = 200,
         archive_after_days: int = ARCHIVE_AFTER_DAYS,
@@ -51,7 +54,7 @@ class Store:
         ``timeout`` is how long to wait for other processes, in seconds.
         """
         self._database_url = database_url
-        self._knowledge_base = knowledge_base
+        self._knowledge_base = os.fspath(knowledge_base)
         self._max_entries = max_entries
         self._archive_after_days = archive_after_days
         self._timeout = timeout
@@ -65,20 +68,22 @@ class Store:
         self.close()
 
     @property
-    def path(self) -> Path:
+    def path(self) -> "Path":
         """The database file, for the store alone."""
-        return database_path(self._database_url, self._knowledge_base)
+        from pathlib import Path
+
+        return Path(self.place)
 
     @property
     def place(self) -> str:
         """Where the database is, as people are told. Raises ``StoreError`` for a URL that names no place."""
-        return str(self.path)
+        return database_path(self._database_url, self._knowledge_base)
 
     def exists(self) -> bool:
         """Tell whether there is a database, without making one: reading or writing would."""
         from kr.store.sqlite import SCHEMA_VERSION, SqliteFile
 
-        file = SqliteFile(self.path, schema_version=SCHEMA_VERSION, timeout=self._timeout)
+        file = SqliteFile(self.place, schema_version=SCHEMA_VERSION, timeout=self._timeout)
         return file.identity() is not None
 
     @contextmanager
@@ -112,13 +117,13 @@ class Store:
         """Let ``work`` read one snapshot without a trace; see ``kr.store.read_only.read_only``."""
         from kr.store.read_only import read_only
 
-        return read_only(self.path, work)
+        return read_only(self.place, work)
 
     def complete(self, what: "Completed", **parameters: str) -> list[str]:
         """Return what a key press completes; see ``kr.store.read_only.complete``."""
         from kr.store.read_only import complete
 
-        return complete(self.path, what, **parameters)
+        return complete(self.place, what, **parameters)
 
     @contextmanager
     def write(self) -> "Iterator[Unit]":
@@ -151,7 +156,7 @@ class Store:
         with self.write() as unit:
             return unit.archive.guard(self._limits(), now)
 
-    def read_file(self, path: str, *, folder: Path | None = None) -> bytes | None:
+    def read_file(self, path: str, *, folder: "StrPath | None" = None) -> bytes | None:
         """Return a report's bytes from the knowledge base, or from another such folder.
 
         None when it is missing, no regular file, or outside the folder.
@@ -177,7 +182,7 @@ class Store:
         A report that merely can't be read just now (no permission, a failing disk) is not gone, nor one of a
         folder of reports that is not there at all (not mounted).
         """
-        if not self._knowledge_base.is_dir():
+        if not os.path.isdir(self._knowledge_base):
             return False
         with self.write() as unit:
             row = unit.entries.get(entry.id)
@@ -252,7 +257,7 @@ class Store:
             if self._opened is None:
                 from kr.store.database import Database
 
-                self._opened = Database(self.path, timeout=self._timeout, read_report=self._files().read)
+                self._opened = Database(self.place, timeout=self._timeout, read_report=self._files().read)
             return self._opened
 
     def _files(self) -> "ReportFiles":
@@ -261,14 +266,16 @@ class Store:
         return ReportFiles(self._knowledge_base)
 
 
-def database_path(database_url: str | None, knowledge_base: Path) -> Path:
+def database_path(database_url: str | None, knowledge_base: str) -> str:
     """Return the SQLite file that a URL names (``sqlite:///relative``, ``sqlite:////absolute``).
 
     Without a URL it is ``kr.db`` in the knowledge base. Another scheme, a host, or a database in memory
     raises ``StoreError`` (a password in the URL is not repeated).
     """
     if database_url is None:
-        return knowledge_base / "kr.db"
+        return os.path.join(knowledge_base, "kr.db")
+    from urllib.parse import unquote, urlsplit
+
     scheme, _, rest = database_url.partition("://")
     if scheme not in {"sqlite", "sqlite+pysqlite"}:
         raise StoreError(
@@ -280,4 +287,4 @@ def database_path(database_url: str | None, knowledge_base: Path) -> Path:
         raise StoreError(
             "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db"
         )
-    return Path(path)
+    return path

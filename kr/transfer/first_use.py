@@ -1,7 +1,8 @@
 """Index files that stand beside an empty database are imported by themselves, once (SPEC 6.2)."""
 
+import os
 from datetime import datetime
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kr.log import Logger
 from kr.store.lock import exclusive
@@ -9,6 +10,9 @@ from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
 
 log = Logger(__name__)
 
@@ -18,23 +22,26 @@ _WAIT_SECONDS = 60.0
 _SHOWN = 20
 
 
-def import_on_first_use(store: Store, knowledge_base: Path, *, now: datetime) -> bool:
+def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetime) -> bool:
     """Import the index and the archive, or the one that is there, and tell whether that was done now.
 
     Parallel first users queue at a lock, and one of them imports. A broken index is a warning (seed 000, error
     row 4), and is tried again until there are entries. Raises a ``StoreError``.
     """
-    there = any((knowledge_base / name).is_file() for name in (INDEX, ARCHIVE))
+    there = any(os.path.isfile(os.path.join(knowledge_base, name)) for name in (INDEX, ARCHIVE))
     if not there or not _is_first_use(store):
         return False
+    from pathlib import Path
+
     from kr.transfer.import_yaml import import_yaml
 
-    with exclusive(knowledge_base / _LOCK, timeout=_WAIT_SECONDS):
+    base = Path(knowledge_base)
+    with exclusive(base / _LOCK, timeout=_WAIT_SECONDS):
         if not _is_first_use(store):
             return False
         # Whoever is interrupted leaves a part: the next one goes on, whatever is in the database by then.
         _note(store, _BEGUN)
-        result = import_yaml(store, knowledge_base, [knowledge_base], now=now)
+        result = import_yaml(store, base, [base], now=now)
         told = [*map(str, result.unreadable), *map(str, result.refused), *result.warnings]
         for line in told[:_SHOWN]:
             log.warning("%s", line)

@@ -14,8 +14,8 @@ from tests.support.program import Project, request
 from tests.support.stores import draft
 
 _STANDARD = {
-    "atexit", "click", "copy", "encodings", "fcntl", "fnmatch", "gc", "ipaddress", "json", "kr", "locale", "ntpath",
-    "pathlib", "signal", "sqlite3", "string", "textwrap", "unicodedata", "urllib",
+    "atexit", "click", "copy", "encodings", "fcntl", "gc", "json", "kr", "locale",
+    "signal", "sqlite3", "string", "textwrap", "unicodedata",
 }  # fmt: skip
 """What a hit may import beside the modules of ``import click, sqlite3``."""
 

@@ -74,7 +74,6 @@ def test_a_request_that_is_interrupted_before_research_leaves_a_row(project: Pro
         handler = RequestHandler(
             app.settings,
             app.store,
-            lessons_file=app.lessons_file,
             lessons_store=lambda: nullcontext(app.store),
             before_use=interrupt,
             environ=project.environ(),
