@@ -97,7 +97,7 @@ def _event() -> Any:
     except ValueError as error:
         what = f"no JSON ({error})" if data.strip() else "empty"
         raise ValueError(
-            f"standard input is {what}. Claude Code sends an event as JSON here; docs/claude-code.md shows one"
+            f"standard input is {what}. Claude Code sends an event as JSON here; docs/agents.md shows one"
         ) from error
 
 

@@ -10,6 +10,7 @@ from kr.cli.layout import cell, table
 from kr.cli.options import MOST, common, examples, open_app, with_context
 from kr.cli.render import emit
 from kr.errors import KrError
+from kr.text.counting import counted
 
 
 class Folder(click.Path):
@@ -123,7 +124,7 @@ def warm(
 
         def may_spend(asked: list[str]) -> bool:
             _tell(f"asking about {', '.join(asked[:_SHOWN])}{', ...' if len(asked) > _SHOWN else ''}")
-            _tell(f"{len(asked)} questions, {calls} calls to sources at most")
+            _tell(f"{counted(len(asked), 'question')}, {counted(calls, 'call')} to sources at most")
             return yes or not sys.stdin.isatty() or click.confirm("Go on?", default=True, err=True)
 
         rows = app.warm_up(

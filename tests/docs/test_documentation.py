@@ -27,10 +27,7 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 WRITTEN = [
     ROOT / "README.md",
-    *(
-        DOCS / name
-        for name in ("README.md", "claude-code.md", "questions.md", "integration.md", "workflows.md")
-    ),
+    *(DOCS / name for name in ("README.md", "agents.md", "questions.md", "integration.md", "workflows.md")),
 ]
 NOT_RUN = {
     "claude plugin": "needs Claude Code; tests/plugins runs what the plugin names",

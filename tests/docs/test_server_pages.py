@@ -1,4 +1,4 @@
-"""docs/server.md, docs/mcp.md and deploy/ against a server that runs: what they tell a reader to do works."""
+"""docs/server.md, docs/agents.md and deploy/ against a server that runs: what they tell a reader to do works."""
 
 import asyncio
 import json
@@ -24,7 +24,7 @@ from tests.support.stores import ROOT
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
-SERVER, MCP, README = DOCS / "server.md", DOCS / "mcp.md", ROOT / "README.md"
+SERVER, AGENTS, README = DOCS / "server.md", DOCS / "agents.md", ROOT / "README.md"
 DEPLOY = ROOT / "deploy"
 
 
@@ -69,7 +69,9 @@ def test_the_commands_of_the_page_work(project: Project, server: Served) -> None
 
 def test_the_configurations_for_clients_work(project: Project, server: Served) -> None:
     configurations = [
-        json.loads(block)["mcpServers"]["kr"] for block in [*blocks(MCP, "json"), *blocks(README, "json")]
+        json.loads(block)["mcpServers"]["kr"]
+        for block in [*blocks(AGENTS, "json"), *blocks(README, "json")]
+        if "mcpServers" in block
     ]
     started = [given for given in configurations if "command" in given]
     assert {(given["command"], *given["args"]) for given in started} == {("kr", "mcp")}
@@ -83,7 +85,8 @@ def test_the_configurations_for_clients_work(project: Project, server: Served) -
         async with Client(stdio_client(parameters)) as local, mcp_over_http(server.url, TOKEN) as far:
             return [{tool.name for tool in (await client.list_tools()).tools} for client in (local, far)]
 
-    told = set(re.findall(r"^\| `(\w+)` \|", MCP.read_text(encoding="utf-8"), re.MULTILINE))
+    tools = AGENTS.read_text(encoding="utf-8").partition("\n## The tools\n")[2].partition("\n## ")[0]
+    told = set(re.findall(r"^\| `(\w+)` \|", tools, re.MULTILINE))
     assert asyncio.run(names()) == [told, told]
 
 

@@ -53,7 +53,8 @@ def documented() -> dict[str, list[str]]:
     """The columns under each heading that has a table of them."""
     found = {}
     for name, body in re.findall(r"^### (\w+)\n(.*?)(?=^##)", PAGE, re.MULTILINE | re.DOTALL):
-        columns = re.findall(r"^\| `(\w+)` \|", body, re.MULTILINE)
+        rows = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", body, re.MULTILINE)
+        columns = [name.strip("`") for row in rows for name in row.split(", ")]
         if columns:
             found[name] = columns
     return found
