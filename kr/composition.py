@@ -59,6 +59,7 @@ def build_researcher(
         breaker=partial(_breaker, settings, clock),
         meaning=partial(_meaning, settings, environ, clock),
         project_aliases=lambda: _project_aliases(settings, cwd),
+        mistyped=lambda framework: mistyped(settings, store, cwd, framework),
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
         writer=lambda: _writer(settings, environ),
@@ -186,6 +187,22 @@ def _project_aliases(settings: Settings, cwd: "StrPath") -> Mapping[str, str]:
     # Of two projects, what the working directory's says counts.
     found = (project_aliases(project) for project in reversed(_projects(settings, cwd)))
     return {name: package for aliases in found for name, package in aliases.items()}
+
+
+def mistyped(settings: Settings, store: Store, cwd: Path, framework: str) -> list[str]:
+    """Return the frameworks of the cache and the project of which a name that neither knows may be a typing error."""
+    from kr.matching.frameworks import is_usual_name, same_framework
+    from kr.matching.frameworks import mistyped as of_known
+    from kr.packages.dependencies import find_dependencies
+
+    if is_usual_name(framework):
+        return []
+    nothing: list[str] = []
+    known = Shelf(store).read(lambda unit: unit.entries.frameworks(), nothing) if store.exists() else nothing
+    if any(same_framework(framework, name) for name in known):
+        return []
+    declared = (find_dependencies(project).dependencies for project in _projects(settings, cwd))
+    return of_known(framework, [*known, *(row.framework for rows in declared for row in rows if row.direct)])
 
 
 def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:

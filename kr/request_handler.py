@@ -270,9 +270,14 @@ class RequestHandler:
                 logger.warning("%s", warning)
         if version is not None:
             return version
-        logger.warning(
-            "no version of %s was found in the project's files; tell it with --framework-version", framework
-        )
+        from kr.composition import mistyped
+
+        if names := mistyped(self._settings, self._store, self._cwd, framework):
+            said = "no dependency file and no entry names %s; did you mean %s? It is asked about as it stands"
+            logger.warning(said, framework, " or ".join(names))
+        else:
+            said = "no version of %s was found in the project's files; tell it with --framework-version"
+            logger.warning(said, framework)
         return UNKNOWN_VERSION
 
     def _look_for_version(self, framework: str, memory: "VersionMemory") -> str | None:

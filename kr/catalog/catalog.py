@@ -73,13 +73,14 @@ class Catalog:
     ) -> list[dict[str, Any]]:
         """List live entries that hold ``words`` in topic, tags, question or report, with the passage, best first.
 
-        Any text is a search. Those that hold only some of the words come after those that hold them all.
+        Any text is a search. Those that hold only some of the words come after those that hold them all, and skeletons last.
         """
         now, framework = self.clock(), _valid(framework)
         with self.store.look() as unit:
             found = unit.search.find(_text(words), "entry")
             entries = {entry.id: entry for entry in unit.entries.browse(framework)}
-            wanted = ((entries[it.key], it.text) for it in found if it.key in entries)
+            wanted = [(entries[it.key], it.text) for it in found if it.key in entries]
+            wanted.sort(key=lambda row: row[0].origin == "skeleton")
             return [
                 found_item(self._judged(entry, now)[0], passage) for entry, passage in islice(wanted, limit)
             ]

@@ -134,7 +134,9 @@ def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True)
         related = _related(results)
         if _is_guess(results):  # what is known may well be better: it goes first
             lines += related
-        lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in results["degradation_notes"]]
+        lines += [
+            f"  {click.style('note', fg='yellow')}  {_noted(it)}" for it in results["degradation_notes"]
+        ]
         if results["report_file"] and results["index_updated"]:
             lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
         lines += [] if _is_guess(results) else related
@@ -148,10 +150,13 @@ def _shortened(results: dict[str, Any]) -> str:
     from kr.reports.bounded import section
 
     report = results["report"]
-    summary = section(report, "Summary") if results["report_file"] else None
-    if summary is None:
+    summary = section(report, "Summary")
+    is_kept = results["report_file"] is not None
+    if summary is None or not (is_kept or _is_empty(results)):  # it is nowhere else
         return str(report)
     title, _, _ = report.partition("\n")
+    if not is_kept:
+        return f"{title}\n\n{summary.rstrip()}"
     whole = f"kr entries show {results['cache_entry_id']} --report"
     return f"{title}\n\n{summary.rstrip()}\n\nThe whole report: {whole}"
 
@@ -190,7 +195,26 @@ def _summary(results: dict[str, Any] | None) -> str:
     if results["cache_entry_id"] is None and results["related"] and not results["sources_consulted"]:
         return f"not sure: {counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [f"{row['source']}: {row['status']}" for row in results["sources_consulted"]]
-    return f"confidence {results['confidence']}; {', '.join(asked) or 'no source asked'}"
+    told = "nothing was found" if _is_empty(results) else f"confidence {results['confidence']}"
+    return f"{told}; {', '.join(asked) or 'no source asked'}"
+
+
+def _is_empty(results: dict[str, Any]) -> bool:
+    from kr.reports.template import SKELETON_MARK
+
+    return SKELETON_MARK in (results["report"] or "").splitlines()
+
+
+_CODES = {
+    "all_sources_unavailable": "no source answered",
+    "question_not_covered": "what was found does not cover the question",
+}
+"""Notes that begin with a word for programs (seed 000), as a person is told."""
+
+
+def _noted(note: str) -> str:
+    code, colon, rest = note.partition(": ")
+    return f"{_CODES.get(code, code)}{colon}{rest}"
 
 
 _FOUND_BY = {

@@ -16,6 +16,7 @@ _SEPARATORS = str.maketrans("", "", "-_. ")
 _DASHES = str.maketrans("_. ", "---")
 _LONGEST = 200
 _SHORTEST_TYPO = 5
+_SHORTEST_ASKED = 4
 _MOST_ALIKE = 3
 _LEAST_ALIKE = 60.0
 _MUCH_LESS = 15.0
@@ -81,6 +82,15 @@ def meant(name: str, known: Iterable[str], packages: Collection[str] = ()) -> st
     if not fitting and len(typed) >= _SHORTEST_TYPO:
         fitting = {key for key in keys if any(_is_slip(typed, usual) for usual in _usual_names(key) or [key])}
     return fitting.pop() if len(fitting) == 1 else None
+
+
+def mistyped(name: str, known: Iterable[str]) -> list[str]:
+    """Return the known names that one typing error parts from a name which is none of them, and no usual one: to ask back."""
+    typed = canonical(name)
+    keys = {canonical(other): other for other in known}
+    if typed in keys or is_usual_name(typed):
+        return []
+    return sorted(other for key, other in keys.items() if _is_slip(typed, key, shortest=_SHORTEST_ASKED))
 
 
 def most_alike(wanted: str, names: Iterable[str]) -> list[str]:
@@ -181,9 +191,9 @@ def _is_number(part: str) -> bool:
     return part in {"", "x"} or part.removeprefix("v").isdigit()
 
 
-def _is_slip(one: str, other: str) -> bool:
+def _is_slip(one: str, other: str, *, shortest: int = _SHORTEST_TYPO) -> bool:
     """Tell whether one typing error parts two names, and neither the first letter nor a digit is touched."""
-    if min(len(one), len(other)) < _SHORTEST_TYPO or one[0] != other[0]:
+    if min(len(one), len(other)) < shortest or one[0] != other[0]:
         return False
     start = 0
     while start < min(len(one), len(other)) and one[start] == other[start]:

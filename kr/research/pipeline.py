@@ -76,7 +76,9 @@ class Pipeline:
                         else _stand(run, again, gathered)
                     )
                 report = self._write_report(run, found, gathered, persona)  # step 6
-            saved = self._save(run, found, report)  # steps 7 and 8
+            saved = None
+            if not self._is_mistyped(run, gathered, report):
+                saved = self._save(run, found, report)  # steps 7 and 8
         return self._return(run, found, gathered, report, saved)  # step 9
 
     @staticmethod
@@ -200,6 +202,17 @@ class Pipeline:
         except SourceFailure as failure:
             run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
             return None
+
+    def _is_mistyped(self, run: Run, gathered: Gathered, report: Report) -> bool:
+        """Whether a framework of which nobody knows anything is probably another one: its skeleton would only be in the way."""
+        if report.origin != "skeleton" or gathered.gap is not None:
+            return False
+        names = self._services.mistyped(run.query.framework)
+        if names:
+            run.notes.append(
+                f"nothing is known of {run.query.framework}, and no entry was made; did you mean {' or '.join(names)}?"
+            )
+        return bool(names)
 
     def _save(self, run: Run, found: Found, report: Report) -> Saved | None:
         """Steps 7 and 8. A failure is told and degrades the answer (error rows 13 to 15)."""

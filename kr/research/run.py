@@ -66,7 +66,7 @@ class Services(Value):
     ``sources`` builds the chain when it is needed: a hit asks nobody. ``breaker`` is made for an owner whose
     calls take so many seconds at most.
     ``meaning`` makes what asks a model of embeddings for an owner, or nothing where none is configured.
-    ``project_aliases`` reads the other names of frameworks that the project's dependency files tell.
+    ``project_aliases`` reads the other names of frameworks that the project's dependency files tell; ``mistyped`` the frameworks that a name may be a typing error of which nobody knows.
     ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
     ``writer`` gives what writes Summary and Details from the sources, where a language model is wanted.
     ``export`` writes the YAML files, where that is wanted, and raises ``KrError`` when it can't.
@@ -77,6 +77,7 @@ class Services(Value):
     breaker: "Callable[[Shelf, str, float], Breaker]"
     meaning: "Callable[[Shelf, str], Meaning | None]"
     project_aliases: Callable[[], Mapping[str, str]]
+    mistyped: Callable[[str], Sequence[str]]
     persona: "Callable[[], tuple[Persona, str | None]]"
     repository: Callable[[str], str | None]
     writer: Callable[[], Writer | None]

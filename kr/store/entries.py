@@ -38,7 +38,9 @@ _OF_TOPIC = (
     f"SELECT {_COLUMNS} FROM entries "
     f"WHERE (framework_key IN {_LISTED.format(name='keys')} AND topic_key = :topic_key) OR framework_key IS NULL ORDER BY id"
 )
-_FRAMEWORKS = "SELECT min(framework) AS framework FROM entries GROUP BY framework_key"
+_FRAMEWORKS = (
+    "SELECT min(framework) AS framework FROM entries WHERE origin IS NOT 'skeleton' GROUP BY framework_key"
+)
 _SOME = f"SELECT {_COLUMNS} FROM entries WHERE id IN {_LISTED.format(name='ids')} ORDER BY id"
 _GET = f"SELECT {_COLUMNS} FROM entries WHERE id = :id"
 _ALL = f"SELECT {_COLUMNS} FROM entries ORDER BY id"
@@ -98,7 +100,7 @@ class Entries:
         return [to_entry(row) for row in self._of_topic(framework, topic, aliases) if _may_answer(row)]
 
     def frameworks(self) -> list[str]:
-        """Return the frameworks that have live entries, each under one of the names by which it was asked for."""
+        """Return the frameworks that have live entries which say something, each under one of the names by which it was asked for."""
         return [row["framework"] for row in self._session.rows(_FRAMEWORKS)]
 
     def some(self, entry_ids: Iterable[str]) -> list[Entry]:

@@ -51,6 +51,21 @@ def test_a_request_from_a_file(project: Project) -> None:
     assert yaml.safe_load(done.stdout)["session_id"] == "s-1"
 
 
+def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_skeleton(project: Project) -> None:
+    (project.root / "requirements.txt").write_text("click\n")
+    done = project.run("research", "clik", "How do I ask for a password?", "--format", "text")
+    told = done.stdout.decode()
+    assert "no entry names clik; did you mean click?" in done.stderr.decode()
+    assert told.startswith("degraded  nothing was found;")
+    assert "did you mean click?" in told
+    assert "manual research required" in told
+    assert project.sql("SELECT count(*) FROM entries") == [(0,)]
+    project.know("passwords")
+    assert project.run("research", "zzfoo", "How do I ask for passwords?").returncode == 0
+    found = yaml.safe_load(project.run("search", "passwords", "ask").stdout)
+    assert [row["id"] for row in found["entries"]] == ["vue-passwords", "zzfoo-ask-for-passwords"]
+
+
 def test_the_terminal_form_derives_the_rest(project: Project, context7: StandIn) -> None:
     (project.root / "package.json").write_text('{"name": "x", "dependencies": {"vue": "^3.5.2"}}')
     done = project.run("research", "vue", "How do I make an option repeatable?")
