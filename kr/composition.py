@@ -189,7 +189,7 @@ def _project_aliases(settings: Settings, cwd: "StrPath") -> Mapping[str, str]:
     return {name: package for aliases in found for name, package in aliases.items()}
 
 
-def mistyped(settings: Settings, store: Store, cwd: Path, framework: str) -> list[str]:
+def mistyped(settings: Settings, store: Store, cwd: "StrPath", framework: str) -> list[str]:
     """Return the frameworks of the cache and the project of which a name that neither knows may be a typing error."""
     from kr.matching.frameworks import is_usual_name, same_framework
     from kr.matching.frameworks import mistyped as of_known
