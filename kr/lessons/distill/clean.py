@@ -145,7 +145,7 @@ _LOOKED_AT = 20_000
 # What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
 _SLIP = re.compile(
     r"^(?:E\s+)?(?:SyntaxError: (?!.*\bJSON\b)(?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
-    r"|\berror TS1\d{3}:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
+    r"|\berror TS1(?:0(?!64)|1[0-8])\d+:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
     r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
     r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"
     r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b",

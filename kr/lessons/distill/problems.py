@@ -150,7 +150,7 @@ class Matcher:
             context=told
             + text[match.end() : end][:_LONG_LINE].partition("\n")[0]
             + "\n"
-            + "\n".join(after[:_WITHIN]),
+            + "\n".join(after[:_BESIDE]),
         )
         problem = problem if problem.place else _placed(problem, before, after)
         return _with_cause(problem, text[match.end() :])
