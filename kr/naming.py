@@ -43,8 +43,9 @@ def fold(text: str) -> str:
     Characters that show nothing (joiners, direction marks, variation selectors) are dropped: two names that look
     alike are one. Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
     """
-    if not text.isascii():
-        text = "".join(char for char in text if not _is_invisible(char))
+    if text.isascii():  # most are, and there is but the case then
+        return text.lower().strip()
+    text = "".join(char for char in text if not _is_invisible(char))
     once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
     return unicodedata.normalize("NFKC", once.casefold()).strip()
 

@@ -193,10 +193,10 @@ class Cache:
         """Look for a fresh entry of this very topic, which answers whatever else there is; None: look at all of them."""
         with store.read() as unit:
             candidates = unit.entries.of_same_topic(query.framework, query.topic, aliases)
-        judged = judge_all(candidates, query, self._limits, self._clock())
-        live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
-        match = of_equal_topic(query, own_majors(live, query.framework_version), self._rules)
-        report = store.read_report(match.entry) if match is not None else None
+            judged = judge_all(candidates, query, self._limits, self._clock())
+            live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
+            match = of_equal_topic(query, own_majors(live, query.framework_version), self._rules)
+            report = store.read_report(match.entry, unit) if match is not None else None
         if match is None or report is None:
             return None
         _tell(match, judged[match.entry.id][1])

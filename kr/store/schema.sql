@@ -318,7 +318,8 @@ BEGIN
     VALUES (NEW.id, NEW.framework, NEW.topic, NEW.tags, NEW.question, NEW.text);
 END;
 
-CREATE TRIGGER entries_counted AFTER INSERT ON entries
+-- What is searched comes and goes with its entry also where somebody writes INSERT OR REPLACE, which fires no trigger of a deletion.
+CREATE TRIGGER entries_counted AFTER INSERT ON documents WHEN NEW.kind = 'entry'
 BEGIN UPDATE entry_count SET entries = entries + 1; END;
 
 CREATE TRIGGER entries_delete AFTER DELETE ON entries
@@ -345,7 +346,7 @@ CREATE TRIGGER entries_reworded AFTER UPDATE OF framework, topic, tags, question
     AND NEW.keys_version IS NOT NULL AND NEW.keys_version IS OLD.keys_version
     BEGIN UPDATE entries SET keys_version = NULL WHERE rowid = NEW.rowid; END;
 
-CREATE TRIGGER entries_uncounted AFTER DELETE ON entries
+CREATE TRIGGER entries_uncounted AFTER DELETE ON documents WHEN OLD.kind = 'entry'
 BEGIN UPDATE entry_count SET entries = entries - 1; END;
 
 CREATE TRIGGER entries_update AFTER UPDATE OF id, framework, topic, tags, question, sha256 ON entries

@@ -55,6 +55,8 @@ _FILLED_ANEW = (
        SELECT 'lesson', id, '', phase, tags, '', summary || coalesce(' ' || ref, '') FROM lessons
        WHERE gone_at IS NULL""",
     "INSERT INTO document_search (document_search) VALUES ('rebuild')",
+    "DELETE FROM entry_count",
+    "INSERT INTO entry_count SELECT count(*) FROM entries",
 )
 
 
@@ -87,7 +89,7 @@ class Search:
         return list(found.values())
 
     def refill(self) -> None:
-        """Make everything that is searched anew, from entries, texts and lessons."""
+        """Make everything that is searched anew, from entries, texts and lessons; and count the entries."""
         for statement in _FILLED_ANEW:
             self._session.execute(statement)
 

@@ -25,7 +25,6 @@ DERIVED = ("documents", "entry_count", "entry_terms", "entry_vectors", "report_f
 _NOT_CARRIED = {*DERIVED, "document_search", "alembic_version", "leases", "reservations"}
 """Those, and what is of no use to anybody once its time is over."""
 
-_COUNTED_ANEW = ("DELETE FROM entry_count", "INSERT INTO entry_count SELECT count(*) FROM entries")
 _IS_MISCOUNTED = "SELECT 1 WHERE (SELECT count(*) FROM entries) IS NOT (SELECT entries FROM entry_count)"
 _TIMEOUT = 10.0
 _MOST_PROBLEMS = 20
@@ -199,8 +198,6 @@ def repair(session: Session) -> list[str]:
                 session.execute(statement)
                 made.append(f"{kind} {name}")
     session.execute("REINDEX")
-    for statement in _COUNTED_ANEW:
-        session.execute(statement)
     for table in ("entries", "archived_entries"):
         session.execute(
             f"UPDATE {table} SET sha256 = NULL WHERE sha256 NOT IN (SELECT sha256 FROM report_texts)"

@@ -5,7 +5,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -79,11 +79,9 @@ class SqliteFile:
         self.schema_version = schema_version
         self.timeout = timeout
 
-    @contextmanager
-    def exclusive(self, timeout: float | None = None) -> Iterator[None]:
+    def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
         """Hold the write lock (``<db>.lock``); see ``kr.store.lock.exclusive``."""
-        with exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout):
-            yield
+        return exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout)
 
     def identity(self) -> tuple[int, int] | None:
         """Return what tells this file from another at its path, or None when there is none with content.

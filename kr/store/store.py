@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -165,15 +165,16 @@ class Store:
 
         return ReportFiles(folder or self._knowledge_base).read(path)
 
-    def read_report(self, entry: Entry) -> str | None:
+    def read_report(self, entry: Entry, unit: "Unit | None" = None) -> str | None:
         """Return a report's text (``kr.store.texts``); None when it is neither in the database nor in its file.
 
-        What a person wrote into the file since is taken in first, and a file that is missing is made.
+        What a person wrote into the file since is taken in first, and a file that is missing is made. ``unit`` is a
+        snapshot that is open anyway: where all is settled it says so.
         """
         from kr.store.texts import settled
 
-        with self.read() as unit:
-            text = settled(unit, self._files(), entry)
+        with nullcontext(unit) if unit else self.read() as snapshot:
+            text = settled(snapshot, self._files(), entry)
         return text if text is not None else self._settle(entry)
 
     def drop_lost(self, entry: Entry) -> bool:

@@ -67,8 +67,12 @@ class Wordings:
 
         False where the entry knows these words: as its own, or as one of its wordings. ``at`` is stored text.
         """
-        known = [_own(entry), *map(_key, self.of([entry.id]).get(entry.id, ()))]
-        if any(_says(key, need) for key in known):
+        said = _compared(*need)
+        if _holds(_compared(entry.topic, entry.tags, entry.question), said):
+            return False
+        rows = self._session.rows(_OF, ids=json_list([entry.id]))
+        known = (_compared(row["topic"], texts_of(row["tags"]), row["question"]) for row in rows)
+        if any(_holds(key, said) for key in known):
             return False
         wording = Wording(entry_id=entry.id, at=at, session_id=session_id, **need._asdict())
         self._session.execute(_KEEP, {**wording.fields(), "tags": json.dumps(need.tags, ensure_ascii=False)})
@@ -99,10 +103,6 @@ _Key = tuple[str, frozenset[str], str | None]
 """Topic, tags and question in the form in which they are compared."""
 
 
-def _own(entry: Entry) -> _Key:
-    return _compared(entry.topic, entry.tags, entry.question)
-
-
 def _key(wording: Wording) -> _Key:
     return _compared(wording.topic, wording.tags, wording.question)
 
@@ -112,10 +112,9 @@ def _compared(topic: str, tags: Iterable[str], question: str | None) -> _Key:
     return naming.fold(topic), frozenset(map(naming.tag_key, tags)), folded
 
 
-def _says(known: _Key, need: Need) -> bool:
+def _holds(known: _Key, said: _Key) -> bool:
     """Whether a wording holds all that a request says: fewer tags say nothing new."""
-    topic, tags, question = _compared(*need)
-    return known[0] == topic and known[2] == question and tags <= known[1]
+    return known[::2] == said[::2] and said[1] <= known[1]
 
 
 def _to_wording(row: sqlite3.Row) -> Wording:

@@ -10,12 +10,14 @@ down_revision = "0010"
 branch_labels = None
 depends_on = None
 
-COUNT = "CREATE TRIGGER {name} AFTER {event} ON entries BEGIN UPDATE entry_count SET entries = entries {sign} 1; END"
+COUNT = """
+    CREATE TRIGGER {name} AFTER {event} ON documents WHEN {row}.kind = 'entry'
+    BEGIN UPDATE entry_count SET entries = entries {sign} 1; END"""
 
 
 def upgrade() -> None:
     op.execute("ALTER TABLE lessons ADD COLUMN harmless_by TEXT")
     op.execute("CREATE TABLE entry_count (entries INTEGER NOT NULL)")
     op.execute("INSERT INTO entry_count SELECT count(*) FROM entries")
-    op.execute(COUNT.format(name="entries_counted", event="INSERT", sign="+"))
-    op.execute(COUNT.format(name="entries_uncounted", event="DELETE", sign="-"))
+    op.execute(COUNT.format(name="entries_counted", event="INSERT", row="NEW", sign="+"))
+    op.execute(COUNT.format(name="entries_uncounted", event="DELETE", row="OLD", sign="-"))
