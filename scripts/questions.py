@@ -70,12 +70,14 @@ def _installed(arguments: argparse.Namespace) -> int:
         if not arguments.totals:
             shown = "-" if row.grade is None else row.grade
             print(
-                f"{shown} {'-' if row.given is None else row.given} {row.tokens:5} tokens {row.seconds:5.1f} s  "
+                f"{shown} {'S' if row.summary else 's' if row.summary is False else ' '} {'-' if row.given is None else row.given} {row.tokens:5} tokens {row.seconds:5.1f} s  "
                 f"{case.framework}: {case.question}  lacks {list(row.missing)}",
                 flush=True,
             )
         if arguments.reports:
             print(row.report)
+        elif arguments.summaries:
+            print(sections(row.report)[0] + "\n")
     found = installed_questions.totals(rows)
     print(found)
     return _failed(found.missed) if arguments.framework is None else 0

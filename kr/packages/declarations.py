@@ -16,7 +16,7 @@ from textwrap import dedent
 from kr.packages.restructured import code_span, fence
 from kr.packages.sections import Documented
 
-LONGEST_COMMENT = 20_000
+LONGEST_COMMENT = 100_000
 _DECLARATION = re.compile(r"\s{0,20}([^\r\n]{0,400})")
 _NAME = re.compile(
     r"(?:(?:export|declare|default|abstract|static|readonly|public|async|function|class|interface|type|const|let|var"

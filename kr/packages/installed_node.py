@@ -166,9 +166,10 @@ def _resolved(base: Path, root: Path, name: str) -> Path | None:
     """Return the declaration file that ``name`` means, seen from ``base``; None when there is none in ``root``."""
     if "*" in name or "\x00" in name:
         return None
-    stem = re.sub(r"\.([cm]?)js$", "", name)
     candidates = [name] if name.endswith(_DECLARATION) else []
-    ending = re.search(r"\.([cm]?)js$", name)
+    # "./add.js" is the script that is run, "./add.ts" its source before it was compiled.
+    ending = re.search(r"\.([cm]?)[jt]s$", name)
+    stem = name[: ending.start()] if ending else name
     candidates += [f"{stem}.d.{ending[1]}ts"] if ending else []
     candidates += [f"{stem}{suffix}" for suffix in _DECLARATION] + [f"{name}/index.d.ts"]
     for candidate in candidates:

@@ -13,7 +13,7 @@ from kr.packages.restructured import code_span
 from kr.packages.sections import Documented
 
 if TYPE_CHECKING:
-    from griffe import Attribute, Class, Function, Module, Parameter
+    from griffe import Alias, Attribute, Class, Function, Module, Object, Parameter
 
 _LONGEST_DOCSTRING = 100_000
 _LONGEST_SIGNATURE = 8_000
@@ -53,6 +53,14 @@ def _module(tree: "Module", module: str) -> Iterator[Documented]:
         yield Documented(module, "", text)
 
 
+def _meant(owner: "Module | Class", member: "Object | Alias") -> "Object | Alias":
+    """Return the private class or function of the same module that a public name is given to (``chord = _chord``)."""
+    if not member.is_attribute or not (name := str(member.value)).startswith("_"):  # type: ignore[union-attr]
+        return member
+    meant = owner.members.get(name)
+    return meant if meant is not None and (meant.is_class or meant.is_function) else member
+
+
 class _Reader:
     def __init__(self, source: str) -> None:
         self._lines = source.splitlines()
@@ -63,10 +71,11 @@ class _Reader:
             # A stub file has the overloads alone.
             if name not in owner.members and not name.startswith("_"):
                 yield _overloaded(f"{prefix}.{name}", overloads, is_method=owner.is_class)
-        for name, member in owner.members.items():
-            if member.is_alias or name.startswith("_") or depth >= _MAX_DEPTH:
+        for name, found in owner.members.items():
+            if found.is_alias or name.startswith("_") or depth >= _MAX_DEPTH:
                 continue
             path = f"{prefix}.{name}"
+            member = _meant(owner, found)
             if member.is_class:
                 yield self._class(member, path)  # type: ignore[arg-type]
                 yield from self.members(member, path, depth=depth + 1)  # type: ignore[arg-type]
@@ -82,7 +91,7 @@ class _Reader:
         parameters = list(init.parameters)[1:] if init is not None else []  # type: ignore[union-attr]
         docstring = "\n\n".join(texts)[:_LONGEST_DOCSTRING]
         if arguments := _arguments(parameters):
-            signature = f"class {owner.name}({arguments})"
+            signature = f"class {path.rpartition('.')[2]}({arguments})"
         else:
             signature = self._stub(owner, is_bare=not docstring)
         return Documented(path, signature, docstring, _told(parameters), _weight(owner, docstring))

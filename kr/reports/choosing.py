@@ -1,14 +1,14 @@
 """Which passages of a material answer a question, and whether they do (SPEC 3.7: a report fits a context)."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from kr.matching.rarity import rarity
+from kr.matching.rarity import rarity as technical
 from kr.reports.passages import Unit, is_example, is_shape, read_answer
 from kr.reports.ranking import rank
-from kr.reports.terms import Term, Terms, question_terms, root
+from kr.reports.terms import Terms, question_terms, root
 from kr.source_kinds import is_answer, is_package
 from kr.text.sentences import plain
 from kr.values import Answer, Query
@@ -22,8 +22,8 @@ _OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the questi
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
 _IN_TITLE = 0.5
-_COVERS = 0.5  # of what the question says, by weight: what one passage must speak of
-_COVERS_IN_PACKAGE = 0.4  # a docstring says it in few words, in those of its library
+_OF_QUESTION = 0.6  # what the question alone counts, where topic and tags are about something else
+_COVERS = 0.47  # of what is asked: what one passage must speak of
 _ALIKE = 0.8
 _MOSTLY_ALIKE = 0.6
 _LONG = 80  # different words
@@ -161,24 +161,30 @@ def _instead(found: Sequence[Ranked]) -> list[int]:
 
 
 def heard(units: Iterable[Unit], terms: Terms) -> float:
-    """Return which part of the question the one of these units that says most of it speaks of, 0 to 1.5.
+    """Return how much of what is asked the one of these units that says most of it speaks of, 0 to 1.5.
 
-    A word counts by how rare it is in technical English: what "timers" are asked of is said by it, not by "test" and "code";
-    and half as much again where the headings say it.
-    Together, passages about other things hold most words of any question, so that one has to hold them alone.
+    That is the mean of what it says of the question, of the topic and of the tags: one story has many words that no documentation
+    has, and one tag alone says little. A word counts by how rare it is in technical English, and half as much again where
+    the headings say it. Together, passages about other things hold most words of any question, so that one has to hold them alone.
     """
-    weights = [_specific(term) if term.is_main else 0.0 for term in terms.all]
-    whole = sum(weights)
-    said = (
-        sum(weights[at] for at in terms.within(f"{unit.title}\n{unit.text}"))
-        + _IN_TITLE * sum(weights[at] for at in terms.within(unit.title))
-        for unit in units
-    )
-    return max((told / whole if whole else 1.0 for told in said), default=0.0)
+    if not any(light >= 1.0 for part in terms.parts for light in part.values()):
+        return 1.0 if terms.all else 0.0  # "How do I use it?" is answered by whatever there is
+    parts = [
+        {at: light * technical(root(terms.all[at].word)).rarity for at, light in part.items()}
+        for part in terms.parts
+    ]
+    return max((_said(unit, parts, terms) for unit in units), default=0.0)
 
 
-def _specific(term: Term) -> float:
-    return term.weight if term.is_name else term.weight * rarity(root(term.word)).rarity
+def _said(unit: Unit, parts: Sequence[Mapping[int, float]], terms: Terms) -> float:
+    anywhere, titled = terms.within(f"{unit.title}\n{unit.text}"), terms.within(unit.title)
+    shares = [
+        sum(weight * ((at in anywhere) + _IN_TITLE * (at in titled)) for at, weight in part.items())
+        / sum(part.values())
+        for part in parts
+        if part
+    ]
+    return max(sum(shares) / len(shares), _OF_QUESTION * shares[0])
 
 
 def covers(units: Iterable[Unit], terms: Terms) -> bool:
@@ -239,5 +245,4 @@ def _covers(taken: Sequence[Ranked], terms: Terms) -> bool:
         return False
     if is_answer(taken[0].unit.origin.source):
         return True
-    least = _COVERS_IN_PACKAGE if is_package(taken[0].unit.origin.source) else _COVERS
-    return heard((row.unit for row in taken), terms) >= least
+    return covers((row.unit for row in taken), terms)

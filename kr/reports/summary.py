@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 
 from kr.reports.choosing import WARNED_OFF, Ranked
 from kr.reports.passages import Unit, is_example
@@ -23,11 +24,14 @@ MOST_LINES = 5
 """Of a Summary, code included (SPEC 3.7)."""
 
 _MOST_SENTENCES = 3
-_CODE_LINES = 3
-_MOST_CODE = 240  # characters
+_CODE_LINES = 4
+_MOST_CODE = 280  # characters
+_MOST_ITEM = 300  # characters of an item of a list, which tells of one parameter or member
+_KNOWN = 0.3  # what a word counts that a better sentence has told
+_READS_ON = 0.7  # how well a sentence must stand to be told for its neighbour's sake
 _EXAMPLE = 2.0  # what code that does something counts more than a declaration
 _LONGEST_LINE = 160
-_OF_BEST = 0.6
+_OF_BEST = 0.4
 _LABELLED = 0.5
 _OPENING = 0.35  # what the first sentence of a passage counts for being the first, of the whole question
 _ALIKE = 0.8
@@ -49,6 +53,10 @@ _IDLE_LINE = re.compile(
 )
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. |\$ |> )")
+_SESSION = re.compile(r"^>>> ", re.MULTILINE)
+_DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|for|if)\b")
+_PRINTED = frozenset({"console", "text", "plain", "output", "log", "pytb", "traceback"})
+_PARAMETER = re.compile(r"[\s*.]*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
 _CAVEAT = re.compile(
     r"\b(?:deprecat\w*|breaking|warn(?:ing)?s?|caution|caveats?|beware|important|must not|only works|not supported|unsupported"
     r"|experimental|unstable|removed|renamed|since v?\d|as of v?\d|requires? \S+ ?v?\d|v\d+(?:\.\d+)+|versions? v?\d|(?:added|changed|new|introduced) in"
@@ -84,11 +92,18 @@ class Summary:
 
 @dataclass(slots=True, eq=False)
 class _Candidate:
+    """A sentence or item: the weights of the words that it ``told``, what else speaks for it, and how well it stands alone."""
+
     at: int
     sentence: Sentence
-    told: float
+    told: Mapping[int, float]
+    extra: float
     form: float
-    score: float
+
+    def score(self, known: AbstractSet[int] = frozenset()) -> float:
+        """What it tells beside the words that are known."""
+        told = sum(weight * (_KNOWN if at in known else 1.0) for at, weight in self.told.items())
+        return (told + self.extra) * self.form
 
 
 def summarize(row: Ranked, blocks: Sequence[Block], terms: Terms, room: int = 800) -> Summary:
@@ -101,10 +116,11 @@ def summarize(row: Ranked, blocks: Sequence[Block], terms: Terms, room: int = 80
     chosen = _choose(candidates)
     names = {name.rpartition(".")[2]: 1.0 for c in chosen for name in _NAME.findall(c.sentence.text)}
     names.update(dict.fromkeys(_subjects(row.unit), 2.0))
-    code = _shortest(blocks, terms, names)
+    labels = {c.sentence.label for c in chosen if c.sentence.label}
+    code = _shortest(blocks, terms, names) or _call(blocks, labels)
     lines = len(code.text.split("\n")) if code else 0
     told: dict[int, str] = {}
-    for candidate in sorted(chosen, key=lambda c: -c.score):
+    for candidate in sorted(chosen, key=_Candidate.score, reverse=True):
         text = _clean(candidate.sentence.text)
         room -= len(text)
         if text and room >= 0 and len(told) < MOST_LINES - lines:
@@ -116,7 +132,7 @@ def summarize(row: Ranked, blocks: Sequence[Block], terms: Terms, room: int = 80
 
 
 def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Candidate]:
-    sentences = list(sentences_of(blocks))
+    sentences = _units(sentences_of(blocks))
     held = [terms.within(plain(sentence.text)) for sentence in sentences]
     rare = rarity(terms, held)
     weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
@@ -125,9 +141,7 @@ def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Cand
     found: list[_Candidate] = []
     is_opened = False
     for at, (sentence, own) in enumerate(zip(sentences, held, strict=True)):
-        told = sum(weights[n] for n in own)
-        if sentence.label:
-            told += _LABELLED * sum(weights[n] for n in terms.within(sentence.label))
+        extra = _LABELLED * sum(weights[n] for n in terms.within(sentence.label or ""))
         if (
             not is_opened
             and not sentence.is_item
@@ -135,12 +149,29 @@ def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Cand
             and len(sentence.text) > _SHORT
         ):
             is_opened = True
-            told += _OPENING * whole
-        told += (
+            extra += _OPENING * whole
+        extra += (
             0.1 * whole * (any(name in sentence.text for name in names) + bool(_NAME.search(sentence.text)))
         )
         form = understandable(sentence) * _standing(sentence, terms)
-        found.append(_Candidate(at, sentence, told, form, told * form))
+        found.append(_Candidate(at, sentence, {n: weights[n] for n in own}, extra, form))
+    return found
+
+
+def _units(sentences: Iterable[Sentence]) -> list[Sentence]:
+    """Put together what an item of a list says: its further sentences tell of the same parameter."""
+    found: list[Sentence] = []
+    for sentence in sentences:
+        last = found[-1] if found else None
+        if (
+            last
+            and last.is_item
+            and last.place == sentence.place
+            and len(last.text) + len(sentence.text) < _MOST_ITEM
+        ):
+            found[-1] = replace(last, text=f"{last.text} {sentence.text}")
+        else:
+            found.append(sentence)
     return found
 
 
@@ -159,22 +190,28 @@ def _standing(sentence: Sentence, terms: Terms) -> float:
 
 
 def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Take the best sentence, with the one that it leans on, and others that tell nearly as much; in their order."""
-    able = sorted((c for c in candidates if c.score > 0), key=lambda c: -c.score)
+    """Take the best sentence, with the one that it leans on, and others that tell nearly as much anew; in their order."""
+    left = [c for c in candidates if c.score() > 0]
     chosen: list[_Candidate] = []
-    for candidate in able:
-        if len(chosen) >= _MOST_SENTENCES or candidate.score < _OF_BEST * able[0].score:
+    known: set[int] = set()
+    enough = 0.0
+    while left and len(chosen) < _MOST_SENTENCES:
+        candidate = max(left, key=lambda c: (c.score(known), -c.at))
+        left.remove(candidate)
+        if candidate.score(known) < enough:
             break
         if any(_is_alike(candidate.sentence.text, other.sentence.text) for other in chosen):
             continue
         if leans(candidate.sentence):
             before = candidates[candidate.at - 1] if candidate.at else candidate
-            if before not in chosen and (before.score <= 0 or before is candidate):
+            if before not in chosen and (before.score() <= 0 or before is candidate):
                 continue
             if before not in chosen:
                 chosen.append(before)
         if len(chosen) < _MOST_SENTENCES:
             chosen.append(candidate)
+        enough = enough or _OF_BEST * candidate.score()
+        known |= candidate.told.keys()
     return sorted(_completed(chosen, candidates), key=lambda c: c.at)
 
 
@@ -182,7 +219,7 @@ def _completed(chosen: list[_Candidate], candidates: Sequence[_Candidate]) -> li
     """Where few sentences stand out, add what the passage says right after the best one, then right before."""
     if not chosen:
         return chosen
-    best = max(chosen, key=lambda c: c.score)
+    best = max(chosen, key=_Candidate.score)
     found = list(chosen)
     for at in (best.at + 1, best.at + 2, best.at - 1):
         if len(found) >= _MOST_SENTENCES or not 0 <= at < len(candidates):
@@ -190,7 +227,7 @@ def _completed(chosen: list[_Candidate], candidates: Sequence[_Candidate]) -> li
         beside = candidates[at]
         is_read_on = at < best.at or not leans(beside.sentence) or candidates[at - 1] in found
         is_new = not any(_is_alike(beside.sentence.text, other.sentence.text) for other in found)
-        if is_new and beside.form >= _STANDS and is_read_on:
+        if is_new and beside.form >= _READS_ON and is_read_on and not beside.sentence.is_item:
             found.append(beside)
     return found
 
@@ -204,43 +241,75 @@ def _subjects(unit: Unit) -> list[str]:
 def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float]) -> Block | None:
     """Return the shortest code that shows the answer.
 
-    That is a whole example of three lines, a statement of a longer one, or, where no statement is so short, the line
-    that holds a name which the sentences speak of.
+    That is a whole example of few lines, a statement of a longer one, or, where no statement is so short, the line
+    that holds a name which the sentences speak of. What a program printed is no code.
     """
     best: tuple[float, Block] | None = None
     for number, block in enumerate(block for block in blocks if block.kind == "code"):
         for text, is_whole in _statements(block.text):
-            bare = _LITERAL.sub("", text)
+            doing = [line for line in text.split("\n") if not _IDLE_LINE.match(_PROMPT.sub("", line))]
+            bare = _LITERAL.sub("", "\n".join(doing))
             found = set(_WORD.findall(bare)) & names.keys()
             told = sum(names[name] for name in found) + sum(terms.all[at].weight for at in terms.within(bare))
             # A line out of a parameter list shows no call.
             if told <= 0 or not (is_whole or (found and is_example(block))):
                 continue
             score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
-            score += _EXAMPLE * is_example(block)
+            score += _EXAMPLE * (is_example(block) and block.language not in _PRINTED)
+            score -= text.rstrip().endswith((":", "("))
             if best is None or score > best[0]:
                 best = (score, Block(kind="code", text=text, language=block.language))
     return best[1] if best else None
 
 
+def _call(blocks: Sequence[Block], labels: AbstractSet[str]) -> Block | None:
+    """Return a signature of many lines on one, with the parameters that the sentences tell of."""
+    code = next((block for block in blocks if block.kind == "code"), None)
+    if code is None or is_example(code) or not code.text.rstrip().rpartition("\n")[2].startswith(")"):
+        return None
+    first, *lines, last = code.text.strip("\n").split("\n")
+    kept: list[str] = []
+    for line in lines:
+        name = _PARAMETER.match(line)
+        if name and (name[1] in labels or not labels) and name[1] != "self":
+            kept.append(line.strip().rstrip(",") if labels else name[1])
+        elif kept[-1:] != ["..."] and labels:
+            kept.append("...")
+    text = f"{first.strip()}{', '.join(kept)}{last.strip()}"
+    return replace(code, text=text) if len(text) <= _MOST_CODE else None
+
+
 def _statements(code: str) -> Iterable[tuple[str, bool]]:
-    """Yield the whole of a short example, and what of a longer one closes its brackets within three lines.
+    """Yield the whole of a short example, and what of a longer one closes its brackets within a few lines.
 
     With each is told whether it is whole; a line of a longer statement, which ends with a comma, is not.
     """
     lines = code.strip("\n").split("\n")
     if len(lines) <= _CODE_LINES and len(code) <= _MOST_CODE:
-        yield _dedented(lines), True
+        if _DOES.search(code):
+            yield _dedented(lines), True
         return
+    is_session = _SESSION.search(code) is not None
     for start, line in enumerate(lines):
         bare = _PROMPT.sub("", line)
         if not bare.strip() or _IDLE_LINE.match(bare) or len(line) > _LONGEST_LINE:
             continue
+        if not _DOES.search(bare) or (is_session and bare == line):
+            continue
         for end in range(start + 1, min(start + _CODE_LINES, len(lines)) + 1):
+            if _leaves(lines[end - 1], line) or (is_session and not _PROMPT.match(lines[end - 1])):
+                break
             text = _dedented(lines[start:end])
             if _is_closed(text) and len(text) <= _MOST_CODE:
                 yield text, not text.rstrip().endswith((",", "\\"))
-                break
+                if end - start == 1 and not bare.rstrip().endswith((":", ";", ")")):
+                    break
+
+
+def _leaves(line: str, first: str) -> bool:
+    """Tell whether a line stands outside of the block that ``first`` stands in, or for code that was left out."""
+    indents = [len(one) - len(one.lstrip()) for one in (line, first)]
+    return bool(line.strip()) and (indents[0] < indents[1] or line.strip() == "...")
 
 
 def _is_closed(text: str) -> bool:

@@ -7,7 +7,8 @@ it, and nothing weighs what is set aside ("a cursor instead of offset").
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
@@ -18,7 +19,8 @@ from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_com
 from kr.text.stems import stem
 from kr.text.stopwords import word_set
 
-MAX_TERMS = 24
+MAX_WORDS = 20
+MAX_NAMES = 12
 _MAX_WORD = 80
 _FROM_TOPIC = 0.5
 _FROM_TAGS = 0.5
@@ -75,9 +77,18 @@ class Terms:
     """The terms of one question. Texts are given to it; it answers with the places (0, 1, ...) of its terms."""
 
     def __init__(
-        self, terms: Iterable[Term], *, joined: Iterable[tuple[str, str]] = (), aside: Iterable[str] = ()
+        self,
+        terms: Iterable[Term],
+        *,
+        joined: Iterable[tuple[str, str]] = (),
+        aside: Iterable[str] = (),
+        parts: Iterable[Mapping[str, float]] = (),
     ) -> None:
         self.all = tuple(terms)
+        self.parts = tuple(
+            {at: part[term.word] for at, term in enumerate(self.all) if term.word in part} for part in parts
+        )
+        """What the question, its topic and its tags say: the terms of each, by what they weigh in it."""
         self.aside = frozenset(map(root, aside))
         self._by_word: dict[str, int] = {}
         self._by_root: dict[str, int] = {}
@@ -116,6 +127,10 @@ class Terms:
         if not self.aside or any(self.all[at].is_main for at in self.within(text)):
             return False
         return not self.aside.isdisjoint(map(root, keywords(text)))
+
+    def shares(self, held: AbstractSet[int]) -> list[float]:
+        """Return which part of what the question, its topic and its tags say is held, 0 to 1 each; 0 of what says nothing."""
+        return [len(part.keys() & held) / (len(part) or 1) for part in self.parts]
 
     def coverage(self, held: Iterable[int]) -> float:
         """Return which part of what the question itself says these terms are, 0 to 1; all of it where it says nothing."""
@@ -157,35 +172,47 @@ class Terms:
 
 
 def question_terms(framework: str, question: str, topic: str = "", tags: Iterable[str] = ()) -> Terms:
-    """Return the terms of a question, the heaviest first and no more than 24.
+    """Return the terms of a question, the heaviest first: at most 20 words and 12 identifiers.
 
-    What the topic or the tags alone say weighs half, and the parts of a name less than the name. A question of
-    function words or of the framework's name alone is asked with what it has.
+    What the topic or the tags say weighs half, on top of what the question says, and the parts of a name less than the
+    name. A question of the framework's name alone is asked with what it has; a single letter ("x y z") says nothing.
     """
     own = set(keywords(framework)) | {framework.casefold()}
     question = _AT_ONCE.sub("concurrently", question[:4096])
-    aside = " ".join(_ASIDE.findall(question))
-    wanted = _ASIDE.sub(" ", question)
+    aside, wanted = " ".join(_ASIDE.findall(question)), _ASIDE.sub(" ", question)
+    known: dict[str, str] = {}
+    said = [_said(text, own, known) for text in (wanted, topic[:4096], " ".join(tags)[:4096])]
     weights: dict[str, float] = {}
-    names: dict[str, float] = {}
-    for text, weight in ((wanted, 1.0), (topic, _FROM_TOPIC), (" ".join(tags), _FROM_TAGS)):
-        for name in _NAME.findall(normalise(text)):
-            if len(name) <= _MAX_WORD and name.casefold() not in own:
-                names.setdefault(name.casefold(), _NAME_WEIGHT * weight)
-        parts = {part for name in _NAME.findall(normalise(text)) for part in split_compound(name)}
-        for word in (*keywords(text), *(word.casefold() for word in _VALUE.findall(text[:4096]))):
-            if len(word) > _MAX_WORD or any(root(word) == root(other) for other in weights):
-                continue
-            light = _GENERIC_WEIGHT if _is_generic(word) else _PART_OF_NAME if word in parts else 1.0
-            weights[word] = weight * light
+    for part, weight in zip(said, (1.0, _FROM_TOPIC, _FROM_TAGS), strict=True):
+        for word, light in part.items():
+            weights[word] = weights.get(word, 0.0) + weight * light
+    names = [word for word in weights if any(part.get(word) == _NAME_WEIGHT for part in said)]
     set_aside = [word for word in keywords(aside) if root(word) not in set(map(root, keywords(wanted)))]
     dropped = own | {word for word in weights if any(root(word) == root(other) for other in set_aside)}
-    kept = {word: weight for word, weight in weights.items() if word not in dropped} or weights
-    heaviest = sorted(kept, key=lambda word: -kept[word])[: MAX_TERMS // 2]
-    named = [Term(name, weight, is_name=True) for name, weight in list(names.items())[: MAX_TERMS // 2]]
+    kept = {word: weight for word, weight in weights.items() if word not in names}
+    kept = {word: weight for word, weight in kept.items() if word not in dropped} or kept
+    heaviest = sorted(kept, key=lambda word: -kept[word])[:MAX_WORDS]
     return Terms(
-        [*(Term(word, kept[word]) for word in heaviest), *named], joined=pairwise(weights), aside=set_aside
+        [
+            *(Term(word, kept[word]) for word in heaviest),
+            *(Term(name, weights[name], is_name=True) for name in names[:MAX_NAMES]),
+        ],
+        joined=pairwise(kept),
+        aside=set_aside,
+        parts=said,
     )
+
+
+def _said(text: str, own: AbstractSet[str], known: dict[str, str]) -> dict[str, float]:
+    """Return what one text says: its identifiers and words, by weight, each word in the form in which it is ``known`` first."""
+    names = {name.casefold(): name for name in _NAME.findall(normalise(text)) if len(name) <= _MAX_WORD}
+    said = {folded: _NAME_WEIGHT for folded in names if folded not in own}
+    parts = {part for name in names.values() for part in split_compound(name)}
+    for word in (*keywords(text), *map(str.casefold, _VALUE.findall(text))):
+        if len(word) <= _MAX_WORD and not (len(word) == 1 and word.isascii()):
+            light = _GENERIC_WEIGHT if _is_generic(word) else _PART_OF_NAME if word in parts else 1.0
+            said.setdefault(known.setdefault(root(word), word), light)
+    return said
 
 
 def _is_generic(word: str) -> bool:

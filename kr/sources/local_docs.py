@@ -1,7 +1,9 @@
 """The documentation that the installed package itself ships (SPEC 3.5.5): no network and no charge."""
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,13 +14,15 @@ from kr.values import Answer, Passage
 if TYPE_CHECKING:
     from kr.packages.installed import InstalledPackage
     from kr.packages.pieces import Piece
+    from kr.reports.ranking import Scored
     from kr.reports.terms import Terms
 
 MAX_PASSAGES = 12
 MAX_TEXT = 128 * 1024
 _SOURCE_SECONDS = 2.5
 _SECONDS = 10.0
-_RENDERED = 24
+_RENDERED = 40
+_STEEP = 1.3  # of the likelihood that a passage answers, in what it scores beside the best and how it fits
 _PER_TITLE = 3
 _ALIKE = 0.75  # of the different words that two texts about one name share
 _THE_SAME = 0.83  # the same, about two names: one verb of many that are declared alike
@@ -54,7 +58,7 @@ class LocalDocs:
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
-        terms = question_terms(query.framework, query.question, query.topic)
+        terms = question_terms(query.framework, query.question, query.topic, query.tags)
         for package in packages:
             passages = _passages(with_related(package, self._projects), terms, deadline)
             if passages:
@@ -92,6 +96,7 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     second, _ = rank(
         [(p.title, text) for p, text in shown], terms, rare=rare, factors=[p.weight for p, _ in shown]
     )
+    second = _by_fitness(second, shown, terms, weights)
     enough = second[0].score * _LEAST_OF_BEST if second else 0.0
     held = [
         (row.score, terms.within("\n".join((shown[row.index][0].title, shown[row.index][1]))))
@@ -105,6 +110,20 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     if not best or usage is None or any(p.url == _place(usage) for p in best):
         return best
     return (*best[: MAX_PASSAGES - 1], Passage(text=usage.section, title=usage.title, url=_place(usage)))
+
+
+def _by_fitness(
+    rows: "Sequence[Scored]", shown: "Sequence[tuple[Piece, str]]", terms: "Terms", weights: Sequence[float]
+) -> "list[Scored]":
+    """Order by the score beside the best and how each fits, as likelihoods."""
+    from kr.reports.ranking import fitness
+
+    judged = []
+    for row in rows:
+        piece, text = shown[row.index]
+        fit = fitness(piece.title, text, terms, weights, is_section=piece.documented is None)
+        judged.append(replace(row, score=math.exp(_STEEP * (row.score / rows[0].score + fit))))
+    return sorted(judged, key=lambda row: (-row.score, row.index))
 
 
 def _limit(deadline: float, seconds: float) -> "Callable[[], bool]":

