@@ -180,7 +180,7 @@ def _said(unit: Unit, parts: Sequence[Mapping[int, float]], terms: Terms) -> flo
     anywhere, titled = terms.within(f"{unit.title}\n{unit.text}"), terms.within(unit.title)
     shares = [
         sum(weight * ((at in anywhere) + _IN_TITLE * (at in titled)) for at, weight in part.items())
-        / sum(part.values())
+        / (sum(part.values()) or 1.0)
         for part in parts
         if part
     ]
