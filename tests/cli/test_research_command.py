@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from kr.cli.research import view
 from kr.cli.yaml_writer import to_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
@@ -208,7 +209,7 @@ def test_a_terminal_sees_a_readable_view(project: Project, context7: StandIn) ->
     question = ("research", "vue", "How do I make an option repeatable?")
     text = seen(project, *question, more={"TERM": "xterm"})
     assert "asking context7" in text
-    assert "success" in text
+    assert "from context7; confidence high" in text
     assert "## Summary" in text
     assert "## Details" not in text
     assert "The whole report: kr entries show vue-" in text
@@ -449,6 +450,7 @@ def test_a_person_is_told_what_is_related_and_takes_it(project: Project, context
     assert text.startswith("degraded  not sure: 1 entry may answer; no source asked\n")
     assert "vue-repeatable-options  repeatable options (version 3.5)" in text
     assert "kr entries show vue-repeatable-options --report" in text
+    assert "config_overrides" not in text
     taken = project.run(*asked, "--use", "vue-repeatable-options", "--format", "text")
     assert taken.stdout.decode().startswith("cache-hit  found by its ")
     assert len(context7.calls()) == calls
@@ -478,3 +480,46 @@ def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None
     unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
     assert unknown.returncode == 1
     assert b'--use: no entry has the id "vue-slots"' in unknown.stdout
+
+
+def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
+    related = {"id": "tiny-slots", "topic": "slots", "framework_version": "1", "likelihood": 0.4}
+    asked = [{"source": "context7", "status": "unavailable"}, {"source": "local_docs", "status": "success"}]
+    results: dict[str, Any] = {
+        "cache_hit": False,
+        "cache_entry_id": "tiny-more",
+        "confidence": "low",
+        "sources_consulted": asked,
+        "degradation_notes": [
+            "context7: circuit open",
+            "all_sources_unavailable: using installed documentation",
+            "from installed documentation alone: it may miss the question; results.related names others",
+        ],
+        "match": None,
+        "related": [related],
+        "report": "# tiny - more\n\n## Summary\n\nIt is.\n\n## Details\n\nMore.\n",
+        "report_file": "/r.md",
+        "index_updated": True,
+    }
+
+    def lines(**changes: Any) -> list[str]:
+        return view(
+            {"status": "degraded", "errors": [], "results": {**results, **changes}}, is_whole=False
+        ).splitlines()
+
+    told = lines()
+    assert told[0] == "degraded  from installed documentation; confidence low"
+    assert told[1] == "  known entries that may answer better:"
+    assert told[4:7] == [
+        "  note  context7: not asked, since it kept failing; kr doctor says until when",
+        "  note  from installed documentation alone: it may miss the question",
+        "  report /r.md",
+    ]
+    assert lines(related=[{**related, "likelihood": 0.1}])[4] == "  related entries, which may answer:"
+    skeleton = "# t - m\n\n## Summary\n\n[No research results available, manual research required]\n\n## Details\n\n{}\n"
+    gap = lines(report=skeleton.format("The nearest:\n\n- **`f`** (Source 1)"), related=[])
+    assert gap[0] == "degraded  nothing was found; asked: context7, local_docs"
+    assert gap[-1] == "- **`f`** (Source 1)"
+    assert lines(report=skeleton.format("None."), related=[])[-1].startswith("[No research results")
+    stale = lines(sources_consulted=asked[:1], match={"entry_status": "stale"}, related=[])
+    assert stale[0] == "degraded  from an older report; asked: context7; confidence low"
