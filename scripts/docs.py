@@ -78,7 +78,8 @@ def _command_page(name: str, summary: str) -> str:
         raise SystemExit(f"kr {name}: listed, but not there")
     parts = [f"# kr {name}\n", _NOTE, f"{summary} [All commands](README.md).\n"]
     for line, output in outputs().get(name, {}).items():
-        parts.append(f"```console\n$ {line}\n{output}\n```\n")
+        fence = "````" if "```" in output else "```"
+        parts.append(f"{fence}console\n$ {line}\n{output}\n{fence}\n")
     for index, (below, context) in enumerate(tree(command, _context(command, name, root))):
         if index:
             parts.append(f"## {context.command_path}\n")

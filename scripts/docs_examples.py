@@ -10,15 +10,42 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries_view, search, stats
+from kr.cli import doctor, entries_view, lessons, project, research, search, stats, transfer
 from kr.cli.progress import SilentProgress
+from kr.maintenance.doctor import report
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
 
 _WIDTH = 80
 _NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
+_PACKAGE = '{"dependencies": {"react": "^18.3.0", "vue": "3.5.4", "vue-easytable": "^2.27.0"}}'
+_FRAMEWORK, _QUESTION = "vue-easytable", "How do I set up virtual scrolling for a large table?"
+
+
+def _research(app: App) -> str:
+    answer = app.requests.research_question(
+        _FRAMEWORK, _QUESTION, framework_version="2.27", include_report=True
+    )
+    return research.view(answer.plain(), is_whole=False)
+
+
+def _lessons(app: App) -> str:
+    with app.lessons() as book:
+        return lessons.listing_view(book.lessons(phase="dev-execution", limit=2))
+
+
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
+    "research": {f'kr research {_FRAMEWORK} "{_QUESTION}"': _research},
+    "lessons": {
+        "kr lessons list --phase dev-execution --limit 2": _lessons,
+    },
+    "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
+    "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
+    "doctor": {"kr doctor": lambda app: doctor.view(report(app.knowledge_base()))},
+    "export-yaml": {
+        "kr export-yaml --output moved": lambda app: transfer.exported_view(app.export_yaml(Path("moved")))
+    },
     "stats": {"kr stats": lambda app: stats.view(app.stats())},
     "search": {
         "kr search context provider --limit 2": lambda app: search.view(
@@ -42,12 +69,16 @@ def outputs() -> dict[str, dict[str, str]]:
     """Give for each command its command lines, and what each prints to a terminal of 80 columns."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        environ = {"HOME": place, "KR_SOURCES": "[]", "KR_AUTO_EXPORT": "false"}
+        environ = {"HOME": place, "KR_SOURCES": "[]", "KR_AUTO_EXPORT": "false", "PATH": place}
+        (folder / "package.json").write_text(_PACKAGE)
         settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
         with App(settings, environ=environ, cwd=folder, progress=SilentProgress(), clock=lambda: _NOW) as app:
             fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
             return {
-                name: {line: _folded(click.unstyle(make(app))) for line, make in shown.items()}
+                name: {
+                    line: _folded(click.unstyle(make(app)).replace(place, "/work/shop"))
+                    for line, make in shown.items()
+                }
                 for name, shown in _SHOWN.items()
             }
 

@@ -10,6 +10,7 @@ from kr.cli.options import common, examples, open_app, read_request, schema_opti
 from kr.cli.render import emit
 
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
+_MOST_ENTRIES = 5
 _MOST_TOLD = 2
 _LEAST_TOLD = 0.05
 
@@ -63,8 +64,10 @@ def view(value: dict[str, Any]) -> str:
         lines += wrapped("  waiting: ", waits, indent=4)
     if value["nearest_frameworks"]:
         lines += wrapped("  written alike: ", ", ".join(value["nearest_frameworks"]), indent=4)
-    for row in value["considered"]:
+    for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_entry(row)]
+    if (more := len(value["considered"]) - _MOST_ENTRIES) > 0:
+        lines += ["", f"{more} more, which are less likely: --format json lists them."]
     if value["considered"]:
         lines += ["", "Figures behind evidence are log odds: what each adds to the likelihood."]
     return "\n".join(lines)

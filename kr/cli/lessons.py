@@ -177,7 +177,7 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
-    emit(at_most(limit, found), common(ctx), _table)
+    emit(at_most(limit, found), common(ctx), listing_view)
 
 
 @command.command("search", epilog=examples('kr lessons search "row height"'))
@@ -189,7 +189,7 @@ def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> 
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         legal = _legal(app, phase)
         found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
-    emit(at_most(limit, found), common(ctx), _table)
+    emit(at_most(limit, found), common(ctx), listing_view)
 
 
 _ID = click.argument("lesson_id", metavar="ID")
@@ -206,7 +206,7 @@ def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str
         with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
             changed = book.mark(lesson_id, mark, is_set=not undo)
         click.echo(f"{undone if undo else told}: {changed['summary']}", err=True)
-        emit(changed, common(ctx), lambda it: _table([it]))
+        emit(changed, common(ctx), lambda it: listing_view([it]))
 
 
 _marking(
@@ -237,7 +237,7 @@ def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], 
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         legal = _legal(app, phase) or phase
         added = book.add(legal, text, tags=tags, ref=ref)
-    emit(added, common(ctx), lambda it: _table([it]))
+    emit(added, common(ctx), lambda it: listing_view([it]))
 
 
 @command.command("edit", epilog=examples('kr lessons edit 2f1c9a7b "Give every row of a list a key"'))
@@ -248,7 +248,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Word a lesson anew. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         changed = book.edit(lesson_id, text)
-    emit(changed, common(ctx), lambda it: _table([it]))
+    emit(changed, common(ctx), lambda it: listing_view([it]))
 
 
 @command.command("review", epilog=examples("kr lessons review"))
@@ -297,7 +297,7 @@ def _recording(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def _table(lessons: list[dict[str, Any]]) -> str:
+def listing_view(lessons: list[dict[str, Any]]) -> str:
     lines: list[str] = []
     for lesson in lessons:
         told = f"[{', '.join(lesson['tags'])}] {lesson['summary']}" + (
@@ -325,7 +325,7 @@ def _reviewed(value: dict[str, Any]) -> str:
     lines: list[str] = []
     for title, name in (("Quarantined", "quarantined"), ("Never useful", "never_useful")):
         if value[name]:
-            lines += [f"{title}:", _table(value[name])]
+            lines += [f"{title}:", listing_view(value[name])]
     for one, other in value["contradicting"]:
-        lines += ["Contradicting:", _table([one, other])]
+        lines += ["Contradicting:", listing_view([one, other])]
     return "\n".join(lines) or "Nothing to review."

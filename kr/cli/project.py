@@ -51,10 +51,10 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)
-    emit(rows, common(ctx), _versions_view)
+    emit(rows, common(ctx), versions_view)
 
 
-def _versions_view(rows: list[dict[str, Any]]) -> str:
+def versions_view(rows: list[dict[str, Any]]) -> str:
     """Make a table, and say which entries were marked."""
     lines = [(row["framework"], row["version"], row["file"]) for row in rows]
     shown = table(("framework", "version", "told by"), lines, wide="framework") if rows else "none"
@@ -118,7 +118,7 @@ def warm(
         raise click.UsageError("--max-calls and --limit need --research.")
     with open_app(ctx) as app:
         if not research:
-            emit(app.warm(project, names=names), common(ctx), _warm_view)
+            emit(app.warm(project, names=names), common(ctx), warm_view)
             return 0
         calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
 
@@ -130,7 +130,7 @@ def warm(
         rows = app.warm_up(
             project, names=names, max_calls=max_calls, limit=limit, tell=_tell, may_spend=may_spend
         )
-    emit(rows, common(ctx), _warm_view)
+    emit(rows, common(ctx), warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
 
 
@@ -138,7 +138,7 @@ def _tell(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _warm_view(rows: list[dict[str, Any]]) -> str:
+def warm_view(rows: list[dict[str, Any]]) -> str:
     """Make a table."""
     if not rows:
         return "The project's dependency files name nothing."

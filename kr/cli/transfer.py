@@ -43,11 +43,11 @@ def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) ->
     .bak first.
     """
     with open_app(ctx, only_reads=True) as app:
-        emit(app.export_yaml(output, index_only=index_only), common(ctx), _exported)
+        emit(app.export_yaml(output, index_only=index_only), common(ctx), exported_view)
 
 
-def _exported(value: dict[str, Any]) -> str:
-    """Make the readable _exported: how much was written, and where."""
+def exported_view(value: dict[str, Any]) -> str:
+    """Make the readable exported_view: how much was written, and where."""
     index, archive, *more = value["files"]
     if value["reports"]:
         more.append(counted(value["reports"], "report"))
