@@ -36,7 +36,6 @@ def _lessons(app: App) -> str:
 
 
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
-    "research": {f'kr research {_FRAMEWORK} "{_QUESTION}"': _research},
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
     },
@@ -60,6 +59,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "archive": {
         "kr archive list --limit 3": lambda app: entries_view.archive_view(app.catalog.archive(limit=3))
     },
+    "research": {f'kr research {_FRAMEWORK} "{_QUESTION}"': _research},  # last: it counts as a request
 }
 """For each command's page, command lines and what makes their output."""
 

@@ -66,8 +66,8 @@ def view(value: dict[str, Any]) -> str:
         lines += wrapped("  written alike: ", ", ".join(value["nearest_frameworks"]), indent=4)
     for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_entry(row)]
-    if (more := len(value["considered"]) - _MOST_ENTRIES) > 0:
-        lines += ["", f"{more} more, which are less likely: --format json lists them."]
+    if (left := len(value["considered"]) - _MOST_ENTRIES) > 0:
+        lines += ["", f"{left} more, which are less likely: --format json lists them."]
     if value["considered"]:
         lines += ["", "Figures behind evidence are log odds: what each adds to the likelihood."]
     return "\n".join(lines)
