@@ -48,12 +48,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFailure:
-    """A tool failed: record what its error teaches. ``about`` is what failed, where the error names nothing."""
+    """A tool failed: record what its error teaches.
+
+    ``about`` is what failed, where the error names nothing; ``program`` what the command calls.
+    """
 
     phase: str
     session_id: str
     error: str
     about: str = ""
+    program: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +96,8 @@ def read_hook(data: object, default_phase: str | None = None) -> Task | None:
         told = taught(_text(data, "tool_name"), data.get("tool_input"), _text(data, "error"))
         if told is None or str(data.get("is_interrupt")).lower() == "true":
             return None
-        return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1])
+        program = program_of(data.get("tool_input"))
+        return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1], program=program)
     if event == "SubagentStop" and data.get("stop_hook_active") is not True:
         message = _text(data, "last_assistant_message")
         transcript = _text(data, "agent_transcript_path") or None
@@ -207,6 +212,7 @@ _SAID_BY_ANY = frozenset(
     )
 )
 
+_MODULE = re.compile(r"\bpython[0-9.]* -m ([a-z_]\w{1,30})")
 _STEPS = re.compile(r"&&|\|\||[;|&\n]")
 _ASSIGNMENT = re.compile(r"\w+=\S*")
 _WRAPPERS = frozenset({"sudo", "env", "nohup", "time", "exec", "command", "nice", "timeout", "npx", "uvx"})
@@ -247,14 +253,25 @@ def _is_looked_for_in_vain(line: str) -> bool:
 
 
 def _about(tool: str, tool_input: Mapping[str, Any]) -> str:
-    command = tool_input.get("command")
-    if isinstance(command, str):
-        return next(filter(None, map(_called, _STEPS.split(command[:_LONG_COMMAND]))), "")
+    if isinstance(tool_input.get("command"), str):
+        return _program(tool_input)
     path = tool_input.get("file_path")
     if isinstance(path, str) and path.strip():
         return re.split(r"[/\\]", path.strip())[-1]
     # mcp__SERVER__TOOL
     return tool.split("__")[1] if tool.startswith("mcp__") else ""
+
+
+def program_of(tool_input: object) -> str:
+    """Return what a command line calls: its first program, or the module that Python runs."""
+    given = tool_input if isinstance(tool_input, Mapping) else {}
+    module = _MODULE.search(_text(given, "command")[:_LONG_COMMAND])
+    return module[1] if module else _program(given)
+
+
+def _program(tool_input: Mapping[str, Any]) -> str:
+    steps = _STEPS.split(_text(tool_input, "command")[:_LONG_COMMAND])
+    return next(filter(None, map(_called, steps)), "")
 
 
 def _called(step: str) -> str:

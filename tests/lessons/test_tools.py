@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.claude_code import taught
+from kr.lessons.claude_code import program_of, taught
+from kr.lessons.distill.remedies import tag_of
 
 TIMEOUT = "Command timed out after 2m 0.0s"
 
@@ -31,6 +32,20 @@ TIMEOUT = "Command timed out after 2m 0.0s"
 )
 def test_a_command_names_what_its_error_does_not(command: str, about: str) -> None:
     assert taught("Bash", {"command": command}, TIMEOUT) == (TIMEOUT, about)
+
+
+@pytest.mark.parametrize(
+    ("command", "tag"),
+    [
+        ("python3 -m pytest -q", "pytest"),
+        ("cd web && npm test", "npm"),
+        ("cargo build", "rust"),
+        ("./deploy.sh", ""),
+        ("", ""),
+    ],
+)
+def test_a_command_tells_the_tag_that_its_output_does_not(command: str, tag: str) -> None:
+    assert tag_of(program_of({"command": command})) == tag
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ _HINTS_AT_NOTHING = re.compile(
     re.IGNORECASE,
 )
 _LONG_HINT = 90
+_LONG_WORD = 30
 _LONG_CODE = 70
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
@@ -122,7 +123,7 @@ def _as_told(problems: Sequence[Problem], words: str, whole: str, limit: int, *,
         if problems and columns(fuller) > limit:
             fuller = _last_causes(fuller, limit)
         if is_telling(fuller):
-            text = cut(fuller, limit) if problems else _fitting(text, limit)
+            text = _cut(fuller, limit) if problems else _fitting(text, limit)
             told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
             return replace(told, dangers=(*told.dangers, "advice")) if told and advice else told
     return None
@@ -163,13 +164,13 @@ def is_telling(text: str) -> bool:
     return len(keywords(text)) > 1 and not is_vague(text)
 
 
-def is_worth_keeping(complaint: str) -> bool:
-    """Tell whether an error that nobody reported by hand teaches: a known one, or words that speak of an error."""
+def worth_keeping(complaint: str) -> Told | None:
+    """Return what an error teaches that nobody reported by hand: a known one, or words that speak of an error."""
     told = distill(complaint)
     if told is None:
-        return False
+        return None
     is_known = told.source == "table" or told.tags or told.place
-    return bool(is_known or ERROR_WORD.search(told.summary) or find_problems(complaint))
+    return told if is_known or ERROR_WORD.search(told.summary) or find_problems(complaint) else None
 
 
 def is_vague(text: str) -> bool:
@@ -244,10 +245,20 @@ def _squeezed(error: str, room: int, remedy: str) -> str:
         or columns(error[: named.end()]) < room
         or any(name[0] in remedy for name in _WORDS.finditer(named[0]))
     ):
-        return cut(error, room)
+        return _cut(error, room)
     start = max(error.rfind(" ", 0, at) for at in (named.start(), max(named.end() - room + 1, 1)))
     rest = f"{ELLIPSIS}{error[start:].strip()}"
-    return cut(rest if columns(rest) >= _LEAST_ERROR else error, room)
+    return _cut(rest if columns(rest) >= _LEAST_ERROR else error, room)
+
+
+def _cut(text: str, room: int) -> str:
+    """Cut a text behind a word: half of one says nothing, or something else."""
+    short = cut(text, room)
+    head = short.removesuffix(ELLIPSIS)
+    if short == text or text[len(head)].isspace():
+        return short
+    whole, _, rest = head.rpartition(" ")
+    return f"{whole.rstrip(' ,;:(')}{ELLIPSIS}" if len(rest) < _LONG_WORD and whole else short
 
 
 def _last_causes(error: str, room: int) -> str:
@@ -290,4 +301,4 @@ def _fitting(text: str, limit: int) -> str:
         if columns(f"{kept}{mark} {part}") > limit:
             break
         kept = f"{kept}{mark} {part}"
-    return cut(kept, limit)
+    return _cut(kept, limit)

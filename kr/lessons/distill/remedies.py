@@ -83,6 +83,28 @@ def _families() -> dict[str, str]:
     return alone | {row.tag: row.family for row in shipped() if row.tag and row.family} | kin
 
 
+_PROGRAMS = {
+    "cargo": "rust",
+    "g++": "c",
+    "gcc": "c",
+    "gradlew": "gradle",
+    "kubectl": "kubernetes",
+    "mvn": "maven",
+    "mvnw": "maven",
+    "pip3": "pip",
+    "psql": "postgres",
+    "python3": "python",
+    "sqlite3": "sqlite",
+    "tsc": "typescript",
+}
+
+
+def tag_of(program: str) -> str:
+    """Return the tag that lessons of a program get; empty for one that no row and no matcher knows."""
+    tag = _PROGRAMS.get(program, program)
+    return tag if tag in _families() else ""
+
+
 def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
     """Read rows from plain data; what is no row is told in a sentence, and left out."""
     items: Sequence[object] = data if isinstance(data, list) else ()
