@@ -54,7 +54,7 @@ def view(value: dict[str, Any]) -> str:
     lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))
     lines += _section(
         f"Spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}"
-        " (of the budget; failed and local ones are not charged)",
+        " (failed ones are not charged)",
         _spending(spending["by_story"], spending["max_calls_per_story"]),
     )
     lines += _section("Sources", _sources(value["sources"]))
