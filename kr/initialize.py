@@ -67,7 +67,7 @@ def _versioned(settings: Settings) -> str:
     return (
         f"Commit {CONFIG} and {folder}/,\nso that reports and lessons go with the project, without the database, which is\n"
         f"made again from index.yaml. Lines for .gitignore:\n"
-        f"  {folder}/kr.db*\n  {folder}/kr-*.db\n  {folder}/*.lock\n  {folder}/.kr-settings/"
+        f"  {folder}/kr.db*\n  {folder}/kr-*.db\n  {folder}/**/*.lock\n  {folder}/.kr-settings/"
     )
 
 
