@@ -4,9 +4,10 @@ Every scalar is the text that was written, so that ``framework_version: 2.10`` s
 text is a number or a boolean is for the validation of the request to decide.
 """
 
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NoReturn, TypeAlias
 
 from kr.errors import FieldError, InvalidRequest
+from kr.values import Value
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -16,7 +17,7 @@ DEPTH = 32
 _SHOWN_WARNINGS = 20
 
 
-class Document(NamedTuple):
+class Document(Value):
     """``data`` holds dicts, lists, texts and None; ``warnings`` are sentences for a person."""
 
     data: dict[str, Tree]
@@ -48,7 +49,7 @@ def read_document(data: bytes, *, limit: int = LIMIT, depth: int = DEPTH) -> Doc
         refuse(
             f"the request must be a mapping in YAML or JSON, not {'a list' if isinstance(tree, list) else 'plain text'}"
         )
-    return Document(tree, doubles.warnings())
+    return Document(data=tree, warnings=doubles.warnings())
 
 
 def show_path(path: KeyPath) -> str:

@@ -279,7 +279,7 @@ def test_a_fresh_import_loads_no_yaml() -> None:
 @example(b"a: >-9\n")
 def test_any_bytes_are_read_or_refused(data: bytes) -> None:
     problems: tuple[FieldError, ...] = ()
-    document = Document({})
+    document = Document(data={})
     try:
         document = read_document(data)
     except InvalidRequest as exc:

@@ -10,9 +10,7 @@ import click
 
 from kr import log
 from kr.cli.messages import warn
-from kr.documents import LIMIT
 from kr.errors import RequestUnreadable
-from kr.transfer import INDEX
 
 if TYPE_CHECKING:
     from kr.app import App
@@ -36,6 +34,8 @@ def read_request(source: str) -> bytes:
 
     A closed standard input is an empty document. Raises ``RequestUnreadable``.
     """
+    from kr.documents import LIMIT  # the help, and a key press, need no reader
+
     try:
         if source == "-":
             return b"" if sys.stdin is None else sys.stdin.buffer.read(LIMIT + 1)
@@ -222,6 +222,8 @@ def open_app(
 
 
 def _tell_where_nothing_is(app: "App") -> None:
+    from kr.transfer import INDEX
+
     base = app.settings.knowledge_base
     if not (app.store.exists() or app.lessons_file.exists() or (base / INDEX).exists()):
         warn(f"there is no knowledge base at {base}: `kr init` makes one")

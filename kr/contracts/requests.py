@@ -6,7 +6,7 @@ override that is no number) is a warning.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from kr.contracts.fields import (
     Field,
@@ -126,7 +126,7 @@ def _inject_fields(phases: Sequence[str]) -> Fields:
     }
 
 
-class Parsed(NamedTuple):
+class Parsed(Value):
     """A valid request with what is to be said about it on standard error."""
 
     request: ResearchRequest | LessonsInjectRequest
@@ -169,13 +169,13 @@ def parse_request(
                 research_query=Query(**asked),
                 config_overrides=ResearchOverrides(**counts, **said),
             )
-            return Parsed(research, tuple(warnings))
+            return Parsed(request=research, warnings=tuple(warnings))
     if errors:
         raise InvalidRequest(*errors)
     inject = LessonsInjectRequest(
         **identity, lessons_inject=LessonsInject(**asked), config_overrides=ConfigOverrides(**counts)
     )
-    return Parsed(inject, tuple(warnings))
+    return Parsed(request=inject, warnings=tuple(warnings))
 
 
 def _errors_whatever_the_mode(data: Mapping[str, Any], blocks: Mapping[str, Fields]) -> list[FieldError]:

@@ -3,7 +3,7 @@
 What a miss needs (``kr.research.pipeline``) is imported on a miss.
 """
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kr.contracts.envelopes import ResearchEnvelope
 from kr.contracts.requests import ResearchRequest
@@ -15,7 +15,7 @@ from kr.research.cache import Found, is_sure
 from kr.research.run import Policy, Run, Services
 from kr.store.times import to_text
 from kr.store.wordings import Need
-from kr.values import Match
+from kr.values import Match, Value
 
 if TYPE_CHECKING:
     from kr.store.restoring import HandedOver
@@ -53,15 +53,15 @@ class Researcher:
         if run.overrides.use is not None:
             named = run.cache.use(run.query, run.overrides.use)
             if named.match is not None:
-                return _Step2(named, is_served=True)
+                return _Step2(found=named, is_served=True)
             run.notes.append(
                 f"{run.overrides.use} has no report that could be served: the question was answered without it"
             )
         found = run.cache.look_up(run.query)
-        return _Step2(found, is_served=may_serve(run, found))
+        return _Step2(found=found, is_served=may_serve(run, found))
 
 
-class _Step2(NamedTuple):
+class _Step2(Value):
     found: Found
     is_served: bool
 
@@ -99,7 +99,7 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
         is_there, handed = _touch(unit, run, match, services)
         count, remaining = unit.entries.count(), run.budget.remaining_in(unit)
         unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=remaining))
-        return _Touched(is_there, handed, count, remaining)
+        return _Touched(is_there=is_there, handed=handed, entries=count, calls_left=remaining)
 
     done = run.shelf.write(touch, None)
     if done is None:
@@ -109,7 +109,7 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
     return answer(run, ending, index_updated=done.is_there, counted=(done.entries, done.calls_left))
 
 
-class _Touched(NamedTuple):
+class _Touched(Value):
     is_there: bool
     handed: "HandedOver | None"
     entries: int

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kr.values import CacheMatch, Tier, Value
 
@@ -39,7 +39,7 @@ class HitSettings(Value):
     overall_timeout: float
 
 
-class Details(NamedTuple):
+class Details(Value):
     """All of the configuration, validated: its sections, the project's root, and the file, if there is one."""
 
     knowledge_research: "KnowledgeResearch"

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from kr.errors import ReportUnwritable
+from kr.values import Value
 
 if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath
@@ -37,7 +38,7 @@ class FileState(NamedTuple):
     mtime_ns: int
 
 
-class ReportState(NamedTuple):
+class ReportState(Value):
     """Whether a report is at a path: ``absent`` is also an empty one, or no regular file.
 
     ``blocked_by`` is the file or folder that an ``unreadable`` report failed at, and ``reason`` why.
@@ -48,7 +49,7 @@ class ReportState(NamedTuple):
     reason: str = ""
 
 
-class Staged(NamedTuple):
+class Staged(Value):
     """A text on disk under a hidden name, on its way to its own; a rename leaves its ``state`` as it is."""
 
     name: str
@@ -90,7 +91,7 @@ class ReportFiles:
     def look(self, path: str) -> ReportState:
         """Tell whether a report is at a path, as far as this user can see."""
         if (self.read(path) or b"").strip():
-            return ReportState("there")
+            return ReportState(state="there")
         here = self._base
         try:
             relative = _parts(path)
@@ -105,10 +106,12 @@ class ReportFiles:
         except OSError as error:
             if error.errno not in _ABSENT:
                 blocked = here if os.path.lexists(here) else here.parent
-                return ReportState("unreadable", blocked, error.strerror or str(error))
+                return ReportState(
+                    state="unreadable", blocked_by=blocked, reason=error.strerror or str(error)
+                )
         except ValueError:
             pass
-        return ReportState("absent")
+        return ReportState(state="absent")
 
     def is_blocked(self, path: str) -> bool:
         """Return whether nothing can be written at a path: a folder or device, or a path that leaves the base."""
@@ -143,7 +146,7 @@ class ReportFiles:
                     status = os.fstat(file.fileno())
             except OSError as exc:
                 raise ReportUnwritable(f"{self._base}: no report can be written: {exc.strerror}") from exc
-            yield Staged(name, FileState(status.st_size, status.st_mtime_ns))
+            yield Staged(name=name, state=FileState(status.st_size, status.st_mtime_ns))
         finally:
             with suppress(OSError):
                 target.unlink(missing_ok=True)
@@ -171,7 +174,7 @@ class ReportFiles:
                 folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as exc:
             raise _unwritable(self._base / path, exc) from exc
-        return Place(self._base, folder / relative.name, made_in)
+        return Place(base=self._base, target=folder / relative.name, made_in=made_in)
 
     def write(self, path: str, text: str, *, to_disk: bool = True) -> FileState:
         """Put a text at a path, whole or not at all. Call with the lock held. Raises ``ReportUnwritable``."""
@@ -183,7 +186,7 @@ class ReportFiles:
         return staged.state
 
 
-class Place(NamedTuple):
+class Place(Value):
     """Where one report goes: ``target``, and the folders in which others were made for it."""
 
     base: "Path"

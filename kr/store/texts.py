@@ -6,7 +6,6 @@ revision. A file that has the size and the time that kr noted is not read.
 """
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from kr.digest import decoded, digest
 from kr.store import times
@@ -44,7 +43,7 @@ _LAST = "SELECT revision, sha256 FROM revisions WHERE entry_id = :entry_id ORDER
 _ADD = insert_into("revisions", (*Revision.names(), "path", "framework_key", "topic_key"))
 
 
-class Noted(NamedTuple):
+class Noted(Value):
     """Which text a file holds while it is in this state."""
 
     sha256: str
@@ -79,7 +78,11 @@ class Revisions:
     def file_at(self, path: str) -> Noted | None:
         """Return what was noted of the file at a path."""
         row = self._session.row(_NOTED, path=path)
-        return None if row is None else Noted(row["sha256"], FileState(row["size"], row["mtime_ns"]))
+        return (
+            None
+            if row is None
+            else Noted(sha256=row["sha256"], state=FileState(row["size"], row["mtime_ns"]))
+        )
 
     def get(self, entry_id: str, number: int) -> Revision | None:
         """Return one revision of an entry."""
@@ -119,7 +122,7 @@ class Revisions:
         )
 
 
-class Edit(NamedTuple):
+class Edit(Value):
     """What somebody wrote, and the state of the file that holds it."""
 
     text: str
@@ -142,7 +145,7 @@ def edit_at(unit: Unit, files: ReportFiles, path: str) -> Edit | None:
     text = decoded(files.read(path)) if noted is None or state != noted.state else ""
     if not text.strip() or (noted is not None and digest(text) == noted.sha256):
         return None
-    return Edit(text, state)
+    return Edit(text=text, state=state)
 
 
 def take_edit(unit: Unit, files: ReportFiles, entry: Entry) -> Entry:
