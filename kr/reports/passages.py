@@ -240,7 +240,7 @@ def is_example(block: Block) -> bool:
     code = block.text.strip()
     if block.kind != "code" or is_shape(code) or _SHELL.match(code):
         return False
-    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
+    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].lstrip().startswith(")")
     return not (is_short and _SIGNATURE.match(code))
 
 

@@ -30,7 +30,7 @@ from kr.reports.template import (
     write_shape,
 )
 from kr.reports.terms import Terms, question_terms
-from kr.source_kinds import SOURCES, is_package, is_pages
+from kr.source_kinds import SOURCES, is_answer, is_package, is_pages
 from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
@@ -50,6 +50,8 @@ _EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
 _MOST_EXAMPLES = 2
+_LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with its passage alone
+_OF_FIRST = 0.8  # of what the first example shows, for a second one
 _SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
 _MOST_NEAREST = 6
@@ -187,7 +189,7 @@ class _Writer:
         summary = summarize(shown[0].row, shown[0].blocks, self.terms, int(_SENTENCES * self.room))
         warned = caveats([one.row for one in shown], self.terms, summary.sentences)
         sections = {
-            SUMMARY: _summary(summary, sources),
+            SUMMARY: _summary(summary, sources) + _beside(shown),
             DETAILS: "\n\n".join(f"{sources.line(one.row.unit)}\n\n{one.render()}" for one in shown),
             CODE: _examples(shown, self.terms, summary, sources, int(_EXAMPLES * self.room)),
             CAVEATS: _noted(self._own_notes(level, shown, sources, synthesis))
@@ -205,6 +207,7 @@ class _Writer:
         found = [
             _asked(self.query),
             self._confidence_note(level, shown),
+            *_unspoken(shown, self.terms),
             _version_note(self.query, self.answer),
             *sources.only_begun(self.material.cut),
         ]
@@ -241,6 +244,20 @@ class _Writer:
                 else f"{why} that do not confirm one another"
             )  # fmt: skip
         return f"Confidence: {level}, from {why}."
+
+
+def _unspoken(shown: Sequence[_Shown], terms: Terms) -> list[str]:
+    """Say which words of the question no passage has, where the passages were not written for it."""
+    if is_answer(shown[0].row.unit.origin.source):
+        return []
+    said = terms.within("\n".join(f"{one.row.unit.title}\n{one.row.unit.text}" for one in shown))
+    asked = terms.parts[0] if terms.parts else {}
+    missing = [terms.all[at].word for at, light in asked.items() if light >= 1.0 and at not in said]
+    if not missing:
+        return []
+    return [
+        f"The passages do not speak of: {', '.join(as_paragraph(word) for word in missing[:_MOST_NOTES])}."
+    ]
 
 
 def _characters_per_token(taken: Sequence[Ranked]) -> float:
@@ -325,6 +342,15 @@ def _summary(summary: Summary, sources: _Sources) -> str:
     return "\n\n".join(parts)
 
 
+def _beside(shown: Sequence[_Shown]) -> str:
+    """Name what else Details tell of: the best passage of an installed package is not always the one that is meant."""
+    if not is_package(shown[0].row.unit.origin.source):
+        return ""
+    first, *others = (plain((one.row.unit.path or ("",))[-1]).rpartition(" > ")[2] for one in shown)
+    named = [name for name in dict.fromkeys(others) if name not in {first, ""} and len(name) <= _LINE]
+    return f"\n\nDetails also tell of: {', '.join(named)}." if named else ""
+
+
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
     """The one or two examples that tell most of the question, whole, of different passages."""
     code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if is_example(block)]
@@ -332,17 +358,20 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
     # Short code stands in Details, a few lines above.
     found = [(at, b) for at, b in code if b.text.strip() != told and b.text.count("\n") >= _SHORT]
     taken: dict[int, str] = {}
+    least = _LEAST_SHOWN
     for at, block in sorted(found, key=lambda row: 0.1 * row[0] - terms.coverage(terms.within(row[1].text))):
+        shows = terms.coverage(terms.within(block.text))
+        if shows < least:
+            continue
         text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
         if at not in taken and len(text) + 2 <= room and len(taken) < _MOST_EXAMPLES:
             taken[at] = text
             room -= len(text) + 2
+            least = max(least, _OF_FIRST * shows)
     if taken:
         return "\n\n".join(taken.values())
-    if found:
-        return "The examples are long: they stand in Details, with their passages."
-    if code and not told:
-        return "The examples are short: they stand in Details, with their passages."
+    if found or (code and not told):
+        return "The examples stand in Details, with their passages."
     return "The example stands in the Summary." if code else _NO_CODE
 
 

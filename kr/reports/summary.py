@@ -48,6 +48,7 @@ _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _SUBJECT_NAME = re.compile(
     r"(?:(?<=\.)|(?<=::)|(?<=`)|(?<=\s)|^)([A-Za-z_]\w{2,})(?=\(|`)|(?:(?<=\.)|(?<=::))([A-Za-z_]\w{2,})$"
 )
+_IDENTIFIER = re.compile(r"\b(?:[A-Z]?[a-z0-9]+[A-Z]\w*|\w+_\w+)")
 _IDLE_LINE = re.compile(
     r"\s*(?:#(?!!)|//|/\*|\*|--\s|<!--|import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b|[{}()\[\];,]*\s*$|\.\.\.|…)"
 )
@@ -99,11 +100,17 @@ class _Candidate:
     told: Mapping[int, float]
     extra: float
     form: float
+    lead: float = 0.0
+    """What it counts for being the first."""
 
     def score(self, known: AbstractSet[int] = frozenset()) -> float:
         """What it tells beside the words that are known."""
         told = sum(weight * (_KNOWN if at in known else 1.0) for at, weight in self.told.items())
-        return (told + self.extra) * self.form
+        return (told + self.extra + self.lead) * self.form
+
+    def worth(self) -> float:
+        """Its score, wherever it stood."""
+        return self.score() - self.lead * self.form
 
 
 def summarize(row: Ranked, blocks: Sequence[Block], terms: Terms, room: int = 800) -> Summary:
@@ -141,6 +148,7 @@ def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Cand
     found: list[_Candidate] = []
     is_opened = False
     for at, (sentence, own) in enumerate(zip(sentences, held, strict=True)):
+        lead = 0.0
         extra = _LABELLED * sum(weights[n] for n in terms.within(sentence.label or ""))
         if (
             not is_opened
@@ -149,12 +157,12 @@ def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Cand
             and len(sentence.text) > _SHORT
         ):
             is_opened = True
-            extra += _OPENING * whole
+            lead = _OPENING * whole
         extra += (
             0.1 * whole * (any(name in sentence.text for name in names) + bool(_NAME.search(sentence.text)))
         )
         form = understandable(sentence) * _standing(sentence, terms)
-        found.append(_Candidate(at, sentence, {n: weights[n] for n in own}, extra, form))
+        found.append(_Candidate(at, sentence, {n: weights[n] for n in own}, extra, form, lead))
     return found
 
 
@@ -194,7 +202,7 @@ def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
     left = [c for c in candidates if c.score() > 0]
     chosen: list[_Candidate] = []
     known: set[int] = set()
-    enough = 0.0
+    enough = _OF_BEST * max((c.worth() for c in left), default=0.0)
     while left and len(chosen) < _MOST_SENTENCES:
         candidate = max(left, key=lambda c: (c.score(known), -c.at))
         left.remove(candidate)
@@ -210,7 +218,6 @@ def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
                 chosen.append(before)
         if len(chosen) < _MOST_SENTENCES:
             chosen.append(candidate)
-        enough = enough or _OF_BEST * candidate.score()
         known |= candidate.told.keys()
     return sorted(_completed(chosen, candidates), key=lambda c: c.at)
 
@@ -234,8 +241,8 @@ def _completed(chosen: list[_Candidate], candidates: Sequence[_Candidate]) -> li
 
 def _subjects(unit: Unit) -> list[str]:
     """Return the names that a heading gives: ``watch`` of ``fs.watch(filename)``."""
-    found = _SUBJECT_NAME.findall(plain(unit.path[-1])) if unit.path else []
-    return [one or other for one, other in found]
+    heading = plain(unit.path[-1]) if unit.path else ""
+    return [one or other for one, other in _SUBJECT_NAME.findall(heading)] + _IDENTIFIER.findall(heading)
 
 
 def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float]) -> Block | None:
@@ -257,6 +264,8 @@ def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float])
             score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
             score += _EXAMPLE * (is_example(block) and block.language not in _PRINTED)
             score -= text.rstrip().endswith((":", "("))
+            if text.rstrip().endswith("<"):
+                continue
             if best is None or score > best[0]:
                 best = (score, Block(kind="code", text=text, language=block.language))
     return best[1] if best else None
@@ -265,13 +274,21 @@ def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float])
 def _call(blocks: Sequence[Block], labels: AbstractSet[str]) -> Block | None:
     """Return a signature of many lines on one, with the parameters that the sentences tell of."""
     code = next((block for block in blocks if block.kind == "code"), None)
-    if code is None or is_example(code) or not code.text.rstrip().rpartition("\n")[2].startswith(")"):
+    if (
+        code is None
+        or is_example(code)
+        or not code.text.rstrip().rpartition("\n")[2].lstrip().startswith(")")
+    ):
         return None
     first, *lines, last = code.text.strip("\n").split("\n")
+    # The parameters of types stand before those of the call.
+    opened = max((at for at, line in enumerate(lines) if line.rstrip().endswith(">(")), default=-1)
+    if opened >= 0:
+        first, lines = f"{first.partition('<')[0]}(", lines[opened + 1 :]
     kept: list[str] = []
     for line in lines:
         name = _PARAMETER.match(line)
-        if name and (name[1] in labels or not labels) and name[1] != "self":
+        if name and (name[1] in labels or not labels) and name[1] not in {"self", "args", "kwargs"}:
             kept.append(line.strip().rstrip(",") if labels else name[1])
         elif kept[-1:] != ["..."] and labels:
             kept.append("...")

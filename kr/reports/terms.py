@@ -36,6 +36,11 @@ _ASIDE = re.compile(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+((?:(?!(?:in|on|for|to|with|when|and|or|but|from|by)\b)[\w`'.-]+\s*){1,4})",
     re.IGNORECASE,
 )
+_OUR = re.compile(r"our(?=(?:s|ed|ing)?$)")
+_ISE = re.compile(
+    r"(?<=(?:[aeo]r|[aeio]n|gn|[iy]m|al|il|et|it)i)s(?=(?:e[ds]?|ers?|ing|ations?)$)|(?<=ly)s(?=e[ds]?$|ing$)"
+)
+_SHORTER = 5  # letters of "hours" and "rise"
 _AT_ONCE = re.compile(r"\b(?:at the same time|in parallel)\b", re.IGNORECASE)
 _OF_QUESTIONS = {"repeatable": "multiple", "several": "multiple"}
 """What questions call in other words than documentation does, besides the synonyms of topics."""
@@ -220,7 +225,12 @@ def _is_generic(word: str) -> bool:
 
 
 def root(word: str) -> str:
-    """Return the stem of a folded word: of its long form where it is a usual short one (``env``), of its synonym."""
+    """Return the stem of a folded word: of its long form where it is a usual short one (``env``), of its synonym.
+
+    British spelling is made American, in which packages are documented ("colours", "serialise").
+    """
+    if len(word) > _SHORTER:
+        word = _OUR.sub("or", _ISE.sub("z", word))
     found = stem(SHORT_FORMS.get(word, word))
     return _synonyms().get(found, found)
 

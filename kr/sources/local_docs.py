@@ -122,7 +122,8 @@ def _by_fitness(
     for row in rows:
         piece, text = shown[row.index]
         fit = fitness(piece.title, text, terms, weights, is_section=piece.documented is None)
-        judged.append(replace(row, score=math.exp(_STEEP * (row.score / rows[0].score + fit))))
+        likely = math.exp(_STEEP * (row.score / rows[0].score + fit)) * piece.weight
+        judged.append(replace(row, score=likely))
     return sorted(judged, key=lambda row: (-row.score, row.index))
 
 

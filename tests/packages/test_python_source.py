@@ -176,3 +176,10 @@ def typed(force: bool = typer.Option(False, "--force/--no-force", help="Overwrit
         "m.main.options": "- `--jobs`: How many. Default: `4`.",
         "m.typed.options": "- `--force/--no-force`: Overwrite.",
     }
+
+
+def test_a_private_class_is_told_under_the_public_name_that_it_is_given() -> None:
+    source = "class _chord(Signature):\n    'A callback for a group of tasks.'\n    def __init__(self, header, body=None): pass\n\nchord = _chord\n"
+    (found,) = parse_source(source, "canvas")
+    assert (found.name, found.signature) == ("canvas.chord", "class chord(header, body=None)")
+    assert "callback" in found.docstring

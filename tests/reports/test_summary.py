@@ -200,3 +200,22 @@ def test_at_most_four_and_what_was_told_is_not_told_again() -> None:
 def test_a_word_of_warning_that_is_asked_for_is_none() -> None:
     text = "# Deprecated options\n\nThe option `old` is deprecated."
     assert _caveats("Which options are deprecated?", text) == []
+
+
+def test_the_parameter_that_answers_is_told_with_the_call() -> None:
+    text = (
+        "# `Schema.load`\n\n```python\ndef load(\n    data,\n    *,\n    many: bool = False,\n    unknown: str | None = None,\n)\n```\n\n"
+        "Deserialize a structure to an object.\n\n- `data`: The data to deserialize.\n- `many`: Whether it is a collection.\n"
+        "- `unknown`: Whether to exclude fields. Unknown fields are an error by default."
+    )
+    found = _summarize("How do I exclude unknown fields?", text)
+    assert (
+        found.sentences[-1] == "`unknown`: Whether to exclude fields. Unknown fields are an error by default."
+    )
+    assert found.code is not None
+    assert found.code.text == "def load(..., unknown: str | None = None)"
+
+
+def test_what_a_program_printed_is_no_code() -> None:
+    text = "# Lock\n\nA lock has a timeout.\n\n```\ntime: 0, the lock has a timeout of 5 seconds\n```\n"
+    assert _code("How do I set the timeout of a lock?", text) is None

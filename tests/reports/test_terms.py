@@ -97,3 +97,22 @@ def test_any_text_can_be_asked_and_searched(question: str, text: str, framework:
     assert all(0 <= at < len(terms.all) for at in terms.within(text))
     assert terms.within(text) == terms.within(text)
     terms.glimpse(text)
+
+
+@pytest.mark.parametrize(
+    ("asked", "written"),
+    [
+        ("colours", "color"),
+        ("behaviour", "behaviors"),
+        ("serialise", "serialized"),
+        ("normalisation", "normalize"),
+        ("analyse", "analyzed"),
+    ],
+)
+def test_british_spelling_finds_american_text(asked: str, written: str) -> None:
+    assert _found(asked, written) == {asked}
+
+
+def test_words_that_end_alike_stay_as_they_are() -> None:
+    assert not _found("hours of four courses", "hors for cors")
+    assert _found("promise", "promises") == {"promise"}

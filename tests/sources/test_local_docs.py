@@ -308,3 +308,19 @@ def test_hostile_sources_do_no_harm(tmp_path: Path) -> None:
     found = source.ask(ask("evil", "How does the widget spin?"), timeout=20)
     assert found.passages[0].title == "evil.widget"
     assert "root:" not in repr(found)
+
+
+def test_a_declaration_may_be_named_by_the_source_that_it_was_made_of(tmp_path: Path) -> None:
+    files = {
+        "index.d.ts": 'export * from "./parse.ts";\n',
+        "parse.d.ts": "/** Returns the date parsed from a text. */\nexport declare function parse(text: string): Date;\n",
+        "lib/inner.d.ts": "/** Parses a date from a text, inside. */\nexport declare function inner(): void;\n",
+    }
+    node(tmp_path, "dates", files, types="index.d.ts")
+    assert [p.title for p in passages(tmp_path, "dates", "How is a date parsed from a text?")] == ["parse"]
+
+
+def test_single_letters_are_no_question(tmp_path: Path) -> None:
+    node(tmp_path, "shapes", {"README.md": "# Shapes\n\nA point has x, y and z."})
+    with pytest.raises(SourceFailure, match="no documentation about the question"):
+        passages(tmp_path, "shapes", "x y z")

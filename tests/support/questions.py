@@ -25,9 +25,9 @@ from kr.values import Answer, Passage, Query
 DATA = Path(__file__).parent.parent / "data"
 TOP_LINES = 60
 FLOORS: dict[str, dict[str, float]] = {
-    "dev": {"summary": 0.47, "top": 0.76, "anywhere": 0.87, "answered": 0.95},
-    "held_out": {"summary": 0.55, "top": 0.78, "anywhere": 0.86, "answered": 0.93},
-    "answers": {"summary": 0.87, "top": 0.95, "anywhere": 0.95, "answered": 1.0},
+    "dev": {"summary": 0.70, "top": 0.77, "anywhere": 0.85, "answered": 0.95},
+    "held_out": {"summary": 0.69, "top": 0.76, "anywhere": 0.89, "answered": 0.92},
+    "answers": {"summary": 0.83, "top": 0.95, "anywhere": 0.95, "answered": 1.0},
 }
 """What part of a group must reach each place: a question or two below what was measured. ``scripts/questions`` fails below it."""
 
@@ -110,7 +110,7 @@ def score(case: Case, project: Path) -> Outcome:
     top = "\n".join(details.splitlines()[:TOP_LINES])
     return Outcome(
         case=case,
-        summary=holds(case, summary),
+        summary=holds(case, summary.partition("Details also tell of:")[0]),
         top=holds(case, f"{summary}\n{top}"),
         anywhere=holds(case, f"{summary}\n{report.partition(f'## {DETAILS}')[2]}"),
         answered=given is not None and holds(case, "\n".join(f"{p.title}\n{p.text}" for p in given.passages)),
