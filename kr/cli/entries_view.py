@@ -1,5 +1,6 @@
 """Readable views of entries, of the archive, and of what was done to them."""
 
+import re
 from typing import Any
 
 import click
@@ -21,7 +22,13 @@ def entries_view(rows: list[Row]) -> str:
 
 def search_view(rows: list[Row]) -> str:
     """Show what a search found: id, topic and status, and below them the passage."""
-    return _listed(rows, "{topic} ({status})", "{passage}")
+    plain = [{**row, "passage": _without_marks(row["passage"])} for row in rows]
+    return _listed(plain, "{topic} ({status})", "{passage}")
+
+
+def _without_marks(passage: str) -> str:
+    """Take the marks of Markdown out of a passage, which stands in one line here."""
+    return " ".join(re.sub(r"```\w*|[*`]|(?<!\S)(?:[>|]|#+)(?!\S)", " ", passage).split())
 
 
 def archive_view(rows: list[Row]) -> str:

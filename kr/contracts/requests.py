@@ -200,7 +200,7 @@ def _research_overrides(value: object) -> tuple[dict[str, Any], list[FieldError]
 def _counts(value: object, warnings: list[str]) -> dict[str, Any]:
     """Read the counts, where anything odd is a warning."""
     if value is not None and not isinstance(value, Mapping):
-        warnings.append("config_overrides is no mapping: the configured values are used")
+        warnings.append("config_overrides is not a mapping: the configured values are used")
     read: dict[str, Any] = {}
     for key in _COUNTS:
         given = value.get(key) if isinstance(value, Mapping) else None

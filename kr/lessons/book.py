@@ -224,12 +224,8 @@ class LessonBook:
             [lesson for lesson in self._read(None) if lesson.id.startswith(lesson_id)] if lesson_id else []
         )
         if len(found) != 1:
-            reason = (
-                "several lessons begin with it"
-                if found
-                else "no lesson has it; kr lessons list shows the ids"
-            )
-            raise UnknownLessonError(f"{lesson_id}: {reason}")
+            what = "several lessons have an id that begins with" if found else "no lesson has the id"
+            raise UnknownLessonError(f'{what} "{lesson_id}"; kr lessons list shows them')
         return found[0]
 
     def take_in(self, files: Sequence[Path]) -> Imported:

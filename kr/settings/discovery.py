@@ -181,10 +181,10 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
     except yaml.MarkedYAMLError as exc:
         mark = exc.problem_mark or exc.context_mark
         place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UnreadableError(f"no YAML{place}: {exc.problem or exc.context}") from exc
+        raise UnreadableError(f"not valid YAML{place}: {exc.problem or exc.context}") from exc
     # The Python parser lets the errors of chr() through.
     except (yaml.YAMLError, ValueError, OverflowError) as exc:
-        raise UnreadableError(f"no YAML: {' '.join(str(exc).split())}") from exc
+        raise UnreadableError(f"not valid YAML: {' '.join(str(exc).split())}") from exc
     if root is None or (isinstance(root, yaml.ScalarNode) and root.tag == _TAG + "null"):
         return Content()
     if not isinstance(root, yaml.MappingNode):

@@ -113,7 +113,7 @@ def _is_list(path: KeyPath) -> bool:
 
 def _flow(text: str, example: str) -> Tree:
     # The reader's own words could quote a secret.
-    problem = UnreadableError(f"is no YAML or JSON value such as {example}, each key once")
+    problem = UnreadableError(f"is not a YAML or JSON value such as {example}, each key once")
     try:
         document = read_document(f'{{"value": {text}}}'.encode("utf-8", "surrogateescape"))
     except InvalidRequest as exc:

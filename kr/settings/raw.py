@@ -122,7 +122,7 @@ def _apply_overrides(raw: RawSettings, environ: Mapping[str, str]) -> None:
             continue
         mapping = _mapping_at(raw, path[:-1])
         if mapping is None:
-            raw.problems.append(Problem(path, f"can't be set, for {show_path(path[:-1])} is no mapping"))
+            raw.problems.append(Problem(path, f"can't be set, for {show_path(path[:-1])} is not a mapping"))
             continue
         mapping[str(path[-1])] = value
         lines = raw.found.content.lines

@@ -103,9 +103,9 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
             yield from _unknown_variable(variable, near)
         elif path[0] == MAIN_SECTION:
             hint = f"; did you mean {near[-1]}?" if near else ""
-            yield f"{raw.origin(path)}: {show_path(path)} is no key that kr knows{hint}"
+            yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr{hint}"
         elif near and difflib.SequenceMatcher(None, str(path[-1]), str(near[-1])).ratio() >= _NEARLY_EQUAL:
-            yield f"{raw.origin(path)}: {show_path(path)} is no key that kr knows; did you mean {near[-1]}?"
+            yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr; did you mean {near[-1]}?"
     servers = _at(raw.data, (MAIN_SECTION, "servers"))
     for name in servers if isinstance(servers, dict) else ():
         if name not in DEFAULT_SERVERS:
@@ -117,7 +117,7 @@ def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
     names = [*sorted(OWN_NAMES), *(name_of((key,)) for key in KnowledgeResearch.keys)]
     alike = difflib.get_close_matches(name.upper(), names, n=1, cutoff=_NAMES_ALIKE)
     meant = name_of(near[1:]) if near else next(iter(alike), None)
-    yield f"the environment variable {name} is none that kr knows" + (
+    yield f"the environment variable {name} is not a setting of kr" + (
         f"; did you mean {meant}?" if meant else ""
     )
 

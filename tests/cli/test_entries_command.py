@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from kr.errors import UnknownEntry
-from tests.support.program import Project
+from tests.support.program import Project, request
 from tests.support.stores import draft
 from tests.support.terminals import at_terminal, seen
 
@@ -217,3 +217,9 @@ def test_a_look_is_cheap(project: Project) -> None:
     )
     assert done.returncode == 0, done.stderr.decode()
     assert len(json.loads(done.stdout)) == 2
+
+
+def test_a_mistyped_framework_is_answered_with_the_nearest(project: Project) -> None:
+    project.ask(request(framework="click"))
+    done = project.run("entries", "list", "--framework", "clik")
+    assert (done.returncode, done.stderr) == (0, b"warning: did you mean click?\n")

@@ -321,7 +321,7 @@ def test_people_review_approve_pin_retire_and_edit(project: Project) -> None:
     assert "superseded" in shown
     assert "retired" in shown
     unknown = project.run("lessons", "pin", "nope")
-    assert (unknown.returncode, b"no lesson has it" in unknown.stderr) == (1, True)
+    assert (unknown.returncode, b"no lesson has the id" in unknown.stderr) == (1, True)
 
 
 def test_a_phase_of_ones_own(project: Project) -> None:

@@ -74,7 +74,7 @@ def test_a_person_retires_pins_and_words_anew(
     assert "Page is required" not in block
     assert "Pass a Page" in block
     assert [lesson["status"] for lesson in book.lessons()].count("superseded") == 1
-    with pytest.raises(UnknownLessonError, match="no lesson has it"):
+    with pytest.raises(UnknownLessonError, match="no lesson has the id"):
         book.mark("zzz", "pinned_at")
 
 

@@ -119,8 +119,8 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest(
 ) -> None:
     settings = load(tmp_path, {name: "5"})
     (warning,) = settings.warnings
-    assert warning.startswith(f"the environment variable {name} is none that kr knows")
-    assert warning.endswith(f"did you mean {meant}?" if meant else "knows")
+    assert warning.startswith(f"the environment variable {name} is not a setting of kr")
+    assert warning.endswith(f"did you mean {meant}?" if meant else "of kr")
     assert settings.knowledge_research == KnowledgeResearch()
 
 
@@ -138,7 +138,7 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest(
             "knowledge_research.max_entries must be a whole number from 1 to 1000000, not null",
         ),
         ("KR_SOURCES", "google", "knowledge_research.sources must be a list of context7"),
-        ("KR_SOURCES", "[a", "knowledge_research.sources is no YAML or JSON value such as [one, two]"),
+        ("KR_SOURCES", "[a", "knowledge_research.sources is not a YAML or JSON value such as [one, two]"),
         (
             "KR_CIRCUIT_BREAKER",
             "5",
@@ -152,7 +152,7 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest(
         (
             "KR_SERVERS",
             "{x: {headers: {Authorization: 'Bearer secret}}",
-            "knowledge_research.servers is no YAML or JSON",
+            "knowledge_research.servers is not a YAML or JSON",
         ),
         ("KR_ENABLED__X", "1", "knowledge_research.enabled must be true or false, not a mapping"),
         (
@@ -177,7 +177,7 @@ def test_a_variable_is_blamed_rather_than_the_line_it_overrides(tmp_path: Path) 
 def test_a_variable_can_not_go_into_what_is_no_mapping(tmp_path: Path) -> None:
     message = problem(tmp_path, {"KR_LLM__MODEL": "m"}, "knowledge_research:\n  llm: 5\n")
     assert message.splitlines() == [
-        "KR_LLM__MODEL: knowledge_research.llm.model can't be set, for knowledge_research.llm is no mapping",
+        "KR_LLM__MODEL: knowledge_research.llm.model can't be set, for knowledge_research.llm is not a mapping",
         f'{tmp_path / "kr.yaml"}, line 2: knowledge_research.llm must be a mapping, not "5"',
     ]
 

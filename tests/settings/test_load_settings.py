@@ -101,11 +101,11 @@ def test_what_is_named_as_ours_and_is_no_file_is_passed_over_with_a_warning(
         ("theirs: 1\n", "no knowledge_research section"),
         ("", "no knowledge_research section"),
         ("- a list\n", "no mapping"),
-        ("a: [\n", "no YAML in line 2"),
-        ("a: 1\n---\nb: 2\n", "no YAML"),
+        ("a: [\n", "not valid YAML in line 2"),
+        ("a: 1\n---\nb: 2\n", "not valid YAML"),
         (b"\xff\x00", "not UTF-8"),
         ("[" * 100_000, "nested deeper"),
-        ('a: "\\U00110000"', "no YAML"),
+        ('a: "\\U00110000"', "not valid YAML"),
     ],
 )
 def test_somebody_elses_config_is_passed_over_with_a_warning(
@@ -144,11 +144,11 @@ def test_a_folder_of_the_name_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("a: 1\n b: 2\n", "no YAML in line 2, column 3"),
+        ("a: 1\n b: 2\n", "not valid YAML in line 2, column 3"),
         ("- a list", "no mapping of keys to values"),
         ("words", "no mapping"),
         (b"a: \xff", "not UTF-8"),
-        ("a: 1\n---\nb: 1", "no YAML in line"),
+        ("a: 1\n---\nb: 1", "not valid YAML in line"),
         ("[" * 100_000, "nested deeper than 64"),
         ("a: 1\n" * 300_000, "larger than"),
         ("knowledge_research: !mine {}", "line 1: the tag !mine"),

@@ -213,11 +213,11 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
     )
     place = f"{tmp_path / 'kr.yaml'}, line"
     assert load(text, tmp_path).warnings == (
-        f"{place} 3: knowledge_research.max_entry is no key that kr knows; did you mean max_entries?",
-        f"{place} 4: knowledge_research.zzz is no key that kr knows",
-        f"{place} 5: knowledge_research.llm.modell is no key that kr knows; did you mean model?",
-        f"{place} 6: knowledge_research.servers.context7.urls is no key that kr knows; did you mean url?",
-        f"{place} 7: defaults.paralel is no key that kr knows; did you mean parallel?",
+        f"{place} 3: knowledge_research.max_entry is not a setting of kr; did you mean max_entries?",
+        f"{place} 4: knowledge_research.zzz is not a setting of kr",
+        f"{place} 5: knowledge_research.llm.modell is not a setting of kr; did you mean model?",
+        f"{place} 6: knowledge_research.servers.context7.urls is not a setting of kr; did you mean url?",
+        f"{place} 7: defaults.paralel is not a setting of kr; did you mean parallel?",
         f"{place} 6: knowledge_research.servers.context-7 is asked by no source; those that are: context7, deepwiki",
     )
 
