@@ -15,10 +15,14 @@ from kr.lessons.distill.remedies import Remedy, read_rows, shipped
 from kr.lessons.distill.trust import is_hostile
 from kr.lessons.line import clean_summary, columns
 
-ERRORS: list[dict[str, Any]] = yaml.load(
-    Path(__file__).parents[1].joinpath("data/errors.yaml").read_text(encoding="utf-8"),
-    Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader),
-)
+DATA = Path(__file__).parents[1] / "data"
+ERRORS: list[dict[str, Any]] = [
+    error
+    for name in ("errors.yaml", "errors_services.yaml")
+    for error in yaml.load(
+        (DATA / name).read_text(encoding="utf-8"), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    )
+]
 SQL_ECHO = """Traceback (most recent call last):
   File "a.py", line 1, in <module>
 sqlalchemy.exc.DataError: value too long

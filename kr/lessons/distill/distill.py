@@ -10,7 +10,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from kr.lessons.distill.clean import ERROR_WORD, clean, portable, relative_path, visible
-from kr.lessons.distill.problems import Problem, find_problems, placed, shortened, with_short_lines
+from kr.lessons.distill.problems import (
+    Problem,
+    find_problems,
+    placed,
+    shortened,
+    with_short_lines,
+    without_prefixes,
+)
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured
 from kr.lessons.distill.trust import dangers, defused, is_order
@@ -97,7 +104,7 @@ def distill(
     ``own`` are the users' rows of remedies.
     """
     # Cut only after the secrets are gone: half of one could not be told from a word.
-    text = shortened(visible(_EXIT_CODE.sub("", with_short_lines(complaint))))
+    text = shortened(visible(_EXIT_CODE.sub("", without_prefixes(with_short_lines(complaint)))))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
     if given := _remedy(remedy):
         return _from_agent(given, _prose(portable(text)), problems, limit)

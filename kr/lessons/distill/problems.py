@@ -48,8 +48,15 @@ _FRAME = re.compile(
 # What only tells that something failed before it: an earlier error is the cause.
 _FOLLOWS = re.compile(
     r"\bBroken(?:Process|Thread)Pool\b|\bterminated abruptly\b|\bcurrent transaction is aborted\b|\bsubprocess-exited-with-error\b"
-    r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$"
+    r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$|^process \".* did not complete successfully"
 )
+# What a runner puts before each line of another program's output: compose, kubectl, a workflow's log, the journal, BuildKit.
+_PREFIX = re.compile(
+    r"^(?:[\w.-]+[-_]\d+ +\| |\[pod/\S+\] |#\d+ \d+\.\d+ |\d{4}-\d\d-\d\dT[\d:.]+Z (?:##\[\w+\])?"
+    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.@-]+\[\d+\]: )",
+    re.MULTILINE,
+)
+_BUILD_STEP = re.compile(r"^\d+\.\d{1,3} (?=\S)", re.MULTILINE)
 # Where a tool shows what another one said that it called: pip.
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
 _END_OF_OUTPUT = "[end of output]"
@@ -136,7 +143,7 @@ class Matcher:
             told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
         if told.endswith((":", "***")):
             # A heading: what it is about comes next.
-            said = (one.strip() for one in after if one.strip())
+            said = (one.strip(" │") for one in after if any(map(str.isalnum, one)))
             told = (
                 f"{told} {next(said, '')}" if told.endswith(":") else "; ".join([told, *islice(said, _MORE)])
             )
@@ -263,6 +270,12 @@ def _causes(problems: Iterable[Problem]) -> list[Problem]:
     """Leave out what stands behind an error that only follows from those before it."""
     found = list(problems)
     return list(takewhile(lambda problem: not _FOLLOWS.search(problem.text), found)) or found
+
+
+def without_prefixes(output: str) -> str:
+    """Take out what a runner puts before the lines of what it ran."""
+    plain = _PREFIX.sub("", output)
+    return _BUILD_STEP.sub("", plain) if "failed to solve" in output else plain
 
 
 def with_short_lines(output: str) -> str:

@@ -59,7 +59,7 @@ class Remedy:
 
 @lru_cache(maxsize=1)
 def shipped() -> tuple[Remedy, ...]:
-    """Return the rows of ``remedies.yaml``."""
+    """Return the shipped rows: those of services and the system, then those of languages, `any` and `general`."""
     return tuple(
         Remedy(
             re.compile(match, re.MULTILINE),
@@ -68,7 +68,8 @@ def shipped() -> tuple[Remedy, ...]:
             "" if isinstance(say, str) else say["tool"],
             "" if family == "any" else family,
         )
-        for family, tags in read_table("remedies.yaml").items()
+        for table in ("remedies_services.yaml", "remedies.yaml")
+        for family, tags in read_table(table).items()
         for tag, rows in tags.items()
         for match, say in rows.items()
     )
