@@ -10,6 +10,7 @@ from kr.reports.passages import Unit, is_example, is_shape, read_answer
 from kr.reports.ranking import rank
 from kr.reports.terms import Terms, question_terms, root
 from kr.source_kinds import is_answer, is_package
+from kr.text.markdown import Block
 from kr.text.sentences import plain
 from kr.values import Answer, Query
 
@@ -46,6 +47,7 @@ _HISTORY = re.compile(
 )
 
 
+_TELLS = re.compile(r"(?:\b[a-z]{2,},? ){3,}[a-z]{2,}\b")  # words of a sentence
 _CALL = re.compile(r"([A-Za-z_]\w{3,})\(")
 
 
@@ -197,11 +199,19 @@ def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     if is_package(unit.origin.source):
         row = replace(row, score=score / (1 + _LATER * unit.origin.number))
     last = unit.path[-1] if unit.path else ""
-    if all(block.kind == "code" and is_shape(block.text) for block in unit.blocks):
-        row = replace(row, score=row.score * _ASIDE)  # a type that nobody says a word about
+    if all(_only_names(block) for block in unit.blocks):
+        row = replace(row, score=row.score * _ASIDE)
     if is_warned_off(unit, terms) or _HISTORY.match(last):
         return replace(row, score=row.score * _ASIDE, is_warned_off=True)
     return replace(row, score=row.score * _ASIDE) if terms.is_aside(plain(last)) else row
+
+
+def _only_names(block: Block) -> bool:
+    """Tell whether a block names things without a word about them: a type, an index, an overview of signatures."""
+    if block.kind == "code":
+        return is_shape(block.text)
+    rows = block.text.split("\n")[2:]
+    return block.kind == "table" and 3 * sum(_TELLS.search(row) is not None for row in rows) <= len(rows)
 
 
 def is_warned_off(unit: Unit, terms: Terms) -> bool:

@@ -309,18 +309,24 @@ def _statements(code: str) -> Iterable[tuple[str, bool]]:
     is_session = _SESSION.search(code) is not None
     for start, line in enumerate(lines):
         bare = _PROMPT.sub("", line)
-        if not bare.strip() or _IDLE_LINE.match(bare) or len(line) > _LONGEST_LINE:
+        if not bare.strip() or _IDLE_LINE.match(bare) or len(line) > _LONGEST_LINE or not _DOES.search(bare):
             continue
-        if not _DOES.search(bare) or (is_session and bare == line):
-            continue
-        for end in range(start + 1, min(start + _CODE_LINES, len(lines)) + 1):
-            if _leaves(lines[end - 1], line) or (is_session and not _PROMPT.match(lines[end - 1])):
-                break
-            text = _dedented(lines[start:end])
-            if _is_closed(text) and len(text) <= _MOST_CODE:
-                yield text, not text.rstrip().endswith((",", "\\"))
-                if end - start == 1 and not bare.rstrip().endswith((":", ";", ")")):
-                    break
+        for text in _windows(lines[start : start + _CODE_LINES], is_session=is_session):
+            yield text, not text.rstrip().endswith((",", "\\"))
+
+
+def _windows(lines: Sequence[str], *, is_session: bool) -> Iterable[str]:
+    """Yield what begins with the first of some lines, closes its brackets and stays in its block; of a session what was typed."""
+    for end, line in enumerate(lines, start=1):
+        if _leaves(line, lines[0]) or (is_session and not _PROMPT.match(line)):
+            return
+        text = _dedented(lines[:end])
+        if is_session and not text.startswith(">>> "):
+            text = _dedented([_PROMPT.sub("", one) for one in lines[:end]])
+        if _is_closed(text) and len(text) <= _MOST_CODE:
+            yield text
+            if end == 1 and not line.rstrip().endswith((":", ";", ")")):
+                return
 
 
 def _leaves(line: str, first: str) -> bool:

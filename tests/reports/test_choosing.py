@@ -209,3 +209,11 @@ def test_a_type_without_a_word_about_it_stands_behind_what_is_explained() -> Non
     units = read_answer(Answer(source="local_docs", passages=passages)).units
     rows = ranked(units, question_terms("x", "How do I mock a module and restore it?"))
     assert max(rows, key=lambda row: row.score).unit.title == "mock"
+
+
+def test_an_index_or_an_overview_of_signatures_comes_behind_what_tells_something() -> None:
+    overview = "# Functions\n\n| Type | Function |\n| --- | --- |\n" + "| void | **timer**(int timer) |\n" * 6
+    told = "# Timer\n\nA single shot timer calls a slot once after a time."
+    options = "# Options\n\n| Option | Meaning |\n| --- | --- |\n| timer | how long the timer waits for the slot |\n"
+    assert _choice("How do I call a slot with a timer?", overview, told).taken[0].unit.heading == "Timer"
+    assert _choice("How long does the timer wait?", overview, options).taken[0].unit.heading == "Options"

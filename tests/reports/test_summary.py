@@ -219,3 +219,18 @@ def test_the_parameter_that_answers_is_told_with_the_call() -> None:
 def test_what_a_program_printed_is_no_code() -> None:
     text = "# Lock\n\nA lock has a timeout.\n\n```\ntime: 0, the lock has a timeout of 5 seconds\n```\n"
     assert _code("How do I set the timeout of a lock?", text) is None
+
+
+def test_of_a_session_what_was_typed_is_told() -> None:
+    lines = [
+        "class Task:",
+        "    name = 'tweet'",
+        "    def run(self):",
+        "        try:",
+        "            post()",
+        "        except Fail as exc:",
+        "            raise self.retry(countdown=300)",
+    ]
+    session = ">>> " + "\n... ".join(lines) + "\nTraceback: a retry with countdown(300)"
+    text = f"# Retry\n\nA task is retried with `retry`.\n\n```pycon\n{session}\n```\n"
+    assert _code("How do I retry with a countdown?", text) == "raise self.retry(countdown=300)"
