@@ -110,7 +110,7 @@ def distill(
         return _from_agent(given, _prose(portable(text)), problems, limit)
     text = portable(text)
     words = _prose(text)
-    known = remedy_for(problems[:_TRIED] or _lines(text), own)
+    known = remedy_for(problems[:_TRIED] or _lines(text), own, is_one=not problems)
     if known is not None:
         problem, told, tag = known
         tags = tuple(dict.fromkeys(filter(None, (tag, problem.tool))))

@@ -147,17 +147,29 @@ def _wrong(item: object) -> str:
     return f"say is longer than {LONGEST} characters" if len(item["say"]) > LONGEST else ""
 
 
-def remedy_for(problems: Iterable[Problem], own: Sequence[Remedy] = ()) -> tuple[Problem, str, str] | None:
-    """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first."""
+def remedy_for(
+    problems: Sequence[Problem], own: Sequence[Remedy] = (), *, is_one: bool = False
+) -> tuple[Problem, str, str] | None:
+    """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first.
+
+    ``is_one`` tells that the problems are the lines of one text: then what is particular in any of them goes first.
+    """
     table = (*own, *shipped())
     particular = [row for row in table if row.family != GENERAL]
     general = [row for row in table if row.family == GENERAL]
-    for number, problem in enumerate(problems):
-        # What holds for any tool is said of its first error alone.
-        for rows in (particular, general)[: 1 if number else 2]:
-            # The error's own line says more than what stands around it.
-            for text in (problem.text, problem.context):
-                for row in rows:
-                    if (told := row.says(problem, text)) is not None:
-                        return problem, told, row.tag
+    if is_one:
+        return _first(problems, particular) or _first(problems, general)
+    # What holds for any tool is said of its first error alone.
+    return (
+        _first(problems[:1], particular) or _first(problems[:1], general) or _first(problems[1:], particular)
+    )
+
+
+def _first(problems: Iterable[Problem], rows: Sequence[Remedy]) -> tuple[Problem, str, str] | None:
+    for problem in problems:
+        # The error's own line says more than what stands around it.
+        for text in (problem.text, problem.context):
+            for row in rows:
+                if (told := row.says(problem, text)) is not None:
+                    return problem, told, row.tag
     return None
