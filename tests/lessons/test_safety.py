@@ -289,7 +289,7 @@ def test_what_an_agent_advises_to_run_waits_for_a_person(
 def test_every_lesson_says_where_it_comes_from(path: Path, project: Path, store: Store) -> None:
     record_to(path, project, store, errors=["sqlite3.OperationalError: database is locked"])
     record_to(path, project, store, errors=[{"message": "bad", "fix": "Close FileInputStream in CsvReader"}])
-    record_to(path, project, store, errors=["error: unknown field `colour` in Shop"])
+    record_to(path, project, store, errors=["error: the colour of Shop clashes with Cart"])
     answer = inject_from(path, store=store).plain()["results"]
     assert {lesson["source"] for lesson in answer["lessons"]} == {"table", "agent", "tool"}
     assert {(lesson["story_key"], lesson["session_id"]) for lesson in answer["lessons"]} == {
