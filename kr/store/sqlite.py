@@ -225,8 +225,10 @@ class SqliteFile:
 
     def _connect(self, mode: str) -> Connection:
         identity = self.identity()  # a directory is told from a file that may not be opened
+        # A working directory that is gone is no matter to an absolute path.
+        path = self.path if os.path.isabs(self.path) else os.path.join(os.getcwd(), self.path)
         connection = sqlite3.connect(
-            f"file:{_quoted(os.path.join(os.getcwd(), self.path))}?mode={mode}",
+            f"file:{_quoted(path)}?mode={mode}",
             uri=True,
             timeout=self.timeout,  # busy_timeout
             isolation_level=None,
