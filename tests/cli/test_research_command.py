@@ -11,6 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 import yaml
 from hypothesis import given
@@ -503,9 +504,8 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
     }
 
     def lines(**changes: Any) -> list[str]:
-        return view(
-            {"status": "degraded", "errors": [], "results": {**results, **changes}}, is_whole=False
-        ).splitlines()
+        told = view({"status": "degraded", "errors": [], "results": {**results, **changes}}, is_whole=False)
+        return click.unstyle(told).splitlines()
 
     told = lines()
     assert told[0] == "degraded  from installed documentation; confidence low"
