@@ -8,11 +8,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from kr.freshness import Limits, judge, major_key
-from kr.matching.decide import contradiction
-from kr.matching.evidence import asked_of, weigh
+from kr.matching.decide import CONTRADICTED, decide
+from kr.matching.evidence import Candidate, asked_of, weigh
+from kr.matching.terms import TOPIC, WORDINGS, Keys, fillers, terms
 from kr.reports.template import ATTRIBUTION, SUMMARY, read_shape
 from kr.research.candidates import gather
-from kr.values import Confidence, Entry, Query
+from kr.values import Confidence, Entry, MatchRules, Query
 
 if TYPE_CHECKING:
     from kr.reports.report import Report
@@ -32,7 +33,7 @@ def twin_of(
 ) -> Entry | None:
     """Return the closest entry of the same major version whose summary and first source a new report has, perhaps with more.
 
-    How likely it is in itself is not asked: beside entries that answer the same, none is (two of a stranger's seven had 0.06).
+    Each is looked at alone: beside entries that answer the same none is likely (two of a stranger's seven had 0.06).
     None where the topic has an entry of its own, which is renewed as ever; where the new report is less sure than the one that it
     would take the place of; and where an entry is about a sibling or the opposite of what is asked, whatever it says.
     """
@@ -51,11 +52,26 @@ def twin_of(
         for it in sorted(gathered.entries, key=lambda it: [*gathered.best].index(it.id))
         if judge(it, query.framework_version, limits, now).status != "archived"
         and _may_be_renewed(it, query, report)
+        and _is_kindred(query, gathered.best[it.id])
     ]
     same = gathered.candidates([it for it in mine if _is_said(substance(text_of(it)), said)])
-    asked = asked_of(query)
-    found = zip(same, weigh(asked, same), strict=True)
-    return next((it.entry for it, evidence in found if contradiction(asked, it, evidence) is None), None)
+    return next((it.entry for it in same if _is_related(query, it)), None)
+
+
+def _is_related(query: Query, candidate: Candidate) -> bool:
+    """Tell whether the need may be the same: likely enough, taken alone, and no opposite or sibling, not even told by the way."""
+    alone = decide(query, [candidate], MatchRules()).considered[0]
+    (evidence,) = weigh(asked_of(query), [candidate])
+    return alone.likelihood > CONTRADICTED and evidence.comparison.contradiction is None
+
+
+def _is_kindred(query: Query, keys: Keys) -> bool:
+    """Tell whether a telling word of the topic stands in the entry's topic, or in the words that it answered before.
+
+    A README answers much with its one passage: what has no word in common stays apart.
+    """
+    words = {term.text for term in terms(query.topic)} - fillers()
+    return any(keys.get(word, 0) & (TOPIC | WORDINGS) for word in words)
 
 
 def _may_be_renewed(entry: Entry, query: Query, report: "Report") -> bool:

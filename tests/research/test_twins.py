@@ -14,7 +14,7 @@ from tests.support.mcp_servers import Scenario, context7_server
 from tests.support.program import VUE, Project, request
 
 SEVERAL: dict[str, Any] = {
-    "topic": "passing a flag several times",
+    "topic": "option given several times",
     "tags": ["flags"],
     "question": "How can an option be given more than once?",
 }
@@ -86,7 +86,7 @@ def test_another_answer_and_another_major_stay_apart(project: Project) -> None:
     ids = [row[0] for row in project.sql("SELECT id FROM entries ORDER BY id")]
     assert ids == [
         "vue-collect-every-value-of-an-option",
-        "vue-passing-a-flag-several-times",
+        "vue-option-given-several-times",
         "vue-repeatable-options",
     ]
 
