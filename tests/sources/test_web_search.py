@@ -293,9 +293,9 @@ def test_a_page_that_is_cut_is_told() -> None:
         "/b": page(lines, "text/plain", repeat=100),
     }
     with search_server(pages) as server:
-        assert [passage.is_cut for passage in ask(searxng(server)).passages] == [False, True]
+        assert [passage.is_cut for passage in ask(searxng(server), timeout=120).passages] == [False, True]
     with search_server({"/c": page("<main>" + "<p>many words</p>" * 60_000)}) as server:
-        assert [passage.is_cut for passage in ask(searxng(server)).passages] == [True]
+        assert [passage.is_cut for passage in ask(searxng(server), timeout=120).passages] == [True]
 
 
 def test_a_page_without_text_in_its_beginning_says_that_there_is_more() -> None:
