@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from kr.matching.compare import another_name, opposite_act
 from kr.matching.evidence import Asked, Candidate, Evidence, asked_of, weigh
-from kr.matching.terms import REPORT, Keys, whole
+from kr.matching.terms import REPORT, Keys, keys_of, whole
 from kr.matching.weights import DEFAULT, Learned
 from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
@@ -121,7 +121,7 @@ def contradiction(asked: Asked, candidate: Candidate, evidence: Evidence) -> str
 
 def named(query: Query, entry: Entry) -> Match:
     """Say how an entry that the request names would have matched."""
-    candidate = Candidate(entry, {})
+    candidate = Candidate(entry, keys_of((entry.topic, entry.tags, entry.question), (), ""))
     rules = MatchRules(mode="seed", floor=None, fuzzy=True)
     asked = asked_of(query)
     found = _consider(asked, candidate, weigh(asked, [candidate])[0], rules, DEFAULT)

@@ -16,6 +16,7 @@ from kr.matching.rarity import rarity
 from kr.matching.terms import (
     NEED,
     QUESTION,
+    TAGS,
     TOPIC,
     WORDINGS,
     Keys,
@@ -158,10 +159,7 @@ def weigh(asked: Asked, candidates: Sequence[Candidate]) -> list[Evidence]:
     relevance = [one.relevance for one in seen]
     particular = [one.particular for one in seen]
     in_need = [one.in_need.share for one in seen]
-    return [
-        _weigh(one, _ahead(in_need, place), _ahead(relevance, place), _ahead(particular, place))
-        for place, one in enumerate(seen)
-    ]
+    return list(map(_weigh, seen, _ahead(in_need), _ahead(relevance), _ahead(particular)))
 
 
 class _Seen:
@@ -173,7 +171,11 @@ class _Seen:
         slips = _slips(asked, keys)
         self.need = {term for term in asked.all if keys.get(term, 0) & NEED} | slips
         self.found = {term for term in asked.all if term in keys} | slips
-        theirs = [stems for tag in entry.tags if (stems := _stems(tag))]
+        # To stem the tags of all entries was a fifth of a decision; most have no word of the request's.
+        tagged = standing_in(keys, TAGS)
+        may_share = not all(tagged.isdisjoint(stems) for stems, _ in asked.tags)
+        self.tags = entry.tags if may_share else ()
+        theirs = [_stems(tag) for tag in self.tags]
         self.other_tags = {
             term: None for stems, of_tag in asked.tags if not _is_shared(stems, theirs) for term in of_tag
         }
@@ -184,15 +186,9 @@ class _Seen:
 
     def main_word_not_in_need(self) -> float:
         """Return how rare the rarest word is that two of topic, question and other tags have, and the need has not."""
-        said_in = (self.asked.topic, self.asked.question, self.other_tags)
-        return max(
-            (
-                rarity(term).rarity
-                for term in self.asked_for
-                if term not in self.need and sum(term in said for said in said_in) > 1
-            ),
-            default=0.0,
-        )
+        topic, question, tags = self.asked.topic, self.asked.question, self.other_tags
+        twice = (term for term in self.asked_for if (term in topic) + (term in question) + (term in tags) > 1)
+        return max((rarity(term).rarity for term in twice if term not in self.need), default=0.0)
 
 
 def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular_ahead: float) -> Evidence:
@@ -225,7 +221,7 @@ def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular
     return Evidence(
         numbers=numbers,
         comparison=comparison,
-        shared_tags=shared_tags(asked.query.tags, seen.entry.tags),
+        shared_tags=shared_tags(asked.query.tags, seen.tags),
         rarest_missing=max(missing, default=0.0),
     )
 
@@ -305,8 +301,10 @@ def _particular(wanted: Iterable[str], keys: Keys, held_by: Mapping[str, int], e
     return has / (total + 0.1)
 
 
-def _ahead(values: Sequence[float], place: int) -> float:
-    return values[place] - max((value for at, value in enumerate(values) if at != place), default=0.0)
+def _ahead(values: Sequence[float]) -> list[float]:
+    """Return how far each value is ahead of the best of the others."""
+    best, second = [*sorted(values, reverse=True), 0.0, 0.0][:2]
+    return [value - (second if value == best else best) for value in values]
 
 
 def shared_tags(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
