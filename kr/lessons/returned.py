@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kr.lessons.distill.distill import is_vague
 from kr.values import EVENT_TYPES, EventType
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
@@ -109,6 +108,8 @@ def _list(value: object) -> Sequence[object]:
 
 
 def _first(data: Mapping[str, Any], keys: Sequence[str]) -> str:
+    from kr.lessons.distill.distill import is_vague  # half of what kr stats and kr lessons list would load
+
     texts = (_text(data.get(key)) for key in keys)
     return next((text for text in texts if text and not is_vague(text)), "")
 
