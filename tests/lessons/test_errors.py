@@ -51,7 +51,7 @@ def test_every_remedy_has_a_real_output() -> None:
 
 def test_the_table_gives_no_orders_to_the_reader() -> None:
     assert [row.say for row in shipped() if is_hostile(row.say)] == []
-    assert all(len(row.say) <= 140 for row in shipped())
+    assert all(len(row.say) <= 140 and re.compile(row.match) for row in shipped())
 
 
 def test_no_remedy_silences_an_error() -> None:
@@ -125,7 +125,7 @@ def test_a_wrong_row_is_named_and_left_out(row: object, problem: str) -> None:
 
 
 def test_own_rows_go_before_the_shipped_ones() -> None:
-    own = Remedy(re.compile("database is locked"), "Use the queue service", tag="orders")
+    own = Remedy("database is locked", "Use the queue service", tag="orders")
     told = distill("sqlite3.OperationalError: database is locked", own=(own,))
     assert told is not None
     assert told.summary == "Use the queue service (sqlite3.OperationalError: database is locked)"

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from kr.lessons.distill.problems import Problem, matchers, read_table
 from kr.lessons.distill.trust import is_order
@@ -29,11 +29,17 @@ _KIN = {
 }
 
 
+@cache
+def _compiled(match: str) -> re.Pattern[str]:
+    # On first use: most texts are of one family, and the others' rows are never looked at.
+    return re.compile(match, re.MULTILINE)
+
+
 @dataclass(frozen=True, slots=True)
 class Remedy:
     """One row; ``tool`` limits it to the errors of one tool, ``family`` keeps it off those of other families."""
 
-    match: re.Pattern[str]
+    match: str
     say: str
     tag: str = ""
     tool: str = ""
@@ -45,7 +51,7 @@ class Remedy:
             return None
         if self.family not in {"", GENERAL, problem.tool, _families().get(problem.tool, self.family)}:
             return None
-        found = self.match.search(text)
+        found = _compiled(self.match).search(text)
         if found is None:
             return None
         named = {
@@ -62,7 +68,7 @@ def shipped() -> tuple[Remedy, ...]:
     """Return the shipped rows: those of services and the system, then those of languages, `any` and `general`."""
     return tuple(
         Remedy(
-            re.compile(match, re.MULTILINE),
+            match,
             say if isinstance(say, str) else say["say"],
             tag.strip("-"),
             "" if isinstance(say, str) else say["tool"],
@@ -120,7 +126,7 @@ def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
         elif isinstance(item, Mapping):
             rows.append(
                 Remedy(
-                    re.compile(item["match"], re.MULTILINE),
+                    item["match"],
                     item["say"].strip(),
                     item.get("tag", ""),
                     item.get("tool", ""),
