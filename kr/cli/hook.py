@@ -132,16 +132,13 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
                 with open_app(ctx, may_share=True) as app:
                     return _lessons(app, task, story_key)
         case ToolFailure():
-            from kr.lessons.distill.distill import worth_keeping
-            from kr.lessons.distill.remedies import tag_of
+            from kr.lessons.distill.distill import is_worth_keeping
 
             bare = re.sub(r"^Exit code -?\d+\n", "", task.error)
             error = f"{task.about}: {bare}" if task.about else bare
-            if told := worth_keeping(error):
-                # What the output doesn't show, the command may say.
-                tag = "" if told.tags else tag_of(task.program)
+            if is_worth_keeping(error):
                 with open_app(ctx, may_share=True) as app:
-                    _record_tool(app, task, error, story_key, tag)
+                    _record_tool(app, task, error, story_key)
         case AgentStop():
             message = task.message or last_words(_tail(Path(task.transcript or "")))
             returned = _returned(returned_documents(message))
@@ -206,14 +203,16 @@ def _changed(folder: str | None) -> tuple[str, ...]:
     return tuple(line[3:] for line in lines[:_MANY_FILES] if len(line) > 3)
 
 
-def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str, tag: str) -> None:
+def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str) -> None:
     request = {
         "session_id": task.session_id,
         "story_key": story_key,
         "phase": task.phase,
         "event_type": "general_agent_failure",
-        "framework_context": tag,
-        "agent_return": {"status": "failure", "errors": [error]},
+        "agent_return": {
+            "status": "failure",
+            "errors": [{"message": error, "command": task.command}],
+        },
     }
     _record(app, request)
 

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kr.lessons.distill.called import program
 from kr.lessons.distill.clean import is_slip, teaches_nothing
 
 CONTEXT_LIMIT = 10_000
@@ -48,16 +49,16 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFailure:
-    """A tool failed: record what its error teaches.
+    """A tool failed: record what its error teaches. ``about`` is what failed, where the error names nothing.
 
-    ``about`` is what failed, where the error names nothing; ``program`` what the command calls.
+    ``command`` is the command line that was run; of it no more is told than which program it calls.
     """
 
     phase: str
     session_id: str
     error: str
     about: str = ""
-    program: str = ""
+    command: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +97,9 @@ def read_hook(data: object, default_phase: str | None = None) -> Task | None:
         told = taught(_text(data, "tool_name"), data.get("tool_input"), _text(data, "error"))
         if told is None or str(data.get("is_interrupt")).lower() == "true":
             return None
-        program = program_of(data.get("tool_input"))
-        return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1], program=program)
+        given = data.get("tool_input")
+        command = _text(given, "command")[:_LONG_COMMAND] if isinstance(given, Mapping) else ""
+        return ToolFailure(phase=phase, session_id=session, error=told[0], about=told[1], command=command)
     if event == "SubagentStop" and data.get("stop_hook_active") is not True:
         message = _text(data, "last_assistant_message")
         transcript = _text(data, "agent_transcript_path") or None
@@ -212,16 +214,6 @@ _SAID_BY_ANY = frozenset(
     )
 )
 
-_MODULE = re.compile(r"\bpython[0-9.]* -m ([a-z_]\w{1,30})")
-_STEPS = re.compile(r"&&|\|\||[;|&\n]")
-_ASSIGNMENT = re.compile(r"\w+=\S*")
-_WRAPPERS = frozenset({"sudo", "env", "nohup", "time", "exec", "command", "nice", "timeout", "npx", "uvx"})
-_OF_WRAPPER = re.compile(r"-|[0-9]")
-_PREPARATIONS = frozenset(
-    {"cd", "export", "source", ".", "set", "echo", "printf", "mkdir", "sleep", "test", "[", "true", "unset"}
-)
-_PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,30}")
-
 
 def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
     """Return what of an error may teach, and what it is about where the error doesn't say that.
@@ -253,33 +245,11 @@ def _is_looked_for_in_vain(line: str) -> bool:
 
 
 def _about(tool: str, tool_input: Mapping[str, Any]) -> str:
-    if isinstance(tool_input.get("command"), str):
-        return _program(tool_input)
+    command = tool_input.get("command")
+    if isinstance(command, str):
+        return program(command[:_LONG_COMMAND])
     path = tool_input.get("file_path")
     if isinstance(path, str) and path.strip():
         return re.split(r"[/\\]", path.strip())[-1]
     # mcp__SERVER__TOOL
     return tool.split("__")[1] if tool.startswith("mcp__") else ""
-
-
-def program_of(tool_input: object) -> str:
-    """Return what a command line calls: its first program, or the module that Python runs."""
-    given = tool_input if isinstance(tool_input, Mapping) else {}
-    module = _MODULE.search(_text(given, "command")[:_LONG_COMMAND])
-    return module[1] if module else _program(given)
-
-
-def _program(tool_input: Mapping[str, Any]) -> str:
-    steps = _STEPS.split(_text(tool_input, "command")[:_LONG_COMMAND])
-    return next(filter(None, map(_called, steps)), "")
-
-
-def _called(step: str) -> str:
-    """Return the program that a step of a command line calls; an argument may be a secret, and is not told."""
-    words = step.split()
-    while words and (_ASSIGNMENT.fullmatch(words[0]) or words[0] in _WRAPPERS or _OF_WRAPPER.match(words[0])):
-        del words[0]
-    if not words or words[0] in _PREPARATIONS:
-        return ""
-    program = words[0].rpartition("/")[2]
-    return program if _PROGRAM.fullmatch(program) else ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from kr.lessons.distill.called import tool_of
 from kr.values import EVENT_TYPES, EventType
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
@@ -22,13 +23,17 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One error or issue: what is wrong, what to do about it, how bad it is, and where; or what an agent says in all."""
+    """One error or issue: what is wrong, what to do about it, how bad it is, and where; or what an agent says in all.
+
+    ``tool`` is the one that the failed command called, where the return names a command.
+    """
 
     complaint: str = ""
     remedy: str = ""
     severity: str = ""
     path: str | None = None
     is_summary: bool = False
+    tool: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,7 @@ def _finding(item: object) -> Finding:
         remedy=_first(item, REMEDY_KEYS) or _first(nested, REMEDY_KEYS),
         severity=_folded(item.get("severity")),
         path=_path(item),
+        tool=tool_of(_text(item.get("command"))[:_LONG]),
     )
 
 

@@ -106,6 +106,38 @@ def test_what_stands_beside_an_error_is_told(output: str, words: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("py311: commands[0]> make check\npy311: failed with make is not allowed, use allowlist_externals to allow it\n  py311: FAIL code 1 (1.53 seconds)\n  evaluation failed :( (1.69 seconds)", "py311: failed with make is not allowed, use allowlist_externals to allow it"),
+        ("Test results:\n>> Issue: [B324:hashlib] Use of weak MD5 hash for security. Consider usedforsecurity=False\n   Severity: High\n   Location: ./cache.py:5:11\nTotal issues (by confidence):\n\tUndefined: 0\n\tLow: 0", "[B324:hashlib] Use of weak MD5 hash for security. Consider usedforsecurity=False"),
+        ("[!] RollupError: package.json (1:7): Expected ';' (Note that you need @rollup/plugin-json to import JSON files)\npackage.json (1:7)", "RollupError: package.json (1:7): Expected ';' (Note that you need @rollup/plugin-json to import JSON files)"),
+        ("SyntaxError: /home/dev/shop/src/Cart.js: Support for JSX isn't switched on (2:10):\n\n  1 | a\n> 2 |   return <ul/>;\n    |          ^\n\nAdd @babel/preset-react (https://example.com) to the 'presets' section.", "SyntaxError: src/Cart.js: Support for JSX isn't switched on (2:10); Add @babel/preset-react"),
+        ("error: Unexpected UTF-8 BOM (decode using utf-8-sig): line 1 column 1 (char 0) of the JSONDecodeError", "Unexpected UTF-8 BOM (decode using utf-8-sig): line 1 column 1 (char 0) of the JSONDecodeError"),
+        ("error: the lock file is stale and cannot be used\nPlease update your lock file with `npm install` before continuing.", "the lock file is stale and cannot be used; Please update your lock file with `npm install`"),
+        # a sentence that the tool wrapped, and what it warns of
+        ("ERROR    `long_description` has odd markup of some kind and would not be\n         rendered on PyPI.\n         line 2: Warning: Title underline too short.", "`long_description` has odd markup of some kind and would not be rendered on PyPI; line 2: Warning: Title underline too short"),
+        ('1 passed in 0.05s\n/a/coverage/inorout.py:560: ShopWarning: The shop-core part was never looked at.\n  self.warn(f"Module {pkg} was never imported.")\nNo data to report.', "ShopWarning: The shop-core part was never looked at"),
+        # more outputs that end in a verdict
+        ("✖   the greeting may not be left out [greeting]\n✖   found 3 problems, 0 warnings", "the greeting may not be left out [greeting]"),
+    ],
+)  # fmt: skip
+def test_what_a_tool_says_to_do_is_told_and_no_verdict(output: str, words: str) -> None:
+    told = distill(output)
+    assert told is not None
+    assert told.summary == words
+    assert not told.dangers
+
+
+def test_another_tools_row_is_not_about_what_a_tool_says_that_runs_no_others() -> None:
+    output = "0:error:0308010C:digital envelope routines:fetch:unsupported"
+    assert "webpack" in str(distill(output))
+    told = distill(output, tool="openssl")
+    assert told is not None
+    assert "webpack" not in told.summary
+    assert told.tags == ("openssl",)
+
+
+@pytest.mark.parametrize(
     ("row", "problem"),
     [
         ("text", "match and say must be texts"),

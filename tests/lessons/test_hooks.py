@@ -56,7 +56,7 @@ def test_what_is_to_do() -> None:
     assert read(
         "PostToolUseFailure", error="Command timed out", tool_input={"command": "make"}
     ) == ToolFailure(
-        phase="code-review", session_id="s", error="Command timed out", about="make", program="make"
+        phase="code-review", session_id="s", error="Command timed out", about="make", command="make"
     )
     assert read("SubagentStop", last_assistant_message="m") == AgentStop(
         phase="code-review", session_id="s", message="m", transcript=None

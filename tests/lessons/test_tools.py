@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.claude_code import program_of, taught
-from kr.lessons.distill.remedies import tag_of
+from kr.lessons.claude_code import taught
+from kr.lessons.distill.called import tool_of
 
 TIMEOUT = "Command timed out after 2m 0.0s"
 
@@ -40,12 +40,19 @@ def test_a_command_names_what_its_error_does_not(command: str, about: str) -> No
         ("python3 -m pytest -q", "pytest"),
         ("cd web && npm test", "npm"),
         ("cargo build", "rust"),
+        ("npx --yes rollup@4 -c", "rollup"),
+        ("cd a && PGPASSWORD=x psql -c y | tee log", "postgres"),
+        ("poetry run mypy x", "mypy"),
+        ("bundle exec rspec", "rspec"),
+        ("/usr/bin/env python3.13 a.py", "python"),
+        ("pnpm build", ""),
+        ("cat a.txt", ""),
         ("./deploy.sh", ""),
         ("", ""),
     ],
 )
 def test_a_command_tells_the_tag_that_its_output_does_not(command: str, tag: str) -> None:
-    assert tag_of(program_of({"command": command})) == tag
+    assert tool_of(command) == tag
 
 
 @pytest.mark.parametrize(

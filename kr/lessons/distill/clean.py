@@ -154,7 +154,7 @@ _SLIP = re.compile(
 _USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)
 # An error that tells a rule, whatever is shown of the usage beside it.
 _RULE = re.compile(
-    r"^(?![Uu]sage:)\S.{0,600}\b(?:must (?:not )?(?:be|have|contain|start|begin|end|match)|(?:is|are) not allowed)\b",
+    r"^(?![Uu]sage:)\S.{0,600}\b(?:must (?:not )?(?:be|have|contain|start|begin|end|match)|(?:is|are) not allowed|(?:version|release|format|platform|architecture)\b.{0,60}\bnot supported)\b",
     re.MULTILINE,
 )
 _OUT_OF_MEMORY = re.compile(r"\b(?:OOM|out of memory|memory)\b", re.IGNORECASE)

@@ -9,8 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from kr.lessons.distill.called import speaks_alone
 from kr.lessons.distill.clean import ERROR_WORD, clean, portable, relative_path, visible
 from kr.lessons.distill.problems import (
+    VERDICT,
     Problem,
     find_problems,
     placed,
@@ -20,7 +22,7 @@ from kr.lessons.distill.problems import (
 )
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.structured import read_structured
-from kr.lessons.distill.trust import dangers, defused, is_order
+from kr.lessons.distill.trust import cures, dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
 
@@ -81,6 +83,8 @@ _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
 _SENTENCE = re.compile(r"(?<=[.!?;])(?<!\.\.\.)\s+|(?<=[。！？；])|\n+")
 _EXIT_CODE = re.compile(r"^(?:Error: )?Exit code -?\d+\n?|^exit status \d+$", re.MULTILINE)
+# Python shows the line of code that warns under its warning.
+_WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTILINE)
 _POSITION = re.compile(r"^(?:\S+?\.\w+:\d+(?::\d+)?:?\s+)")
 
 
@@ -96,21 +100,31 @@ class Told:
 
 
 def distill(
-    complaint: str, remedy: str = "", *, limit: int = COLUMNS, own: Sequence[Remedy] = ()
+    complaint: str, remedy: str = "", *, limit: int = COLUMNS, own: Sequence[Remedy] = (), tool: str = ""
 ) -> Told | None:
     """Return what a failure teaches in one line of at most ``limit`` columns; ``None`` when it tells nothing.
 
     ``complaint`` is what went wrong, in words or as a tool printed it; ``remedy`` what the issue itself says to do;
-    ``own`` are the users' rows of remedies.
+    ``own`` are the users' rows of remedies; ``tool`` is what the failed command called.
     """
+    told = _distilled(complaint, remedy, limit, own, tool)
+    return replace(told, tags=(tool,)) if told and tool and not told.tags else told
+
+
+def _distilled(complaint: str, remedy: str, limit: int, own: Sequence[Remedy], tool: str) -> Told | None:
     # Cut only after the secrets are gone: half of one could not be told from a word.
-    text = shortened(visible(_EXIT_CODE.sub("", without_prefixes(with_short_lines(complaint)))))
+    text = _WARNED.sub(r"\1", _EXIT_CODE.sub("", without_prefixes(with_short_lines(complaint))))
+    text = shortened(visible(text))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
     if given := _remedy(remedy):
         return _from_agent(given, _prose(portable(text)), problems, limit)
     text = portable(text)
     words = _prose(text)
-    known = remedy_for(problems[:_TRIED] or _lines(text), own, is_one=not problems)
+    # Another tool's rows are not about what a tool said that runs no others.
+    alone = tool if speaks_alone(tool) else ""
+    looked_at = problems[:_TRIED] or _lines(text)
+    looked_at = [replace(one, tool=one.tool or alone) for one in looked_at]
+    known = remedy_for(looked_at, own, is_one=not problems)
     if known is not None:
         problem, told, tag = known
         tags = tuple(dict.fromkeys(filter(None, (tag, problem.tool))))
@@ -129,6 +143,7 @@ def _as_told(problems: Sequence[Problem], words: str, whole: str, limit: int, *,
         fuller = _with_beside(text, problem, limit) if text else ""
         if problems and columns(fuller) > limit:
             fuller = _last_causes(fuller, limit)
+        fuller = _with_cure(fuller, problem, limit)
         if is_telling(fuller):
             text = _cut(fuller, limit) if problems else _fitting(text, limit)
             told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
@@ -136,11 +151,24 @@ def _as_told(problems: Sequence[Problem], words: str, whole: str, limit: int, *,
     return None
 
 
+def _with_cure(text: str, problem: Problem, limit: int) -> str:
+    """Cut an error so that what its tool says to do about it still stands behind it."""
+    cure = next((cure for told in (problem.text, *problem.beside) for cure in cures(told)), "")
+    if not cure or cure.casefold() in cut(text, limit).casefold():
+        return text
+    room = limit - columns(cure) - 2
+    return f"{_cut(text, room)}; {cure}" if text and room >= _LEAST_ERROR else text
+
+
 def _with_beside(text: str, problem: Problem, limit: int) -> str:
     """Put behind an error what its tool shows beside it, as far as there is room for the whole of it."""
     text = text.rstrip(" .;:")
     for more in (*map(_hint, problem.beside), _code(problem.code, text)):
-        fuller = f"{text}{'' if more.startswith(' in ') else '; '}{more}"
+        is_code = more.startswith(" in ")
+        if is_code and cures(text):
+            # What to do about it says more.
+            break
+        fuller = f"{text}{'' if is_code else '; '}{more}"
         is_new = more and more.casefold() not in text.casefold()
         if is_new and columns(fuller) <= limit and not dangers(more) and defused(fuller) == fuller:
             text = fuller
@@ -171,13 +199,13 @@ def is_telling(text: str) -> bool:
     return len(keywords(text)) > 1 and not is_vague(text)
 
 
-def worth_keeping(complaint: str) -> Told | None:
-    """Return what an error teaches that nobody reported by hand: a known one, or words that speak of an error."""
+def is_worth_keeping(complaint: str) -> bool:
+    """Tell whether an error that nobody reported by hand teaches: a known one, or words that speak of an error."""
     told = distill(complaint)
     if told is None:
-        return None
+        return False
     is_known = told.source == "table" or told.tags or told.place
-    return told if is_known or ERROR_WORD.search(told.summary) or find_problems(complaint) else None
+    return bool(is_known or ERROR_WORD.search(told.summary) or find_problems(complaint))
 
 
 def is_vague(text: str) -> bool:
@@ -228,8 +256,11 @@ def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...]) -
 
 def _with_error(remedy: str, problem: Problem, limit: int) -> str:
     """Put the error's own line behind what to do about it, as far as there is room."""
-    error = defused(problem.text).rstrip(" .;:")
     room = limit - columns(remedy) - 3
+    error = defused(problem.text, cure=False).rstrip(" .;:")
+    if not error and columns(cured := defused(problem.text)) <= room:
+        # The tool says nothing but what to do itself.
+        error = cured.rstrip(" .;:")
     if not error or room < _LEAST_ERROR or error.casefold() in remedy.casefold():
         return remedy
     if columns(error) > room:
@@ -285,7 +316,8 @@ def _remedy(text: str) -> str:
 def _prose(text: str) -> str:
     """Return what words say: a short text whole, of several lines from the most telling one on."""
     lines = [line.strip() for line in _FENCE.sub("", text).split("\n")]
-    lines = [line for line in lines if any(map(str.isalnum, line)) and not _ECHO.match(line)]
+    lines = [line for line in lines if _LETTERS.search(line) and not _ECHO.match(line)]
+    lines = [line for line in lines if not VERDICT.search(line)] or lines
     if len(lines) > _WHOLE_LINES:
         best = max(range(len(lines)), key=lambda at: (_telling(lines[at]), -at))
         is_said = len(lines) <= _PROSE_LINES or _telling(lines[best]) > 0
@@ -295,8 +327,9 @@ def _prose(text: str) -> str:
 
 def _telling(line: str) -> int:
     """Weigh a line: it speaks of an error, it names something; it is an aside, a heading or an exclamation."""
-    says_nothing = _ASIDE.match(line) or _SUM.search(line) or is_order(line)
-    return 2 * bool(ERROR_WORD.search(line)) + bool(_NAMED.search(line)) - 3 * bool(says_nothing)
+    says_nothing = _ASIDE.match(line) or _SUM.search(line) or VERDICT.search(line) or is_order(line)
+    says_more = bool(_NAMED.search(line)) + 2 * bool(cures(line))
+    return 2 * bool(ERROR_WORD.search(line)) + says_more - 3 * bool(says_nothing)
 
 
 def _fitting(text: str, limit: int) -> str:

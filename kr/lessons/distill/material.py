@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from kr.lessons.distill.called import tool_of
 from kr.lessons.distill.clean import clean, relative_path, teaches_nothing, visible
 from kr.lessons.distill.distill import COLUMNS, Told, distill
 from kr.lessons.distill.remedies import Remedy
@@ -35,6 +36,7 @@ _PRODUCT = re.compile(
 # What quotes, assigns or calls is no name of a file; nor is what has many words.
 _NO_PATH = re.compile(r"[\"'`<>|=;!?&{}]|://|\s--|[.:,]\s")
 _PATH_WORDS = 5
+_QUOTED_COMMAND = re.compile(r"`([^`\n]{2,400} [^`\n]{1,400})`")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,11 @@ def lesson_of(
     again: Worded | None = None
     is_passed = False
     is_meant = event != _TIMEOUT and teaches_nothing(returned.summary)
-    for finding in _findings(event, phase, returned, context):
+    # The command that a summary quotes is the one that failed.
+    quoted = _QUOTED_COMMAND.search(returned.summary)
+    called = tool_of(quoted[1]) if quoted else ""
+    findings = _findings(event, phase, returned, context)
+    for finding in (one if one.tool else replace(one, tool=called) for one in findings):
         if finding.is_summary and (again or is_passed):
             # What happened in all adds nothing to what was found, or to what teaches nothing.
             break
@@ -109,7 +115,7 @@ def _worded(
 
 
 def _told(finding: Finding, limit: int, context: Context) -> Told | None:
-    return distill(finding.complaint, finding.remedy, limit=limit, own=context.remedies)
+    return distill(finding.complaint, finding.remedy, limit=limit, own=context.remedies, tool=finding.tool)
 
 
 def _findings(event: EventType, phase: str, returned: AgentReturn, context: Context) -> Iterator[Finding]:

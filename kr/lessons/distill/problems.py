@@ -14,6 +14,8 @@ from itertools import islice, pairwise, takewhile
 from textwrap import dedent
 from typing import Any
 
+from kr.lessons.distill.trust import cures
+
 LOOKED_AT = 24_000
 """Characters of an output that are looked at: the first and the last half of them."""
 
@@ -22,6 +24,8 @@ _WITHIN = 8
 _MORE = 3
 _BESIDE = 14
 _DEEP = 60
+_WRAPPED = 50
+_GOES_ON = re.compile(r"[ \t]{2,}(?!at )[a-z]+ [a-z]+\b[^|=>^~{}();]*$")
 _LONG_LINE = 2000
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = re.compile(
@@ -57,6 +61,13 @@ _PREFIX = re.compile(
     re.MULTILINE,
 )
 _BUILD_STEP = re.compile(r"^\d+\.\d{1,3} (?=\S)", re.MULTILINE)
+# A verdict, a runner's counters, a bare place: what came of the error, never the error.
+VERDICT = re.compile(
+    r"^(?:[\w./ -]{1,40}: )?(?:FAIL(?:ED|URE)?|(?:command |process )?(?:failed|exited|returned|terminated)|ld returned|exit)\b(?: with)?[ :]+(?:(?:exit )?(?:code|status)[ :]*)?-?\d+\b(?: exit status)?(?: \([^()]*\))?\.?$"
+    r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
+    r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\))?$",
+    re.IGNORECASE,
+)
 # Where a tool shows what another one said that it called: pip.
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
 _END_OF_OUTPUT = "[end of output]"
@@ -73,12 +84,13 @@ _VALUES = re.compile(
     re.IGNORECASE,
 )
 _HINT = re.compile(
-    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)|[\s|│=*#])*(?:\S+:\d+:(?:\d+:)? )?(?P<more>(?:(?:note|help|hint|suggestions?|tip|locator):\s+\S.*|(?:did you mean\W+\w|perhaps|maybe you|possible|valid|available|allowed|the most similar)\b.*))$",
+    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)|[\s|│=*#])*(?:\S+:\d+:(?:\d+:)? )?(?P<more>(?:(?:(?:note|help|hint|suggestions?|tip|locator)|line \d+: (?:warning|error)):\s+\S.*|(?:did you mean\W+\w|perhaps|maybe you|possible|valid|available|allowed|the most similar)\b.*))$",
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
-_GUTTER = re.compile(r"^\s*(?:\d+)?\s*[|│]\s?|^>\s+")
+_NUMBERED = re.compile(r"^\s*>?\s*\d+\s*[|│]")
+_GUTTER = re.compile(r"^\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +136,7 @@ class Matcher:
         for match, end in zip(matches, ends, strict=False):
             groups = {name: value or "" for name, value in match.groupdict().items()}
             told = " ".join(self.message.format(**groups).split())
-            if told and not (self.unless and self.unless.search(told)):
+            if told and not VERDICT.search(told) and not (self.unless and self.unless.search(told)):
                 yield self._problem(match, told, text, end)
 
     def _problem(self, match: re.Match[str], told: str, text: str, end: int) -> Problem:
@@ -142,11 +154,15 @@ class Matcher:
             # A sum that was cut: the whole stands above.
             told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
         if told.endswith((":", "***")):
-            # A heading: what it is about comes next.
-            said = (one.strip(" │") for one in after if any(map(str.isalnum, one)))
+            # A heading: what it is about comes next, unless that is code, which stands beside it.
+            lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
+            said = (one.strip(" │") for one in lines if any(map(str.isalnum, one)))
             told = (
                 f"{told} {next(said, '')}" if told.endswith(":") else "; ".join([told, *islice(said, _MORE)])
             )
+        elif len(told) > _WRAPPED and told[-1].isalnum() and after and _GOES_ON.match(after[0]):
+            # A sentence that the tool wrapped.
+            told = f"{told} {after[0].strip()}"
         problem = Problem(
             text=told,
             file=file,
@@ -191,8 +207,11 @@ _LANGUAGES = {
 
 
 def _beside(after: Sequence[str]) -> Iterator[str]:
-    """Yield what a tool puts under an error: values first, then the labels in its code, then its hints."""
+    """Yield what a tool puts under an error: what it says to do, values, the labels in its code, its hints."""
     lines = after[:_BESIDE]
+    # In code it is code.
+    said = (line for line in lines if not _GUTTER.match(line) and not line.startswith("LINE "))
+    yield from islice((cure for line in said for cure in cures(line)), 1)
     for pattern in (_VALUES, _LABEL, _HINT):
         found = (match["more"].strip() for line in lines if (match := pattern.match(line)))
         yield from islice(dict.fromkeys(found), _MORE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 from kr.lessons.distill.problems import Problem, matchers, read_table
-from kr.lessons.distill.trust import is_order
+from kr.lessons.distill.trust import cures, is_order
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _GROUP = re.compile(r"\{(\w+)\}")
@@ -90,28 +90,6 @@ def _families() -> dict[str, str]:
     return alone | {row.tag: row.family for row in shipped() if row.tag and row.family} | kin
 
 
-_PROGRAMS = {
-    "cargo": "rust",
-    "g++": "c",
-    "gcc": "c",
-    "gradlew": "gradle",
-    "kubectl": "kubernetes",
-    "mvn": "maven",
-    "mvnw": "maven",
-    "pip3": "pip",
-    "psql": "postgres",
-    "python3": "python",
-    "sqlite3": "sqlite",
-    "tsc": "typescript",
-}
-
-
-def tag_of(program: str) -> str:
-    """Return the tag that lessons of a program get; empty for one that no row and no matcher knows."""
-    tag = _PROGRAMS.get(program, program)
-    return tag if tag in _families() else ""
-
-
 def read_rows(data: object) -> tuple[tuple[Remedy, ...], list[str]]:
     """Read rows from plain data; what is no row is told in a sentence, and left out."""
     items: Sequence[object] = data if isinstance(data, list) else ()
@@ -163,12 +141,13 @@ def remedy_for(
     table = (*own, *shipped())
     particular = [row for row in table if row.family != GENERAL]
     general = [row for row in table if row.family == GENERAL]
+    # What holds for any tool is not said of an error that says itself what to do.
+    silent = [problem for problem in problems if not cures(problem.text)]
     if is_one:
-        return _first(problems, particular) or _first(problems, general)
+        return _first(problems, particular) or _first(silent, general)
     # What holds for any tool is said of its first error alone.
-    return (
-        _first(problems[:1], particular) or _first(problems[:1], general) or _first(problems[1:], particular)
-    )
+    first = [problem for problem in silent if problem is problems[0]]
+    return _first(problems[:1], particular) or _first(first, general) or _first(problems[1:], particular)
 
 
 def _first(problems: Iterable[Problem], rows: Sequence[Remedy]) -> tuple[Problem, str, str] | None:

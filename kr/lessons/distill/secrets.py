@@ -24,7 +24,7 @@ _WORD = (
 )
 _NAME = (
     rf"(?<![A-Za-z0-9_.$-])(?:[A-Za-z0-9_.$-]{{0,200}}?(?:{_WORD})(?:[_.-][A-Za-z0-9_.-]{{0,64}}|[A-Z0-9][A-Za-z0-9]{{0,64}})?"
-    rf"|(?:[A-Za-z0-9]{{1,20}}[._-]){{0,6}}(?:pass|auth|_auth|pw|pin|psk|dsn|sas|sig|otp|clave|senha)"
+    rf"|(?:[A-Za-z0-9]{{1,20}}[._-]){{0,6}}(?:pass|auth|_auth|pw|pin|psk|dsn|sas|(?<!utf-8-)sig|otp|clave|senha)"
     rf"|contraseña|mot de passe|密码|口令|密钥|令牌|パスワード|비밀번호)"
 )
 _QUOTED = r"\"(?:[^\"\\\n]|\\.){1,4000}\"?|'(?:[^'\\\n]|\\.){1,4000}'?|`[^`\n]{1,4000}`?"

@@ -100,6 +100,30 @@ _GUESS = r"\W*(?:did you mean|perhaps|maybe|the most similar|similar|closest|ava
 # Letters of two alphabets in one word are a disguise.
 _DISGUISED = r"[A-Za-z][\u0400-\u04ff]|[\u0400-\u04ff][A-Za-z]|[a-z][αενορτυχ]|[αενορτυχ][a-z]"
 _PIPED = r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da|fi)?sh|python[0-9.]*|perl|ruby|node|iex)\b|\$\([^)]|\b(?:bash|sh)\s+-c\b|\bbase64\s+-"
+# What a tool may say to do after all: it names a flag or a setting of its own, a package in a scope that belongs to a known
+# project, a text's encoding, or a whole command that fetches nothing but what the project declares. None of it can name a stranger's.
+_OWN_COMMAND = (
+    r"(?:npm (?:install|ci|rebuild)|(?:pnpm|yarn|bundle|composer|pod|poetry) install|(?:poetry|pdm|uv|bundle|composer|cargo) (?:lock|update)|uv sync|go mod (?:tidy|download|vendor)|cargo generate-lockfile"
+    r"|(?:terraform|tofu) init(?: -upgrade| -reconfigure)?|helm dep(?:endency)? (?:build|update)|mix deps\.get|(?:flutter|dart) pub get|dotnet restore|dbt deps"
+    r"|git (?:rebase|merge|cherry-pick|revert|am) --(?:continue|abort)|alembic upgrade head|(?:bin/)?rails db:migrate|(?:python[0-9.]* )?manage\.py (?:makemigrations(?: --merge)?|migrate))"
+)
+_OWN_SCOPE = r"@(?:angular|apollo|babel|commitlint|emotion|eslint|hookform|jest|mui|nestjs|nuxt|parcel|playwright|prisma|reduxjs|rollup|storybook|stylistic|sveltejs|swc|tailwindcss|tanstack|testing-library|types|typescript-eslint|vitejs|vitest|vue)/[a-z][a-z0-9.-]{1,40}"
+_OWN_FLAG = r"(?<![\w-])-{1,2}[A-Za-z][\w-]*(?:[= ](?:true|false|on|off|auto|none|all|[0-9]+)\b)?(?![\w=/-])"
+_OWN_SETTING = (
+    r"[A-Za-z][\w.]*[ ]?=[ ]?(?:True|False|None|true|false|null|[0-9]+|[\"'][a-z][a-z0-9_-]{0,20}[\"'])(?![\w.])"
+    r"|[a-z]\w*_\w+[`'\"]?(?= to (?:allow|enable|permit|accept|change|override) (?:it|this|that|them)\b)|(?:(?<=[`'\"])[a-z]\w*|[a-z]\w*[_.-]\w+)(?:[_.-]\w+)*[`'\"]?(?= (?:option|flag|setting|parameter|argument|keyword|field|attribute)\b)|[\w.]+\(\)(?!\s+instead\b)"
+    r"|utf-?8(?:-sig)?\b|utf-16\b|latin-?1\b|cp1252\b"
+)
+_CURE = (
+    r"(?<![\w-])(?-i:(?![A-Z]{2}))(?:(?:please|you (?:can|should|must|may|need to|might want to)|try(?: to)?|consider)\s+)?(?:re-?)?"
+    r"(?:us(?:e|ing)|add(?:ing)?|set(?:ting)?|pass(?:ing)?|consider|compil(?:e|ing)|build|link|specify(?:ing)?|enabl(?:e|ing)|provide|needs?|give|supply|call(?:ing)?|runn?(?:ing)?|update|upgrade|try|decode|encode|remove|convert)"
+    rf"\s+(?-i:(?:[a-z]{{1,12}}\s+){{0,5}}?)[`'\"]?(?:(?P<command>{_OWN_COMMAND})(?=[`'\".,;)]|$|\s(?:to|before|again|first)\b)|{_OWN_SCOPE}|{_OWN_FLAG}|{_OWN_SETTING})[`'\"]?(?:\s(?:option|flag|setting|parameter|argument|keyword|plugin)\b)?"
+)
+# Words that nothing of this may have in it: what makes a project less safe is no cure, and a package is not to be taken.
+_NO_CURE = (
+    r"(?<![a-z])(?:allow|trust\w*|verif\w*|check\w*|skip|ignore|force|disable|insecure|unsafe|dangerous\w*|privileged|root|sudo|auth|password|token|secrets?|credentials?|permissions?|hooks?|shell|legacy|break|yes|quiet|silent|audit|sign\w*|ssl|tls|certs?|certificates?|secur\w+|sandbox|approve|login|push|publish|deploy|hard|delete|purge|destroy|drop|prune|wipe|overwrite|help|verbose|debug|(?:stack|back)?trace|version"
+    r"|packages?|modules?|crates?|gems?|librar\w+|distributions?|images?|exec|eval|system|tests?)(?![a-z])|(?<!\w)-(?:[fkyqrvhX]+|e)\b|\bfull\b"
+)
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
 _ADDRESS = "<url>"
 _REST = 3
@@ -122,17 +146,47 @@ def dangers(text: str) -> tuple[str, ...]:
         ("order", _ORDER),
         ("disguise", _DISGUISED),
     )
-    return tuple(name for name, pattern in rules if _compiled(pattern).search(text))
+    rest = _without_cures(text)
+    return tuple(name for name, pattern in rules if _compiled(pattern).search(rest))
 
 
-def defused(text: str, *, advice: bool = False) -> str:
+def cures(text: str) -> list[str]:
+    """Return what in a tool's words says what to do in one of the shapes that name nothing of a stranger's."""
+    told = (" ".join(found[0].split()).strip() for found in _cures(text))
+    return [re.sub(r"[`'\"]", "", cure) if sum(map(cure.count, "`'\"")) % 2 else cure for cure in told]
+
+
+def _cures(text: str) -> list[re.Match[str]]:
+    judged = (_NO_CURE, _ORDER, _INDEX, _DISGUISED)
+    found = [
+        cure
+        for cure in _compiled(_CURE).finditer(text)
+        if not any(_compiled(pattern).search(cure[0]) for pattern in judged)
+    ]
+    # A flag or a verb of a command line is that command's.
+    calls = [call.span() for call in _compiled(_COMMAND).finditer(text)] if found else []
+    return [
+        cure
+        for cure in found
+        if cure["command"] or not any(start < cure.end() and cure.start() < end for start, end in calls)
+    ]
+
+
+def _without_cures(text: str) -> str:
+    for found in reversed(_cures(text)):
+        text = f"{text[: found.start()]}{text[found.end() :]}"
+    return text
+
+
+def defused(text: str, *, advice: bool = False, cure: bool = True) -> str:
     """Return what of a tool's words may go on: its sentences without those that say what to run or whom to obey.
 
-    Those that say what to do with the code go too, unless ``advice`` keeps them. An address that merely stands in a
+    Those that say what to do with the code go too, unless ``advice`` keeps them, or what they say is a ``cure`` that names
+    nothing of a stranger's. An address that merely stands in a
     complaint becomes ``<url>``. Empty when nothing is left.
     """
     parts = [part for part in _compiled(_SENTENCE).split(text) if part.strip()]
-    kept = [part for part in parts if not is_order(part)]
+    kept = [part for part in parts if not is_order(part, cure=cure)]
     if _compiled(_INSTALLED).search(text):
         # Another package's name in place of the one that is missing is whose it is that printed it.
         kept = [part for part in kept if not _compiled(_GUESS).match(part)]
@@ -142,23 +196,24 @@ def defused(text: str, *, advice: bool = False) -> str:
         kept = [
             part
             for part in kept
-            if not is_advice(part) and not (part in rests and len(part.split()) <= _REST)
+            if not is_advice(part, cure=cure) and not (part in rests and len(part.split()) <= _REST)
         ]
     without = [part for part in kept if not _compiled(_URL).search(part)]
     return " ".join(_compiled(_URL).sub(_ADDRESS, part).strip() for part in without or kept)
 
 
-def is_order(sentence: str) -> bool:
+def is_order(sentence: str, *, cure: bool = True) -> bool:
     """Tell whether a tool's sentence is a command, names an index, or tells its reader what to do outside the code."""
+    rest = _without_cures(sentence) if cure else sentence
     return any(
-        _compiled(pattern).search(sentence)
-        for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER, _DISGUISED)
+        _compiled(pattern).search(rest) for pattern in (_COMMAND, _INDEX, _ORDER, _TOOLS_ORDER, _DISGUISED)
     )
 
 
-def is_advice(sentence: str) -> bool:
-    """Tell whether a tool's sentence says what to do with the code, or which package to take."""
-    return _compiled(_ADVICE).search(sentence) is not None or _compiled(_PACKAGE).search(sentence) is not None
+def is_advice(sentence: str, *, cure: bool = True) -> bool:
+    """Tell whether a tool's sentence says what to do with the code, or which package to take; a ``cure`` may stand in it."""
+    rest = _without_cures(sentence) if cure else sentence
+    return _compiled(_ADVICE).search(rest) is not None or _compiled(_PACKAGE).search(rest) is not None
 
 
 _HOSTILE = (_ORDER, _INDEX, _DISGUISED, _PIPED)
