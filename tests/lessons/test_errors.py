@@ -116,7 +116,7 @@ def test_what_stands_beside_an_error_is_told(output: str, words: str) -> None:
         ("error: the lock file is stale and cannot be used\nPlease update your lock file with `npm install` before continuing.", "the lock file is stale and cannot be used; Please update your lock file with `npm install`"),
         # a sentence that the tool wrapped, and what it warns of
         ("ERROR    `long_description` has odd markup of some kind and would not be\n         rendered on PyPI.\n         line 2: Warning: Title underline too short.", "`long_description` has odd markup of some kind and would not be rendered on PyPI; line 2: Warning: Title underline too short"),
-        ('1 passed in 0.05s\n/a/coverage/inorout.py:560: ShopWarning: The shop-core part was never looked at.\n  self.warn(f"Module {pkg} was never imported.")\nNo data to report.', "ShopWarning: The shop-core part was never looked at"),
+        ('1 passed in 0.05s\n/a/coverage/inorout.py:560: ShopWarning: The shop-core part was never looked at.\n  self.warn(f"Module {pkg} was never imported.")\nThe end.', "ShopWarning: The shop-core part was never looked at"),
         # more outputs that end in a verdict
         ("✖   the greeting may not be left out [greeting]\n✖   found 3 problems, 0 warnings", "the greeting may not be left out [greeting]"),
     ],
