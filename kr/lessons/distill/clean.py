@@ -40,6 +40,7 @@ _MACHINE = frozenset(
     """,
     )
 )
+_HOMES = frozenset({"home", "Users", "root", "tmp", "var", "usr", "opt"})
 _EVERYWHERE = re.compile(
     r"Cargo\.toml|package\.json|pyproject\.toml|go\.mod|pom\.xml|Makefile|CMakeLists\.txt|__init__\.py|index\.\w+"
 )
@@ -80,7 +81,9 @@ def _relative_paths(line: str) -> str:
 def _shortened(found: re.Match[str], line: str) -> str:
     """Shorten a machine's path; a route of the program stays: ``GET /api/users``."""
     first = found[0].removeprefix("file://").strip("/").partition("/")[0]
-    is_route = _ROUTE_BEFORE.search(line[max(0, found.start() - 24) : found.start()]) is not None
+    before = _ROUTE_BEFORE.search(line[max(0, found.start() - 24) : found.start()])
+    # What is called a path is a route only where no machine has such a folder.
+    is_route = before is not None and not (first in _HOMES and before[0].lower().startswith("path"))
     if first not in _MACHINE or is_route:
         return found[0]
     path = relative_path(found[0])

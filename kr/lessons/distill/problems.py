@@ -24,8 +24,8 @@ _WITHIN = 8
 _MORE = 3
 _BESIDE = 14
 _DEEP = 60
-_WRAPPED = 50
-_GOES_ON = re.compile(r"[ \t]{2,}(?!at )[a-z]+ [a-z]+\b[^|=>^~{}();]*$")
+_WRAPPED = 24
+_GOES_ON = re.compile(r"[ \t]{2,}(?!(?:at|from) )[a-z]+ [a-z]+\b[^|=>^~{}();]*$")
 _LONG_LINE = 2000
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = re.compile(
@@ -64,8 +64,8 @@ _BUILD_STEP = re.compile(r"^\d+\.\d{1,3} (?=\S)", re.MULTILINE)
 # A verdict, a runner's counters, a bare place: what came of the error, never the error.
 VERDICT = re.compile(
     r"^(?:[\w./ -]{1,40}: )?(?:FAIL(?:ED|URE)?|(?:command |process )?(?:failed|exited|returned|terminated)|ld returned|exit)\b(?: with)?[ :]+(?:(?:exit )?(?:code|status)[ :]*)?-?\d+\b(?: exit status)?(?: \([^()]*\))?\.?$"
-    r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
-    r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\))?$",
+    r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^\W*(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
+    r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:failed: |aborted with )\d+ .*|^(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\))?$",
     re.IGNORECASE,
 )
 # Where a tool shows what another one said that it called: pip.
@@ -89,6 +89,7 @@ _HINT = re.compile(
 )
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
+_CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
 _NUMBERED = re.compile(r"^\s*>?\s*\d+\s*[|│]")
 _GUTTER = re.compile(r"^\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
 
@@ -136,7 +137,13 @@ class Matcher:
         for match, end in zip(matches, ends, strict=False):
             groups = {name: value or "" for name, value in match.groupdict().items()}
             told = " ".join(self.message.format(**groups).split())
-            if told and not VERDICT.search(told) and not (self.unless and self.unless.search(told)):
+            is_its_own = self.back is None or self.back.search(text, 0, match.start())
+            if (
+                told
+                and is_its_own
+                and not VERDICT.search(told)
+                and not (self.unless and self.unless.search(told))
+            ):
                 yield self._problem(match, told, text, end)
 
     def _problem(self, match: re.Match[str], told: str, text: str, end: int) -> Problem:
@@ -153,14 +160,21 @@ class Matcher:
         if told.endswith("...") and (whole := text.find(told[:-3].removeprefix("Failed: "))) >= 0:
             # A sum that was cut: the whole stands above.
             told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
-        if told.endswith((":", "***")):
+        if told.endswith((":", "***")) or _CODE_ALONE.match(told):
             # A heading: what it is about comes next, unless that is code, which stands beside it.
             lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
             said = (one.strip(" │") for one in lines if any(map(str.isalnum, one)))
             told = (
-                f"{told} {next(said, '')}" if told.endswith(":") else "; ".join([told, *islice(said, _MORE)])
+                f"{told} {next(said, '')}"
+                if not told.endswith("***")
+                else "; ".join([told, *islice(said, _MORE)])
             )
-        elif len(told) > _WRAPPED and told[-1].isalnum() and after and _GOES_ON.match(after[0]):
+        elif (
+            len(told) > _WRAPPED
+            and (told[-1].isalnum() or told[-1] in ",)")
+            and after
+            and _GOES_ON.match(after[0])
+        ):
             # A sentence that the tool wrapped.
             told = f"{told} {after[0].strip()}"
         problem = Problem(

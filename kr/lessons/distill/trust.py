@@ -117,11 +117,11 @@ _OWN_SETTING = (
 _CURE = (
     r"(?<![\w-])(?-i:(?![A-Z]{2}))(?:(?:please|you (?:can|should|must|may|need to|might want to)|try(?: to)?|consider)\s+)?(?:re-?)?"
     r"(?:us(?:e|ing)|add(?:ing)?|set(?:ting)?|pass(?:ing)?|consider|compil(?:e|ing)|build|link|specify(?:ing)?|enabl(?:e|ing)|provide|needs?|give|supply|call(?:ing)?|runn?(?:ing)?|update|upgrade|try|decode|encode|remove|convert)"
-    rf"\s+(?-i:(?:[a-z]{{1,12}}\s+){{0,5}}?)[`'\"]?(?:(?P<command>{_OWN_COMMAND})(?=[`'\".,;)]|$|\s(?:to|before|again|first)\b)|{_OWN_SCOPE}|{_OWN_FLAG}|{_OWN_SETTING})[`'\"]?(?:\s(?:option|flag|setting|parameter|argument|keyword|plugin)\b)?"
+    rf"\s+(?:(?:the|an?|this|that|it|them|your|its|with|using|by|to|in|as|lock|file|lockfile|flag|option|keyword|argument|parameter|setting|again|first|also|new|dependencies|project)\s+){{0,5}}?[`'\"]?(?:(?P<command>{_OWN_COMMAND})(?=[`'\".,;)]|$|\s(?:to|before|again|first)\b)|{_OWN_SCOPE}|{_OWN_FLAG}|{_OWN_SETTING})[`'\"]?(?:\s(?:option|flag|setting|parameter|argument|keyword|plugin)\b)?"
 )
 # Words that nothing of this may have in it: what makes a project less safe is no cure, and a package is not to be taken.
 _NO_CURE = (
-    r"(?<![a-z])(?:allow|trust\w*|verif\w*|check\w*|skip|ignore|force|disable|insecure|unsafe|dangerous\w*|privileged|root|sudo|auth|password|token|secrets?|credentials?|permissions?|hooks?|shell|legacy|break|yes|quiet|silent|audit|sign\w*|ssl|tls|certs?|certificates?|secur\w+|sandbox|approve|login|push|publish|deploy|hard|delete|purge|destroy|drop|prune|wipe|overwrite|help|verbose|debug|(?:stack|back)?trace|version"
+    r"(?<![a-z])(?:allow|trust\w*|verif\w*|check\w*|skip|ignore|force|disable|insecure|unsafe|dangerous\w*|privileged|root|sudo|auth|password|token|secrets?|credentials?|permissions?|hooks?|shell|legacy|break|yes|quiet|silent|audit|sign\w*|ssl|tls|certs?|certificates?|secur\w+|sandbox|approve|login|push|publish|deploy|hard|delete|purge|destroy|drop|prune|wipe|overwrite|help|verbose|debug|minimize|details|log|(?:stack|back)?trace|version"
     r"|packages?|modules?|crates?|gems?|librar\w+|distributions?|images?|exec|eval|system|tests?)(?![a-z])|(?<!\w)-(?:[fkyqrvhX]+|e)\b|\bfull\b"
 )
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
