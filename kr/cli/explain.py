@@ -38,7 +38,7 @@ def command(
 
     Of every entry of the framework: how likely it answers, its status, how far the topics overlap, the tags that
     both have, and why it answers or not, with what weighs most for and against it; --format json has all of the
-    evidence. An index.yaml that the first research would import is named.
+    evidence that weighs anything. An index.yaml that the first research would import is named.
     No source is asked and nothing is changed; an older kr's database is refused, not upgraded. A model of
     embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence.
     """

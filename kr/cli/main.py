@@ -229,7 +229,7 @@ def _remedy(error: KrError) -> str:
     """Say how a missing package comes into this installation."""
     if not isinstance(error, NotInstalled):
         return ""
-    from kr.cli.extras import how_to_install
+    from kr.extras import how_to_install
 
     return f". This installs it: {how_to_install(error.extra)}"
 

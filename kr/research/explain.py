@@ -193,7 +193,7 @@ def _row(
 
 
 def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
-    """Tell what each piece of evidence adds to the log odds, the weightiest first."""
+    """Tell what each piece of evidence adds to the log odds, the weightiest first; what adds nothing is left out."""
     names: Sequence[str] = NAMES
     meaning, fitted = MEANING, DEFAULT.fitted
     if meant is not None:
@@ -212,7 +212,8 @@ def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
         "value": 1.0,
         "adds": round(fitted.bias, 2),
     }
-    return [start, *sorted(told, key=lambda piece: -abs(piece["adds"]))]
+    weighty = [piece for piece in told if piece["adds"]]
+    return [start, *sorted(weighty, key=lambda piece: -abs(piece["adds"]))]
 
 
 def _row_left_out(entry: Entry, verdict: Verdict, why: str) -> dict[str, Any]:

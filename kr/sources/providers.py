@@ -250,9 +250,11 @@ class DuckDuckGo:
             from ddgs import DDGS
             from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
         except ImportError as error:
+            from kr.extras import how_to_install
+
             why = "" if self._is_configured else "no search provider is configured, and "
             raise SourceNotAsked(
-                f"{why}DuckDuckGo needs the package ddgs beside kr: pip install ddgs"
+                f"{why}DuckDuckGo needs the package ddgs. This installs it: {how_to_install('duckduckgo')}"
             ) from error
         seconds = max(1, min(15, int(deadline.remaining())))
 

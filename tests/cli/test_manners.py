@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 import yaml
 
-from kr.cli.extras import how_to_install
 from kr.errors import NotInstalled
+from kr.extras import how_to_install
 from tests.support.program import Project, request
 from tests.support.terminals import seen
 

@@ -65,6 +65,8 @@ def test_a_hit_is_explained_and_nothing_changes(project: Project) -> None:
         "framework+topic+tags",
         None,
     )
+    assert first["evidence"][0]["name"] == "start"
+    assert all(piece["adds"] for piece in first["evidence"])
     assert (first["topic_overlap"], first["shared_tags"], first["freshness"]) == (1.0, ["options"], "fresh")
     assert second["id"] == "vue-routing-guards"
     assert "is not above" in second["refused"]

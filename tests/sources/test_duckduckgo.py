@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.extras import how_to_install
 from kr.sources.base import Ask
 from kr.sources.web_search import WebSearch
 from kr.values import Query
@@ -27,10 +28,12 @@ def test_without_the_extra_the_reason_says_what_to_install(monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "ddgs", None)
     found = failure(WebSearch(provider="auto"))
     assert "no search provider is configured" in found.reason
-    assert "pip install ddgs" in found.reason
     assert isinstance(found, SourceNotAsked)
     chosen = failure(WebSearch(provider="duckduckgo"))
-    assert chosen.reason == "DuckDuckGo needs the package ddgs beside kr: pip install ddgs"
+    assert chosen.reason == (
+        f"DuckDuckGo needs the package ddgs. This installs it: {how_to_install('duckduckgo')}"
+    )
+    assert chosen.reason in found.reason
 
 
 @pytest.fixture
