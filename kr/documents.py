@@ -146,5 +146,5 @@ def _from_json(value: object, path: KeyPath, doubles: Doubles, depth: int) -> Tr
 
 def checked(text: str, path: KeyPath) -> str:
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        refuse("a lone surrogate (\\ud800 to \\udfff) is no character", path)
+        refuse("a lone surrogate (\\ud800 to \\udfff) is not a character", path)
     return text

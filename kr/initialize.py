@@ -47,7 +47,7 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) 
         )
         if problem is not None:
             hints.append(
-                f"{settings.config_file}: no persona is found for role_mapping.knowledge_researcher_persona. Add:\n"
+                f"{settings.config_file}: no persona was found for role_mapping.knowledge_researcher_persona. Add:\n"
                 f"  role_mapping:\n    knowledge_researcher_persona: {persona}"
             )
     existed = store.exists()
@@ -83,7 +83,7 @@ def _write_config(path: Path, settings: Settings, persona: str) -> Touched:
     except FileExistsError:
         if path.is_file():  # somebody else has just written it
             return Touched(str(path), "exists")
-        raise ConfigError(f"{path}: is there and no file; move it away and run kr init again") from None
+        raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
     return Touched(str(path), "created")

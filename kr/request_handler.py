@@ -276,7 +276,7 @@ class RequestHandler:
             said = "no dependency file and no entry names %s; did you mean %s? It is asked about as it stands"
             logger.warning(said, framework, " or ".join(names))
         else:
-            said = "no version of %s was found in the project's files; tell it with --framework-version"
+            said = "no version of %s was found in the project's files; give it with --framework-version"
             logger.warning(said, framework)
         return UNKNOWN_VERSION
 

@@ -18,8 +18,8 @@ def command(ctx: click.Context) -> None:
     The server of the setting embeddings is asked for the vectors of the labelled questions that kr ships, some
     480 short texts. The weights are kept in the database of the knowledge base, for this model; from then on the
     similarity counts when no entry has the very topic that is asked for. Run it again after a change of the model
-    or an upgrade of kr. What is told was reached on questions that the weights were not learned from: each of two
-    files is judged by what the other taught.
+    or an upgrade of kr. The figures shown were reached on questions that the weights were not learned from: each
+    of two files is judged by weights learned from the other.
     """
     with open_app(ctx) as app:
         try:

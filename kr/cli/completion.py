@@ -35,7 +35,7 @@ def command(ctx: click.Context, /, shell: str) -> None:
 
     kind = get_completion_class(shell)
     if kind is None:
-        raise click.UsageError(f"{shell}: no completion is known for this shell.")
+        raise click.UsageError(f"{shell}: kr has no completion for this shell.")
     source = kind(ctx.find_root().command, {}, "kr", "_KR_COMPLETE").source()
     if sys.stdout is not None:
         for found, better in _MENDED.items():

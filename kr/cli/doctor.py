@@ -28,15 +28,17 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
     "--repair", is_flag=True, help="Do what the findings announce; nothing is ever deleted for good."
 )
 @click.option("--online", is_flag=True, help="Also ask each configured source and model one cheap question.")
-@click.option("--reset-circuits", is_flag=True, help="Have sources asked again that are paused for failing.")
+@click.option(
+    "--reset-circuits", is_flag=True, help="Ask sources again that were paused because they failed."
+)
 @with_context
 def command(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits: bool) -> int:
     """Find what is wrong: database, indexes, reports, exports, leases, permissions, file system.
 
     Each finding says what --repair would do. A repair loses nothing: a lost report is written back where its
     text is kept, and its entry goes to the archive where it is not; a damaged database is kept beside the new
-    one; what the exports know and an older copy of the database doesn't is taken in. What may not be read is left
-    alone. With --online it tells whether each server answers and its key is good. Exit status 1 while a problem remains.
+    one; what the exports know and an older copy of the database doesn't is imported. Files that may not be read are
+    left alone. --online says whether each server answers and accepts its key. Exit status 1 while a problem remains.
     """
     from kr.maintenance import doctor
 

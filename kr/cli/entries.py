@@ -251,7 +251,7 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
 def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Make an archived entry live and fresh again, with its own text at its path.
 
-    Of several of one id the last archived comes back. What nothing was found for comes back stale. The
+    Of several of one id the last archived comes back. A skeleton, for which nothing was found, comes back stale. The
     index stays within its capacity: the entry accessed longest ago may leave it.
     """
     with open_app(ctx) as app:

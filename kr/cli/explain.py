@@ -34,7 +34,7 @@ def command(
     document: str | None,
     **given: Any,
 ) -> None:
-    """Tell what the cache would say to a question about FRAMEWORK, and why.
+    """Show what the cache would answer to a question about FRAMEWORK, and why.
 
     Of every entry of the framework: how likely it answers, its status, how far the topics overlap, the tags that
     both have, and why it answers or not, with what weighs most for and against it; --format json has all of the
@@ -63,7 +63,7 @@ def view(value: dict[str, Any]) -> str:
         waits = f"{value['waiting_index']}: the first research imports it, and may find the answer there"
         lines += wrapped("  waiting: ", waits, indent=4)
     if value["nearest_frameworks"]:
-        lines += wrapped("  written alike: ", ", ".join(value["nearest_frameworks"]), indent=4)
+        lines += wrapped("  similar names: ", ", ".join(value["nearest_frameworks"]), indent=4)
     for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_entry(row)]
     if (left := len(value["considered"]) - _MOST_ENTRIES) > 0:

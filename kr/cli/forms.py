@@ -43,11 +43,11 @@ def check_form(
     if document is None:
         if framework is None or question is None:
             raise click.UsageError(
-                f'Say FRAMEWORK and QUESTION (kr {command} click "How do I …?"), or --request FILE.'
+                f'Give FRAMEWORK and QUESTION (kr {command} click "How do I …?"), or --request FILE.'
             )
         return
     if framework is not None:
         raise click.UsageError("--request holds the whole question: leave FRAMEWORK and QUESTION out.")
     if options:
         names = ", ".join(f"--{name.replace('_', '-')}" for name in options)
-        raise click.UsageError(f"{names} cannot be combined with --request: say it in the document.")
+        raise click.UsageError(f"{names} cannot be combined with --request: put it into the document.")

@@ -95,7 +95,7 @@ def _event() -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        what = f"no JSON ({error})" if data.strip() else "empty"
+        what = f"not JSON ({error})" if data.strip() else "empty"
         raise ValueError(
             f"standard input is {what}. Claude Code sends an event as JSON here; docs/agents.md shows one"
         ) from error
@@ -263,7 +263,7 @@ def _read_regular(path: Path, *, from_end: int | None) -> bytes:
     with os.fdopen(file, "rb") as stream:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{path} is no regular file")
+            raise OSError(f"{path} is not a regular file")
         if from_end is None:
             return stream.read()
         stream.seek(max(status.st_size - from_end, 0))

@@ -97,9 +97,9 @@ def inject(
     identity = {"phase": phase, "story-key": story_key, "session-id": session_id}
     given = [name for name, value in identity.items() if value is not None]
     if document is None and phase is None:
-        raise click.UsageError("Say --phase PHASE, or --request FILE.")
+        raise click.UsageError("Give --phase PHASE or --request FILE.")
     if document is not None and given:
-        raise click.UsageError(f"--{given[0]} cannot be combined with --request: say it in the document.")
+        raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
     said = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
     need = {name: value for name, value in said.items() if value is not None}
     with open_app(ctx, may_share=True, is_quick=True) as app:
@@ -127,11 +127,11 @@ def inject(
 @schema_option("record_request")
 @with_context
 def record(ctx: click.Context, /, source: str | None) -> None:
-    """Record what an agent's return teaches. The exit status is 0 whatever the answer: nobody is stopped by it."""
+    """Record what an agent's return teaches. The exit status is always 0: recording never stops its caller."""
     from kr.lessons.record import confirmation
 
     if source is None:
-        raise click.UsageError("Say --request FILE, or --request - for standard input.")
+        raise click.UsageError("Give --request FILE, or --request - for standard input.")
     envelope = _recorded(ctx, source)
     told = confirmation(envelope)
     if told is not None:
@@ -174,7 +174,7 @@ def _legal(app: "App", phase: str | None) -> str | None:
 @_listing
 @with_context
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
-    """List lessons, the newest first: how often each was given, came back, came back although given, its worth."""
+    """List lessons, the newest first: how often each was given, how often its failure came back, and its worth."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
     emit(at_most(limit, found), common(ctx), listing_view)
@@ -210,7 +210,7 @@ def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str
 
 
 _marking(
-    "retire", "retired_at", "retired", "back", "Give a lesson to nobody any more. Its line stays in the file."
+    "retire", "retired_at", "retired", "back", "Stop giving a lesson to agents. Its line stays in the file."
 )
 _marking("pin", "pinned_at", "pinned", "no longer pinned", "Give a lesson before all others of its phase.")
 _marking(
@@ -218,7 +218,7 @@ _marking(
     "approved_at",
     "approved",
     "no longer approved",
-    "Let a quarantined lesson out, or a retired one back: you read it, and agents may.",
+    "Release a quarantined lesson that you have read, or bring a retired one back.",
 )
 
 
@@ -245,7 +245,7 @@ def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], 
 @click.argument("text")
 @with_context
 def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
-    """Word a lesson anew. The new line goes to the end of the file and takes the old one's place."""
+    """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         changed = book.edit(lesson_id, text)
     emit(changed, common(ctx), lambda it: listing_view([it]))
@@ -254,7 +254,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
 @command.command("review", epilog=examples("kr lessons review"))
 @with_context
 def review(ctx: click.Context, /) -> None:
-    """List what a person should look at: quarantined, contradicting and never useful lessons."""
+    """List the lessons that a person should look at: quarantined, contradictory or never useful."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.review()
     emit(found, common(ctx), _reviewed)
@@ -264,7 +264,7 @@ def review(ctx: click.Context, /) -> None:
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @with_context
 def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> None:
-    """Take in the lessons of other lessons files; what is told already is not told twice."""
+    """Import the lessons of other lessons files; those that are known already are not added again."""
     with open_app(ctx) as app, app.lessons() as book:
         done = book.take_in(files)
     value = {

@@ -67,7 +67,7 @@ COMMANDS = (
         "List, and research, what the cache lacks for a project.",
         "project:warm",
     ),
-    Listed("explain", "Ask", "Tell why the cache answers a question, or does not."),
+    Listed("explain", "Ask", "Show why the cache answers a question, or does not."),
     Listed(
         "export-yaml",
         "Look after the knowledge",
@@ -77,7 +77,7 @@ COMMANDS = (
     Listed(
         "import-yaml",
         "Look after the knowledge",
-        "Take in an existing file-based knowledge base.",
+        "Import an existing file-based knowledge base.",
         "transfer:import_yaml",
     ),
     Listed("workflow", "Run workflows", "Start, run, approve and report workflows made from templates."),

@@ -120,9 +120,11 @@ _OPTIONS = (
     ),
     click.option("--kb", type=click.Path(), metavar="DIR", help="Knowledge base folder."),
     click.option(
-        "--format", type=click.Choice(_FORMATS), help="Output format. Default: KR_FORMAT, or what fits."
+        "--format",
+        type=click.Choice(_FORMATS),
+        help="Output format. Default: KR_FORMAT, else text at a terminal, else YAML.",
     ),
-    click.option("--verbose", "-v", is_flag=True, help="Tell on standard error what is being done."),
+    click.option("--verbose", "-v", is_flag=True, help="Report on standard error what is being done."),
 )
 
 

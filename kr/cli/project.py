@@ -57,7 +57,7 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
 def versions_view(rows: list[dict[str, Any]]) -> str:
     """Make a table, and say which entries were marked."""
     lines = [(row["framework"], row["version"], row["file"]) for row in rows]
-    shown = table(("framework", "version", "told by"), lines, wide="framework") if rows else "none"
+    shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else "none"
     marked = [
         f"{cell(entry_id)}: the project uses {cell(row['version'])}"
         for row in rows

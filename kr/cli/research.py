@@ -51,7 +51,7 @@ from kr.values import IfUnsure
 @click.option(
     "--if-unsure",
     type=click.Choice(get_args(IfUnsure)),
-    help="Where entries may answer, and kr is not sure: research (the default), or tell the candidates at once.",
+    help="Where kr is not sure that an entry answers: research (the default), or list the candidates at once.",
 )
 @click.option(
     "--include-report",
@@ -61,7 +61,7 @@ from kr.values import IfUnsure
 @click.option(
     "--max-tokens",
     type=click.IntRange(min=1, max=MOST),
-    help="Tokens of the report's text that --include-report gives at most.",
+    help="The most tokens of the report's text that --include-report gives.",
 )
 @schema_option("research_request")
 @with_context
@@ -85,14 +85,14 @@ def command(
     story; without a network the documentation of the installed package answers. The answer is a Markdown
     report in the knowledge base.
 
-    Entries that may answer and were not taken are told as related: --use takes one of them. --refresh, --use
+    Entries that may answer and were not taken are listed as related: --use takes one of them. --refresh, --use
     and --if-unsure go with both forms, and win over what a document says.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="research")
     if refresh and use is not None:
         raise click.UsageError(
-            "--use takes an entry as it is, and --refresh researches again: say one of them."
+            "--use takes an entry as it is, and --refresh researches again: give only one of them."
         )
     said = {"refresh": refresh or None, "use": use, "if_unsure": if_unsure}
     overrides = {name: value for name, value in said.items() if value is not None}

@@ -17,7 +17,7 @@ from kr.errors import NotInstalled
 def mcp(ctx: click.Context, /) -> int:
     """Serve the tools of kr to an agent, over standard input and output (MCP).
 
-    A program that speaks MCP starts this by itself: give it the mcp kr and the argument mcp.
+    A program that speaks MCP starts this by itself: give it the command kr and the argument mcp.
     """
     if sys.stdin is not None and sys.stdin.isatty():
         click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)

@@ -68,15 +68,15 @@ def exported_view(value: dict[str, Any]) -> str:
 @click.argument("sources", metavar="DIR|FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @with_context
 def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
-    """Take index.yaml and _archived-index.yaml in, from folders or as single files.
+    """Import index.yaml and _archived-index.yaml, from folders or as single files.
 
-    What a folder's _wordings.yaml tells of its entries' questions comes along.
+    The questions of the entries, in a folder's _wordings.yaml, are imported too.
 
     Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
     already is updated when the imported one was accessed later; importing twice changes nothing. An item that you
-    edited needs a later last_accessed, up to the present time; how many differ and have none is told. Bad items are
+    edited needs a later last_accessed, up to the present time; kr says how many differ and have none. Bad items are
     named on standard error with file and line, and skipped. Archived items go to the archive, with the reason
-    `manual` where none is told; the file at an item's path is the text of the live entry, if one names it, else of
+    `manual` where none is given; the file at an item's path is the text of the live entry, if one names it, else of
     the one that was archived last. The exit status is 1 only when a file can't be read at all.
     """
     with open_app(ctx) as app:

@@ -26,7 +26,7 @@ _STATE = click.option(
 _SIMULATE = click.option(
     "--simulate",
     is_flag=True,
-    help="Run no command: walk the way that the values take, and approve by itself.",
+    help="Run no command: follow the path that the values lead to, and approve every approval.",
 )
 
 
@@ -55,7 +55,7 @@ def command() -> None:
 @click.argument("template", type=TEXT)
 @with_context
 def validate(ctx: click.Context, /, template: str) -> int:
-    """Tell everything that is wrong with a template, in one run. Exit status: 1 where there is something."""
+    """Report every mistake in a template in one run. The exit status is 1 if there is one."""
     with open_app(ctx) as app:
         value = app.workflows().validate(template)
     emit(value, common(ctx), _problems)
@@ -103,13 +103,15 @@ def start(
 
 @command.command("run", epilog=examples("kr workflow run", "kr workflow run --retry --state release.json"))
 @click.option(
-    "--retry", is_flag=True, help="Go on with a failed instance at what failed, sub-tasks one by one."
+    "--retry",
+    is_flag=True,
+    help="Continue a failed instance; of a parallel step only the failed sub-tasks run again.",
 )
 @_STATE
 @_SIMULATE
 @with_context
 def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: bool) -> int:
-    """Go on with an instance from its first unfinished step, whatever stopped or killed it."""
+    """Continue an instance from its first unfinished step, whatever stopped or killed it."""
     return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
 
 
@@ -128,7 +130,7 @@ def _deciding(function: F) -> F:
 @_deciding
 @with_context
 def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> int:
-    """Approve the step that waits, and go on."""
+    """Approve the step that waits, and continue."""
     who = by or _user()
     return _act(ctx, lambda it: it.decide(step, is_approved=True, by=who, note=note, state=state))
 
@@ -137,7 +139,7 @@ def approve(ctx: click.Context, /, step: str, by: str | None, note: str, state: 
 @_deciding
 @with_context
 def reject(ctx: click.Context, /, step: str, by: str | None, note: str, state: Path | None) -> None:
-    """Reject the step that waits: the instance has failed, and stays so."""
+    """Reject the step that waits: the instance fails for good."""
     who = by or _user()
     _act(ctx, lambda it: it.decide(step, is_approved=False, by=who, note=note, state=state))
 
@@ -161,7 +163,7 @@ def status(ctx: click.Context, /, state: Path | None) -> None:
 @_STATE
 @with_context
 def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> None:
-    """Write the Markdown report: timeline, durations, approvals, results, and the way it took as a diagram."""
+    """Write the Markdown report: timeline, durations, approvals, results, and a diagram of the path taken."""
     with open_app(ctx) as app:
         path = app.workflows().report(state=state, output=output)
     emit({"report": str(path)}, common(ctx), lambda value: str(value["report"]))
@@ -182,7 +184,7 @@ def list_(ctx: click.Context, /, limit: int) -> None:
 @command.command("schema", epilog=examples("kr workflow schema > template.schema.json"))
 @common_options
 def schema() -> None:
-    """Print the JSON Schema of a template, for editors that complete by it."""
+    """Print the JSON Schema of a template, for completion in editors."""
     from kr.cli.render import to_json
     from kr.workflows.model import template_schema
 

@@ -85,7 +85,7 @@ def as_text(value: object) -> str:
     """Take a scalar as text; refuse lists and mappings. Booleans and numbers read as YAML writes them."""
     if isinstance(value, str):
         if not value.isascii() and any("\ud800" <= character <= "\udfff" for character in value):
-            raise bad("is no valid Unicode text")
+            raise bad("is not valid Unicode text")
         return value
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -207,6 +207,6 @@ def _counts(value: object, warnings: list[str]) -> dict[str, Any]:
         read[key] = read_count(given, zero_is_meant=key == "max_calls")
         if given is not None and read[key] is None:
             warnings.append(
-                f"config_overrides.{key}: {shown(given)} is no positive integer below 10^18: the configured value is used"
+                f"config_overrides.{key}: {shown(given)} is not a positive integer below 10^18: the configured value is used"
             )
     return read

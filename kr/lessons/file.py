@@ -147,7 +147,7 @@ class LessonsFile:
         # A pipe or a device would keep us waiting, or never end.
         with _opened(self.path, os.O_RDONLY) as file:
             if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise LessonsUnreadable("it is no regular file")
+                raise LessonsUnreadable("it is not a regular file")
             with os.fdopen(file, "rb", closefd=False) as stream:
                 return stream.read()
 

@@ -49,7 +49,7 @@ def _orphan(base: KnowledgeBase, path: str) -> Finding:
             check="orphan",
             severity="information",
             subject=path,
-            message="is no report that kr can index: it has no title `# framework - topic`. It is left alone",
+            message="is not a report that kr can index: it has no title `# framework - topic`. It is left alone",
         )
     with base.store.read() as unit:
         live = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
@@ -131,7 +131,7 @@ def _present(path: Path) -> bytes | str | None:
     """Read an export: its bytes, None where none is, or why there is something that can't be read."""
     try:
         if path.exists() and not path.is_file():
-            return "is no regular file; move it away, and the next export writes the file"
+            return "is not a regular file; move it away, and the next export writes the file"
         return path.read_bytes() if path.exists() else None
     except OSError as error:
         return f"can't be read: {error.strerror or error}; `chmod u+r {path}`, or let its owner run kr"

@@ -86,7 +86,7 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     more = len(health.problems) - _MOST_SHOWN
     if health.is_mendable:
         repair, fix = (
-            "back it up, put what is missing right and build its indexes anew, in place",
+            "back it up, put back what is missing and rebuild its indexes, in place",
             lambda: _repair(base),
         )
     else:
@@ -107,7 +107,7 @@ def _repair(base: KnowledgeBase) -> str:
     with base.store.write() as unit:
         made = repair(unit.session)
     mended = f"put right: {', '.join(made)}; " if made else ""
-    return f"{mended}indexes built anew; the database as it was is {kept}"
+    return f"{mended}indexes rebuilt; the database as it was is {kept}"
 
 
 def check_network(base: KnowledgeBase) -> Iterator[Finding]:

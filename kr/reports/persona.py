@@ -68,7 +68,7 @@ def parse_agent(text: str, source: str) -> Persona | None:
 def parse_skill(text: str, customizations: Iterable[str], source: str) -> Persona | None:
     """Read the newer format: ``SKILL.md`` with ``customize.toml`` and its overrides, the weakest first.
 
-    Of ``[agent]``, scalars replace and arrays append. A customization that is no TOML is left out. Without any,
+    Of ``[agent]``, scalars replace and arrays append. A customization that is not valid TOML is left out. Without any,
     the sections of ``SKILL.md`` itself speak (BMAD 6.2.1 to 6.3).
     """
     text = strip_invisible(text[:MAX_CHARS])

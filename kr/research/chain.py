@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 _SHORTEST_CALL = 0.05
 
 NOTHING_ALLOWED = "No source was asked: max_calls is 0"
-_GAP = "what it answered does not cover the question"
+_GAP = "its answer does not cover the question"
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of seed 000, step 5.3, as it stands."""
 
@@ -176,13 +176,13 @@ class Chain:
         source.prepare()
         answer = source.ask(ask, timeout=max(self._deadline.allows(self._timeout), _SHORTEST_CALL))
         if not read_answer(answer).units:
-            raise SourceFailure("what it answered holds no text", is_fault=False)
+            raise SourceFailure("its answer has no text", is_fault=False)
         return answer
 
     def _may_ask(self, source: Source, gathered: Gathered) -> bool:
         if self._deadline.remaining() <= 0:
             gathered.ended = "deadline"
-            gathered.notes.append(f"{source.name}: not asked, the overall deadline is reached")
+            gathered.notes.append(f"{source.name}: not asked: the overall deadline has passed")
             return False
         if source.is_charged and not self._budget.reserve(source.name, patience=self._deadline.remaining()):
             gathered.ended = "budget"

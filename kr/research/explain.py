@@ -35,7 +35,7 @@ Outcome = Literal["hit", "stale", "miss"]
 
 _OTHER_MAJOR = "of another major version, and the topic has an entry for the one that is asked for"
 
-_FARTHER = f"{MOST} other entries share more words with the request: its meaning is not asked for"
+_FARTHER = f"{MOST} other entries share more words with the request: this one's meaning is not compared"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

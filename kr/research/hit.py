@@ -134,11 +134,11 @@ def _touch(unit: "Unit", run: Run, match: Match, services: Services) -> "tuple[b
 
 def _tell_handed(run: Run, services: Services, entry_id: str, handed: "HandedOver") -> None:
     run.notes += [
-        f"{it} was researched for these words and gave way: it is in the archive, kr archive restore {it} brings it back"
+        f"{it} was researched for these words and is now in the archive; kr archive restore {it} brings it back"
         for it in handed.gave_way
     ]
     run.notes += [
-        f"{it} has this very topic, and goes before {entry_id}: under a topic of its own the question is answered by that"
+        f"{it} has exactly this topic and answers before {entry_id}; with another topic the question is answered by {entry_id}"
         for it in handed.stay
     ]
     if handed.gave_way:

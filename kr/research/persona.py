@@ -89,7 +89,7 @@ def _read_toml(path: Path) -> str | None:
             return text
         problem = "can't be read as a text file" if os.path.lexists(path) else None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        problem = f"is no TOML: {error}"
+        problem = f"is not valid TOML: {error}"
     if problem is not None:
         logger.warning("%s was passed over: it %s", path, problem)
     return None

@@ -240,7 +240,7 @@ class Pipeline:
         if pair_of(saved.entry.framework, saved.entry.topic) != pair_of(run.query.framework, run.query.topic):
             run.notes.append(
                 f"{saved.entry.id} says the same: it was renewed, and is found by these words from now on; "
-                f"kr entries history {saved.entry.id} has its text of before"
+                f"kr entries history {saved.entry.id} has its earlier text"
             )
         else:
             run.cache.remember(run.query, saved.entry.id)
@@ -293,9 +293,7 @@ class Pipeline:
 
 def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:
     """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-    run.notes.append(
-        f"{matched(found).entry.id} could not be researched again; its report is the one of before"
-    )
+    run.notes.append(f"{matched(found).entry.id} could not be researched again; its report is unchanged")
     course = Course(consulted=tuple(gathered.consulted), budget_ended=gathered.ended == "budget")
     return answer(run, told_by(found, course, include_report=run.include_report))
 
@@ -305,7 +303,7 @@ def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathere
 
     A baseline that was itself copied from the installed documentation is worth less than a new look there.
     """
-    kept = "keeping the report that is there" if found.is_hit else "using stale cache"
+    kept = "keeping the existing report" if found.is_hit else "using stale cache"
     has_baseline = found.baseline is not None
     is_copy = has_baseline and matched(found).entry.origin == "installed"
     if has_baseline and not is_copy:

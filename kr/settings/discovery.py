@@ -131,7 +131,7 @@ def _marked(start: Path) -> Path:
 
 
 def _kind(path: Path) -> str:
-    return "a link to nothing" if path.is_symlink() and not path.exists() else "no file"
+    return "a link to nothing" if path.is_symlink() and not path.exists() else "not a file"
 
 
 def _read_ours(file: Path, label: str | None) -> Content:
@@ -154,9 +154,9 @@ def read_bytes(file: Path) -> bytes:
         with file.open("rb") as stream:
             return stream.read(_LIMIT + 1)
     except ValueError as exc:  # a NUL in the path
-        raise UnreadableError("no path of a file") from exc
+        raise UnreadableError("not the path of a file") from exc
     except OSError as exc:
-        reasons = {errno.ENOENT: "not there", errno.EISDIR: "a folder, no file"}
+        reasons = {errno.ENOENT: "not there", errno.EISDIR: "a folder, not a file"}
         reason = reasons.get(exc.errno or 0) or f"not readable ({os.strerror(exc.errno or 0)})"
         raise UnreadableError(reason) from exc
 
@@ -188,7 +188,7 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
     if root is None or (isinstance(root, yaml.ScalarNode) and root.tag == _TAG + "null"):
         return Content()
     if not isinstance(root, yaml.MappingNode):
-        raise UnreadableError("no mapping of keys to values")
+        raise UnreadableError("not a mapping of keys to values")
     builder = _Builder()
     wanted = [(key, value) for key, value in root.value if key.value in sections]
     builder.content.data = builder.mapping(yaml.MappingNode(root.tag, wanted, root.start_mark), ())
@@ -222,7 +222,9 @@ class _Builder:
         if self.nodes > _NODES or len(path) > _DEPTH:
             raise UnreadableError("too large once its aliases are expanded")
         if node.tag not in _TAGS:
-            raise UnreadableError(f"line {node.start_mark.line + 1}: the tag {node.tag[:60]} is not allowed")
+            raise UnreadableError(
+                f"not valid in line {node.start_mark.line + 1}: the tag {node.tag[:60]} is not allowed"
+            )
         if isinstance(node, yaml.MappingNode):
             return self.mapping(node, path)
         if isinstance(node, yaml.SequenceNode):
@@ -236,7 +238,7 @@ class _Builder:
         merged: dict[str, Tree] = {}
         for key_node, value_node in node.value:
             if not isinstance(key_node, yaml.ScalarNode):
-                raise UnreadableError(f"line {key_node.start_mark.line + 1}: a key must be text")
+                raise UnreadableError(f"not valid in line {key_node.start_mark.line + 1}: a key must be text")
             if key_node.tag == _TAG + "merge":
                 merged = self._merged(value_node, path) | merged
                 continue
@@ -251,7 +253,7 @@ class _Builder:
         merged: dict[str, Tree] = {}
         for item in value if isinstance(value, list) else [value]:
             if not isinstance(item, dict):
-                raise UnreadableError(f"line {node.start_mark.line + 1}: << takes mappings only")
+                raise UnreadableError(f"not valid in line {node.start_mark.line + 1}: << takes mappings only")
             merged = item | merged
         return merged
 

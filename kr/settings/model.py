@@ -65,7 +65,11 @@ class CircuitBreaker(Section):
     failures: int = key(
         whole(0, 1000), 3, "Failures in a row after which a source is skipped; 0 turns it off."
     )
-    pause_seconds: int = key(whole(1, 900), 60, "The first pause; it doubles up to 15 minutes.")
+    pause_seconds: int = key(
+        whole(1, 900),
+        60,
+        "Seconds that the first pause lasts; each further one is twice as long, up to 15 minutes.",
+    )
 
 
 class WebSearch(Section):
@@ -74,7 +78,7 @@ class WebSearch(Section):
     provider: Literal["auto", "searxng", "brave", "tavily", "duckduckgo"] = key(
         one_of("auto", "searxng", "brave", "tavily", "duckduckgo"),
         "auto",
-        "searxng, brave, tavily, duckduckgo, or auto: what is configured.",
+        "The provider; auto takes the one that url or api_key_env configures, else DuckDuckGo.",
     )
     url: str | None = key(
         web_address(nullable=True),
@@ -107,7 +111,7 @@ class Embeddings(Section):
         "The server's base URL, Ollama's for example; ${VAR} expands.",
         is_hidden=True,
     )
-    model: str | None = key(text(nullable=True), None, "The name of the model of embeddings.")
+    model: str | None = key(text(nullable=True), None, "The name of the embedding model.")
     api_key_env: str | None = key(variable_name(), None, "The environment variable that holds its key.")
 
 
@@ -134,12 +138,12 @@ class Server(Section):
     type: str | None = key(
         one_of("http", "streamable-http", "streamable_http", "stdio", nullable=True),
         None,
-        "Accepted as other programs write it; url or command decides.",
+        "Accepted because other programs write it, and not used: url or command decides.",
     )
     url: str | None = key(
         web_address(nullable=True),
         None,
-        "Where it answers over streamable HTTP; ${VAR} expands. Without url and command the default's own.",
+        "Its address for streamable HTTP; ${VAR} expands. Without url and command: that of the default of this name.",
         is_hidden=True,
     )
     headers: Mapping[str, str] = key(
@@ -155,7 +159,7 @@ class Server(Section):
     env: Mapping[str, str] = key(
         _VARIABLES,
         {},
-        "The program's additional environment; ${VAR} expands, and a variable whose own is not set is left out.",
+        "Variables added to the program's environment; ${VAR} expands, and one whose ${VAR} is not set is left out.",
         is_hidden=True,
     )
 
@@ -194,11 +198,15 @@ def read_servers(value: object) -> Mapping[str, Server]:
 class KnowledgeResearch(Section):
     """The section ``knowledge_research``."""
 
-    enabled: bool = key(yes_no(), True, "Whether research and injection are done at all.")
+    enabled: bool = key(
+        yes_no(),
+        True,
+        "Whether kr answers research requests and injects lessons; lessons are recorded all the same.",
+    )
     knowledge_base_path: str = key(
         text("the path of a folder"),
         DEFAULT_KNOWLEDGE_BASE,
-        "The shared folder; relative to the project. {project-root} and {output_folder} expand.",
+        "The folder of the knowledge base; relative to the project. {project-root} and {output_folder} expand.",
     )
     cache_ttl_days: int = key(
         whole(0, _DAYS), CACHE_TTL_DAYS, "An entry that was not read for more days than this is stale."
@@ -212,12 +220,16 @@ class KnowledgeResearch(Section):
         "An entry that was researched more days ago than this is stale, however often it is read; null: off.",
     )
     max_entries: int = key(
-        whole(1, 1_000_000), 200, "Live entries at most; the least recently read go to the archive."
+        whole(1, 1_000_000),
+        200,
+        "The most live entries; beyond that the least recently read go to the archive.",
     )
-    max_calls_per_story: int = key(whole(0, 1000), 3, "Answers of sources that one story may have; 0: none.")
-    timeout_seconds: int = key(whole(1, 86_400), 600, "How long one call to a source may take.")
+    max_calls_per_story: int = key(
+        whole(0, 1000), 3, "How many answered calls to sources one story may cost; 0: none."
+    )
+    timeout_seconds: int = key(whole(1, 86_400), 600, "Seconds that one call to a source may take.")
     cache_fuzzy_match: bool = key(
-        yes_no(), True, "Whether similar topics and shared tags match; false: equal topics only."
+        yes_no(), True, "Whether more than an equal topic matches; false: equal topics only."
     )
     cache_match: CacheMatch = key(
         one_of(*get_args(CacheMatch)),
@@ -227,40 +239,40 @@ class KnowledgeResearch(Section):
     cache_match_floor: Tier | None = key(
         one_of(*reversed(TIERS), nullable=True),
         None,
-        "The weakest tier that counts, in every mode; null: framework+tags with seed, none in the other modes.",
+        "The weakest tier that may answer, whatever cache_match is; null: framework+tags with seed, any with the others.",
     )
     aliases: Mapping[str, str] = key(
         mapping_of(text("the name of a framework")),
         {},
-        "Other names of frameworks, which match as the framework itself: {nuxtjs: nuxt}.",
+        "Other names of frameworks, each with the framework that it stands for: {nuxtjs: nuxt}.",
     )
     embeddings: Embeddings = section(
         Embeddings,
-        "A server of embeddings, whose similarity is one more piece of evidence once kr calibrate was run.",
+        "An embedding server; the similarity that it gives is used as evidence once kr calibrate has been run.",
     )
     report_max_tokens: int = key(
-        whole(200, 64_000), 3000, "How long a report may be, in tokens of four characters."
+        whole(200, 64_000), 3000, "The longest that a report may be, in tokens of four characters."
     )
     sources: tuple[str, ...] = key(
         _sources,
         CHAIN,
-        "The sources, in the order they are asked; with [] the fallback is still asked, unless it is null.",
+        "The sources, in the order in which they are asked; with [] the fallback is still asked, unless it is null.",
     )
     fallback_if_mcp_unavailable: str | None = key(
         one_of(*CHAIN, nullable=True),
         "web_search",
-        "Asked after them when no MCP server answered; null: none.",
+        "The source that is asked when none of them answered, unless it is among them; null: none.",
     )
-    lessons_injection_budget: int = key(whole(0, 1000), 10, "Lessons that one agent is given at most.")
+    lessons_injection_budget: int = key(whole(0, 1000), 10, "The most lessons that one agent is given.")
     lessons_phases: tuple[str, ...] = key(
         _phases,
         (),
-        "Phases beside the five that kr brings, for lessons of stages of your own: [release, security-review].",
+        "Phases of your own beside the five that kr has: [release, security-review].",
     )
     lessons_distiller: Literal["rules", "llm"] = key(
         one_of("rules", "llm"),
         "rules",
-        "Who words a lesson: rules, or the language model of llm, whose answer is checked (llm).",
+        "Who words a lesson: kr's rules, or the language model of the key llm, whose answer is checked.",
     )
     auto_export: bool = key(
         yes_no(), True, "Whether index.yaml and _archived-index.yaml are written after each change."
@@ -268,9 +280,7 @@ class KnowledgeResearch(Section):
     local_docs: bool = key(
         yes_no(), True, "Whether the installed package's own documentation is read when no source answered."
     )
-    circuit_breaker: CircuitBreaker = section(
-        CircuitBreaker, "When a source that keeps failing is left alone."
-    )
+    circuit_breaker: CircuitBreaker = section(CircuitBreaker, "When a source that keeps failing is paused.")
     repositories: Mapping[str, str] = key(
         mapping_of(text("owner/repo as on GitHub", pattern=_REPOSITORY)),
         {},
@@ -279,16 +289,18 @@ class KnowledgeResearch(Section):
     servers: Mapping[str, Server] = key(
         read_servers,
         {name: Server(url=url) for name, url in DEFAULT_SERVERS.items()},
-        "The MCP servers, as mcpServers has them; one named here replaces the default of its name, null takes it away.",
+        "The MCP servers, written as in mcpServers; one named here replaces the default of that name, null removes it.",
         is_hidden=True,
     )
     web_search: WebSearch = section(WebSearch, "The provider of web searches.")
     synthesis: Literal["extractive", "llm"] = key(
         one_of("extractive", "llm"),
         "extractive",
-        "Who writes a report's text: the passages themselves (extractive), or a language model (llm).",
+        "How a report is written: from the sources' passages as they stand (extractive), or by the model of llm (llm).",
     )
-    llm: LanguageModel = section(LanguageModel, "The OpenAI-compatible endpoint for llm.")
+    llm: LanguageModel = section(
+        LanguageModel, "The OpenAI-compatible endpoint that synthesis: llm and lessons_distiller: llm use."
+    )
 
     @property
     def phases(self) -> tuple[str, ...]:
@@ -309,7 +321,7 @@ class RoleMapping(Section):
 class AgentTimeouts(Section):
     """The mapping ``defaults.agent_timeout_seconds``; other agents' timeouts are not kr's."""
 
-    knowledge_research: int = key(whole(1, 86_400), 600, "How long one invocation may take altogether.")
+    knowledge_research: int = key(whole(1, 86_400), 600, "Seconds that one research may take altogether.")
 
 
 class Defaults(Section):
@@ -318,13 +330,17 @@ class Defaults(Section):
     parallel: int = key(
         whole(1, 10_000),
         1,
-        "Agents at work at once; reported only, for the database serializes writers whatever it says.",
+        "Agents at work at once; accepted and not used, as the database serializes writers.",
     )
     max_review_rounds: int = key(whole(1, 10_000), 10, "Review rounds after which a lesson is recorded.")
-    max_story_review_rounds: int = key(whole(1, 10_000), 3, "The same for the review of stories.")
-    agent_timeout_seconds: AgentTimeouts = section(AgentTimeouts, "Timeouts by agent.")
+    max_story_review_rounds: int = key(
+        whole(1, 10_000), 3, "Rounds of story review after which a lesson is recorded."
+    )
+    agent_timeout_seconds: AgentTimeouts = section(AgentTimeouts, "Timeouts in seconds, by agent.")
     agent_timeout_action: str = key(
-        text(), "mark_needs_intervention", "What the orchestrator does with an agent that timed out."
+        text(),
+        "mark_needs_intervention",
+        "What the orchestrator does with an agent that timed out; accepted and not used.",
     )
 
 
@@ -339,5 +355,5 @@ class Configuration(Section):
 
     knowledge_research: KnowledgeResearch = section(KnowledgeResearch, "The knowledge cache.")
     role_mapping: RoleMapping = section(RoleMapping, "Which persona plays which role.")
-    defaults: Defaults = section(Defaults, "What the orchestrator shares with its agents.")
+    defaults: Defaults = section(Defaults, "Settings of the orchestrator, as far as kr uses or accepts them.")
     e2e_inspection: E2EInspection = section(E2EInspection, "End-to-end inspection.")

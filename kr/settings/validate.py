@@ -110,7 +110,7 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
     for name in servers if isinstance(servers, dict) else ():
         if name not in DEFAULT_SERVERS:
             path = (MAIN_SECTION, "servers", name)
-            yield f"{raw.origin(path)}: {show_path(path)} is asked by no source; those that are: {', '.join(DEFAULT_SERVERS)}"
+            yield f"{raw.origin(path)}: {show_path(path)} is used by no source; the servers that are used: {', '.join(DEFAULT_SERVERS)}"
 
 
 def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:

@@ -269,7 +269,7 @@ class _Import:
         content = self._store.read_file(path, folder=folder)
         if content is None:
             raise BadItem(
-                f"path: {path} is no file within {folder} that can be read (no link is followed out of it)"
+                f"path: {path} is not a file within {folder} that can be read (no link is followed out of it)"
             )
         return content
 
@@ -320,7 +320,7 @@ def _line(refused: Refused) -> int:
 def _read(file: Path) -> bytes:
     try:
         if file.exists() and not file.is_file():
-            raise IndexUnreadable("is no regular file")
+            raise IndexUnreadable("is not a regular file")
         with file.open("rb") as opened:
             return opened.read(LIMIT + 1)
     except (OSError, ValueError) as error:

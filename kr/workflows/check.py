@@ -212,7 +212,7 @@ class _Names:
         allowed = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known)) or 'none'}"
         said = {
             "params": f"the parameter {name} is not declared",
-            "variables": f"{name} is no parameter, and no step's outputs or set makes it a variable",
+            "variables": f"{name} is not a parameter, and no step's outputs or set makes it a variable",
             "steps": f"there is no step {name}",
         }[root]
         return f"{said}; {allowed}"

@@ -195,7 +195,7 @@ def as_json(value: Any, depth: int = 0) -> Any:
         return [as_json(item, depth + 1) for item in value]
     if isinstance(value, dict):
         if not all(isinstance(key, str) for key in value):
-            raise TypeError("a map whose keys are no texts")
+            raise TypeError("a map whose keys are not text")
         # CEL gives a map's keys in any order; the same state shall give the same bytes.
         return {key: as_json(value[key], depth + 1) for key in sorted(value)}
     raise TypeError(f"a {type(value).__name__}")

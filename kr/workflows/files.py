@@ -199,7 +199,7 @@ def _decoded(path: Path, data: bytes) -> str:
 
 def _parsed(path: Path, text: str) -> Any:
     def refuse(constant: str) -> None:
-        raise ValueError(f"{constant} is no JSON")
+        raise ValueError(f"{constant} is not JSON")
 
     try:
         return json.loads(text, parse_constant=refuse)

@@ -92,10 +92,10 @@ class _Machine:
         instance = self.instance
         step = next((step for step in instance.steps if step.status == "failed"), None)
         if step is None:
-            raise WorkflowError(f"{instance.workflow_id}: no step of it failed; start it anew")
+            raise WorkflowError(f"{instance.workflow_id}: no step of it failed; start it again")
         if step.type == "approval":
             by = (step.result or {}).get("by") or "somebody"
-            raise WorkflowError(f"{instance.workflow_id}: {step.id} was rejected by {by}; start it anew")
+            raise WorkflowError(f"{instance.workflow_id}: {step.id} was rejected by {by}; start it again")
         step.status = "running" if step.sub_tasks else "pending"
         step.completed_at = None
         for task in step.sub_tasks:

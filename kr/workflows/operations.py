@@ -79,7 +79,7 @@ class Operations:
                 result = {"lessons": listed, "total": len(listed), "recurred": came_back}
                 details = f"{counted(len(listed), 'lesson')}, came back {counted(came_back, 'time')}"
             case _:
-                raise WorkflowError(f"{job.operation} is no operation of kr's")
+                raise WorkflowError(f"{job.operation} is not an operation of kr")
         return Finished(job.target, is_success=True, details=details, result=result)
 
     def _whole(self, request: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -75,7 +75,7 @@ def read_template(data: bytes) -> Reading:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        return Reading(None, (Problem(line, "", f"the template is no UTF-8 text (byte {error.start})"),))
+        return Reading(None, (Problem(line, "", f"the template is not UTF-8 text (byte {error.start})"),))
     reader = _Reader(text.replace("\r\n", "\n").split("\n"))
     template = reader.read()
     problems = tuple(sorted(dict.fromkeys(reader.problems), key=lambda problem: problem.line))
@@ -117,7 +117,7 @@ class _Reader:
             return {}
         for key in block.data:
             if key != "parameters":
-                self._tell(block, [((key,), "is no key of the second block; allowed: parameters")])
+                self._tell(block, [((key,), "is not a key of the second block; allowed: parameters")])
         found = block.data.get("parameters")
         if found is not None and not isinstance(found, dict):
             self._tell(
@@ -162,7 +162,7 @@ class _Reader:
         """Validate each step on its own, so that one mistake hides no other; None for one that is wrong."""
         for key in block.data:
             if key != "steps":
-                self._tell(block, [((key,), "is no key of the block of steps; allowed: steps")])
+                self._tell(block, [((key,), "is not a key of the block of steps; allowed: steps")])
         found = block.data.get("steps")
         if not isinstance(found, list) or not found:
             self._tell(block, [(("steps",), "must be a list of at least one step")])
@@ -296,7 +296,7 @@ def _sentence(error: Mapping[str, Any], model: type[BaseModel]) -> str:
     if kind == "extra_forbidden":
         inner = model if len(error["loc"]) == 1 else None
         keys = [field.alias or name for name, field in inner.model_fields.items()] if inner else []
-        return "is no key that is allowed here" + (f"; allowed: {', '.join(keys)}" if keys else "")
+        return "is not a key that is allowed here" + (f"; allowed: {', '.join(keys)}" if keys else "")
     if kind == "missing":
         return "is missing"
     if kind == "literal_error":

@@ -319,7 +319,7 @@ def test_init_tells_of_a_folder_in_the_place_of_its_file(tmp_path: Path) -> None
     (project.root / "kr.yaml").mkdir()
     done = project.run("init")
     assert (done.returncode, done.stdout) == (2, b"")
-    assert f"{project.root}/kr.yaml: is there and no file; move it away".encode() in done.stderr
+    assert f"{project.root}/kr.yaml: exists and is not a file; move it away".encode() in done.stderr
     assert not project.base.exists()
 
 
@@ -477,7 +477,7 @@ def test_what_the_command_line_says_wins_over_the_document(project: Project, con
 def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None:
     done = project.run("research", "vue", "How?", "--refresh", "--use", "vue-slots")
     assert done.returncode == 2
-    assert b"say one of them" in done.stderr
+    assert b"give only one of them" in done.stderr
     unknown = project.run("research", "vue", "How?", "--use", "vue-slots", "--format", "text")
     assert unknown.returncode == 1
     assert b'--use: no entry has the id "vue-slots"' in unknown.stdout

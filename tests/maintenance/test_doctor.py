@@ -232,7 +232,7 @@ def test_a_folder_in_an_exports_place_is_named_and_not_repaired(project: Project
     value = repair(project)
     assert value["repaired"] == []
     (finding,) = [row for row in value["findings"] if row["subject"] == str(index)]
-    assert "no regular file" in finding["message"]
+    assert "not a regular file" in finding["message"]
     assert (finding["check"], finding["repair"]) == ("export", None)
 
 
@@ -465,7 +465,7 @@ def test_a_broken_index_is_built_anew(project: Project) -> None:
     keep(project, "slots", "plugins")
     break_index(project.database)
     (finding,) = [row for row in report(project)["findings"] if row["check"] == "integrity"]
-    assert "indexes anew" in finding["repair"]
+    assert "rebuild its indexes" in finding["repair"]
     assert repair(project)["problems"] == 0
     assert examine(project.database).problems == ()
     assert ids(project) == ["vue-plugins", "vue-slots"]

@@ -55,7 +55,9 @@ def test_the_newest_layout_is_taken(root: Path, home: Path) -> None:
     assert fitting_persona(root, home) == DEFAULT_PERSONA
 
 
-@pytest.mark.parametrize(("content", "told"), [(b"[agent\n", "is no TOML: "), (b"\xff", "can't be read")])
+@pytest.mark.parametrize(
+    ("content", "told"), [(b"[agent\n", "is not valid TOML: "), (b"\xff", "can't be read")]
+)
 def test_an_override_that_is_no_toml_is_passed_over_with_a_warning(
     root: Path, home: Path, caplog: pytest.LogCaptureFixture, content: bytes, told: str
 ) -> None:

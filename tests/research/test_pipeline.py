@@ -634,7 +634,7 @@ def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> Non
             question="How do I print options in colour on a dark terminal?",
         )
     )
-    assert "local_docs: what it answered does not cover the question" in results(gap)["degradation_notes"]
+    assert "local_docs: its answer does not cover the question" in results(gap)["degradation_notes"]
     assert results(gap)["sources_consulted"][-1] == {**told, "status": "unavailable"}
     project.clock.pass_days(1.01)
     assert project.research(ask)["status"] == "degraded"

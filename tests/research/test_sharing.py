@@ -158,7 +158,7 @@ def test_what_was_asked_under_a_topic_of_its_own_stays_and_says_so(
     ask(project, **NEAR)
     taken = ask(project, **{**NEAR, "question": "How many times?"}, use="vue-repeatable-options")
     (note,) = taken["results"]["degradation_notes"]
-    assert note.startswith("vue-repeatable-arguments has this very topic, and goes before")
+    assert note.startswith("vue-repeatable-arguments has exactly this topic and answers before")
     assert ask(project, **NEAR)["results"]["cache_entry_id"] == "vue-repeatable-arguments"
     assert context7.calls()
 
@@ -299,7 +299,7 @@ def test_a_refresh_that_nobody_answers_leaves_the_report_as_it_is(
     assert answer["results"]["report"] == project.report(first) == before
     assert answer["results"]["sources_consulted"][0]["status"] == "unavailable"
     *_, unavailable, kept = answer["results"]["degradation_notes"]
-    assert unavailable == "all_sources_unavailable: keeping the report that is there"
+    assert unavailable == "all_sources_unavailable: keeping the existing report"
     assert "could not be researched again" in kept
     assert ask(project, refresh=True, max_calls=0)["status"] == "budget-exhausted"
     assert project.sql("SELECT status, origin FROM entries") == [("fresh", "researched")]

@@ -416,9 +416,7 @@ def test_a_gap_is_charged_and_the_next_source_answers(world: World) -> None:
     answer = world.ask()
     assert consulted(answer) == {"web_search": "success", "context7": "success"}
     assert answer["results"]["confidence"] == "high"
-    assert (
-        "web_search: what it answered does not cover the question" in answer["results"]["degradation_notes"]
-    )
+    assert "web_search: its answer does not cover the question" in answer["results"]["degradation_notes"]
     assert world.project.sql("SELECT source, charged FROM source_calls ORDER BY at") == [
         ("web_search", 1),
         ("context7", 1),

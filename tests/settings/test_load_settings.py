@@ -91,7 +91,7 @@ def test_what_is_named_as_ours_and_is_no_file_is_passed_over_with_a_warning(
     settings = load(tmp_path)
     assert settings.config_file is None
     (warning,) = settings.warnings
-    reason = "no file" if kind == "folder" else "a link to nothing"
+    reason = "not a file" if kind == "folder" else "a link to nothing"
     assert warning == f"{file} was passed over: it is {reason}"
 
 
@@ -100,7 +100,7 @@ def test_what_is_named_as_ours_and_is_no_file_is_passed_over_with_a_warning(
     [
         ("theirs: 1\n", "no knowledge_research section"),
         ("", "no knowledge_research section"),
-        ("- a list\n", "no mapping"),
+        ("- a list\n", "not a mapping"),
         ("a: [\n", "not valid YAML in line 2"),
         ("a: 1\n---\nb: 2\n", "not valid YAML"),
         (b"\xff\x00", "not UTF-8"),
@@ -145,8 +145,8 @@ def test_a_folder_of_the_name_is_no_file(tmp_path: Path) -> None:
     ("content", "part"),
     [
         ("a: 1\n b: 2\n", "not valid YAML in line 2, column 3"),
-        ("- a list", "no mapping of keys to values"),
-        ("words", "no mapping"),
+        ("- a list", "not a mapping of keys to values"),
+        ("words", "not a mapping"),
         (b"a: \xff", "not UTF-8"),
         ("a: 1\n---\nb: 1", "not valid YAML in line"),
         ("[" * 100_000, "nested deeper than 64"),
@@ -174,8 +174,8 @@ def test_a_named_file_that_is_no_configuration_is_an_error(
 def test_a_named_file_that_is_not_there_or_a_folder_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(KrError, match=r"none\.yaml: can't be read: No such file or directory"):
         load(tmp_path, config="none.yaml")
-    assert "is a folder, no file" in refused(tmp_path, config=".")
-    assert "is no path of a file" in refused(tmp_path, config="a\0b")
+    assert "is a folder, not a file" in refused(tmp_path, config=".")
+    assert "is not the path of a file" in refused(tmp_path, config="a\0b")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")

@@ -218,7 +218,7 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
         f"{place} 5: knowledge_research.llm.modell is not a setting of kr; did you mean model?",
         f"{place} 6: knowledge_research.servers.context7.urls is not a setting of kr; did you mean url?",
         f"{place} 7: defaults.paralel is not a setting of kr; did you mean parallel?",
-        f"{place} 6: knowledge_research.servers.context-7 is asked by no source; those that are: context7, deepwiki",
+        f"{place} 6: knowledge_research.servers.context-7 is used by no source; the servers that are used: context7, deepwiki",
     )
 
 

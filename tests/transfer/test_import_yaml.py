@@ -404,7 +404,7 @@ def test_symlinks_lead_nowhere(project: Project, old: Path, tmp_path: Path) -> N
     write_index(old, [item(), item("two", path="out/secret.md"), item("dir", path="frameworks/d.md")])
     result = run(project, old)
     assert counts(result) == {"refused": 3}
-    assert all("is no file within" in reason for reason in reasons(result))
+    assert all("is not a file within" in reason for reason in reasons(result))
     assert not list(project.base.rglob("*.md"))
 
 
@@ -433,7 +433,7 @@ def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) 
     assert told["broken.yaml"].startswith("line 1: broken: ")
     assert told["nowhere.yaml"] == "can't be read: No such file or directory"
     assert told["empty"] == "holds neither index.yaml nor _archived-index.yaml"
-    assert told["zero"] == "is no regular file"
+    assert told["zero"] == "is not a regular file"
 
 
 def test_what_cannot_be_read_makes_no_database(project: Project, old: Path) -> None:

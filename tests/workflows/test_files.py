@@ -96,7 +96,7 @@ def test_what_others_noted_in_it_stays(path: Path) -> None:
         ),
         ('"template_id": "sample",\n', "", ":1:1: template_id: Field required"),
         ('"run": "true"', '"run": "true", "foo": 1', "steps[0].definition.action.foo: Extra inputs"),
-        ('"variables": {}', '"variables": NaN', "NaN is no JSON"),
+        ('"variables": {}', '"variables": NaN', "NaN is not JSON"),
         ('"variables": {}', '"variables": ' + "[" * 100_000, "the state is broken"),
         ('"template_id": "sample"', '"template_id": "../../x"', ":4:3: template_id: String should match"),
         ('"workflow_id": "sample-1"', '"workflow_id": "../x"', ":2:3: workflow_id: String should match"),

@@ -139,7 +139,7 @@ def test_a_template_without_mistakes() -> None:
         ("- {id: a, name: A, type: action, run: []}", "steps[0].run: must hold at least the program"),
         (
             "- {id: a, name: A, type: action, run: x, foo: 1}",
-            "steps[0].foo: is no key that is allowed here; allowed: ",
+            "steps[0].foo: is not a key that is allowed here; allowed: ",
         ),
         ("- {id: a, type: action, run: x}", "steps[0].name: is missing"),
         ("- {id: a b, name: A, type: action, run: x}", "steps[0].id: must be of the form"),
@@ -173,7 +173,7 @@ def test_a_template_without_mistakes() -> None:
         ("- {id: a, name: A, type: approval, message: '${{ params.x }}'}", "the parameter x is not declared"),
         (
             "- {id: a, name: A, type: action, run: x, outputs: {b: variables.c}}",
-            "c is no parameter, and no step's",
+            "c is not a parameter, and no step's",
         ),
         (
             "- {id: a, name: A, type: action, run: x, outputs: {1b: stdout}}",
@@ -266,7 +266,7 @@ def test_what_the_file_is_broken_by(text: str, line: int, told: str) -> None:
 
 def test_bytes_that_are_no_text_and_too_many_are_told() -> None:
     assert read_template(b"---\n\xff\n").problems == (
-        Problem(2, "", "the template is no UTF-8 text (byte 4)"),
+        Problem(2, "", "the template is not UTF-8 text (byte 4)"),
     )
     assert "larger than" in read_template(b"a" * 2_000_000).problems[0].message
 
