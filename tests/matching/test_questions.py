@@ -41,7 +41,13 @@ def test_a_long_answer_becomes_a_report_quickly() -> None:
     assert len(text) == 100_000
     case = load("answers")[0]
     answer = Answer(source="web_search", passages=(Passage(text=text, url="https://a.example/"),))
-    query = replace(case.query, question="How do I retry a transaction after a deadlock?")
+    query = replace(
+        case.query,
+        framework="prisma",
+        topic="retry transactions",
+        tags=("transactions", "deadlock"),
+        question="How do I retry a transaction after a deadlock?",
+    )
     start = time.process_time()
     report = build_report(query, answer=answer, today=date(2026, 1, 1))
     # 0.1 s on a quiet machine; imports and a slow one are allowed for.
