@@ -1,7 +1,7 @@
 """Prints what the matcher reaches on the labelled sets, and writes its weights. Run it as scripts/calibrate.
 
-Learned from one shipped file of needs and judged on the other, both ways; then each of the seven files judged by weights
-from the other six; then what each piece of evidence brings, by leaving it out; then the close wordings.
+Learned from one shipped file of needs and judged on the other, both ways; then each of the eight files judged by weights
+from the other seven; then what each piece of evidence brings, by leaving it out; then the close wordings.
 """
 
 import argparse
