@@ -67,7 +67,7 @@ def test_values(expression: str, value: Any) -> None:
         ("params.servers[9]", "index"),
         ("duration('1s')", "state file can't hold"),
         ("1.0 / 0.0", "no finite number"),
-        ("{1: 2}", "keys are no texts"),
+        ("{1: 2}", "keys are not text"),
         ("params.environment === 1", "character 22"),
         ("nobody", "undeclared reference to 'nobody'"),
         ("1 +", "too early"),
