@@ -27,12 +27,12 @@ _ALLOWED = {
 VARIABLES = {
     "KR_CONFIG": "The configuration file, where `--config` does not name one.",
     "KR_DATABASE_URL": "Where the database is: `sqlite:////absolute/path.db`, three slashes for a relative one. "
-    "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. A database elsewhere "
-    "remembers the folder of its reports: while that is there, nothing is written in another one, nor its "
-    "entries changed from there; `kr doctor --repair` gives it a copy of the folder that holds the same reports.",
+    "Default: `kr.db` in the knowledge base. With `--kb DIR` it is `DIR/kr.db` whatever this says. Folders "
+    "that name one database share its entries: it holds the text of every report, and `kr doctor --repair` makes the "
+    "Markdown files that a folder lacks.",
     "KR_FORMAT": "The output format, `yaml`, `json` or `text`, where `--format` names none.",
     "KR_OUTPUT": "Set for the commands of [workflows](workflows.md): the file that takes `name=value` lines.",
-    "KR_PHASE": "The phase of agents whose type does not tell it, for [`kr hook`](commands/hook.md).",
+    "KR_PHASE": "The phase of agents whose type does not say it, for [`kr hook`](commands/hook.md).",
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",
     "KR_SERVER": "The address of a shared [`kr serve`](server.md) that is asked in place of the local knowledge base.",
     "KR_TOKEN": "The token of [`kr serve`](server.md), for the server and for those who ask it.",
@@ -45,7 +45,7 @@ VARIABLES = {
 _OTHERS = {
     "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's own (`.venv`, else a folder "
     "with a `pyvenv.cfg`) and the `python` on `PATH`.",
-    "HOME": "What `~` at the beginning of a path is.",
+    "HOME": "The folder that `~` at the beginning of a path stands for.",
 }
 
 _HEAD = """\
@@ -57,13 +57,13 @@ _HEAD = """\
 
 **Where the file is looked for.** `--config FILE`, else the variable `KR_CONFIG`, else the working directory and the
 folders above it: in each folder `kr.yaml`, then `_bmad/bso/config.yaml`, then `config.yaml`, the nearest folder
-first. A `config.yaml` without a `knowledge_research` section is somebody else's and is passed over with a warning.
-Without a file the defaults hold, and the project root is the nearest folder upwards that holds `_bmad-output`, `_bmad`
+first. A `config.yaml` without a `knowledge_research` section belongs to another program and is ignored with a warning.
+Without a file the defaults apply, and the project root is the nearest folder upwards that holds `_bmad-output`, `_bmad`
 or `.git`, else the working directory.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the
 key below `knowledge_research` in capitals, nested keys after `__`. An empty variable counts as not set; `null` is
-null; a list is a YAML or JSON list or words parted by commas; a mapping is a YAML or JSON mapping and replaces the
+null; a list is a YAML or JSON list or words separated by commas; a mapping is a YAML or JSON mapping and replaces the
 file's.
 
 **Paths.** A relative path in the file is relative to the project root: the folder that holds the file, or the folder
@@ -115,7 +115,7 @@ def configuration_page() -> str:
     for section, field in Configuration.keys.items():
         parts.append(f"## {section}\n\n{field.description}\n")
         parts.extend(_entry(key) for key in keys() if key.path[0] == section)
-    parts.append("## Variables that are no keys\n")
+    parts.append("## Other variables\n")
     rows = [f"| `{name}` | {text} |" for name, text in {**VARIABLES, **_OTHERS}.items()]
     parts.append("\n".join(["| variable | what it is for |", "|---|---|", *rows]) + "\n")
     if missing := OWN_NAMES - VARIABLES.keys():

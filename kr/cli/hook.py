@@ -68,7 +68,7 @@ class _FailsOpen(click.Command):
     epilog=_EPILOG,
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )
-@click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not tell it.")
+@click.option("--phase", envvar="KR_PHASE", help="The phase of agents whose type does not say it.")
 @click.option("--story-key", envvar="KR_STORY_KEY", default="0-0", help="The story that is worked on.")
 @with_context
 def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:

@@ -190,7 +190,11 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
     if not isinstance(root, yaml.MappingNode):
         raise UnreadableError("not a mapping of keys to values")
     builder = _Builder()
-    wanted = [(key, value) for key, value in root.value if key.value in sections]
+    wanted = [
+        (key, value)
+        for key, value in root.value
+        if isinstance(key, yaml.ScalarNode) and key.value in sections
+    ]
     builder.content.data = builder.mapping(yaml.MappingNode(root.tag, wanted, root.start_mark), ())
     return builder.content
 

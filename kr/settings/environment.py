@@ -2,7 +2,7 @@
 
 ``KR_MAX_ENTRIES`` is ``knowledge_research.max_entries``, ``KR_CIRCUIT_BREAKER__FAILURES`` is
 ``knowledge_research.circuit_breaker.failures``. An empty variable counts as not set; ``null`` is null. A
-list is a YAML or JSON list, or words parted by commas; a mapping is a YAML or JSON mapping and replaces
+list is a YAML or JSON list, or words separated by commas; a mapping is a YAML or JSON mapping and replaces
 the file's.
 """
 
@@ -96,7 +96,7 @@ def _value(path: KeyPath, text: str) -> Tree:
     if _is_list(path):
         value = _flow(text, "[one, two]") if text.startswith("[") else list(_words(text))
         if not isinstance(value, list):
-            raise UnreadableError("must be a list such as [one, two], or words parted by commas")
+            raise UnreadableError("must be a list such as [one, two], or words separated by commas")
         return value
     return text
 

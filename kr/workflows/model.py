@@ -35,7 +35,7 @@ _KINDS: dict[ParameterType, str] = {
     "integer": "an integer such as 3",
     "number": "a number such as 0.5",
     "boolean": "true or false",
-    "list": 'a list such as ["a", "b"], or texts parted by commas',
+    "list": 'a list such as ["a", "b"], or texts separated by commas',
     "object": 'an object such as {"key": "value"}',
 }
 

@@ -100,6 +100,7 @@ def test_what_is_named_as_ours_and_is_no_file_is_passed_over_with_a_warning(
     [
         ("theirs: 1\n", "no knowledge_research section"),
         ("", "no knowledge_research section"),
+        ("? [a, list]\n: as a key\n", "no knowledge_research section"),
         ("- a list\n", "not a mapping"),
         ("a: [\n", "not valid YAML in line 2"),
         ("a: 1\n---\nb: 2\n", "not valid YAML"),
