@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Folder to write to. Default: the knowledge base.",
 )
-@click.option("--index-only", is_flag=True, help="Into another folder: leave the reports out.")
+@click.option("--index-only", is_flag=True, help="In an export into another folder leave the reports out.")
 @with_context
 def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) -> None:
     """Write index.yaml and _archived-index.yaml.
 
-    Into another folder the reports go along, also those of archived entries, and what the entries were asked and
-    exactly when (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports elsewhere.
-    Lessons, earlier texts of reports and the record of requests stay behind: `kr lessons import` takes lessons in, `kr
-    db backup` takes everything. The same state gives the same bytes. A file that kr did not write is kept beside it as
-    .bak first.
+    An export into another folder has the reports too, also those of archived entries, and the questions and exact
+    times of the entries (_wordings.yaml): kr import-yaml of that folder makes the same index, archive and reports
+    elsewhere. Lessons, earlier texts of reports and the record of requests are not exported: `kr lessons import` takes
+    lessons, `kr db backup` everything. The same state gives the same bytes. A file that kr did not write is first
+    kept beside it as .bak.
     """
     with open_app(ctx, only_reads=True) as app:
         emit(app.export_yaml(output, index_only=index_only), common(ctx), exported_view)
