@@ -74,7 +74,10 @@ def code_language(pre: _Element) -> str:
 
 
 def code_text(pre: _Element) -> str:
-    """Return the code of a ``pre`` element verbatim, without line numbers, buttons and hidden parts."""
+    """Return the code of a ``pre`` element verbatim, without line numbers, buttons and hidden parts.
+
+    In Doxygen's ``div`` the white space between the lines says nothing, as in any ``div``.
+    """
     parts: list[str] = []
     waiting: list[_Element | str | None] = [pre]  # None: the end of an element that is a line
     while waiting:
@@ -96,7 +99,7 @@ def code_text(pre: _Element) -> str:
         if item.tag == "br":
             parts.append("\n")
         for child in reversed(item):
-            if child.tail:
+            if child.tail and not (item.tag == "div" and item is pre and child.tail.isspace()):
                 waiting.append(str(child.tail))
             waiting.append(child)
         if item.text:

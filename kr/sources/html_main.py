@@ -173,8 +173,12 @@ _DROPPED_IDS = frozenset({
 })  # fmt: skip
 _CONTENTS = frozenset({"contents", "table of contents", "on this page"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
-_SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b", "[src]", "[source]", "[edit]"})
-"""Of links beside a heading or a definition, to itself or its source."""
+_SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b", "[src]", "[source]", "[edit]", "More..."})
+"""Of links beside a heading or a definition, to itself, its source, or what says more of it on the same page."""
+
+_TO_SOURCE = frozenset({"link", "link-seesrc", "src"})  # Haddock, nim doc, rustdoc
+_OF_SOURCE = re.compile(r"Definition at line \d|Referenced by |References ")
+"""Doxygen's lines on where in the sources a name stands."""
 
 _FOOTNOTE = re.compile(r"\[?\d{1,3}\]?")
 _TO_NEIGHBOURS = frozenset({"next", "prev", "previous"})
@@ -201,7 +205,7 @@ def is_dropped(element: _Element) -> bool:
     if tag in {"ul", "ol"}:
         return _is_contents(element)
     if tag in {"p", "div"}:
-        return _leads_to_neighbours(element)
+        return _leads_to_neighbours(element) or _is_of_source(element)
     if tag in _HEADINGS:
         return _text(element).casefold() in _CONTENTS
     return tag == "a" and _is_permalink(element)
@@ -211,8 +215,15 @@ def _is_permalink(link: _Element) -> bool:
     text = _text(link)
     if text in _SIGNS:
         return True
+    if text in {"Source", "Edit"} and not _TO_SOURCE.isdisjoint(classes(link)):
+        return True
     is_here = (link.get("href") or "").startswith("#")
     return is_here and (not text or _FOOTNOTE.fullmatch(text) is not None)
+
+
+def _is_of_source(line: _Element) -> bool:
+    marks = {"definition", "reference"}.intersection(classes(line))
+    return bool(marks) and _OF_SOURCE.match(_text(line)) is not None
 
 
 def _text(element: _Element) -> str:

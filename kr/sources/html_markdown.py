@@ -24,9 +24,9 @@ _LANGUAGE_OF_TYPE = re.compile(r"text/(?:x-)?([a-z0-9+#-]{1,20})")
 _MAX_CODE = 1_000_000
 
 # Signs that mean something in Markdown wherever they stand.
-_INLINE_SIGNS = re.compile(
-    r"[\\`*\[]|<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)|(?<![^\W_])_|_(?![^\W_])|~(?=~)|\](?=[(\[:])"
-)
+_SIGNS = r"[\\`*\[]|<(?=[A-Za-z/!?])|&(?=#?\w{1,32};)|(?<![^\W_])_|_(?![^\W_])|~(?=~)"
+_INLINE_SIGNS = re.compile(rf"{_SIGNS}|\](?=[(\[:])")
+_SIGNS_IN_LINK = re.compile(rf"{_SIGNS}|\]")  # the first that stands bare ends the link's words
 # Signs that mean something at the start of a line.
 _LINE_START = re.compile(r"(?:#{1,6}|[-+>])(?=\s|$)|[>]|(?:-{3,}|={2,}|~{3,})(?=\s*$)")
 _NUMBERED_START = re.compile(r"([0-9]{1,9})([.)])(?=\s|$)")
@@ -144,8 +144,9 @@ def _escaped_start(text: str) -> str:
 class _Converter(MarkdownConverter):
     """markdownify's converter, for the trees of ``TreeCopy``, linear in their size."""
 
-    def escape(self, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002  # markdownify's
-        return _INLINE_SIGNS.sub(lambda sign: "\\" + sign[0], text or "")
+    def escape(self, text: str, parent_tags: set[str]) -> str:
+        signs = _SIGNS_IN_LINK if "a" in parent_tags else _INLINE_SIGNS
+        return signs.sub(lambda sign: "\\" + sign[0], text or "")
 
     def process_text(self, el: NavigableString, parent_tags: set[str] | None = None) -> str:
         text = str(super().process_text(el, parent_tags=parent_tags))  # type: ignore[misc]  # not in its stubs

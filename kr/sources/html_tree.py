@@ -123,8 +123,8 @@ class TreeCopy:
                 attribute, most = _IN_WORDS[name]
                 self._say(f" {(element.get(attribute) or '')[:most]} ", place)
                 return None
-            case "dt" if "sig" in classes(element):
-                self._add_signature(element, place)
+            case "dt" if "sig" in classes(element) or element.find("pre") is not None:
+                self._add_declaration(element, place)
                 return None
             case "p" | "td" if not _LABELS.isdisjoint(classes(element)):
                 return self._enter_label(place)
@@ -220,14 +220,25 @@ class TreeCopy:
         else:
             self._append("pre", place, {"data-language": code_language(element)}).append(code)
 
-    def _add_signature(self, element: _Element, place: _Place) -> None:
+    def _add_declaration(self, term: _Element, place: _Place) -> None:
+        """Make a heading of a term that is code; where nim doc's lines may matter, they follow whole."""
+        pre = term.find("pre")
+        if pre is None:
+            self._add_signature(_on_one_line(term), place)
+            return
+        first, *others = code_text(pre).split("\n")
+        is_open = sum(map(first.count, "([{")) > sum(map(first.count, ")]}"))
+        self._add_signature(_on_one_line(pre) if is_open else first, place)
+        if others and not is_open:
+            self._add_code(pre, place)
+
+    def _add_signature(self, signature: str, place: _Place) -> None:
         """Sphinx marks up every part of a function's signature; as one piece of code it can be read.
 
         It is a heading to what follows, a method's below its class's.
         """
-        if place.hidden:
+        if place.hidden or not signature.strip():
             return
-        signature = " ".join("".join(map(str, element.itertext())).split())
         signature = re.sub(r"(?: ?\[source\])?[ ¶#\uf0c1]*$", "", signature)[: min(2000, self._left)]
         self._left -= len(signature)
         code = self.soup.new_tag("code")
@@ -264,6 +275,10 @@ class TreeCopy:
         tag = self.soup.new_tag(name, attrs=dict(attributes or {}))
         place.tag.append(tag)
         return tag
+
+
+def _on_one_line(element: _Element) -> str:
+    return " ".join("".join(map(str, element.itertext())).split())
 
 
 def _as_styled(element: _Element, place: _Place) -> _Place:

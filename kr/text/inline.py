@@ -38,7 +38,7 @@ _SOFT = re.compile(r"\\([*_!]|\](?![:(\[]))")
 _WORD = re.compile(
     r"(?<![\w`.*/@:#&=?%+<-])(?:"
     r"(?:[A-Za-z_]\w{0,60}(?:::\w{1,60}){0,4})?<[A-Za-z][\w:., |]{0,40}>"  # a type, not a tag: those are no text
-    r"|(?:\*\*|\*(?=args\b))?[A-Za-z_](?:[\w.]{0,118}\w)?(?:\(\))?"
+    r"|(?:\*\*|\*(?=args\b))?[A-Za-z_](?:[\w.]{0,118}\w)?(?:\[\])?(?:\(\))?"
     r")(?![\w`*/@=-])"
 )
 _WORDS_OF_LINK = re.compile(
@@ -57,7 +57,7 @@ def escape(text: str) -> str:
 
 
 def marked(text: str) -> str:
-    """Return the text escaped, and its identifiers as code: ``max_size``, ``__init__``, ``**kwargs``, ``run()``."""
+    """Return the text escaped, and its identifiers as code: ``max_size``, ``__init__``, ``**kwargs``, ``run()``, ``operator[]``."""
     parts, end = [], 0
     for found in _WORD.finditer(text):
         if _is_identifier(found[0]):
@@ -68,7 +68,7 @@ def marked(text: str) -> str:
 
 def _is_identifier(word: str) -> bool:
     is_named = any(character.isalpha() for character in word)
-    return is_named and ("_" in word or word[0] == "*" or word.endswith(("()", ">")))
+    return is_named and ("_" in word or word[0] == "*" or word.endswith(("()", "[]", ">")))
 
 
 def plain_line(text: str, limit: int = 500) -> str:
@@ -97,13 +97,14 @@ def unlinked(markdown: str) -> str:
     )
 
 
-def render_inline(tokens: Iterable["Token"]) -> str:
+def render_inline(tokens: Iterable["Token"], *, badges: bool = True) -> str:
     """Render the inline tokens of one piece of text. The result may have several lines, none indented.
 
     Pictures show their captions beside text; alone they show nothing, since a caption without its picture says little.
+    Without ``badges``, the pictures that alone make a link don't either.
     """
     writer = _Writer()
-    tokens = list(tokens)
+    tokens = list(tokens) if badges else _without_badges(list(tokens))
     if any(token.type == "image" for token in tokens) and not any(
         token.type not in {"image", "html_inline"} and token.content.strip() for token in tokens
     ):
@@ -111,6 +112,17 @@ def render_inline(tokens: Iterable["Token"]) -> str:
     for token in tokens:
         writer.add(token)
     return as_paragraph(writer.finish())
+
+
+def _without_badges(tokens: list["Token"]) -> list["Token"]:
+    def is_badge(at: int) -> bool:
+        return [token.type for token in tokens[max(0, at - 1) : at + 2]] == [
+            "link_open",
+            "image",
+            "link_close",
+        ]
+
+    return [token for at, token in enumerate(tokens) if not is_badge(at)]
 
 
 def as_paragraph(markdown: str) -> str:

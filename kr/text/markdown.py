@@ -203,7 +203,7 @@ class _Walker:
             for part in parts(token.content):
                 self._prose(part, environment)
             return
-        pieces = [piece for piece in _rendered(token.content, environment) if piece]
+        pieces = [piece for piece in _rendered(token.content, environment, badges=not self._heading) if piece]
         if self._rows:
             self._rows[-1].append(" ".join(pieces))
         else:
@@ -312,7 +312,7 @@ class _Walker:
             self.blocks.append(Block(kind=kind, text=text, language=language, warns=warns, level=level))
 
 
-def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:
+def _rendered(content: str, environment: dict[str, object], *, badges: bool = True) -> Iterable[str]:
     parser = _parser()
     known = environment.get("references")
     references = known if isinstance(known, dict) else {}
@@ -325,7 +325,7 @@ def _rendered(content: str, environment: dict[str, object]) -> Iterable[str]:
             continue
         tokens: list[Token] = []
         parser.inline.parse(piece, parser, environment, tokens)
-        yield render_inline(tokens)
+        yield render_inline(tokens, badges=badges)
 
 
 def _without_target(found: re.Match[str], references: Container[str]) -> str:

@@ -388,6 +388,13 @@ def test_a_cross_reference_shows_its_words(text: str, told: str) -> None:
     assert split(text)[0].text == told
 
 
+def test_badges_of_a_heading_and_empty_brackets_of_a_name() -> None:
+    text = (
+        "# Chokidar [![Weekly downloads](b.svg)](https://b.example/)\n\n## operator\\[\\]()\n\na[0] of int[]"
+    )
+    assert [block.text for block in split(text)] == ["Chokidar", "`operator[]()`", "a[0] of `int[]`"]
+
+
 def test_a_picture_alone_leaves_no_caption() -> None:
     text = "Output:\n\n![table](a.png)\n\n[![badge](b.png)](https://b.example/)\n\nSee ![fig](c.png) here.\n"
     assert [block.text for block in split(text)] == ["Output:", "See fig here."]
