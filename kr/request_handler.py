@@ -4,6 +4,7 @@
 lessons of a phase.
 """
 
+import re
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -18,6 +19,7 @@ from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRe
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.log import Logger
+from kr.naming import fold
 from kr.settings import Settings
 from kr.store.requests import RequestRow
 from kr.store.store import Store
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
 logger = Logger(__name__)
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_NAME_AND_VERSION = re.compile(r"(?P<name>.+?)\s*(?:==|@)\s*(?P<version>v?\d\S*)")
+_ASKING = frozenset(
+    ["how", "what", "why", "when", "where", "which", "can", "does", "do", "is", "are", "should"]
+)
+_QUESTIONS_WORDS = 3
 
 DISABLED = "Knowledge research disabled in config"
 """The error of seed 000, "State Preconditions"."""
@@ -134,9 +141,12 @@ class RequestHandler:
         topic: str | None = None,
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
-        """Make the request that a person's question stands for."""
+        """Make the request that a person's question stands for; a version behind the name (``rich==13.7.1``) is read as one."""
         from kr.matching.question import derive_tags, derive_topic
 
+        if found := _NAME_AND_VERSION.fullmatch(framework.strip()):
+            framework = found["name"]
+            framework_version = framework_version or found["version"]
         return {
             "story_key": "0-0",
             "mode": "research",
@@ -312,13 +322,29 @@ def _wrong_question(framework: str, question: str) -> tuple[FieldError, ...]:
     typed = {"research_query.framework": framework, "research_query.question": question}
     if blank := [field for field, text in typed.items() if is_blank(text)]:
         return tuple(FieldError(field, "Validation failed: must not be empty") for field in blank)
+    for field, text in typed.items():
+        if not any(character.isalnum() for character in text):
+            return (FieldError(field, f"{text.strip()!r} has no letter and no digit"),)
     name, why = framework.strip(), ""
-    if not any(character.isalnum() for character in name):
-        why = "has no letter and no digit"
-    elif name.startswith(("/", "./", "~")) or "\\" in name or ".." in name.split("/"):
-        why = "is a path"
-    expected = "a name such as vue, next.js or owner/repo is expected"
-    return (FieldError("research_query.framework", f"{name!r} {why}; {expected}"),) if why else ()
+    if name.startswith(("/", "./", "~")) or "\\" in name or ".." in name.split("/"):
+        why = "is a path; a name such as vue, next.js or owner/repo is expected"
+    elif _is_question(name, question):
+        why = "is a question; did you mean the arguments the other way round? The framework comes first"
+    return (FieldError("research_query.framework", f"{name!r} {why}"),) if why else ()
+
+
+def _is_question(framework: str, other: str) -> bool:
+    """Tell whether a framework reads as a question, or is many words beside one that is a framework's usual name."""
+    from kr.matching.frameworks import is_usual_name
+
+    words = fold(framework).split()
+    if len(words) < _QUESTIONS_WORDS:
+        return framework.endswith("?")
+    return (
+        words[0] in _ASKING
+        or framework.endswith("?")
+        or (is_usual_name(other) and not is_usual_name(framework))
+    )
 
 
 def _nothing() -> None:

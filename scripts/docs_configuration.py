@@ -75,7 +75,7 @@ else `_bmad-output`.
 `headers` and `env`. They are never written to a log, a report, the database or an answer.
 
 A wrong value is an error that names the file with its line or the variable, the key, and what is allowed (exit
-status 2). An unknown key is a warning.
+status 2). An unknown key is a warning; beside the sections only a name that is nearly one of them.
 """
 
 

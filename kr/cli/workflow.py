@@ -245,6 +245,9 @@ def _problems(value: dict[str, Any]) -> str:
 def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "No workflows."
-    facts = "{status}, at {current_step}; {updated_at:.16}; {state_file}"
-    lines = [[row["workflow_id"], *wrapped("    ", facts.format(**row), indent=4)] for row in rows]
+    lines = []
+    for row in rows:
+        at = f", at {row['current_step']}" if row["current_step"] else ""
+        facts = f"{row['status']}{at}; {row['updated_at']:.16}; {row['state_file']}"
+        lines.append([row["workflow_id"], *wrapped("    ", facts, indent=4)])
     return "\n".join(line for told in lines for line in told)

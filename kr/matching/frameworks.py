@@ -5,6 +5,7 @@ Case, ``-``, ``_``, ``.`` and space don't count; other usual names come from ``f
 does. No guess is made here but by :func:`meant`, which needs to know what the cache holds.
 """
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -14,9 +15,10 @@ from kr.naming import fold
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
 _DASHES = str.maketrans("_. ", "---")
+_PACKAGE = re.compile(r"@[\w.-]+/[\w.-]+|[^\s/:*]+")
 _LONGEST = 200
 _SHORTEST_TYPO = 5
-_SHORTEST_ASKED = 4
+_SHORTEST_ASKED = 3
 _MOST_ALIKE = 3
 _LEAST_ALIKE = 60.0
 _MUCH_LESS = 15.0
@@ -64,6 +66,16 @@ def lookup_keys(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> tup
 def is_usual_name(name: str) -> bool:
     """Tell whether the shipped table knows the name."""
     return bool(_usual_names(canonical(name)))
+
+
+def packages_named(name: str) -> list[str]:
+    """Return the other usual names of a framework, as the table writes them, that may be a package's: no ``owner/repo``, no blank."""
+    key = canonical(name)
+    if not is_usual_name(key):
+        return []
+    lines = (line.replace("=", ",").split(",") for line in names().splitlines())
+    usual = next(row for row in ([it.strip() for it in line] for line in lines) if _squashed(row[0]) == key)
+    return [it for it in usual if it != fold(name) and _PACKAGE.fullmatch(it)]
 
 
 def meant(name: str, known: Iterable[str], packages: Collection[str] = ()) -> str | None:

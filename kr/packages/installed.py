@@ -2,6 +2,7 @@
 
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,17 +187,30 @@ def find_installed(
 ) -> list[InstalledPackage]:
     """Return the packages of this name, node's before Python's; an empty list when there is none.
 
-    ``framework`` is a package's name (any spelling that PEP 503 takes as equal, or a Python import name) or
-    ``owner/repo``, which must then be the repository of the package found. A name that no registry would
-    take finds nothing. ``projects`` are folders inside projects, the first that has the package wins.
+    ``framework`` is a package's name (any spelling that PEP 503 takes as equal, or a Python import name), or
+    ``owner/repo``, which must then be the repository of the package found, or another usual name of the framework
+    (``jinja`` finds Jinja2). A name that no registry would take finds nothing. ``projects`` are folders inside projects, the first that has the package wins.
     ``timeout`` (seconds) bounds asking the ``python`` on ``PATH`` for its folders.
     """
-    from kr.packages.installed_node import find_node_package
-    from kr.packages.installed_python import find_python_package
+    from kr.matching.frameworks import packages_named
 
     name = framework.strip()
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         return []
+    deadline = time.monotonic() + timeout
+    found = (
+        _of_name(it, projects, environ, max(0.0, deadline - time.monotonic()))
+        for it in (name, *packages_named(name))
+    )
+    return next((packages for packages in found if packages), [])
+
+
+def _of_name(
+    name: str, projects: Sequence[Path], environ: Mapping[str, str], timeout: float
+) -> list[InstalledPackage]:
+    from kr.packages.installed_node import find_node_package
+    from kr.packages.installed_python import find_python_package
+
     repository = github_repository(name, shorthand=True) if not name.startswith("@") else None
     wanted = repository.partition("/")[2] if repository else name
     of_node = (find_node_package(wanted, project) for project in projects)

@@ -38,11 +38,12 @@ class UnreadableError(Exception):
 
 @dataclass(slots=True)
 class Content:
-    """``data`` holds the wanted sections that stand in the file; ``lines`` count from 1."""
+    """``data`` holds the wanted sections that stand in the file, ``others`` names the rest; ``lines`` count from 1."""
 
     data: dict[str, Tree] = field(default_factory=dict)
     lines: dict[KeyPath, int] = field(default_factory=dict)
     doubles: list[KeyPath] = field(default_factory=list)
+    others: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,11 +191,12 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
     if not isinstance(root, yaml.MappingNode):
         raise UnreadableError("not a mapping of keys to values")
     builder = _Builder()
-    wanted = [
-        (key, value)
-        for key, value in root.value
-        if isinstance(key, yaml.ScalarNode) and key.value in sections
-    ]
+    named = [(key, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)]
+    wanted = [(key, value) for key, value in named if key.value in sections]
+    for key, _ in named:
+        if key.value not in sections:
+            builder.content.others.append(key.value)
+            builder.content.lines[key.value,] = key.start_mark.line + 1
     builder.content.data = builder.mapping(yaml.MappingNode(root.tag, wanted, root.start_mark), ())
     return builder.content
 

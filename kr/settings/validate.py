@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from kr.documents import KeyPath, Tree, show_path
 from kr.errors import ConfigError
-from kr.settings.discovery import MAIN_SECTION
+from kr.settings.discovery import MAIN_SECTION, SECTIONS
 from kr.settings.environment import OWN_NAMES, name_of
 from kr.settings.kinds import Problem, Section, Wrong
 from kr.settings.model import Configuration, KnowledgeResearch, Server
@@ -97,6 +97,9 @@ def _expand_persona(raw: RawSettings, environ: Mapping[str, str]) -> None:
 
 
 def _unknown_keys(raw: RawSettings) -> Iterator[str]:
+    for name in raw.found.content.others:
+        for meant in difflib.get_close_matches(name, SECTIONS - raw.data.keys(), n=1, cutoff=_NEARLY_EQUAL):
+            yield f"{raw.origin((name,))}: {show_path((name,))} is not a setting of kr; did you mean {meant}?"
     for path, near in _strangers(Configuration, raw.data, ()):
         variable = raw.variables.get(path)
         if variable is not None:

@@ -68,6 +68,30 @@ def test_a_framework_that_is_mistyped_is_asked_back_and_leaves_no_skeleton(proje
     assert [row["id"] for row in found["entries"]] == ["vue-passwords", "zzfoo-ask-for-passwords"]
 
 
+def test_a_version_behind_the_name_is_read_as_one(project: Project) -> None:
+    for named in ("rich@13", "rich==13.7.1"):
+        project.run("research", named, "How do I print a table?", "--refresh")
+    rows = project.sql("SELECT DISTINCT framework, framework_version FROM requests ORDER BY 2")
+    assert rows == [("rich", "13"), ("rich", "13.7.1")]
+
+
+@pytest.mark.parametrize(
+    ("framework", "question", "why"),
+    [
+        ("how do I freeze a class", "attrs", "did you mean the arguments the other way round?"),
+        ("freeze a class", "attrs", "did you mean the arguments the other way round?"),
+        ("attrs", "?", "QUESTION: '?' has no letter and no digit"),
+    ],
+)
+def test_what_is_no_framework_or_no_question_makes_no_entry(
+    project: Project, framework: str, question: str, why: str
+) -> None:
+    done = project.run("research", framework, question, "--format", "text")
+    assert done.returncode == 1
+    assert why in done.stdout.decode()
+    assert project.sql("SELECT count(*) FROM entries") == [(0,)]
+
+
 def test_the_terminal_form_derives_the_rest(project: Project, context7: StandIn) -> None:
     (project.root / "package.json").write_text('{"name": "x", "dependencies": {"vue": "^3.5.2"}}')
     done = project.run("research", "vue", "How do I make an option repeatable?")

@@ -7,7 +7,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from kr.matching import frameworks
-from kr.matching.frameworks import canonical, is_usual_name, lookup_keys, meant, names, same_framework
+from kr.matching.frameworks import (
+    canonical,
+    is_usual_name,
+    lookup_keys,
+    meant,
+    mistyped,
+    names,
+    same_framework,
+)
 
 LINES = [
     [name.strip() for name in line.replace("=", ",").split(",")]
@@ -287,6 +295,11 @@ class TestNearest:
         assert meant(name, known) is None
         found = meant(name + "q", known)
         assert found is None or found in {canonical(other) for other in known}
+
+
+def test_a_name_of_three_letters_is_asked_back_too() -> None:
+    assert mistyped("zodd", ["zod", "rich"]) == ["zod"]
+    assert mistyped("zod", ["rod", "zo"]) == []
 
 
 def test_a_long_name_costs_little() -> None:

@@ -135,6 +135,22 @@ def test_names_of_a_distribution(tmp_path: Path, name: str) -> None:
     assert [p.relative_to(found.root).as_posix() for p in found.sources] == ["yaml/__init__.py"]
 
 
+def test_a_package_is_found_by_the_frameworks_other_usual_names(tmp_path: Path) -> None:
+    site = environment(tmp_path / ".venv")
+    distribution(site, "Jinja2", ["jinja2/__init__.py"])
+    distribution(site, "scikit-learn", ["sklearn/__init__.py"])
+    node(tmp_path, "react")
+    named = {
+        name: find_installed(name, (tmp_path,), {}) for name in ("jinja", "scikitlearn", "reactjs", "ninja")
+    }
+    assert {name: [it.name for it in found] for name, found in named.items()} == {
+        "jinja": ["Jinja2"],
+        "scikitlearn": ["scikit-learn"],
+        "reactjs": ["react"],
+        "ninja": [],
+    }
+
+
 def test_the_active_environment_before_the_projects_own(tmp_path: Path) -> None:
     distribution(environment(tmp_path / ".venv"), "thing", [], version="1.0")
     distribution(environment(tmp_path / "active"), "thing", [], version="2.0")

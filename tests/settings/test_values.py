@@ -210,9 +210,11 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
         "  servers: {context7: {urls: x}, context-7: {url: http://x}}\n"
         "defaults: {paralel: 1, isolation: 1, agent_timeout_seconds: {knowledge_researcher: 1, dev: 2}}\n"
         "role_mapping: {dev_persona: x}\n"
+        "output_foldr: x\ndefault: {}\n"
     )
     place = f"{tmp_path / 'kr.yaml'}, line"
     assert load(text, tmp_path).warnings == (
+        f"{place} 9: output_foldr is not a setting of kr; did you mean output_folder?",
         f"{place} 3: knowledge_research.max_entry is not a setting of kr; did you mean max_entries?",
         f"{place} 4: knowledge_research.zzz is not a setting of kr",
         f"{place} 5: knowledge_research.llm.modell is not a setting of kr; did you mean model?",
