@@ -28,7 +28,7 @@ Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are tr
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import ClassVar, NamedTuple
 
 
@@ -58,14 +58,16 @@ class InvalidRequest(KrError):
     """A request failed validation: all bad fields at once (SPEC 3.1).
 
     ``read`` is what was read of a document before it was refused; it holds no more than the keys at its top.
+    ``warnings`` tell what else is odd about it.
     """
 
     code = "validation_error"
     http_status = 422
 
-    def __init__(self, *fields: FieldError) -> None:
+    def __init__(self, *fields: FieldError, warnings: Iterable[str] = ()) -> None:
         super().__init__("; ".join(f"{field}: {message}" for field, message in fields))
         self.fields = fields
+        self.warnings = tuple(warnings)
         self.read: Mapping[str, str] = {}
 
 

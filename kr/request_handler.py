@@ -6,7 +6,7 @@ lessons of a phase.
 
 import re
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from functools import partial
@@ -85,8 +85,7 @@ class RequestHandler:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, *validation_problems(error.fields))
-        for warning in document.warnings:
-            logger.warning("%s", warning)
+        _warn(document.warnings)
         read: Mapping[str, Any] = document.data
         if overrides:
             own = read.get("config_overrides")
@@ -171,8 +170,7 @@ class RequestHandler:
             document = read_document(data)
         except InvalidRequest as error:
             return self._refuse(error.read, *validation_problems(error.fields), mode="lessons-inject")
-        for warning in document.warnings:
-            logger.warning("%s", warning)
+        _warn(document.warnings)
         asked = document.data.get("lessons_inject")
         if more and isinstance(asked, Mapping):
             return self.inject_lessons({**document.data, "lessons_inject": {**asked, **more}})
@@ -195,9 +193,9 @@ class RequestHandler:
         try:
             parsed: Parsed = parse_request(data, default_mode=default_mode, phases=self._settings.hit.phases)
         except InvalidRequest as error:
+            _warn(error.warnings)
             return self._refuse(data, *validation_problems(error.fields), mode=default_mode)
-        for warning in parsed.warnings:
-            logger.warning("%s", warning)
+        _warn(parsed.warnings)
         if not self._settings.hit.enabled:
             return self._refuse(data, Problem(type="disabled", message=DISABLED), mode=default_mode)
         if isinstance(parsed.request, ResearchRequest):
@@ -276,8 +274,7 @@ class RequestHandler:
             version = self._look_for_version(framework, memory)
         else:
             version, warnings = known
-            for warning in warnings:
-                logger.warning("%s", warning)
+            _warn(warnings)
         if version is not None:
             return version
         from kr.composition import mistyped
@@ -345,6 +342,11 @@ def _is_question(framework: str, other: str) -> bool:
         or framework.endswith("?")
         or (is_usual_name(other) and not is_usual_name(framework))
     )
+
+
+def _warn(warnings: Iterable[str]) -> None:
+    for warning in warnings:
+        logger.warning("%s", warning)
 
 
 def _nothing() -> None:

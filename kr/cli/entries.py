@@ -22,7 +22,6 @@ from kr.cli.entries_view import (
     revision_view,
     search_view,
 )
-from kr.cli.messages import warn
 from kr.cli.options import (
     MOST,
     TEXT,
@@ -31,6 +30,7 @@ from kr.cli.options import (
     common_options,
     examples,
     open_app,
+    tell_nearest,
     with_context,
 )
 from kr.cli.render import at_most, emit, tell_cut
@@ -77,17 +77,10 @@ def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.entries(**page)
         if not found["total"] and (framework := page.get("framework")):
-            _tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
+            tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
     if (shown := len(found["entries"])) < found["total"]:
         tell_cut(f"{shown} of {found['total']}")
     emit(found["entries"], common(ctx), entries_view)
-
-
-def _tell_nearest(framework: str, known: set[str]) -> None:
-    from difflib import get_close_matches
-
-    if near := get_close_matches(framework, known - {framework}, n=1):
-        warn(f"did you mean {near[0]}?")
 
 
 @command.command(

@@ -231,6 +231,14 @@ def _tell_where_nothing_is(app: "App") -> None:
         warn(f"there is no knowledge base at {base}: `kr init` makes one")
 
 
+def tell_nearest(framework: str, known: set[str]) -> None:
+    """Name the framework that may be meant, where nothing was found of one."""
+    from difflib import get_close_matches
+
+    if framework not in known and (near := get_close_matches(framework, known, n=1)):
+        warn(f"did you mean {near[0]}?")
+
+
 def start_logging(ctx: click.Context) -> None:
     """Send what kr and its libraries say to standard error."""
     log.configure(verbose=common(ctx).verbose)

@@ -7,7 +7,7 @@ import click
 from kr.cli.completing import complete_framework
 from kr.cli.entries_view import search_view
 from kr.cli.layout import cell, wrapped
-from kr.cli.options import MOST, TEXT, common, examples, open_app, with_context
+from kr.cli.options import MOST, TEXT, common, examples, open_app, tell_nearest, with_context
 from kr.cli.render import at_most, emit
 
 _LIMIT = 10
@@ -38,6 +38,8 @@ def command(ctx: click.Context, /, words: tuple[str, ...], framework: str | None
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
+        if framework and not found["entries"]:
+            tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
     emit({name: at_most(limit, rows) for name, rows in found.items()}, common(ctx), view)
 
 

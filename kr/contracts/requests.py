@@ -150,7 +150,7 @@ def parse_request(
         detail = "required, but missing" if mode is None else shown(mode)
         allowed = f"allowed: {', '.join(MODES)}{misspelt('mode', _KEYS, data)}"
         wrong = FieldError("mode", f"Invalid mode: {detail}; {allowed}")
-        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data, blocks))
+        raise InvalidRequest(wrong, *_errors_whatever_the_mode(data, blocks), warnings=warnings)
     identity, errors = read_fields(_IDENTITY, data)
     block = _BLOCKS[mode]
     # A block that is missing or no mapping is told field by field, as the table lists them.
@@ -171,7 +171,7 @@ def parse_request(
             )
             return Parsed(request=research, warnings=tuple(warnings))
     if errors:
-        raise InvalidRequest(*errors)
+        raise InvalidRequest(*errors, warnings=warnings)
     inject = LessonsInjectRequest(
         **identity, lessons_inject=LessonsInject(**asked), config_overrides=ConfigOverrides(**counts)
     )

@@ -221,5 +221,6 @@ def test_a_look_is_cheap(project: Project) -> None:
 
 def test_a_mistyped_framework_is_answered_with_the_nearest(project: Project) -> None:
     project.ask(request(framework="click"))
-    done = project.run("entries", "list", "--framework", "clik")
-    assert (done.returncode, done.stderr) == (0, b"warning: did you mean click?\n")
+    for words in (("entries", "list"), ("search", "option")):
+        done = project.run(*words, "--framework", "clik")
+        assert (done.returncode, done.stderr) == (0, b"warning: did you mean click?\n")

@@ -219,6 +219,13 @@ def test_a_misspelt_key_is_named_beside_the_one_that_is_missing() -> None:
     assert found["research_query.topic"] == "Validation failed: required, but missing"
 
 
+def test_what_is_odd_is_told_beside_what_is_wrong() -> None:
+    for mode in ("research", "x"):
+        with pytest.raises(InvalidRequest) as raised:
+            parse_request(research(mode=mode, research_query__framework="", config_overrides={"max_call": 3}))
+        assert [it for it in raised.value.warnings if "max_call" in it]
+
+
 def test_a_wrong_mode_does_not_hide_the_other_fields() -> None:
     found = problems({"mode": "x", "research_query": {"framework": ""}})
     assert {"mode", "story_key", "session_id", "research_query.framework"} <= set(found)
