@@ -117,6 +117,7 @@ def _ordered(lessons: Sequence[Lesson], need: Need, states: Mapping[str, LessonS
 def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
     """Weigh what lessons share with a task: the framework, words (rare ones more than those that all have), files."""
     framework = fold(need.framework)
+    keys = _keys(lessons, need) if framework else {}
     # "vue" is not vue-easytable.
     named = (
         re.compile(rf"(?<![\w.-]){re.escape(need.framework.strip())}(?![\w-])", re.IGNORECASE)
@@ -126,14 +127,18 @@ def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
     wanted = _stems(need.query)
     bases = {_base(path) for path in need.files}
     folders = {_folder(path) for path in need.files} - {""}
-    near = _near(lessons, {*wanted, *_stems(need.framework), *map(str.casefold, bases | folders)})
+    near = set(_near(lessons, {*wanted, *_stems(need.framework), *map(str.casefold, bases | folders)}))
+    if framework:
+        near |= {
+            at for at, lesson in enumerate(lessons) if keys[need.framework] in map(keys.get, lesson.tags)
+        }
     words = {at: _stems(_told(lessons[at])) for at in near}
     frequency = Counter(word for told in words.values() for word in told & wanted)
-    fits = {at: _Fit(-1) for at, lesson in enumerate(lessons) if framework and _is_of_another(lesson, need)}
+    fits = {at: _Fit(-1) for at in _of_others(lessons, need, keys)} if framework else {}
     for at, told in words.items():
         lesson = lessons[at]
         is_own = named is not None and (
-            framework in map(fold, lesson.tags) or named.search(lesson.summary) is not None
+            keys[need.framework] in map(keys.get, lesson.tags) or named.search(lesson.summary) is not None
         )
         score = sum(math.log(1 + len(lessons) / frequency[word]) for word in told & wanted)
         if lesson.ref:
@@ -144,12 +149,28 @@ def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
     return fits
 
 
-def _is_of_another(lesson: Lesson, need: Need) -> bool:
-    """Tell a lesson that is tagged with frameworks that neither the request nor its query names."""
-    tags = frozenset(map(fold, lesson.tags)) - {need.phase, *PHASES}
+def _keys(lessons: Sequence[Lesson], need: Need) -> dict[str, str]:
+    """Return the key that all names of one framework share, for each tag and for what the request and its query name."""
+    # Only who names a framework needs the table of names.
+    from kr.matching.frameworks import canonical
+
+    tags = {tag for lesson in lessons for tag in lesson.tags}
+    return {name: canonical(name) for name in {need.framework, *_named(need), *tags}}
+
+
+def _named(need: Need) -> list[str]:
     framework = fold(need.framework)
-    words = _WORD.findall(f"{framework} {framework.replace('-', ' ')} {fold(need.query)}")
-    return bool(tags) and tags.isdisjoint({*_TOOLS, *words})
+    return _WORD.findall(f"{framework} {framework.replace('-', ' ')} {fold(need.query)}")
+
+
+def _of_others(lessons: Sequence[Lesson], need: Need, keys: Mapping[str, str]) -> list[int]:
+    """Return the lessons that are tagged with frameworks that neither the request nor its query names."""
+    words = _named(need)
+    known = {*_TOOLS, *words, *(keys[word] for word in (need.framework, *words))}
+    helping = {tag for tag, key in keys.items() if fold(tag) in known or key in known}
+    phases = {need.phase, *PHASES}
+    tags = [{tag for tag in lesson.tags if fold(tag) not in phases} for lesson in lessons]
+    return [at for at, own in enumerate(tags) if own and helping.isdisjoint(own)]
 
 
 def _near(lessons: Sequence[Lesson], parts: Iterable[str]) -> list[int]:

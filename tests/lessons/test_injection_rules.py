@@ -159,6 +159,11 @@ def test_a_lesson_about_another_framework_takes_no_place() -> None:
     assert places(lessons, Need(framework="httpx", query="which timeout")) == [2, 3, 4, 5]
     assert places(lessons, Need(framework="httpx", query="a pydantic model"))[:2] == [2, 5]
     assert 1 in places(lessons, Need(query="timeout"))
+    # Other usual names are the same framework: an exception's module is not always what its package is called.
+    lessons.append(lesson("Copy what is frozen", "2025-01-01", tags="dev-execution,attr", at=6))
+    assert places(lessons, Need(framework="attrs"))[0] == 6
+    assert places(lessons, Need(framework="attrs", query="change a timeout"))[0] == 6
+    assert 6 in places(lessons, Need(framework="httpx", query="a frozen attrs class"))
     own_phase = [lesson("Draw first", tags="ux-design", at=1)]
     assert places(own_phase, Need(phase="ux-design", framework="vue")) == [1]
 

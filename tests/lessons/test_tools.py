@@ -90,6 +90,10 @@ def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
         "Exit code 1",
         "",
         "usage: app [-h]\napp: error: unrecognized arguments: --fst",
+        "Exit code 1\nno such option: --fst\nUse 'coverage help' for help.",
+        # stopped by hand, and a test that is written before what it tests
+        "Serving HTTP on 0.0.0.0 port 8765 (http://0.0.0.0:8765/) ...\n\nKeyboard interrupt received, exiting.",
+        "not ok 1 - total of two items\n  ---\n  location: '/home/dev/shop/cart.test.mjs:5:1'\n  error: 'not implemented'\n  code: 'ERR_TEST_FAILURE'",
         # a mirror of packages that was away, wherever it stands
         "npm ERR! code ECONNRESET\nnpm ERR! errno ECONNRESET\nnpm ERR! network request to http://127.0.0.1:8199/dayjs failed, reason: read ECONNRESET\nnpm ERR! network This is a problem related to network connectivity.",
     ],

@@ -43,6 +43,7 @@ ONE = [
     "sklearn, scikit-learn, scikit_learn, Scikit Learn",
     "bs4, beautifulsoup4, Beautiful Soup, beautifulsoup",
     "pyyaml, PyYAML, py-yaml",
+    "attrs, attr, python-attrs/attrs, attrs 26.1",
     "opencv, cv2, opencv-python, OpenCV 4.9",
     "torch, pytorch, PyTorch 2.3",
     "tensorflow, TensorFlow, tensor-flow",

@@ -114,13 +114,13 @@ ERROR_WORD = re.compile(
 """Words of which a line that tells an error has one."""
 
 _INTERRUPTED = re.compile(
-    r"\bKeyboardInterrupt\b|\b(?:interrupted|aborted|cancell?ed|stopped|declined|rejected) by (?:the )?user\b|^\^C|\bSIGINT\b|\bexit (?:code|status):? 130\b|\bsignal: interrupt\b"
+    r"\bKeyboardInterrupt\b|\bKeyboard interrupt received\b|\b(?:interrupted|aborted|cancell?ed|stopped|declined|rejected) by (?:the )?user\b|^\^C|\bSIGINT\b|\bexit (?:code|status):? 130\b|\bsignal: interrupt\b"
     r"|doesn't want to (?:proceed|take this action)|\brequest interrupted\b|\boperation was cancell?ed\b|\bcontext canceled\b|^Terminated$",
     re.IGNORECASE | re.MULTILINE,
 )
 _MEANT = re.compile(
     r"\b(?:red phase|red-green|tdd|failing test first|test[- ]first|write (?:a|the) failing test|fails? as (?:expected|intended|planned)|(?:expected|intended|meant|supposed) to fail|xfail(?:ed)?"
-    r"|expected (?:red|failure)|not yet implemented|not implemented yet|will (?:be )?implement(?:ed)? next|before (?:the )?implementation)\b|^(?:E\s+)?NotImplementedError$"
+    r"|expected (?:red|failure)|not yet implemented|not implemented yet|will (?:be )?implement(?:ed)? next|before (?:the )?implementation)\b|^(?:E\s+)?NotImplementedError$|^[ \t]*(?:\w*error: )?['\"]?not implemented['\"]?$"
     r"|按预期失败|预期失败|尚未实现",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -151,7 +151,7 @@ _SLIP = re.compile(
     r"|\berror TS1(?:0(?!64)|1[0-8])\d+:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
     r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
     r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"
-    r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b",
+    r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b|^(?:\S+: )?[Nn]o such option: ",
     re.MULTILINE,
 )
 _USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)

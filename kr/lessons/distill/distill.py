@@ -14,6 +14,7 @@ from kr.lessons.distill.clean import ERROR_WORD, clean, portable, relative_path,
 from kr.lessons.distill.problems import (
     VERDICT,
     Problem,
+    causes,
     find_problems,
     placed,
     shortened,
@@ -231,7 +232,8 @@ def _lines(text: str) -> list[Problem]:
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if len(lines) > _PROSE_LINES:
         lines = [line for line in lines if ERROR_WORD.search(line) and not _ASIDE.match(line)]
-    return [Problem(text=line) for line in sorted(lines, key=_telling, reverse=True)]
+    told = causes(Problem(text=line) for line in lines)
+    return sorted(told, key=lambda problem: _telling(problem.text), reverse=True)
 
 
 def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int) -> Told | None:

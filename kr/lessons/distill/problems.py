@@ -52,7 +52,7 @@ _FRAME = re.compile(
 # What only tells that something failed before it: an earlier error is the cause.
 _FOLLOWS = re.compile(
     r"\bBroken(?:Process|Thread)Pool\b|\bterminated abruptly\b|\bcurrent transaction is aborted\b|\bsubprocess-exited-with-error\b"
-    r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$|^process \".* did not complete successfully"
+    r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$|^process \".* did not complete successfully|\bhas a bad unit file setting\b"
 )
 # What a runner puts before each line of another program's output: compose, kubectl, a workflow's log, the journal, BuildKit.
 _PREFIX = re.compile(
@@ -67,6 +67,10 @@ VERDICT = re.compile(
     r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^\W*(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
     r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:failed: |aborted with )\d+ .*|^(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\))?$",
     re.IGNORECASE,
+)
+# A statement of SQL, and how to look closer.
+_NO_CURE = re.compile(
+    r"^LINE |\b(?:help|to|for|when) (?:\w+ )?(?:debug|troubleshoot)\w*\b|/troubleshooting\b"
 )
 # Where a tool shows what another one said that it called: pip.
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
@@ -223,8 +227,8 @@ _LANGUAGES = {
 def _beside(after: Sequence[str]) -> Iterator[str]:
     """Yield what a tool puts under an error: what it says to do, values, the labels in its code, its hints."""
     lines = after[:_BESIDE]
-    # In code it is code.
-    said = (line for line in lines if not _GUTTER.match(line) and not line.startswith("LINE "))
+    # In code it is code; what shows more of a failure mends nothing.
+    said = (line for line in lines if not _GUTTER.match(line) and not _NO_CURE.search(line))
     yield from islice((cure for line in said for cure in cures(line)), 1)
     for pattern in (_VALUES, _LABEL, _HINT):
         found = (match["more"].strip() for line in lines if (match := pattern.match(line)))
@@ -292,14 +296,14 @@ def find_problems(text: str) -> list[Problem]:
         return [replace(problem, tool="pip") for problem in within]
     found: list[Problem] = []
     for matcher in matchers():
-        for problem in _causes(_tracebacks(text) if matcher is None else matcher.find(text)):
+        for problem in causes(_tracebacks(text) if matcher is None else matcher.find(text)):
             # A general matcher finds again what one of a tool found: it is that tool's.
             tool = problem.tool or (found[0].tool if found else "")
             found.append(replace(problem, tool=tool))
     return [problem for problem in found if not _FOLLOWS.search(problem.text)] or found
 
 
-def _causes(problems: Iterable[Problem]) -> list[Problem]:
+def causes(problems: Iterable[Problem]) -> list[Problem]:
     """Leave out what stands behind an error that only follows from those before it."""
     found = list(problems)
     return list(takewhile(lambda problem: not _FOLLOWS.search(problem.text), found)) or found
