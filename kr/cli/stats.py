@@ -156,7 +156,7 @@ def _sources(rows: list[dict[str, Any]]) -> list[str]:
             told += f", {_duration(row['mean_ms'] / 1000)}"
         lines.append(_bar_line(row["source"], row["success_rate"] or 0.0, told))
         if row["circuit"] == "open":
-            paused = f"paused until {row['open_until']:.16}: {row['last_error'] or 'it kept failing'}"
+            paused = f"paused until {row['open_until']}: {row['last_error'] or 'it kept failing'}"
             lines += [click.style(line, fg="yellow") for line in wrapped("    ", paused, indent=6)]
     return lines
 
