@@ -19,6 +19,8 @@ MOST = 5
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
 _OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package
+_OF_WHOLE = 0.5  # where the first passage says all words of the question
+_OF_WHOLE_IN_PACKAGE = 0.35
 _OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the question which no better one does
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
@@ -77,13 +79,15 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
     rows = ranked(units, terms)
     best = max((row.score for row in rows), default=0.0)
     called = _called(rows[0].unit) if rows else frozenset()
+    asked = {at for at, term in enumerate(terms.all) if term.is_main}
+    is_whole = bool(rows and asked and asked == _says(rows[0].unit, terms))
     taken: list[Ranked] = []
     told: set[int] = set()
     for row in rows:
         if len(taken) == MOST:
             break
-        said = {at for at in terms.within(f"{row.unit.title}\n{row.unit.text}") if terms.all[at].is_main}
-        share = _share(row) * (_OF_NEWS if said - told else 1.0)
+        said = _says(row.unit, terms)
+        share = _share(row, is_whole=is_whole) * (_OF_NEWS if said - told else 1.0)
         if row.score < share * best and _last_name(row.unit) not in called:
             continue
         if not any(_is_alike(row.unit, other.unit) for other in taken):
@@ -104,8 +108,15 @@ def _usage(taken: Sequence[Ranked], rows: Sequence[Ranked]) -> list[Ranked]:
     return list(islice(shown, 1))
 
 
-def _share(row: Ranked) -> float:
-    return _OF_BEST_IN_PACKAGE if is_package(row.unit.origin.source) else _OF_BEST
+def _says(unit: Unit, terms: Terms) -> set[int]:
+    """Return the words of the question itself that a passage says."""
+    return {at for at in terms.within(f"{unit.title}\n{unit.text}") if terms.all[at].is_main}
+
+
+def _share(row: Ranked, *, is_whole: bool) -> float:
+    if is_package(row.unit.origin.source):
+        return _OF_WHOLE_IN_PACKAGE if is_whole else _OF_BEST_IN_PACKAGE
+    return _OF_WHOLE if is_whole and not is_answer(row.unit.origin.source) else _OF_BEST
 
 
 def _called(unit: Unit) -> frozenset[str]:
@@ -234,14 +245,23 @@ def _is_alike(one: Unit, other: Unit) -> bool:
     """Tell whether a passage says what another says: nearly all of it, or most of it where it is long or of one name.
 
     The methods of a router are declared alike (``get``, ``put``), and so are those of one name of several classes.
+    Of a page's code, lines count: settings that are on in one and off in the other are of the same words. Declarations
+    of an installed package are alike by their words.
     """
-    left, right = set(one.text.split()), set(other.text.split())
+    left, right = _pieces(one), _pieces(other)
     both = len(left & right)
     if both >= _ALIKE * max(len(left), len(right), _FEW):
         return True
     if both >= _MOSTLY_ALIKE * len(left | right) and min(len(left), len(right)) >= _LONG:
         return True
     return _last_name(one) == _last_name(other) != "" and both >= _SAME_NAME * min(len(left), len(right))
+
+
+def _pieces(unit: Unit) -> set[str]:
+    if is_package(unit.origin.source):
+        return set(unit.text.split())
+    lines = (line.strip() for block in unit.blocks if block.kind == "code" for line in block.text.split("\n"))
+    return {word for block in unit.blocks if block.kind != "code" for word in block.text.split()}.union(lines)
 
 
 def _last_name(unit: Unit) -> str:

@@ -62,6 +62,12 @@ def test_a_passage_far_below_the_best_is_left_out() -> None:
     assert _taken("How do I set alpha beta gamma delta?", best, "Some delta.") == [1]
 
 
+def test_more_is_left_out_where_the_first_passage_says_the_whole_question() -> None:
+    texts = ("# Alpha\n\nSet alpha and beta here.", "The alpha of a beta is large.")
+    assert _taken("alpha beta", *texts) == [1]
+    assert _taken("alpha beta gamma", *texts) == [1, 2]
+
+
 def test_what_says_the_same_is_taken_once() -> None:
     text = "The alpha of a beta is set in the file, as it always was and will be."
     assert _taken("alpha beta", text, f"{text} Yes.") == [1]
@@ -217,3 +223,11 @@ def test_an_index_or_an_overview_of_signatures_comes_behind_what_tells_something
     options = "# Options\n\n| Option | Meaning |\n| --- | --- |\n| timer | how long the timer waits for the slot |\n"
     assert _choice("How do I call a slot with a timer?", overview, told).taken[0].unit.heading == "Timer"
     assert _choice("How long does the timer wait?", overview, options).taken[0].unit.heading == "Options"
+
+
+def test_code_of_the_same_words_is_not_alike_on_a_page() -> None:
+    names = [f"option{n}" for n in range(12)]
+    code = "\n".join(f"allow.{name} = {{}};" for name in names)
+    on, off = code.replace("{}", "true"), code.replace("{}", "false", 6).replace("{}", "true")
+    page = f"## setDefaults()\n\nDefaults:\n\n```\n{on}\n```\n\n## strictMode()\n\nDefaults:\n\n```\n{off}\n```\n"
+    assert len(_choice("Which option is allowed?", page).taken) == 2
