@@ -20,7 +20,7 @@ pairs in the labelled sets 168 answer, most of them in the close ones, with whic
 CONTRADICTED = 0.12
 """The most likelihood that an entry has which is about a sibling of what is asked, or about the opposite."""
 _RARE = 0.4
-_LEAST_RELATED = 0.03
+_LEAST_RELATED = 0.015
 _MOST_RELATED = 3
 
 

@@ -97,7 +97,18 @@ def test_a_report_that_comes_back_to_what_is_asked_is_more_relevant() -> None:
     assert relevance[1] > relevance[0] > relevance[2] == 0
     assert found[1]["report_relevance_ahead"] == pytest.approx(relevance[1] - relevance[0])
     assert found[0]["report_relevance_ahead"] == pytest.approx(relevance[0] - relevance[1])
-    assert numbers(asked, often)[0]["report_relevance_ahead"] == pytest.approx(relevance[1])
+
+
+def test_an_entry_that_stands_alone_is_ahead_of_those_that_are_not_there_yet() -> None:
+    asked = query("retries", question="retries of a queue")
+    known = candidate("retries", report="retries of a queue: retries retries queue queue", id="known")
+    others = [candidate("x", report="something", id=f"o{number}") for number in range(5)]
+    ahead = [numbers(asked, known, *others[:count])[0] for count in range(6)]
+    for name in ("words_in_need_ahead", "report_relevance_ahead", "particular_words_ahead"):
+        found = [numbers_of[name] for numbers_of in ahead]
+        assert found[0] < found[1] < found[2] < found[3] < found[4]
+    assert ahead[4]["report_relevance_ahead"] == ahead[5]["report_relevance_ahead"]
+    assert ahead[4]["report_relevance_ahead"] == pytest.approx(ahead[4]["report_relevance"])
 
 
 def test_words_that_few_entries_have_speak_for_those() -> None:
