@@ -19,8 +19,7 @@ MOST = 5
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
 _OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package
-_OF_WHOLE = 0.5  # where the first passage says all words of the question
-_OF_WHOLE_IN_PACKAGE = 0.35
+_OF_WHOLE = 0.35  # there, where the first passage says all words of the question
 _OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the question which no better one does
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
@@ -114,9 +113,10 @@ def _says(unit: Unit, terms: Terms) -> set[int]:
 
 
 def _share(row: Ranked, *, is_whole: bool) -> float:
-    if is_package(row.unit.origin.source):
-        return _OF_WHOLE_IN_PACKAGE if is_whole else _OF_BEST_IN_PACKAGE
-    return _OF_WHOLE if is_whole and not is_answer(row.unit.origin.source) else _OF_BEST
+    """Pages keep the lower share: a second one that says the same confirms the first."""
+    if not is_package(row.unit.origin.source):
+        return _OF_BEST
+    return _OF_WHOLE if is_whole else _OF_BEST_IN_PACKAGE
 
 
 def _called(unit: Unit) -> frozenset[str]:
