@@ -52,7 +52,7 @@ _LEAST = 240  # characters: a passage that has less room is left out
 _MOST_EXAMPLES = 2
 _LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with its passage alone
 _OF_FIRST = 0.8  # of what the first example shows, for a second one
-_SHORT = 5  # lines of code: less alone tells little
+_SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
 _MOST_NEAREST = 6
 _LINE = 80  # characters that the line of a passage's source takes, about
@@ -352,10 +352,11 @@ def _beside(shown: Sequence[_Shown]) -> str:
 
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
-    """The one or two examples that tell most of the question, whole, of different passages, which Details leave out."""
-    code = [(at, block) for at, one in enumerate(shown) for block in one.row.unit.blocks if is_example(block)]
-    told = {block.text.strip() for one in shown for block in one.blocks}
-    found = [(at, b) for at, b in code if b.text.strip() not in told and b.text.count("\n") >= _SHORT]
+    """The one or two examples that tell most of the question, whole, of different passages."""
+    code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if is_example(block)]
+    told = summary.code.text.strip() if summary.code else ""
+    # Short code stands in Details, a few lines above.
+    found = [(at, b) for at, b in code if b.text.strip() != told and b.text.count("\n") >= _SHORT]
     taken: dict[int, str] = {}
     least = _LEAST_SHOWN
     for at, block in sorted(found, key=lambda row: 0.1 * row[0] - terms.coverage(terms.within(row[1].text))):
@@ -369,10 +370,9 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
             least = max(least, _OF_FIRST * shows)
     if taken:
         return "\n\n".join(taken.values())
-    in_summary = summary.code.text.strip() if summary.code else ""
-    if any(b.text.strip() in told - {in_summary} for _, b in code):
+    if found or (code and not told):
         return "The examples stand in Details, with their passages."
-    return "The example stands in the Summary." if in_summary and code else _NO_CODE
+    return "The example stands in the Summary." if code else _NO_CODE
 
 
 def _noted(notes: Sequence[str]) -> str:

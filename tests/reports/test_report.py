@@ -517,12 +517,3 @@ def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
     notes = _build(cut).text.partition("Notes by kr:\n\n")[2]
     assert "- Of Source 2, only the beginning was read.\n" in notes
     assert "only the beginning" not in _build(PAGES).text
-
-
-def test_an_example_that_stands_in_details_is_not_repeated() -> None:
-    """What Details had no room for is shown whole, where it tells of the question."""
-    first = "```js\n" + "\n".join(f"scroll.rows({n}, virtual);" for n in range(8)) + "\n```"
-    text = f"# Virtual scrolling\n\nConfigure virtual scrolling of dynamic row heights.\n\n{first}\n"
-    sections = _assert_template(_build(Answer(source="context7", passages=(Passage(text=text),))).text)
-    assert "scroll.rows(7, virtual);" in sections["Details"]
-    assert sections["Code Examples"] == "The examples stand in Details, with their passages."
