@@ -45,9 +45,10 @@ def inject_request() -> Schema:
     """Give the schema of F1's request in mode ``lessons-inject``, which it may leave out."""
     asked = {
         "phase": {"enum": list(PHASES), "description": "One of these, or one that is configured."},
-        "framework": {"type": ["string", "null"]},
-        "query": {"type": ["string", "null"]},
-        "files": {"type": ["array", "null"], "items": {"type": "string"}},
+        # Of any type: what is no text is passed over, as in a recording.
+        "framework": {"description": "The framework at hand.", "examples": ["vue"]},
+        "query": {"description": "What the agent is about to do.", "examples": ["cache a response"]},
+        "files": {"description": "Paths, or a single one.", "examples": [["src/app.py"]]},
     }
     optional = ("framework", "query", "files")
     return _object(
