@@ -76,7 +76,7 @@ def outputs() -> dict[str, dict[str, str]]:
             fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
             return {
                 name: {
-                    line: _folded(click.unstyle(make(app)).replace(place, "/work/shop"))
+                    line: _folded(click.unstyle(make(app)).replace(place, "/srv/shop"))
                     for line, make in shown.items()
                 }
                 for name, shown in _SHOWN.items()
