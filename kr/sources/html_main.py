@@ -7,8 +7,7 @@ from urllib.parse import quote, urljoin, urlsplit
 from lxml import etree
 from lxml.etree import _Element
 
-from kr.sources.html_code import classes, is_gutter
-from kr.sources.html_hidden import is_hidden
+from kr.sources.html_elements import classes, is_gutter, is_hidden
 
 MAX_ELEMENTS = 200_000
 """Elements of a page that are looked at; what follows is cut."""

@@ -14,8 +14,7 @@ from bs4.element import Tag
 from lxml import etree
 from lxml.etree import _Element
 
-from kr.sources.html_code import classes, code_language, code_text
-from kr.sources.html_hidden import style_of, text_hidden
+from kr.sources.html_elements import classes, code_language, code_text, style_of, text_hidden
 from kr.sources.html_main import MAX_ELEMENTS, absolute, is_dropped
 
 MAX_TEXT = 1_000_000

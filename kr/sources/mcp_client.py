@@ -110,8 +110,7 @@ class _Run(Generic[T]):
     """One session in its thread."""
 
     def __init__(self, server: ServerConfig, dialogue: Dialogue[T], timeout: float) -> None:
-        from kr.sources.mcp_http import Wire
-        from kr.sources.mcp_stdio import StdioServer
+        from kr.sources.mcp_transports import StdioServer, Wire
 
         self._server = server
         self._dialogue = dialogue
@@ -193,7 +192,7 @@ class _Run(Generic[T]):
     async def _client(self) -> "AsyncIterator[Client]":
         from mcp.client import Client
 
-        from kr.sources.mcp_http import http_client, http_transport
+        from kr.sources.mcp_transports import http_client, http_transport
 
         if self._process is not None:
             async with Client(self._process.transport(), cache=None) as client:
@@ -222,7 +221,7 @@ class _Run(Generic[T]):
             return SourceTimeout(f"no answer within {self._timeout:.3g} s")
         if self._wire.status is not None:
             return self._wire.refusal()
-        from kr.sources.mcp_errors import translate
+        from kr.sources.mcp_transports import translate
 
         return translate(self._error, command=self._server.command)
 
@@ -243,7 +242,7 @@ async def _list_tools(client: "Client") -> dict[str, frozenset[str]]:
 
 def prepare() -> None:
     """Import the SDK, and keep its diagnostics off standard error: each is reported as a reason instead."""
-    for name in ("mcp.client", "kr.sources.mcp_errors", "kr.sources.mcp_http", "kr.sources.mcp_stdio"):
+    for name in ("mcp.client", "kr.sources.mcp_transports"):
         importlib.import_module(name)  # all of them before the clock starts
 
     for name in ("client", "mcp.client", "mcp.shared", "httpx2", "httpcore2"):

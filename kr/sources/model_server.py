@@ -43,8 +43,7 @@ class ModelServer:
 
         import httpx
 
-        from kr.sources.deadline import Deadline
-        from kr.sources.http_exchange import Network, exchange
+        from kr.sources.http_exchange import Deadline, Network, exchange
         from kr.sources.reasons import retry_after_seconds
 
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}

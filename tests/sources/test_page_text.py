@@ -7,11 +7,9 @@ from encodings import aliases
 import pytest
 
 from kr.errors import SourceFailure
-from kr.sources.deadline import Deadline
 from kr.sources.html_markdown import to_markdown
-from kr.sources.http_exchange import FetchRefused, Network
-from kr.sources.page_text import decode, media_type
-from kr.sources.safe_fetch import Page, fetch_page
+from kr.sources.http_exchange import Deadline, FetchRefused, Network
+from kr.sources.safe_fetch import Page, decode, fetch_page, media_type
 from tests.support.web_servers import page, web_server
 
 

@@ -17,8 +17,7 @@ import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
 from kr.sources.addresses import address_refusal
-from kr.sources.deadline import Deadline
-from kr.sources.http_exchange import FetchRefused, Network
+from kr.sources.http_exchange import Deadline, FetchRefused, Network
 from kr.sources.safe_fetch import MAX_PAGE, Page, checked_url, fetch_page
 from tests.support.web_servers import Reply, Request, page, redirect, refused_url, web_server
 

@@ -68,7 +68,7 @@ def test_building_the_source_loads_no_network_library() -> None:
     program = (
         "import sys; from kr.sources.web_search import WebSearch; WebSearch()\n"
         "print(sorted({name.split('.')[0] for name in sys.modules} & "
-        "{'httpx', 'httpcore', 'lxml', 'bs4', 'markdownify', 'ddgs', 'ssl', 'json'}))"
+        "{'httpx', 'httpcore', 'lxml', 'bs4', 'markdownify', 'ddgs', 'ssl'}))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -156,7 +156,7 @@ def test_auto_takes_the_url_for_searxng(options: dict[str, Any], path: str) -> N
     ("variable", "name"), [("MY_TAVILY_KEY", "tavily"), ("BRAVE_API_KEY", "brave"), ("SEARCH_KEY", "brave")]
 )
 def test_auto_tells_by_the_variable_whose_the_key_is(variable: str, name: str) -> None:
-    from kr.sources.providers import HttpProvider, provider_for
+    from kr.sources.web_search import HttpProvider, provider_for
 
     chosen = provider_for("auto", url=None, api_key=KEY, api_key_env=variable)
     assert isinstance(chosen, HttpProvider)

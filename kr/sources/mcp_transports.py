@@ -1,0 +1,447 @@
+"""An MCP server over HTTP or as a child process: bounded, watched, and its exceptions said in a few words.
+
+Over HTTP the SDK reports a bad answer without its status and headers, and reads a JSON answer of any size. Hooks
+of the HTTP client see every response first. They note the status, end the session at once where a second
+attempt would be no use (rate limits, refused credentials, gateways), and bound the body.
+
+For a child process the SDK's own transport keeps no bound on a line, leaves grandchildren of a server that ends
+by itself, and may take four seconds to stop. The one here speaks the same protocol (one JSON-RPC message a line)
+with the SDK's message types, in a process group of its own, which is gone when the transport is left.
+"""
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import IO, TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+import anyio.lowlevel
+import httpx2
+import mcp_types
+from mcp import MCPError
+from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
+from pydantic import ValidationError
+
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.sources.addresses import is_metadata_address
+from kr.sources.reasons import retry_after_seconds
+from kr.values import ServerConfig
+
+if TYPE_CHECKING:
+    from mcp.client import Transport
+    from mcp.client._transport import TransportStreams
+
+
+def translate(error: BaseException, *, command: str | None) -> SourceFailure:
+    """Say a foreign exception. The first leaf of a group that says something wins.
+
+    ``command`` is what was to be started, if anything. The words of an invalid URL, header or argument are not
+    repeated: they may hold the very secret.
+    """
+    leaves = list(_leaves(error))
+    for leaf in leaves:
+        found = leaf if isinstance(leaf, SourceFailure) else None
+        found = found or _of_protocol(leaf) or _of_connection(leaf) or _of_system(leaf, command)
+        if found is not None:
+            return found
+    kind = type(leaves[0] if leaves else error).__name__
+    return SourceFailure(f"the session failed ({kind})")
+
+
+def _of_protocol(leaf: BaseException) -> SourceFailure | None:
+    match leaf:
+        case MCPError() if leaf.code == mcp_types.PARSE_ERROR:
+            return SourceFailure("the answer is no JSON-RPC message")
+        case MCPError():
+            return SourceFailure(f"the session failed: {leaf.message}")
+        case ValidationError():
+            return SourceFailure("the answer does not follow the protocol")
+    return None
+
+
+def _of_connection(leaf: BaseException) -> SourceFailure | None:
+    match leaf:
+        case httpx2.TimeoutException() | TimeoutError():
+            return SourceTimeout("the connection timed out")
+        case httpx2.ConnectError():
+            return SourceFailure(f"cannot connect: {_cause(leaf)}")
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+            return SourceNotAsked("the server's URL or headers are not valid")
+        case httpx2.HTTPError() | httpx2.StreamError():
+            return SourceFailure(f"the connection broke ({type(leaf).__name__})")
+    return None
+
+
+def _of_system(leaf: BaseException, command: str | None) -> SourceFailure | None:
+    match leaf:
+        case UnicodeError():
+            return SourceNotAsked("the server's URL or headers are not valid")
+        case FileNotFoundError() if command:
+            return SourceFailure(f"command not found: {command}")
+        case OSError():
+            return SourceFailure(f"the system refused: {leaf.strerror or type(leaf).__name__}")
+    return None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+def _cause(error: BaseException) -> str:
+    """Find the system's own words beneath a connection error, which says little by itself."""
+    inner: BaseException | None = error
+    while inner is not None:
+        for leaf in _leaves(inner):
+            if isinstance(leaf, socket.gaierror):
+                return leaf.strerror or "name lookup failed"
+            if isinstance(leaf, OSError) and leaf.errno is not None and leaf.errno > 0:
+                return os.strerror(leaf.errno)
+        inner = inner.__cause__ or inner.__context__
+    return str(error) or type(error).__name__
+
+
+MAX_MESSAGE = 8 * 1024 * 1024
+"""Bytes of one message, which may hold a text twice and escaped; what is longer is not read to its end."""
+
+MAX_REDIRECTS = 5
+"""Redirects of one request, as of a page."""
+
+_LOOKUP = 2.0
+"""Seconds for looking up a server's address beforehand."""
+
+# 404, 405 and 400 are what older servers say to the newer handshake; the SDK then tries the older one.
+_FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
+
+
+@dataclass
+class Wire:
+    """What was seen on the way, for a better reason than the SDK can give.
+
+    ``fail`` ends the session with ``failure``; ``status`` is the last bad HTTP status of a POST; ``redirects``
+    counts those in a row.
+    """
+
+    cancel: Callable[[], None]
+    failure: SourceFailure | None = None
+    status: int | None = None
+    redirect: str | None = None
+    redirects: int = 0
+
+    def fail(self, failure: SourceFailure) -> None:
+        """Keep the first failure and end the session."""
+        self.failure = self.failure or failure
+        self.cancel()
+
+    def refusal(self) -> SourceFailure:
+        """Say the last bad status, and where a redirect that is not followed leads."""
+        where = f", a redirect to {self.redirect} that is not followed" if self.redirect else ""
+        return SourceFailure(status_reason(self.status or 0) + where)
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A response body that ends the session when it passes ``MAX_MESSAGE``."""
+
+    def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire) -> None:
+        self._inner = inner
+        self._wire = wire
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > MAX_MESSAGE:
+                self._wire.fail(SourceFailure("the answer is larger than 8 MiB"))
+                await anyio.lowlevel.checkpoint()
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+@asynccontextmanager
+async def http_client(
+    headers: dict[str, str], wire: Wire, *, seconds: float
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """Open the HTTP client whose responses ``wire`` watches. Redirects are the SDK's: within the origin only."""
+    checked: set[str] = set()
+
+    async def before(request: httpx2.Request) -> None:
+        host = request.url.host
+        if host in checked:
+            return
+        checked.add(host)
+        if await _is_metadata_host(host):
+            wire.fail(
+                SourceFailure("the server's address is a link-local or metadata address, which is refused")
+            )
+            await anyio.lowlevel.checkpoint()
+
+    async def after(response: httpx2.Response) -> None:
+        if response.request.method == "POST":
+            _note(response, wire)
+        encoding = response.headers.get("content-encoding", "identity").strip().lower()
+        if encoding not in {"", "identity"}:
+            wire.fail(SourceFailure("the answer is compressed, which was not asked for"))
+        if wire.failure is not None:
+            await anyio.lowlevel.checkpoint()
+        if isinstance(response.stream, httpx2.AsyncByteStream):
+            response.stream = _Bounded(response.stream, wire)
+
+    async with httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "identity"},
+        timeout=seconds,
+        event_hooks={"request": [before], "response": [after]},
+    ) as client:
+        yield client
+
+
+def http_transport(url: str, client: httpx2.AsyncClient) -> "Transport":
+    """Build the SDK's transport over ``client``."""
+    return streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE)
+
+
+def status_reason(status: int) -> str:
+    """Say an HTTP status: ``HTTP 429 Too Many Requests``."""
+    try:
+        return f"HTTP {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP {status}"
+
+
+def _note(response: httpx2.Response, wire: Wire) -> None:
+    status = response.status_code
+    wire.redirects = wire.redirects + 1 if response.has_redirect_location else 0
+    if wire.redirects > MAX_REDIRECTS:
+        wire.fail(SourceFailure(f"more than {MAX_REDIRECTS} redirects"))
+    wire.status = wire.redirect = None  # the handshake may have been refused in its newer form before
+    if status < 300:
+        return
+    wire.status = status
+    if response.has_redirect_location:
+        wire.redirect = _host_of(response.headers.get("location", ""))
+    if status in _FINAL:
+        after = retry_after_seconds(response.headers.get("retry-after"), now=datetime.now(UTC))
+        wire.fail(SourceFailure(status_reason(status), retry_after=after if status in {429, 503} else None))
+
+
+def _host_of(location: str) -> str | None:
+    """Tell where a redirect leads: the host alone, since paths and queries may carry secrets."""
+    try:
+        return urlsplit(location).hostname
+    except ValueError:
+        return None
+
+
+async def _is_metadata_host(host: str) -> bool:
+    """Whether a name leads to a cloud's metadata service; one that doesn't resolve is left to the connection.
+
+    Behind a proxy there may be no name server to ask, so that the answer is not waited for at length.
+    """
+    found: Sequence[tuple[object, object, object, object, tuple[object, ...]]] = ()
+    try:
+        with anyio.move_on_after(_LOOKUP):
+            found = await anyio.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return False
+    return any(is_metadata_address(str(row[4][0])) for row in found)
+
+
+MAX_JUNK_LINES = 100
+"""Lines on standard output that are no JSON-RPC message; servers started by a package runner print some."""
+
+_TAIL = 2000
+_OWN_ACCORD, _TERMINATED, _KILLED, _POLL = 0.5, 0.5, 1.0, 0.01
+
+
+class StdioServer:
+    """One server process. ``transport`` is the asynchronous way to it; ``kill`` works from any thread."""
+
+    def __init__(self, server: ServerConfig, wire: Wire) -> None:
+        self._server = server
+        self._wire = wire
+        self._process: subprocess.Popen[bytes] | None = None
+        self._tail = b""
+        self._tail_is_complete = False
+        self._in_a_hurry = False
+        self.junk_lines = 0
+        self.messages = 0
+
+    @property
+    def stderr_tail(self) -> str:
+        """The last line that the server wrote to its standard error."""
+        lines = self._tail.decode(errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    def hurry(self) -> None:
+        """Give the server no time to end by itself when the transport is left."""
+        self._in_a_hurry = True
+
+    def kill(self) -> None:
+        """Kill the whole group at once. The last resort, when the transport could not be left in time."""
+        if self._process is not None:
+            _signal_group(self._process.pid, signal.SIGKILL)
+
+    @asynccontextmanager
+    async def _open(self) -> "AsyncIterator[TransportStreams]":
+        process = self._process = _spawn(self._server)
+        # Nothing is awaited before the try, or a cancellation would leave the process behind.
+        into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+        outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
+        pipes: list[asyncio.BaseTransport] = []
+        try:
+            async with anyio.create_task_group() as tasks, into, incoming, outgoing, from_session:
+                stdout = await _reader(process.stdout, pipes)
+                stderr = await _reader(process.stderr, pipes)
+                stdin = await _writer(process.stdin, pipes)
+                tasks.start_soon(self._read, stdout, into)
+                tasks.start_soon(self._keep_tail, stderr)
+                tasks.start_soon(self._write, stdin, from_session)
+                try:
+                    yield incoming, outgoing
+                finally:
+                    tasks.cancel_scope.cancel()
+        except BaseException:
+            self._in_a_hurry = True
+            raise
+        finally:
+            with anyio.CancelScope(shield=True):
+                await self._stop(process, pipes)
+
+    def transport(self) -> "Transport":
+        """Build the transport; entering it starts the process, leaving it stops the process."""
+        return self._open()
+
+    async def _read(
+        self,
+        stdout: asyncio.StreamReader,
+        into: "anyio.abc.ObjectSendStream[SessionMessage | Exception]",
+    ) -> None:
+        async with into:
+            while True:
+                try:
+                    line = await stdout.readuntil(b"\n")
+                except asyncio.IncompleteReadError:
+                    await self._report_end()
+                    return
+                except asyncio.LimitOverrunError:
+                    self._wire.fail(SourceFailure("the answer is larger than 8 MiB"))
+                    return
+                if not line.strip():
+                    continue
+                try:
+                    message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+                except ValueError:
+                    self.junk_lines += 1
+                    if self.junk_lines > MAX_JUNK_LINES:
+                        self._wire.fail(SourceFailure("the server writes what is no JSON-RPC message"))
+                        return
+                    continue
+                self.messages += 1
+                with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    await into.send(SessionMessage(message))
+
+    async def _report_end(self) -> None:
+        """Say that the server closed its output: end the session, with what it said last."""
+        process = self._process
+        if process is not None:
+            await _until(lambda: process.poll() is not None and self._tail_is_complete, _OWN_ACCORD)
+        status = process.returncode if process is not None else None
+        how = "closed its output" if status is None else f"ended with exit status {status}"
+        tail = self.stderr_tail
+        self._wire.fail(SourceFailure(f"the server {how}" + (f": {tail}" if tail else "")))
+
+    async def _keep_tail(self, stderr: asyncio.StreamReader) -> None:
+        while chunk := await stderr.read(_TAIL):
+            self._tail = (self._tail + chunk)[-_TAIL:]
+        self._tail_is_complete = True
+
+    @staticmethod
+    async def _write(
+        stdin: asyncio.StreamWriter,
+        from_session: "anyio.abc.ObjectReceiveStream[SessionMessage]",
+    ) -> None:
+        with suppress(OSError):  # a server that is gone is reported by the end of its output
+            async for item in from_session:
+                stdin.write(item.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
+                await stdin.drain()
+
+    async def _stop(self, process: subprocess.Popen[bytes], pipes: list[asyncio.BaseTransport]) -> None:
+        """Close its input, then terminate, then kill; every wait is bounded."""
+        for pipe in reversed(pipes):
+            pipe.close()
+        await anyio.lowlevel.checkpoint()  # the pipes are closed by callbacks of the loop
+        for file in (process.stdin, process.stdout, process.stderr):
+            if file is not None:
+                file.close()
+        if not self._in_a_hurry:
+            await _until(lambda: process.poll() is not None, _OWN_ACCORD)
+        if _signal_group(process.pid, signal.SIGTERM):
+            await _until(
+                lambda: process.poll() is not None and not _signal_group(process.pid, 0), _TERMINATED
+            )
+        _signal_group(process.pid, signal.SIGKILL)
+        await _until(lambda: process.poll() is not None, _KILLED)
+
+
+def _spawn(server: ServerConfig) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(  # noqa: S603  # the command is the user's own configuration, and no shell reads it
+            [server.command or "", *server.args],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**get_default_environment(), **server.env},
+            start_new_session=True,
+        )
+    except ValueError as exc:
+        # Not repeated: the invalid argument or variable may hold a secret.
+        raise SourceNotAsked("the server's command, arguments or environment are not valid") from exc
+
+
+async def _reader(pipe: IO[bytes] | None, pipes: list[asyncio.BaseTransport]) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader(limit=MAX_MESSAGE)
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), pipe
+    )
+    pipes.append(transport)
+    return reader
+
+
+async def _writer(pipe: IO[bytes] | None, pipes: list[asyncio.BaseTransport]) -> asyncio.StreamWriter:
+    loop = asyncio.get_running_loop()
+    transport, protocol = await loop.connect_write_pipe(
+        lambda: asyncio.StreamReaderProtocol(asyncio.StreamReader()), pipe
+    )
+    pipes.append(transport)
+    return asyncio.StreamWriter(transport, protocol, None, loop)
+
+
+def _signal_group(group: int, number: int) -> bool:
+    """Send a signal to a process group; whether there was one. 0 only asks."""
+    try:
+        os.killpg(group, number)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+async def _until(condition: Callable[[], bool], patience: float) -> None:
+    with anyio.move_on_after(patience):
+        while not condition():  # noqa: ASYNC110  # the end of a process group raises no event
+            await anyio.sleep(_POLL)
