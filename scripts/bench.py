@@ -179,7 +179,7 @@ def in_turns(actions: dict[str, Callable[[], object]], rounds: int) -> dict[str,
 def warm(folder: Path, environ: dict[str, str]) -> None:
     """Hits in one process, in turns with a raw select and update of the same row, each of them a transaction."""
     from kr.app import App
-    from kr.cli.progress import SilentProgress
+    from kr.cli.output import SilentProgress
     from kr.settings import load_settings
 
     asked = {

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import doctor, entries_view, lessons, project, research, search, stats, transfer
-from kr.cli.progress import SilentProgress
+from kr.cli import entries, lessons, maintenance, matching, project, research, stats, transfer
+from kr.cli.output import SilentProgress
 from kr.maintenance.doctor import report
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -35,30 +35,41 @@ def _lessons(app: App) -> str:
         return lessons.listing_view(book.lessons(phase="dev-execution", limit=2))
 
 
+def _explain(app: App) -> str:
+    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="2.27")
+    return matching.explained(app.explain(asked))
+
+
+def _inject(app: App) -> str:
+    needed = {"phase": "e2e-inspection", "dry_run": "true"}
+    asked = {"story_key": "0-0", "session_id": "terminal", "lessons_inject": needed}
+    return lessons.injection_view(app.requests.inject_lessons(asked).plain())
+
+
 _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
+    "explain": {f'kr explain {_FRAMEWORK} "{_QUESTION}"': _explain},
     "lessons": {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
+        "kr lessons inject --phase e2e-inspection --dry-run": _inject,
     },
     "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
     "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
-    "doctor": {"kr doctor": lambda app: doctor.view(report(app.knowledge_base()))},
+    "doctor": {"kr doctor": lambda app: maintenance.examined(report(app.knowledge_base()))},
     "export-yaml": {
         "kr export-yaml --output moved": lambda app: transfer.exported_view(app.export_yaml(Path("moved")))
     },
     "stats": {"kr stats": lambda app: stats.view(app.stats())},
     "search": {
-        "kr search context provider --limit 2": lambda app: search.view(
+        "kr search context provider --limit 2": lambda app: entries.found_view(
             app.search_all("context provider", limit=2)
         )
     },
     "entries": {
-        "kr entries list --framework vue-easytable --limit 3": lambda app: entries_view.entries_view(
+        "kr entries list --framework vue-easytable --limit 3": lambda app: entries.entries_view(
             app.entries(framework="vue-easytable", limit=3)["entries"]
         )
     },
-    "archive": {
-        "kr archive list --limit 3": lambda app: entries_view.archive_view(app.catalog.archive(limit=3))
-    },
+    "archive": {"kr archive list --limit 3": lambda app: entries.archive_view(app.catalog.archive(limit=3))},
     "research": {f'kr research {_FRAMEWORK} "{_QUESTION}"': _research},  # last: it counts as a request
 }
 """For each command's page, command lines and what makes their output."""

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.completing import complete_framework, complete_phase
-from kr.cli.layout import wrapped
-from kr.cli.messages import warn
+from kr.cli.completion import complete_framework, complete_phase
 from kr.cli.options import (
     Group,
     answer_request,
@@ -22,7 +20,7 @@ from kr.cli.options import (
     schema_option,
     with_context,
 )
-from kr.cli.render import at_most, emit
+from kr.cli.output import at_most, emit, warn, wrapped
 from kr.errors import KrError
 from kr.text.counting import counted
 
@@ -113,7 +111,7 @@ def inject(
             }
             envelope = app.requests.inject_lessons(data)
     value = envelope.plain()
-    emit(value, common(ctx), _injection)
+    emit(value, common(ctx), injection_view)
     return 1 if value["status"] == "failure" else 0
 
 
@@ -279,7 +277,7 @@ def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> None:
         raise KrError("; ".join(done.unread))
 
 
-def _injection(value: dict[str, Any]) -> str:
+def injection_view(value: dict[str, Any]) -> str:
     problems = [f"{click.style('error', fg='red')} {problem['message']}" for problem in value["errors"]]
     if value["results"] is None:
         return "\n".join([click.style(value["status"], bold=True), *problems])

@@ -11,83 +11,65 @@ from typing import Any, NamedTuple
 import click
 
 from kr import __version__
-from kr.cli.messages import colour, complain
 from kr.cli.options import common_options
+from kr.cli.output import colour, complain
 from kr.errors import KrError, NotInstalled
 
 
 class Listed(NamedTuple):
-    """A command as the help lists it, without importing it.
+    """A command as the help lists it, without importing it. ``where``: its module in ``kr.cli``, and its name there."""
 
-    ``where`` is its module in ``kr.cli`` and its name there; without it the module has the command's name, and the name
-    is ``command``.
-    """
-
-    name: str
     group: str
+    name: str
+    where: str
     summary: str
-    where: str = ""
 
     def load(self) -> click.Command:
         """Import it."""
-        module, _, name = (self.where or f"{self.name}:command").partition(":")
+        module, _, name = self.where.partition(":")
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
 
 
-COMMANDS = (
-    Listed("research", "Ask", "Answer a question from the cache, or research it once."),
-    Listed(
-        "lessons",
-        "Learn",
-        "Inject lessons, record failures; list, search, review, import, pin, edit and retire them.",
+_GROUPS = {
+    "Ask": (
+        ("research", "research:command", "Answer a question from the cache, or research it once."),
+        ("search", "entries:search_everything", "Find words in reports, topics, questions and lessons."),
+        ("explain", "matching:explain", "Show why the cache answers a question, or does not."),
     ),
-    Listed("hook", "Learn", "Answer a Claude Code hook: give lessons, record failures."),
-    Listed("mcp", "Serve agents", "Serve an agent over MCP, on standard input and output.", "serving:mcp"),
-    Listed(
-        "serve", "Serve agents", "Serve a fleet over HTTP and MCP, and people with a page.", "serving:serve"
+    "Learn": (
+        (
+            "lessons",
+            "lessons:command",
+            "Inject, record, search and edit the lessons of earlier failures.",
+        ),
+        ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
     ),
-    Listed("search", "Ask", "Find words in reports, topics, questions and lessons."),
-    Listed("entries", "Look after the knowledge", "List, show, search, remove and restore entries."),
-    Listed(
-        "archive",
-        "Look after the knowledge",
-        "List and show what left the index, and bring it back.",
-        "entries:archive",
+    "Serve agents": (
+        ("mcp", "serving:mcp", "Serve an agent over MCP, on standard input and output."),
+        ("serve", "serving:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
     ),
-    Listed(
-        "versions",
-        "Look after the knowledge",
-        "List the frameworks and versions that a project uses.",
-        "project:versions",
+    "Look after the knowledge": (
+        ("entries", "entries:command", "List, show, search, remove and restore entries."),
+        ("archive", "entries:archive", "List and show what left the index, and bring it back."),
+        ("versions", "project:versions", "List the frameworks and versions that a project uses."),
+        ("warm", "project:warm", "List, and research, what the cache lacks for a project."),
+        ("export-yaml", "transfer:export_yaml", "Write index and archive as YAML files."),
+        ("import-yaml", "transfer:import_yaml", "Import an existing file-based knowledge base."),
     ),
-    Listed(
-        "warm",
-        "Look after the knowledge",
-        "List, and research, what the cache lacks for a project.",
-        "project:warm",
+    "Run workflows": (
+        ("workflow", "workflow:command", "Start, run, approve and report workflows made from templates."),
     ),
-    Listed("explain", "Ask", "Show why the cache answers a question, or does not."),
-    Listed(
-        "export-yaml",
-        "Look after the knowledge",
-        "Write index and archive as YAML files.",
-        "transfer:export_yaml",
+    "Set up and look after": (
+        ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
+        ("stats", "stats:command", "Count what the cache saves, costs and holds."),
+        ("calibrate", "matching:calibrate", "Learn how far to trust your model of embeddings."),
+        ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
+        ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
+        ("completion", "completion:command", "Print the script that completes kr in a shell."),
     ),
-    Listed(
-        "import-yaml",
-        "Look after the knowledge",
-        "Import an existing file-based knowledge base.",
-        "transfer:import_yaml",
-    ),
-    Listed("workflow", "Run workflows", "Start, run, approve and report workflows made from templates."),
-    Listed("init", "Set up and look after", "Write kr.yaml and create the knowledge base."),
-    Listed("stats", "Set up and look after", "Count what the cache saves, costs and holds."),
-    Listed("calibrate", "Set up and look after", "Learn how far to trust your model of embeddings."),
-    Listed("doctor", "Set up and look after", "Find what is wrong with the knowledge base, and repair it."),
-    Listed("db", "Set up and look after", "Find, check, upgrade, back up and restore the database."),
-    Listed("completion", "Set up and look after", "Print the script that completes kr in a shell."),
-)
+}
+COMMANDS = tuple(Listed(group, *row) for group, rows in _GROUPS.items() for row in rows)
 
 
 class Commands(click.Group):
@@ -114,10 +96,9 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
         """List the commands under their groups."""
         width = max(len(listed.name) for listed in COMMANDS)
-        for group in dict.fromkeys(listed.group for listed in COMMANDS):
-            rows = [(f"{c.name:<{width}}", c.summary) for c in COMMANDS if c.group == group]
+        for group, listed in _GROUPS.items():
             with formatter.section(group):
-                formatter.write_dl(rows)
+                formatter.write_dl([(f"{name:<{width}}", summary) for name, _, summary in listed])
 
 
 _EPILOG = """\b

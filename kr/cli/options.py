@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, get_args
 import click
 
 from kr import log
-from kr.cli.messages import warn
+from kr.cli.output import warn
 from kr.errors import RequestUnreadable
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def schema_option(name: str) -> Callable[[F], F]:
     def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
         if not value or ctx.resilient_parsing:
             return
-        from kr.cli.render import to_json, write_out
+        from kr.cli.output import to_json, write_out
         from kr.server import schemas
 
         write_out(to_json(getattr(schemas, name)()))
@@ -202,7 +202,7 @@ def open_app(
     tells what is there, and says so where nothing is: an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
-    from kr.cli.progress import make_progress
+    from kr.cli.output import make_progress
 
     said = common(ctx)
     progress = progress or make_progress()

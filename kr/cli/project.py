@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from kr.cli.layout import cell, table
 from kr.cli.options import MOST, common, examples, open_app, with_context
-from kr.cli.render import emit
+from kr.cli.output import cell, emit, table
 from kr.errors import KrError
 from kr.text.counting import counted
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from kr.cli.layout import fitted, wrapped
 from kr.cli.options import common, examples, open_app, with_context
-from kr.cli.render import emit
+from kr.cli.output import emit, fitted, wrapped
 from kr.text.counting import counted
 
 _BAR = 22

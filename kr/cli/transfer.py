@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.messages import complain, is_dumb, warn
 from kr.cli.options import common, examples, open_app, with_context
-from kr.cli.render import emit
+from kr.cli.output import complain, emit, is_dumb, warn
 from kr.text.counting import counted
 
 if TYPE_CHECKING:

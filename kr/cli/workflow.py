@@ -1,18 +1,21 @@
 """``kr workflow``: start a workflow from a template, run it, approve its steps, look at it (SPEC 9)."""
 
+import shlex
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.layout import wrapped
 from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app, with_context
-from kr.cli.render import emit, wants_text, write_out
+from kr.cli.output import emit, wants_text, wrapped, write_out
+from kr.text.characters import one_line
 
 if TYPE_CHECKING:
     from kr.workflows.service import Workflows
-    from kr.workflows.state import Instance
+    from kr.workflows.state import Instance, StepState, SubTask, Target
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 Act = Callable[["Workflows"], "Instance"]
@@ -185,7 +188,7 @@ def list_(ctx: click.Context, /, limit: int) -> None:
 @common_options
 def schema() -> None:
     """Print the JSON Schema of a template, for completion in editors."""
-    from kr.cli.render import to_json
+    from kr.cli.output import to_json
     from kr.workflows.model import template_schema
 
     write_out(to_json(template_schema()))
@@ -193,8 +196,7 @@ def schema() -> None:
 
 def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
-    from kr.cli.progress import SilentProgress
-    from kr.cli.workflow_view import LineWatcher
+    from kr.cli.output import SilentProgress
 
     with open_app(ctx, progress=SilentProgress()) as app:
         workflows = app.workflows()
@@ -205,7 +207,6 @@ def _act(ctx: click.Context, act: Act) -> int:
 
 
 def _emit(ctx: click.Context, instance: "Instance") -> None:
-    from kr.cli.workflow_view import view
 
     said, state = common(ctx), ctx.params.get("state")
     emit(instance.plain(definitions=False), said, lambda _: view(instance, state) if wants_text(said) else "")
@@ -251,3 +252,91 @@ def _table(rows: list[dict[str, Any]]) -> str:
         facts = f"{row['status']}{at}; {row['updated_at']:.16}; {row['state_file']}"
         lines.append([row["workflow_id"], *wrapped("    ", facts, indent=4)])
     return "\n".join(line for told in lines for line in told)
+
+
+_COLOURS = {"completed": "green", "failed": "red", "running": "cyan", "waiting": "yellow", "skipped": "dim"}
+_MARKS = {"completed": "✓", "failed": "✗", "running": "•", "waiting": "?", "skipped": "–", "pending": " "}
+
+
+def _inner_first(instance: "Instance") -> "list[tuple[Target, StepState | SubTask]]":
+    """List steps and sub-tasks in the order in which their changes happen: a parallel step ends after its sub-tasks."""
+    from kr.workflows.state import Target
+
+    found: list[tuple[Target, StepState | SubTask]] = []
+    for step in instance.steps:
+        tasks = [(Target(step.id, at), task) for at, task in enumerate(step.sub_tasks)]
+        is_open = step.status in {"pending", "running"}
+        found += [(Target(step.id), step), *tasks] if is_open else [*tasks, (Target(step.id), step)]
+    return found
+
+
+class LineWatcher:
+    """Tells every change of a status in a line of its own."""
+
+    def __init__(self) -> None:
+        self._told: dict[tuple[str, int | None], str] = {}
+        self._status = ""
+        self._is_new = True
+
+    def changed(self, instance: "Instance") -> None:
+        """Tell what is another than the last time; of a run's beginning, what is under way."""
+        for target, run in _inner_first(instance):
+            known = self._told.get(target, "pending")
+            shown = (
+                run.status
+                if run.attempts < 2 or run.status != "running"
+                else f"running, attempt {run.attempts}"
+            )
+            if shown != known and not (self._is_new and run.status in {"completed", "skipped"}):
+                self._tell(
+                    target.step_id if target.task is None else f"{target.step_id}: {run.name}", shown, run
+                )
+            self._told[target] = shown
+        if instance.status != self._status and instance.status in {"completed", "failed", "waiting"}:
+            self._tell(instance.workflow_id, instance.status, None)
+        self._status, self._is_new = instance.status, False
+
+    def _tell(self, name: str, status: str, run: "StepState | SubTask | None") -> None:
+        told = run is not None and run.status not in {"running", "pending"} and run.details
+        line = one_line(f"{name}: {status}" + (f": {run.details}" if run is not None and told else ""), 200)
+        click.echo(f"{time.strftime('%H:%M:%S')} {line}", err=True)
+
+
+def view(instance: "Instance", state: Path | None = None) -> str:
+    """Make the readable view of an instance: its steps, and what to do next with its ``state`` file."""
+    status = click.style(instance.status, fg=_colour(instance.status), bold=True)
+    simulated = " (simulated)" if instance.is_simulated else ""
+    lines = [f"{instance.workflow_id}  {status}{simulated}"]
+    for step in instance.steps:
+        lines.append(_line("", step.name, step))
+        lines += [_line("  ", task.name, task) for task in step.sub_tasks if step.status != "completed"]
+        if step.details and step.status not in {"pending", "running"}:
+            lines += wrapped("      ", step.details, indent=6)
+    if after := _next(instance):
+        named = f" --state {shlex.quote(str(state))}" if state else ""
+        lines.append(
+            f"Go on: kr workflow {after}{named}" + ", or reject it." * (instance.status == "waiting")
+        )
+    return "\n".join(lines)
+
+
+def _line(indent: str, name: str, run: "StepState | SubTask") -> str:
+    from kr.workflows.report import duration
+
+    took = duration(run.started_at, run.completed_at) if run.completed_at else ""
+    mark = click.style(_MARKS[run.status], fg=_colour(run.status))
+    return f"{indent}  {mark} {one_line(name, 60)}  {run.status}  {took}".rstrip()
+
+
+def _colour(status: str) -> str | None:
+    colour = _COLOURS.get(status)
+    return None if colour == "dim" else colour
+
+
+def _next(instance: "Instance") -> str | None:
+    if instance.status == "waiting":
+        return f"approve {instance.current_step}"
+    is_rejected = any(step.type == "approval" and step.status == "failed" for step in instance.steps)
+    if instance.status == "failed" and not is_rejected:
+        return "run --retry"
+    return "run" if instance.status in {"pending", "running"} else None

@@ -18,8 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
+from kr.cli.output import to_yaml
 from kr.cli.research import view
-from kr.cli.yaml_writer import to_yaml
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.terminals import seen

@@ -11,7 +11,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from kr.cli.explain import view
+from kr.cli.matching import explained
 from kr.errors import InvalidRequest, StoreCorrupt, StoreError
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry, sql
@@ -100,12 +100,12 @@ def test_an_index_that_waits_is_named_and_not_imported(project: Project) -> None
     before = fingerprint(project.base)
     value = explain(project)
     assert (value["outcome"], value["waiting_index"]) == ("miss", str(index))
-    assert "  waiting: " in view(value)
+    assert "  waiting: " in explained(value)
     assert fingerprint(project.base) == before
     assert project.research()["results"]["cache_entry_id"] == "vue-repeatable-options"
     value = explain(project)
     assert (value["outcome"], value["waiting_index"]) == ("hit", None)
-    assert "waiting" not in view(value)
+    assert "waiting" not in explained(value)
 
 
 def test_an_index_beside_a_database_without_entries_waits_until_it_was_imported_once(
@@ -170,12 +170,12 @@ def test_the_view_is_clean_and_fits_80_columns(project: Project) -> None:
 def test_the_view_tells_of_each_entry_how_likely_it_is_and_why(project: Project) -> None:
     keep(project, "repeatable options")
     keep(project, "routing guards", tags=("router",))
-    _, first, second, _ = view(explain(project)).split("\n\n")
+    _, first, second, _ = explained(explain(project)).split("\n\n")
     assert first.startswith(
-        "vue-repeatable-options 100% likelihood; fresh; topic overlap 100%; shared tags: options\n"
+        "vue-repeatable-options: 100% likelihood; fresh; topic overlap 100%; shared tags: options\n"
     )
     assert "\n  answers by framework+topic" in first
-    assert second.startswith("vue-routing-guards ")
+    assert second.startswith("vue-routing-guards: ")
     assert "\n  refused: likelihood 0.0" in second
     assert "\n  against it: " in second
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kr.cli.progress import SilentProgress
+from kr.cli.output import SilentProgress
 from kr.request_handler import RequestHandler
 from tests.support.program import Project, request
 

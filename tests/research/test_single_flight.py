@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.cli.progress import SilentProgress, TerminalProgress
+from kr.cli.output import SilentProgress, TerminalProgress
 from kr.research.flight import flight_key, single_flight
 from kr.research.run import OverallDeadline
 from kr.research.shelf import Shelf

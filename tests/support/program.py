@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.app import App
-from kr.cli.progress import SilentProgress
+from kr.cli.output import SilentProgress
 from kr.settings import load_settings
 from kr.store.saving import Draft
 from tests.support.forked import shared

@@ -1,0 +1,385 @@
+"""What kr prints: the answer on standard output, messages and progress on standard error (SPEC 6).
+
+A command returns a value, and ``emit`` prints it. An agent on a pipe sees YAML or JSON and nothing else, written here
+since importing PyYAML costs a third of what Python and click cost; a person sees a readable view, made by the command's
+own ``view``, within the terminal's width, of text that a terminal can't be tricked with.
+"""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kr.errors import OutputFailed
+
+if TYPE_CHECKING:
+    from kr.cli.options import Common
+
+View = Callable[[Any], str]
+
+
+def wants_text(common: "Common") -> bool:
+    """Tell whether a person reads the answer: asked for, or at a terminal."""
+    return common.format == "text" or (
+        common.format is None and sys.stdout is not None and sys.stdout.isatty()
+    )
+
+
+def emit(value: Any, common: "Common", view: View) -> None:
+    """Print ``value`` (nested plain data) to standard output in the format that is wanted."""
+    if wants_text(common):
+        text = view(_shown(value))
+    elif common.format == "json":
+        text = to_json(value)
+    else:
+        text = to_yaml(value)
+    if sys.stdout is None:  # closed by the caller: nobody wants to know
+        return
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        # A C locale must not turn Chinese into a traceback.
+        reconfigure(encoding="utf-8", errors="backslashreplace")
+    write_out(text.rstrip("\n"))
+
+
+def at_most(limit: int | None, rows: list[Any]) -> list[Any]:
+    """Cut a list that was asked for with one more than its limit, and say so (SPEC 6)."""
+    if limit is not None and len(rows) > limit:
+        tell_cut(str(limit))
+    return rows[:limit]
+
+
+def tell_cut(shown: str) -> None:
+    """Say that a list goes on, where it is no part of the output."""
+    click.echo(f"the first {shown} shown; --limit N shows more", err=True)
+
+
+def write_out(text: str) -> None:
+    """Write to standard output. A reader who has gone has seen enough; anything else is ``OutputFailed``."""
+    try:
+        # Not through click.echo's caller: click answers a closed pipe with exit status 1.
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # What the command did, and its exit status, stand.
+        _forget_stdout()
+    except OSError as error:
+        _forget_stdout()
+        raise OutputFailed(f"standard output can't be written: {error.strerror}") from error
+
+
+def _forget_stdout() -> None:
+    """Let go of standard output, so that what is still buffered does not raise at shutdown."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _shown(value: Any) -> Any:
+    """Take out of all texts what would command the terminal, or show it in another order than it stands."""
+    from kr.text.characters import strip_invisible
+
+    if isinstance(value, str):
+        return strip_invisible(value)
+    if isinstance(value, dict):
+        return {key: _shown(item) for key, item in value.items()}
+    return [_shown(item) for item in value] if isinstance(value, list) else value
+
+
+def to_json(value: Any) -> str:
+    """Render as indented JSON, letters as they are."""
+    import json
+
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def colour() -> bool | None:
+    """Tell what click is to do about colours: None lets it see whether a terminal reads, False forbids them.
+
+    ``NO_COLOR`` (set to anything) and ``TERM=dumb`` forbid.
+    """
+    return False if os.environ.get("NO_COLOR") or is_dumb() else None
+
+
+def is_dumb() -> bool:
+    """Tell whether the terminal knows no more than to print lines."""
+    return os.environ.get("TERM") == "dumb"
+
+
+def complain(message: str) -> None:
+    """Say what went wrong."""
+    _say("error", message, "red")
+
+
+def warn(message: str) -> None:
+    """Say what is odd, and did not stop anything."""
+    _say("warning", message, "yellow")
+
+
+def _say(kind: str, message: str, shade: str) -> None:
+    click.echo(f"{click.style(f'{kind}:', fg=shade, bold=True)} {message}", err=True, color=colour())
+
+
+_LONGEST_CELL = 300
+_LONGEST = 2000
+_WITHOUT_A_TERMINAL = 100_000
+
+
+def width() -> int:
+    """Give the columns of the terminal. Where none reads, nothing is cut or wrapped: as wide as it takes (SPEC 6)."""
+    import shutil
+    import sys
+
+    if sys.stdout is None or not sys.stdout.isatty():
+        return _WITHOUT_A_TERMINAL
+    return max(shutil.get_terminal_size((80, 24)).columns, 40)
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> str:
+    """Lay rows out under their columns; texts wrap within theirs. None is shown as a dash.
+
+    The column ``wide`` takes the room that is left. Cells may hold anything: they are shown as one line of visible
+    characters.
+    """
+    import io
+
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    laid = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        laid.add_column(Text(column), overflow="fold", ratio=1 if column == wide else None)
+    for row in rows:
+        laid.add_row(*(Text(cell(value)) for value in row))
+    console = Console(file=io.StringIO(), width=width(), color_system=None, force_terminal=False)
+    with console.capture() as shown:
+        console.print(laid)
+    return "\n".join(line.rstrip() for line in shown.get().splitlines())
+
+
+def cell(value: object) -> str:
+    """Show a value as one line of visible characters."""
+    from kr.text.characters import one_line
+
+    if value is None or value == []:
+        return "-"
+    return one_line(", ".join(map(str, value)) if isinstance(value, list) else str(value), _LONGEST_CELL)
+
+
+def wrapped(label: str, text: str, *, indent: int) -> list[str]:
+    """Give ``label`` and ``text`` as lines of at most the terminal's width; what wraps is indented.
+
+    Width is counted in cells: a Chinese letter takes two.
+    """
+    from rich.cells import cell_len
+    from rich.console import Console
+    from rich.text import Text
+
+    from kr.text.characters import one_line
+
+    columns = width()
+    room = max(columns - max(indent, cell_len(label)), 20)
+    lines = Text(one_line(text, _LONGEST)).wrap(Console(width=columns), room, overflow="fold")
+    told = [line.plain.rstrip() for line in lines] or [""]
+    return [f"{label}{told[0]}".rstrip(), *(" " * indent + line for line in told[1:])]
+
+
+def fitted(text: str, width: int) -> str:
+    """Cut or pad a text to exactly ``width`` cells."""
+    from rich.cells import cell_len, set_cell_size
+
+    from kr.text.characters import one_line
+
+    line = one_line(text)
+    return set_cell_size(line, width) if cell_len(line) <= width else set_cell_size(line, width - 1) + "…"
+
+
+_REFRESH_SECONDS = 0.5
+
+
+class SilentProgress:
+    """Says nothing: standard error is no terminal."""
+
+    def asking(self, source: str) -> None:
+        """Nobody watches."""
+
+    def waiting(self) -> None:
+        """Nobody watches."""
+
+    def done(self) -> None:
+        """Nobody watches."""
+
+
+class TerminalProgress:
+    """Keeps one line up to date: ``asking context7 … 3 s``."""
+
+    def __init__(self) -> None:
+        self._stop: threading.Event | None = None
+        self._thread: threading.Thread | None = None
+
+    def asking(self, source: str) -> None:
+        """Show that ``source`` is being asked, and for how long."""
+        self._show(f"asking {source}")
+
+    def waiting(self) -> None:
+        """Show that another process's report is waited for, and for how long."""
+        self._show("waiting for another process that researches the same")
+
+    def _show(self, what: str) -> None:
+        stop = self._stop = threading.Event()
+        self._thread = threading.Thread(target=_tell, args=(what, stop), name="kr-progress", daemon=True)
+        self._thread.start()
+
+    def done(self) -> None:
+        """Clear the line."""
+        if self._stop is not None and self._thread is not None:
+            self._stop.set()
+            self._thread.join(timeout=_REFRESH_SECONDS)
+        self._stop = self._thread = None
+
+
+def _tell(what: str, stop: threading.Event) -> None:
+    began = time.monotonic()
+    while True:
+        sys.stderr.write(f"\r\x1b[K{what} … {time.monotonic() - began:.0f} s")
+        sys.stderr.flush()
+        if stop.wait(_REFRESH_SECONDS):
+            break
+    sys.stderr.write("\r\x1b[K")
+    sys.stderr.flush()
+
+
+def make_progress() -> SilentProgress | TerminalProgress:
+    """Choose by whether standard error is a terminal, and one that can rewrite a line."""
+    return TerminalProgress() if sys.stderr.isatty() and not is_dumb() else SilentProgress()
+
+
+_INDICATORS = frozenset("#,[]{}&*!|>'\"%@`?:")
+# With these begins what one reader of YAML or another takes for a number, a date, null or a key of its own.
+_NUMBERLIKE = frozenset("-+.0123456789~<=")
+_WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
+_LONGEST_KEY = 1000
+"""Of a key that stands before its colon; YAML allows 1,024 characters."""
+
+
+def to_yaml(value: Any) -> str:
+    """Render nested plain data (mappings, lists, texts, numbers, None) as YAML that readers of 1.1 and 1.2 take alike.
+
+    Texts of several lines are blocks, and letters stand as they are. Raises ``TypeError`` for other data.
+    """
+    return "\n".join(_lines(value, "")) + "\n"
+
+
+def _lines(value: Any, pad: str) -> Iterator[str]:
+    """Give the lines of a value, each behind ``pad``."""
+    if isinstance(value, dict) and value:
+        for key, item in value.items():
+            yield from _pair(key, item, pad)
+    elif isinstance(value, list | tuple) and value:
+        for item in value:
+            first, *rest = _lines(item, f"{pad}  ")
+            yield f"{pad}- {first[len(pad) + 2 :]}"
+            yield from rest
+    else:
+        yield pad + _scalar(value, pad or "  ")
+
+
+def _pair(key: Any, item: Any, pad: str) -> Iterator[str]:
+    name = _quoted(key) if isinstance(key, str) and "\n" in key else _scalar(key, pad)
+    head = f"{pad}{name}:" if len(name) <= _LONGEST_KEY else f"{pad}? {name}\n{pad}:"
+    if isinstance(item, dict | list | tuple) and item:
+        yield head
+        yield from _lines(item, f"{pad}  " if isinstance(item, dict) else pad)
+    else:
+        yield f"{head} {_scalar(item, f'{pad}  ')}"
+
+
+def _scalar(value: Any, pad: str) -> str:
+    if isinstance(value, str):
+        return _text(value, pad)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        return _float(value)
+    if value == {}:
+        return "{}"
+    if value in ([], ()):
+        return "[]"
+    raise TypeError(f"{type(value).__name__} is no plain data")
+
+
+def _float(value: float) -> str:
+    shown = repr(value)
+    if "n" in shown:  # inf and nan
+        return f"{'-' if shown[0] == '-' else ''}.{shown.lstrip('-')}"
+    # Without a point YAML 1.1 reads a text.
+    return shown.replace("e", ".0e") if "." not in shown else shown
+
+
+def _text(text: str, pad: str) -> str:
+    if not _is_shown(text.replace("\n", "")):
+        return _quoted(text)
+    if "\n" in text:
+        return _block(text, pad)
+    if _is_plain(text):
+        return text
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _is_plain(text: str) -> bool:
+    """Tell whether every reader takes these characters, without quotes, for this very text."""
+    return (
+        text != ""
+        and text[0] not in _INDICATORS
+        and text[0] not in _NUMBERLIKE
+        and not text[0].isspace()
+        and not text[-1].isspace()
+        and text[-1] != ":"
+        and ": " not in text
+        and " #" not in text
+        and text.lower() not in _WORDS
+    )
+
+
+def _block(text: str, pad: str) -> str:
+    body = text.removesuffix("\n")
+    lines = body.split("\n")
+    # A block can't say where it begins or ends with blanks, and no editor keeps those at a line's end.
+    if any(line[-1:].isspace() for line in lines) or not lines[0] or not lines[-1] or lines[0][0].isspace():
+        return _quoted(text)
+    indented = (pad + line if line else "" for line in lines)
+    return "\n".join(("|" if text.endswith("\n") else "|-", *indented))
+
+
+def _quoted(text: str) -> str:
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(character: str) -> str:
+    if character in '"\\':
+        return "\\" + character
+    if character == "\n":
+        return "\\n"
+    if _is_shown(character):
+        return character
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _is_shown(text: str) -> bool:
+    """Tell whether YAML takes all characters as they are; of those that are not seen, blanks and joiners only."""
+    if text.isprintable():
+        return True
+    import unicodedata
+
+    return all(
+        character.isprintable() or (character != "\ufeff" and unicodedata.category(character) in {"Zs", "Cf"})
+        for character in set(text)
+    )
