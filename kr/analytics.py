@@ -1,21 +1,34 @@
-"""Read-only counts for ``kr stats`` (SPEC 6.5): what the cache spares, what it costs, what it holds.
+"""Counts for ``kr stats`` and the page (SPEC 6.5, 8): what the cache spares, costs and holds; days, stories, near misses.
 
 Saved seconds = hits x (mean duration of a research that a source answered - mean duration of a hit), never
-below zero. Saved calls = hits x mean number of calls charged to such a research. Both are measured in
-``requests`` and ``source_calls``; as long as no research was measured, nothing counts as saved.
+below zero. Saved calls = hits x mean number of calls charged to such a research. Spared tokens = hits x (mean of what
+the sources of an answered research gave to read - mean of a report), never below zero: an agent without kr reads what
+the sources answer. As long as no research was measured, nothing counts as saved or spared.
 """
 
 from collections import Counter
-from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Literal
 
+from kr.errors import UnknownEntry
 from kr.freshness import parse_time
 from kr.naming import fold
+from kr.store.requests import NearMiss
+from kr.store.search import unknown_entry
+from kr.store.times import to_text
+from kr.store.wordings import Need
+from kr.text.counting import tokens_of
 
 if TYPE_CHECKING:
     from kr.settings import Settings
     from kr.store.store import Store
     from kr.store.unit import Unit
+    from kr.store.wordings import Wording
+    from kr.values import Entry
+
 
 _STORIES = 20
 _DAYS = 30
@@ -158,3 +171,259 @@ def _sources(unit: "Unit", now: datetime) -> list[dict[str, Any]]:
 
 def _ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
+
+
+_MEASURED_REPORTS = 20
+
+Standing = Literal["live", "archived", "gone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One UTC day: research requests, how many the cache answered, and what the sources were asked."""
+
+    day: date
+    requests: int = 0
+    hits: int = 0
+    spared_tokens: int = 0
+    charged: int = 0
+    failed: int = 0
+
+    @property
+    def misses(self) -> int:
+        """Requests that the cache did not answer."""
+        return self.requests - self.hits
+
+    @property
+    def hit_rate(self) -> float | None:
+        """0.0 to 1.0; None on a day without requests."""
+        return self.hits / self.requests if self.requests else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Course:
+    """The last days, oldest first, none left out. ``spared_per_hit`` is None while no answer was measured."""
+
+    days: tuple[Day, ...]
+    spared_per_hit: int | None
+
+    @property
+    def requests(self) -> int:
+        """Research requests of these days."""
+        return sum(day.requests for day in self.days)
+
+    @property
+    def hits(self) -> int:
+        """How many of them the cache answered."""
+        return sum(day.hits for day in self.days)
+
+    @property
+    def spared_tokens(self) -> int:
+        """What these hits spared."""
+        return sum(day.spared_tokens for day in self.days)
+
+    @property
+    def charged(self) -> int:
+        """Calls that sources answered on these days."""
+        return sum(day.charged for day in self.days)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Story:
+    """What one story asked and spent."""
+
+    session_id: str
+    story_key: str
+    requests: int
+    hits: int
+    charged: int
+    uncharged: int
+    last_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Near:
+    """An entry that was near a need. ``likelihood`` is 0.0 to 1.0; what is gone has no topic any more."""
+
+    id: str
+    likelihood: float
+    standing: Standing
+    framework: str | None = None
+    topic: str | None = None
+    question: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenNeed:
+    """A need that no entry answered for sure, worded alike by ``asked`` requests; ``request_id`` is the last.
+
+    ``researched`` is the entry that its own research wrote, where it wrote one.
+    """
+
+    request_id: str
+    asked: int
+    last_at: str
+    framework: str
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+    researched: str | None
+    near: tuple[Near, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenNeeds:
+    """Some of the needs that nobody has settled, those asked most first; ``total`` are there."""
+
+    shown: tuple[OpenNeed, ...] = ()
+    total: int = 0
+
+
+def course(store: "Store", now: datetime, *, days: int = 30) -> Course:
+    """Tell how the last ``days`` UTC days went, today included. Raises a ``StoreError``."""
+    today = now.astimezone(UTC).date()
+    dates = [today - timedelta(days=back) for back in reversed(range(days))]
+    with store.look() as unit:
+        asked = {row["day"]: row for row in unit.counts.view("hit_rate_by_day")}
+        calls = unit.counts.calls_by_day(dates[0].isoformat())
+        read_at_sources = unit.counts.answer_tokens()
+        entries = list(islice(unit.entries.browse(), _MEASURED_REPORTS))
+    spared = None
+    if read_at_sources is not None:
+        spared = max(round(read_at_sources - _mean_report(store, entries)), 0)
+    return Course(
+        days=tuple(
+            _day(day, asked.get(day.isoformat(), {}), calls.get(day.isoformat(), {}), spared or 0)
+            for day in dates
+        ),
+        spared_per_hit=spared,
+    )
+
+
+def _day(day: date, asked: Mapping[str, Any], calls: Mapping[str, int], spared: int) -> Day:
+    hits = asked.get("hits", 0)
+    return Day(
+        day=day,
+        requests=asked.get("requests", 0),
+        hits=hits,
+        spared_tokens=hits * spared,
+        charged=calls.get("charged", 0),
+        failed=calls.get("failed", 0),
+    )
+
+
+def _mean_report(store: "Store", entries: "Sequence[Entry]") -> float:
+    texts = [text for entry in entries if (text := store.read_report(entry)) is not None]
+    return sum(map(tokens_of, texts)) / len(texts) if texts else 0.0
+
+
+def stories(store: "Store", *, limit: int, offset: int = 0) -> tuple[list[Story], int]:
+    """Give stories by what they were charged, the dearest first, and how many there are."""
+    with store.look() as unit:
+        spent = {(row["session_id"], row["story_key"]): row for row in unit.counts.view("spending_by_story")}
+        asked = {(row["session_id"], row["story_key"]): row for row in unit.counts.requests_by_story()}
+    found = [_story(key, asked.get(key, {}), spent.get(key, {})) for key in {**spent, **asked}]
+    found.sort(key=lambda story: story.last_at, reverse=True)
+    found.sort(key=lambda story: (-story.charged, -story.uncharged, -story.requests))
+    return found[offset : offset + limit], len(found)
+
+
+def _story(key: tuple[str, str], asked: Mapping[str, Any], spent: Mapping[str, Any]) -> Story:
+    return Story(
+        session_id=key[0],
+        story_key=key[1],
+        requests=asked.get("requests", 0),
+        hits=asked.get("hits", 0),
+        charged=spent.get("charged", 0),
+        uncharged=spent.get("uncharged", 0),
+        last_at=max(asked.get("last_at", ""), spent.get("last_at", "")),
+    )
+
+
+def wordings(store: "Store", entry_id: str) -> "list[Wording]":
+    """Give how requests worded the need that an entry answers, the newest first."""
+    with store.read() as unit:
+        return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
+
+
+def _alike(miss: NearMiss) -> tuple[str, str, str]:
+    return fold(miss.framework), fold(miss.topic), " ".join(fold(miss.question).split())
+
+
+def _grouped(misses: Sequence[NearMiss]) -> list[list[NearMiss]]:
+    """Put requests of one need together, the newest first; needs that were asked more often go first."""
+    groups: dict[tuple[str, str, str], list[NearMiss]] = {}
+    for miss in misses:
+        groups.setdefault(_alike(miss), []).append(miss)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def open_needs(store: "Store", *, limit: int, offset: int = 0) -> OpenNeeds:
+    """Give the needs that no entry answered for sure although some were near, and that nobody has settled."""
+    with store.look() as unit:
+        groups = _grouped(unit.near_misses.open())
+        shown = groups[offset : offset + limit]
+        known = _known(unit, {near for group in shown for near, _ in group[0].related})
+    return OpenNeeds(shown=tuple(_open_need(group, known) for group in shown), total=len(groups))
+
+
+def _open_need(group: Sequence[NearMiss], known: "Mapping[str, Entry | None]") -> OpenNeed:
+    last = group[0]
+    return OpenNeed(
+        request_id=last.request_id,
+        asked=len(group),
+        last_at=last.at,
+        framework=last.framework,
+        topic=last.topic,
+        tags=last.tags,
+        question=last.question,
+        researched=next((miss.entry_id for miss in group if miss.entry_id is not None), None),
+        near=tuple(_near(entry_id, likelihood, known) for entry_id, likelihood in last.related),
+    )
+
+
+def _known(unit: "Unit", entry_ids: set[str]) -> "dict[str, Entry | None]":
+    """Give the live entries of these ids, and None for those that are in the archive."""
+    live = {entry.id: entry for entry in unit.entries.some(entry_ids)}
+    return {**dict.fromkeys(set(unit.archive.ids()) & entry_ids - live.keys()), **live}
+
+
+def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]") -> Near:
+    entry = known.get(entry_id)
+    if entry is None:
+        return Near(id=entry_id, likelihood=likelihood, standing="archived" if entry_id in known else "gone")
+    return Near(
+        id=entry_id,
+        likelihood=likelihood,
+        standing="live",
+        framework=entry.framework,
+        topic=entry.topic,
+        question=entry.question,
+    )
+
+
+def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime) -> int:
+    """Say which of the entries that were near a need answers it, or (None) that none does; how many requests that settles.
+
+    The entry is found by the wording from then on (SPEC 3.2; ``Store.hand_over``). Raises ``UnknownEntry``.
+    """
+    with store.write() as unit:
+        miss = unit.near_misses.get(request_id)
+        if miss is None:
+            raise UnknownEntry("there is no such near miss; somebody may have removed it")
+        if entry_id is not None:
+            entry = _chosen(unit, miss, entry_id)
+            store.hand_over(unit, entry, Need(miss.topic, miss.tags, miss.question), now)
+        alike = [other.request_id for other in unit.near_misses.open() if _alike(other) == _alike(miss)]
+        settled = list({request_id, *alike})
+        unit.near_misses.settle(settled, entry_id, at=to_text(now))
+    return len(settled)
+
+
+def _chosen(unit: "Unit", miss: NearMiss, entry_id: str) -> "Entry":
+    if entry_id not in {near for near, _ in miss.related}:
+        raise UnknownEntry(f"{entry_id} was not near this question")
+    entry = unit.entries.get(entry_id)
+    if entry is None:
+        raise unknown_entry(unit, entry_id)
+    return entry

@@ -98,7 +98,7 @@ class App:
 
     def initialize(self) -> dict[str, Any]:
         """Write the configuration and the knowledge base where they are missing; never overwrite."""
-        from kr.initialize import initialize
+        from kr.maintenance.databases import initialize
 
         return initialize(self.settings, self.store, environ=self.environ)
 
@@ -188,7 +188,7 @@ class App:
     def check_sources(self, *, timeout: float = 20.0) -> "Iterator[Finding]":
         """Ask each configured source and model one cheap question (SPEC 6.5); nothing is charged or kept."""
         from kr.composition import build_probes
-        from kr.maintenance.online import check_sources
+        from kr.maintenance.doctor import check_sources
 
         return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
 
@@ -204,7 +204,7 @@ class App:
         """Give the operations of ``kr db``."""
         from kr.maintenance.databases import Databases
 
-        return Databases(store=self.store, clock=self.clock)
+        return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
 
     @contextmanager
     def lessons(
@@ -339,7 +339,7 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.catalog.warming import QUESTION, TAGS, TOPIC, Need, research_needs
+        from kr.catalog.project import QUESTION, TAGS, TOPIC, Need, research_needs
 
         session_id = f"warm-{uuid.uuid4().hex}"
 
@@ -416,7 +416,7 @@ class App:
             return
         if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
             return  # also where it may not be looked for: the database then says so
-        from kr.transfer.first_use import import_on_first_use
+        from kr.transfer import import_on_first_use
 
         try:
             import_on_first_use(self.store, self.settings.base, now=self.clock())

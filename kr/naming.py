@@ -6,6 +6,7 @@ name to the later.
 """
 
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -54,6 +55,19 @@ def fold(text: str) -> str:
 def tag_key(tag: str) -> str:
     """Return the form in which tags are compared: NFKC, case folded, ``-``, ``_`` and space alike (SPEC 3.2)."""
     return " ".join(fold(tag).replace("-", " ").replace("_", " ").split())
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str | None:
+    """Return the one of ``known`` that is spelt most like ``name``, if one is alike (``cutoff``: from there on, to 1.0)."""
+    from difflib import get_close_matches  # only a slip needs it
+
+    return next(iter(get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Ask back with the nearest name; empty where none is near."""
+    near = nearest(name, known)
+    return f"did you mean {near}?" if near is not None else ""
 
 
 def kebab(text: str) -> str:

@@ -20,7 +20,7 @@ from kr.store.unit import Unit
 from kr.values import Entry, EntryStatus, replace
 
 if TYPE_CHECKING:
-    from kr.catalog.warming import Need
+    from kr.catalog.project import Need
     from kr.store.restoring import Restored
 
 from kr.store.texts import Revision
@@ -226,7 +226,7 @@ class Catalog:
         self, project: Path, *, everything: bool, mark_stale: bool, environ: Mapping[str, str]
     ) -> list[dict[str, Any]]:
         """List a project's dependencies, and mark entries of another major version where that is wanted."""
-        from kr.catalog.versions import list_versions, mark_versions
+        from kr.catalog.project import list_versions, mark_versions
 
         if not mark_stale:
             return list_versions(project, everything=everything, warn=_warn, environ=environ)
@@ -237,7 +237,7 @@ class Catalog:
 
     def needs(self, project: Path, names: Sequence[str] = (), *, environ: Mapping[str, str]) -> "list[Need]":
         """List a project's frameworks, or those named, with what the cache holds of each; what it lacks comes first."""
-        from kr.catalog.warming import needs
+        from kr.catalog.project import needs
 
         return needs(project, self.store, self.limits, self.clock(), _warn, names=names, environ=environ)
 

@@ -122,6 +122,8 @@ def _upgraded(value: dict[str, Any]) -> str:
 
 
 def _checked(value: dict[str, Any]) -> str:
+    if value["sound"] and value["state"] == "absent":
+        return f"{value['path']}: there is no database yet; `kr init` or the first research makes it"
     word = click.style("sound", fg="green") if value["sound"] else click.style("not sound", fg="red")
     lines = [f"{value['path']}: {word}"]
     lines += [f"  {problem}" for problem in value["problems"]]

@@ -10,7 +10,7 @@ from kr.cli.output import emit, table, wrapped
 from kr.cli.research import check_form, question_parameters
 
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
-_MOST_ENTRIES = 5
+_LEAST_ENTRIES, _MOST_ENTRIES = 2, 5
 _LEAST_LIKELY = 0.005
 _MOST_TOLD = 2
 _LEAST_TOLD = 0.05
@@ -66,8 +66,8 @@ def explained(value: dict[str, Any]) -> str:
     if value["nearest_frameworks"]:
         lines += wrapped("  similar names: ", ", ".join(value["nearest_frameworks"]), indent=4)
     considered = value["considered"]
-    likely = [row for row in considered if (row["likelihood"] or 0) >= _LEAST_LIKELY]
-    shown = (likely or considered[:1])[:_MOST_ENTRIES]
+    likely = sum((row["likelihood"] or 0) >= _LEAST_LIKELY for row in considered)
+    shown = considered[: min(max(likely, _LEAST_ENTRIES), _MOST_ENTRIES)]
     for row in shown:
         lines += ["", *_entry(row)]
     if left := len(considered) - len(shown):

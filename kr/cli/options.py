@@ -233,10 +233,10 @@ def _tell_where_nothing_is(app: "App") -> None:
 
 def tell_nearest(framework: str, known: set[str]) -> None:
     """Name the framework that may be meant, where nothing was found of one."""
-    from difflib import get_close_matches
+    from kr.naming import did_you_mean
 
-    if framework not in known and (near := get_close_matches(framework, known, n=1)):
-        warn(f"did you mean {near[0]}?")
+    if framework not in known and (hint := did_you_mean(framework, known)):
+        warn(hint)
 
 
 def start_logging(ctx: click.Context) -> None:

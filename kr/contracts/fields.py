@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from kr.errors import FieldError
+from kr.naming import nearest
 
 _LINE_SEPARATORS = "\u2028\u2029"
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
@@ -61,9 +62,7 @@ def misspelt(name: str, known: Collection[str], data: Mapping[str, Any]) -> str:
     """End the message of a missing key: with the unknown key that is spelt nearly like it, or with nothing."""
     if name in data:
         return ""
-    from difflib import get_close_matches
-
-    near = (key for key in data if key not in known and get_close_matches(key, known, n=1) == [name])
+    near = (key for key in data if key not in known and nearest(key, known) == name)
     return "".join(f"; {shown(key)} is unknown: did you mean {name}?" for key in near)
 
 

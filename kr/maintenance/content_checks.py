@@ -1,25 +1,28 @@
-"""Checks of reports without rows, of exports, and of what time has overtaken (SPEC 6.5)."""
+"""Checks of rows without their report, reports without rows, exports, and what time has overtaken (SPEC 6.5).
 
+A report that may not be read is no reason to touch its row: it is there, for all that anybody knows.
+"""
+
+import os
+import re
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from kr.freshness import parse_time
 from kr.maintenance.findings import Finding, KnowledgeBase
+from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
 from kr.store.saving import adopt
+from kr.store.times import to_text
+from kr.text.characters import one_line
 from kr.text.counting import counted
 from kr.values import Entry
 
 if TYPE_CHECKING:
     from kr.store.leases import Expired
-import os
-import re
-from datetime import UTC, datetime
-from typing import NamedTuple
 
-from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
-from kr.store.times import to_text
-from kr.text.characters import one_line
 
 _VOLATILE = ("  last_accessed: ", "  status: ")
 """Lines of the export that a mere hit changes, after which nothing is exported (SPEC 3.8)."""
@@ -40,31 +43,31 @@ def _orphan(base: KnowledgeBase, path: str) -> Finding:
         stands = base.reports.look(path)
         if stands.state == "unreadable":
             return Finding(
-                check="unreadable",
-                severity="error",
-                subject=str(stands.blocked_by),
-                message=f"can't be read: {stands.reason}",
+                "unreadable",
+                "error",
+                str(stands.blocked_by),
+                f"can't be read: {stands.reason}",
             )
         return Finding(
-            check="orphan",
-            severity="information",
-            subject=path,
-            message="is not a report that kr can index: it has no title `# framework - topic`. It is left alone",
+            "orphan",
+            "information",
+            path,
+            "is not a report that kr can index: it has no title `# framework - topic`. It is left alone",
         )
     with base.store.read() as unit:
         live = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
     if live is not None:
         return Finding(
-            check="orphan",
-            severity="information",
-            subject=path,
-            message=f"is not indexed: {live.id} ({live.path}) has this framework, topic and major version. It is left alone",
+            "orphan",
+            "information",
+            path,
+            f"is not indexed: {live.id} ({live.path}) has this framework, topic and major version. It is left alone",
         )
     return Finding(
-        check="orphan",
-        severity="warning",
-        subject=path,
-        message="no entry has this report",
+        "orphan",
+        "warning",
+        path,
+        "no entry has this report",
         repair=f"index it as {entry.framework} - {entry.topic}, researched {entry.created[:10]}",
         fix=lambda: _adopt(base, path),
     )
@@ -91,24 +94,12 @@ def _adopt(base: KnowledgeBase, path: str) -> str:
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
 
 
-def check_links(base: KnowledgeBase) -> Iterator[Finding]:
-    """Folders of reports that are symbolic links: nothing is written through them."""
-    for path in linked_folders(base.folder):
-        yield Finding(
-            check="link",
-            severity="error",
-            subject=str(path),
-            message="is a symbolic link, and no report is written through one below the knowledge base. Put the "
-            "folder itself there (a bind mount will do), or set knowledge_base_path to where the folder is",
-        )
-
-
 def check_export(base: KnowledgeBase) -> Iterator[Finding]:
     """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
     if not base.is_readable or not base.folder.is_dir():
         return
     from kr.transfer import ARCHIVE, INDEX
-    from kr.transfer.index_yaml import render_archive, render_index
+    from kr.transfer.export import render_archive, render_index
 
     with base.store.read() as unit:
         live, archived = unit.entries.all(), unit.archive.all()
@@ -122,7 +113,7 @@ def check_export(base: KnowledgeBase) -> Iterator[Finding]:
     for name, text in wanted.items():
         path, present = base.folder / name, found[name]
         if isinstance(present, str):
-            yield Finding(check="export", severity="error", subject=str(path), message=present)
+            yield Finding("export", "error", str(path), present)
         elif present != text.encode() and (present is not None or is_expected):
             yield _outdated(base, path, present, text, blocked)
 
@@ -149,10 +140,10 @@ def _outdated(
     if blocked:
         message += f"; both files are exported together, once {blocked[0]} is put right"
     return Finding(
-        check="export",
-        severity="information" if is_minor else "warning",
-        subject=str(path),
-        message=message,
+        "export",
+        "information" if is_minor else "warning",
+        str(path),
+        message,
         repair=None
         if blocked
         else "export both files; a file that somebody else wrote is kept as a copy beside it",
@@ -180,10 +171,10 @@ def check_expired(base: KnowledgeBase) -> Iterator[Finding]:
         expired = unit.leases.expired(base.clock())
     if any(expired):
         yield Finding(
-            check="expired",
-            severity="warning",
-            subject=base.place,
-            message=f"expired: {_told(expired)}",
+            "expired",
+            "warning",
+            base.place,
+            f"expired: {_told(expired)}",
             repair="remove what has expired: it holds nothing any more",
             fix=lambda: _sweep(base),
         )
@@ -213,10 +204,10 @@ def check_circuits(base: KnowledgeBase) -> Iterator[Finding]:
         until = parse_time(circuit.open_until or "")
         if until is not None and base.clock() < until:
             yield Finding(
-                check="circuit",
-                severity="information",
-                subject=circuit.source,
-                message=f"is not asked until {circuit.open_until}, after {counted(circuit.failures, 'failure')} in a row; "
+                "circuit",
+                "information",
+                circuit.source,
+                f"is not asked until {circuit.open_until}, after {counted(circuit.failures, 'failure')} in a row; "
                 f"the last: {circuit.last_error or 'unknown'}",
             )
 
@@ -245,15 +236,6 @@ def report_paths(knowledge_base: Path) -> list[str]:
         found += [
             (here / name).as_posix() for name in files if name.endswith(".md") and not name.startswith(".")
         ]
-    return sorted(found)
-
-
-def linked_folders(knowledge_base: Path) -> list[Path]:
-    """Return what is a symbolic link where ``frameworks/`` or a folder below it would be, sorted."""
-    top = knowledge_base / "frameworks"
-    found = [top] if top.is_symlink() else []
-    for folder, folders, _ in os.walk(top) if not found else ():
-        found += [path for name in folders if (path := Path(folder, name)).is_symlink()]
     return sorted(found)
 
 
@@ -309,3 +291,86 @@ def modified(path: Path) -> datetime:
 
 def _unescaped(line: str) -> str:
     return _ESCAPED.sub(r"\1", line).strip()
+
+
+_MOST_NAMED = 5
+
+
+def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
+    """Rows whose report is missing, empty, or not to be read."""
+    if not base.is_readable:
+        return
+    with base.store.read() as unit:
+        entries = unit.entries.all()
+        kept = {entry.id for entry in entries if unit.revisions.text(entry.sha256) is not None}
+    if entries and not base.folder.is_dir():
+        yield Finding(
+            "missing_report",
+            "error",
+            str(base.folder),
+            f"the knowledge base's folder is not there, and it holds the reports of "
+            f"{counted(len(entries), 'entry', 'entries')}. Mount it, or set knowledge_base_path",
+        )
+        return
+    unreadable: dict[tuple[Path | None, str], list[str]] = {}
+    for entry in entries:
+        found = base.reports.look(entry.path)
+        if found.state == "unreadable":
+            unreadable.setdefault((found.blocked_by, found.reason), []).append(entry.id)
+        elif found.state == "absent":
+            yield _missing(base, entry, is_kept=entry.id in kept)
+    for (blocked_by, reason), ids in unreadable.items():
+        yield _unreadable(blocked_by, reason, ids)
+
+
+def _missing(base: KnowledgeBase, entry: Entry, *, is_kept: bool) -> Finding:
+    is_blocked = base.reports.is_blocked(entry.path)
+    if is_kept and is_blocked:
+        repair = None
+        message = (
+            f"the file of its report, {entry.path}, can't be made: something else is there; move it away"
+        )
+    else:
+        message = f"its report {entry.path} is missing or empty"
+        repair = (
+            "make the file of the text in the database"
+            if is_kept
+            else "move it to the archive; its text is not kept, so that only research can answer again"
+        )
+    return Finding(
+        "missing_report",
+        "warning" if is_kept else "error",
+        entry.id,
+        message,
+        repair=repair,
+        fix=partial(_make if is_kept else _archive, base, entry) if repair is not None else None,
+    )
+
+
+def _unreadable(blocked_by: Path | None, reason: str, ids: list[str]) -> Finding:
+    named = ", ".join(ids[:_MOST_NAMED])
+    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
+    return Finding(
+        "unreadable",
+        "error",
+        str(blocked_by),
+        f"can't be read ({reason}), so that nobody can tell whether "
+        f"{'the reports' if len(ids) > 1 else 'the report'} of {named}{more} "
+        f"{'are' if len(ids) > 1 else 'is'} there. Give this user the permission, or mend the file system; "
+        "the entries are left alone",
+    )
+
+
+def _make(base: KnowledgeBase, entry: Entry) -> str:
+    base.store.read_report(entry)
+    is_there = base.reports.look(entry.path).state == "there"
+    return f"{entry.path} made" if is_there else f"failed: {entry.path} can't be written"
+
+
+def _archive(base: KnowledgeBase, entry: Entry) -> str:
+    with base.store.write() as unit:
+        row = unit.entries.get(entry.id)
+        if row is None or base.reports.look(row.path).state != "absent":
+            return "somebody else has put it right"
+        unit.archive.move(entry.id, "manual", base.clock())
+    return "archived"

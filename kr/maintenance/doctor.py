@@ -1,22 +1,251 @@
-"""``kr doctor``: every check, then what they announced, one by one (SPEC 6.5)."""
+"""``kr doctor``: the checks of the database file, every check, their repairs, and one question to each source (SPEC 6.5)."""
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from kr.errors import KrError
-from kr.maintenance import content_checks, database_checks, missing_reports
+from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
+from kr.maintenance import content_checks
+from kr.maintenance.content_checks import report_paths
 from kr.maintenance.findings import Finding, KnowledgeBase
+from kr.store import soundness
+from kr.text.counting import counted
+from kr.transfer import ARCHIVE, INDEX
+from kr.values import Query
+
+if TYPE_CHECKING:
+    from kr.sources.base import Source
+
+_MOST_SHOWN = 5
+
+
+def check_database(base: KnowledgeBase) -> Iterator[Finding]:
+    """A database that is deleted, damaged, of another version, or none of ours."""
+    found = base.look
+    path = base.place
+    if found.state == "absent":
+        yield from _absent(base)
+    elif found.state == "corrupt":
+        yield Finding(
+            "database",
+            "error",
+            path,
+            f"is damaged: {found.message}. `kr db restore FILE` brings a backup back, if there is one",
+            repair="move it aside, and build a new one from its readable rows, the exports and the reports",
+            fix=lambda: replace_damaged(base),
+        )
+    elif found.state == "older":
+        yield Finding(
+            "database",
+            "information",
+            path,
+            f"is of an older kr (schema {found.version}); the next use upgrades it",
+            repair="back it up and upgrade it",
+            fix=lambda: _upgrade(base),
+        )
+    elif found.state == "newer":
+        yield _beyond_repair(path, f"{found.message}. Install that kr, or `kr db restore` an older backup")
+    elif found.state == "foreign":
+        yield _beyond_repair(path, f"{found.message}. Set KR_DATABASE_URL or --kb to another place")
+    elif found.state == "unreadable":
+        yield _beyond_repair(path, str(found.message))
+
+
+def _beyond_repair(path: str, message: str) -> Finding:
+    return Finding("database", "error", path, message)
+
+
+def _absent(base: KnowledgeBase) -> Iterator[Finding]:
+    left = remains(base.folder)
+    if not left:
+        yield Finding(
+            "database",
+            "information",
+            base.place,
+            "there is no knowledge base yet; `kr init` or the first research makes it",
+        )
+        return
+    yield Finding(
+        "database",
+        "error",
+        base.place,
+        f"there is no database, but there are {left}",
+        repair="make a new database from them",
+        fix=lambda: rebuild(base),
+    )
+
+
+def _upgrade(base: KnowledgeBase) -> str:
+    with base.store.write() as unit:
+        return f"upgraded, {counted(unit.entries.count(), 'entry', 'entries')}"
+
+
+def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
+    """Broken indexes, pages, references, tables or views."""
+    if base.look.state not in {"current", "older"}:
+        return
+    health = base.store.care.examine()
+    if not health.problems:
+        return
+    shown = "; ".join(health.problems[:_MOST_SHOWN])
+    more = len(health.problems) - _MOST_SHOWN
+    if health.is_mendable:
+        repair, fix = (
+            "back it up, put back what is missing and rebuild its indexes, in place",
+            lambda: _repair(base),
+        )
+    else:
+        repair = "move it aside, and build a new one from its readable rows, the exports and the reports"
+        fix = lambda: replace_damaged(base)  # noqa: E731 - beside its text
+    yield Finding(
+        "integrity",
+        "error",
+        base.place,
+        f"is not sound: {shown}{f'; and {more} more' if more > 0 else ''}",
+        repair=repair,
+        fix=fix,
+    )
+
+
+def _repair(base: KnowledgeBase) -> str:
+    kept = base.store.care.keep_before_repair()
+    with base.store.write() as unit:
+        made = soundness.repair(unit.session)
+    mended = f"put right: {', '.join(made)}; " if made else ""
+    return f"{mended}indexes rebuilt; the database as it was is {kept}"
+
+
+def check_network(base: KnowledgeBase) -> Iterator[Finding]:
+    """SQLite's locks don't hold on network file systems."""
+    if base.look.state == "unreadable":
+        return
+    kind = base.store.care.network_file_system(base.mounts)
+    if kind is not None:
+        yield Finding(
+            "network_file_system",
+            "warning",
+            base.place,
+            f"is on a network file system ({kind}), where SQLite may corrupt it. Set "
+            "KR_DATABASE_URL=sqlite:////local/path/kr.db; reports may stay where they are",
+        )
+
+
+def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
+    """What kr must read and write and may not: of a whole tree, its top-most folder."""
+    told: dict[Path, str] = {}
+    below: Counter[Path] = Counter()
+    for path in dict.fromkeys(_to_be_written(base)):
+        lacking = _lacking(path)
+        top = next((folder for folder in path.parents if told.get(folder) == lacking), None)
+        if lacking and top is not None:
+            below[top] += 1
+        elif lacking:
+            told[path] = lacking
+    for path, lacking in told.items():
+        more = f", nor may {below[path]} more below it" if below[path] else ""
+        option = "-R " if below[path] else ""
+        yield Finding(
+            "permissions",
+            "error",
+            str(path),
+            f"may not be {lacking} by this user{more}; "
+            f"`chmod {option}u+rw{'X' if path.is_dir() else ''} {path}`, or let its owner run kr",
+        )
+
+
+def _lacking(path: Path) -> str:
+    enter = os.X_OK if path.is_dir() else 0
+    if not os.access(path, os.R_OK | enter):
+        return "read"
+    return "" if os.access(path, os.W_OK | enter) else "written"
+
+
+def _to_be_written(base: KnowledgeBase) -> Iterator[Path]:
+    folder = base.folder
+    yield _nearest(folder)
+    try:
+        home, *beside = base.store.care.files()
+    except StoreError:
+        return
+    yield _nearest(home)
+    exports = (folder / INDEX, folder / ARCHIVE, folder / ".export.lock")
+    lessons = (folder / "lessons", folder / "lessons" / "_lessons-learned.md")
+    yield from (path for path in (*beside, *exports, *lessons) if path.exists())
+    frameworks = folder / "frameworks"
+    if frameworks.is_dir():
+        yield frameworks
+        if os.access(frameworks, os.R_OK):
+            yield from sorted(path for path in frameworks.iterdir() if path.is_dir())
+
+
+def _nearest(folder: Path) -> Path:
+    """A folder, or the first one above it that is there: it would be made in that."""
+    return next(path for path in (folder, *folder.absolute().parents) if path.exists())
+
+
+_MOST_TOLD = 5
+
+
+def remains(folder: Path) -> str:
+    """Say what a new database could be made of; empty when there is nothing."""
+    exports = [name for name in (INDEX, ARCHIVE) if (folder / name).is_file()]
+    reports = len(report_paths(folder))
+    told = [*exports, counted(reports, "report") if reports else ""]
+    return " and ".join(part for part in told if part)
+
+
+def rebuild(base: KnowledgeBase) -> str:
+    """Make a database from the exports; reports that they leave out are found as orphans next."""
+    with base.store.write() as unit:
+        unit.entries.count()
+    return take_in(base)
+
+
+def replace_damaged(base: KnowledgeBase) -> str:
+    """Move a damaged database aside, and rescue into a new one what can be read of it and of the exports."""
+    base.store.close()
+    kept = base.store.care.move_aside(f"{base.clock():%Y%m%dT%H%M%SZ}")
+    rescued = _rescue(base, kept)
+    return f"{rescued}; {take_in(base)}; the damaged file is {kept}"
+
+
+def _rescue(base: KnowledgeBase, damaged: Path) -> str:
+    with base.store.write() as unit:
+        rows = soundness.rescue(damaged, unit.session)
+    told = ", ".join(f"{number} of {table}" for table, number in rows.items() if number)
+    return f"rows rescued: {told or 'none'}"
+
+
+def take_in(base: KnowledgeBase) -> str:
+    """Import the exports.
+
+    What can't be read is told; the file stays, and is copied before it is written over.
+    """
+    from kr.transfer.import_yaml import import_yaml
+
+    if not any((base.folder / name).is_file() for name in (INDEX, ARCHIVE)):
+        return "there is no export to import"
+    result = import_yaml(base.store, base.folder, [base.folder], now=base.clock())
+    counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
+    told = [*map(str, result.unreadable), *map(str, result.refused)]
+    more = len(told) - _MOST_TOLD
+    bad = "; ".join(told[:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
+    return f"from the exports: {counts or 'nothing new'}" + (f" (not taken in: {bad})" if bad else "")
+
 
 Check = Callable[[KnowledgeBase], Iterator[Finding]]
 
 CHECKS: tuple[Check, ...] = (
-    database_checks.check_network,
-    database_checks.check_permissions,
-    content_checks.check_links,
-    database_checks.check_database,
-    database_checks.check_integrity,
+    check_network,
+    check_permissions,
+    check_database,
+    check_integrity,
     content_checks.check_expired,
-    missing_reports.check_missing_reports,
+    content_checks.check_missing_reports,
     content_checks.check_orphans,
     content_checks.check_export,
     content_checks.check_circuits,
@@ -44,7 +273,7 @@ def _stopped(base: KnowledgeBase, check: Check, error: KrError | OSError) -> Fin
         subject, message = str(error.filename or base.folder), error.strerror or str(error)
     else:
         subject, message = base.place, str(error)
-    return Finding(check=name, severity="error", subject=subject, message=f"can't be examined: {message}")
+    return Finding(name, "error", subject, f"can't be examined: {message}")
 
 
 def report(base: KnowledgeBase) -> dict[str, Any]:
@@ -96,3 +325,41 @@ def _result(base: KnowledgeBase, findings: list[Finding], repaired: list[dict[st
         "findings": [finding.plain() for finding in findings],
         "repaired": repaired,
     }
+
+
+_QUESTION = Query(
+    framework="react",
+    framework_version="unknown",
+    topic="state",
+    tags=("state",),
+    question="How is state kept in a component?",
+)
+_REPOSITORY = "facebook/react"
+
+
+def check_sources(
+    sources: "Sequence[Source]", models: Sequence[tuple[str, Callable[[], object]]], *, timeout: float
+) -> Iterator[Finding]:
+    """Ask each source, and use each model by the name of its setting, and tell whether it works.
+
+    Nothing is charged, kept or counted for the circuit breaker. ``timeout`` is in seconds for each source.
+    """
+    from kr.sources.base import Ask
+
+    ask = Ask(query=_QUESTION, repository=_REPOSITORY)
+    for source in sources:
+        yield _found(source.name, partial(source.ask, ask, timeout=timeout))
+    for name, use in models:
+        yield _found(name, use)
+
+
+def _found(name: str, use: Callable[[], object]) -> Finding:
+    started = time.monotonic()
+    try:
+        use()
+    except SourceNotAsked as failure:
+        return Finding("source", "warning", name, failure.reason)
+    except SourceFailure as failure:
+        return Finding("source", "error", name, f"gave no answer: {failure.reason}")
+    message = f"answered in {time.monotonic() - started:.1f} s"
+    return Finding("source", "information", name, message)

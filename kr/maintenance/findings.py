@@ -17,7 +17,7 @@ Fix = Callable[[], str]
 """Does what a finding's ``repair`` announced, and returns what was done. Raises ``KrError``."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Finding:
     """One thing that a check found. ``information`` is no problem.
 

@@ -1,22 +1,20 @@
 """Turns the gathered text into validated settings, with one error for all that is wrong."""
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 
 from kr.documents import KeyPath, Tree, show_path
 from kr.errors import ConfigError
+from kr.naming import nearest
 from kr.settings.discovery import MAIN_SECTION, SECTIONS
-from kr.settings.environment import OWN_NAMES, name_of
+from kr.settings.environment import OWN_NAMES, PREFIX, name_of
 from kr.settings.kinds import Problem, Section, Wrong
 from kr.settings.model import Configuration, KnowledgeResearch, Server
 from kr.settings.raw import RawSettings, expand_placeholders, expand_variables
 from kr.settings.settings import Details, HitSettings, Settings
 from kr.source_kinds import DEFAULT_SERVERS
 
-_ALIKE = 0.6
 # The other sections hold other programs' keys too: only what looks like a slip is worth a word.
 _NEARLY_EQUAL = 0.85
-_NAMES_ALIKE = 0.75  # they share their beginning
 
 
 def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
@@ -98,7 +96,7 @@ def _expand_persona(raw: RawSettings, environ: Mapping[str, str]) -> None:
 
 def _unknown_keys(raw: RawSettings) -> Iterator[str]:
     for name in raw.found.content.others:
-        for meant in difflib.get_close_matches(name, SECTIONS - raw.data.keys(), n=1, cutoff=_NEARLY_EQUAL):
+        if meant := nearest(name, SECTIONS - raw.data.keys(), cutoff=_NEARLY_EQUAL):
             yield f"{raw.origin((name,))}: {show_path((name,))} is not a setting of kr; did you mean {meant}?"
     for path, near in _strangers(Configuration, raw.data, ()):
         variable = raw.variables.get(path)
@@ -107,7 +105,7 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
         elif path[0] == MAIN_SECTION:
             hint = f"; did you mean {near[-1]}?" if near else ""
             yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr{hint}"
-        elif near and difflib.SequenceMatcher(None, str(path[-1]), str(near[-1])).ratio() >= _NEARLY_EQUAL:
+        elif near and nearest(str(path[-1]), [str(near[-1])], cutoff=_NEARLY_EQUAL):
             yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr; did you mean {near[-1]}?"
     servers = _at(raw.data, (MAIN_SECTION, "servers"))
     for name in servers if isinstance(servers, dict) else ():
@@ -118,11 +116,11 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
 
 def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
     names = [*sorted(OWN_NAMES), *(name_of((key,)) for key in KnowledgeResearch.keys)]
-    alike = difflib.get_close_matches(name.upper(), names, n=1, cutoff=_NAMES_ALIKE)
-    meant = name_of(near[1:]) if near else next(iter(alike), None)
-    yield f"the environment variable {name} is not a setting of kr" + (
-        f"; did you mean {meant}?" if meant else ""
-    )
+    # Compared without the beginning, which all of them share.
+    alike = nearest(name.upper().removeprefix(PREFIX), [known.removeprefix(PREFIX) for known in names])
+    meant = name_of(near[1:]) if near else alike and f"{PREFIX}{alike}"
+    hint = f"; did you mean {meant}?" if meant else ""
+    yield f"the environment variable {name} is not a setting of kr{hint}"
 
 
 def _at(tree: Tree, path: KeyPath) -> Tree:
@@ -140,8 +138,8 @@ def _strangers(
         known = section.keys.get(key)
         if known is None:
             if path and path[-1] != "agent_timeout_seconds":
-                near = difflib.get_close_matches(key, section.keys, n=1, cutoff=_ALIKE)
-                yield here, (*path, near[0]) if near else None
+                near = nearest(key, section.keys)
+                yield here, (*path, near) if near else None
         elif known.section is not None:
             yield from _strangers(known.section, value, here)
         elif here == (MAIN_SECTION, "servers") and isinstance(value, dict):

@@ -118,7 +118,7 @@ def texts_of(text: str | None) -> tuple[str, ...]:
 
 
 FIRST_IMPORT = "first_import"
-"""The key of when the index beside an empty database was imported; see ``kr.transfer.first_use``."""
+"""The key of when the index beside an empty database was imported; see ``kr.transfer``."""
 
 ARCHIVE_CHANGES = "archive_changes"
 """The key of how often archived rows changed, or left; triggers count."""

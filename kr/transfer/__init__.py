@@ -1,4 +1,69 @@
-"""The index as YAML, for people and older tools."""
+"""The index as YAML, for people and older tools; here its import on first use (SPEC 6.2), which every hit looks for."""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from kr.log import Logger
+from kr.store.session import FIRST_IMPORT
+from kr.store.store import Store
+
+if TYPE_CHECKING:
+    from _typeshed import StrPath
+
+log = Logger(__name__)
 
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
+
+_BEGUN = "begun"
+_LOCK = ".import.lock"
+_WAIT_SECONDS = 60.0
+_SHOWN = 20
+
+
+def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetime) -> bool:
+    """Import the index and the archive, or the one that is there, and tell whether that was done now.
+
+    Parallel first users queue at a lock, and one of them imports. A broken index is a warning (seed 000, error
+    row 4), and is tried again until there are entries. Raises a ``StoreError``.
+    """
+    if not _is_first_use(store):
+        return False
+    from pathlib import Path
+
+    from kr.store.lock import exclusive
+    from kr.store.times import to_text
+    from kr.text.counting import counted
+    from kr.transfer.import_yaml import import_yaml
+
+    base = Path(knowledge_base)
+    with exclusive(base / _LOCK, timeout=_WAIT_SECONDS):
+        if not _is_first_use(store):
+            return False
+        # Whoever is interrupted leaves a part: the next one goes on, whatever is in the database by then.
+        _note(store, _BEGUN)
+        result = import_yaml(store, base, [base], now=now)
+        told = [*map(str, result.unreadable), *map(str, result.refused), *result.warnings]
+        for line in told[:_SHOWN]:
+            log.warning("%s", line)
+        if len(told) > _SHOWN:
+            log.warning("%s: %s", knowledge_base, counted(len(told) - _SHOWN, "more warning"))
+        is_in_vain = bool(result.unreadable) and not result.has_changed
+        _note(store, "" if is_in_vain else to_text(now))
+        if is_in_vain:
+            return False
+        counts = result.counts
+        imported = counted(counts["imported"], "entry", "entries")
+        log.info("%s: imported %s, %d archived", knowledge_base, imported, counts["archived"])
+    return True
+
+
+def _is_first_use(store: Store) -> bool:
+    with store.read() as unit:
+        noted = unit.meta.get(FIRST_IMPORT)
+        return noted == _BEGUN or (not noted and unit.entries.count() == 0)
+
+
+def _note(store: Store, value: str) -> None:
+    with store.write() as unit:
+        unit.meta.put(FIRST_IMPORT, value)

@@ -18,8 +18,7 @@ from kr.store.importing import Incoming, ReportText
 from kr.store.store import Store
 from kr.store.times import to_text
 from kr.transfer import ARCHIVE, INDEX
-from kr.transfer.items import BadItem, check_item
-from kr.transfer.read_index import LIMIT, Bad, Item, read_items
+from kr.transfer.read_index import LIMIT, Bad, BadItem, Item, check_item, read_items
 from kr.transfer.wordings_yaml import WORDINGS, take_in_wordings
 from kr.values import replace
 

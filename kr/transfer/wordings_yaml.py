@@ -13,9 +13,8 @@ from kr.store.keys import pair_of
 from kr.store.store import Store
 from kr.store.unit import Unit
 from kr.store.wordings import Need, Wording
-from kr.transfer.index_yaml import render_items
-from kr.transfer.items import Asked, BadItem, Times, check_asked, check_times
-from kr.transfer.read_index import Bad, read_items
+from kr.transfer.export import render_items
+from kr.transfer.read_index import Asked, Bad, BadItem, Times, check_asked, check_times, read_items
 from kr.values import Entry
 
 WORDINGS = "_wordings.yaml"

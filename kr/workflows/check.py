@@ -4,12 +4,12 @@ Pure: it takes the steps as they were read and as the model has them (None: the 
 mistake in one step hides none in another.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kr.documents import KeyPath, Tree
+from kr.naming import did_you_mean
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,
@@ -68,8 +68,8 @@ class _Graph:
         for at in range(len(self._items)):
             for path, name in self._nexts(at):
                 if name not in self._index and name != END:
-                    near = difflib.get_close_matches(name, [*self._index, END], n=1)
-                    hint = f"did you mean {near[0]}?" if near else f"steps: {', '.join([*self._index, END])}"
+                    names = [*self._index, END]
+                    hint = did_you_mean(name, names) or f"steps: {', '.join(names)}"
                     yield path, f"leads nowhere: there is no step {name}; {hint}"
 
     def unreachable(self) -> Iterator[Found]:
@@ -208,8 +208,7 @@ class _Names:
 
     def _unknown(self, root: str, name: str) -> str:
         known = self._known[root]
-        near = difflib.get_close_matches(name, known, n=1)
-        allowed = f"did you mean {near[0]}?" if near else f"there are: {', '.join(sorted(known)) or 'none'}"
+        allowed = did_you_mean(name, known) or f"there are: {', '.join(sorted(known)) or 'none'}"
         said = {
             "params": f"the parameter {name} is not declared",
             "variables": f"{name} is not a parameter, and no step's outputs or set makes it a variable",

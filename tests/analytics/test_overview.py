@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from kr import overview
+from kr import analytics as overview
 from kr.errors import UnknownEntry
 from kr.store.requests import RequestRow, SourceCall
 from kr.store.store import Store

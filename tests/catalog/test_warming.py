@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kr.app import App
-from kr.catalog.warming import TOPIC
+from kr.catalog.project import TOPIC
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project
 from tests.support.stores import draft

@@ -35,8 +35,8 @@ def store(base: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def databases(store: Store) -> Databases:
-    return Databases(store=store, clock=Clock())
+def databases(store: Store, base: Path) -> Databases:
+    return Databases(store=store, folder=base, clock=Clock())
 
 
 def save(store: Store, topic: str) -> None:
@@ -411,8 +411,14 @@ def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:
 def test_the_commands(tmp_path: Path) -> None:
     project = Project(tmp_path / "project")
     missing = project.run("db", "check", "--format", "json")
-    assert (missing.returncode, json.loads(missing.stdout)["state"]) == (1, "absent")
+    assert (missing.returncode, json.loads(missing.stdout)["state"]) == (0, "absent")
     assert not project.base.exists()
+    project.base.mkdir(parents=True)
+    (project.base / "index.yaml").write_text("[]\n")
+    assert project.run("db", "check").returncode == 1, (
+        "as kr doctor has it: there is something to make one of"
+    )
+    (project.base / "index.yaml").unlink()
     assert project.run("db", "upgrade").returncode == 0
     assert project.run("db", "path").stdout.decode() == f"{project.database}\n"
     told = json.loads(project.run("db", "path", "--format", "json").stdout)

@@ -12,7 +12,7 @@ import yaml
 
 from kr.store.importing import Incoming, Outcome
 from kr.store.store import Store
-from kr.transfer.first_use import import_on_first_use
+from kr.transfer import import_on_first_use
 from tests.support.program import Clock, Project, request
 
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML
 
 from kr.store.archive import Archived
-from kr.transfer.index_yaml import quoted, render_archive, render_index
+from kr.transfer.export import quoted, render_archive, render_index
 from kr.values import Entry
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kr import overview as overviews
+from kr import analytics as overviews
+from kr.analytics import Course, Day
 from kr.app import App
 from kr.errors import UnknownEntry
-from kr.overview import Course, Day
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
