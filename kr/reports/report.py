@@ -7,7 +7,7 @@ A report fits a context: it is made for a number of tokens, estimated as ``kr.te
 gets up to two fifths of it, and the others share what Summary, examples and caveats leave.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -130,9 +130,9 @@ class _Sources:
             self._origins.setdefault(unit.origin.address, unit.origin)
         self._numbers = {address: number for number, address in enumerate(self._origins, start=1)}
 
-    def line(self, unit: Unit) -> str:
+    def line(self, unit: Unit, lead: str = "From") -> str:
         """The one line that names a passage's source, and the headings that it stands below."""
-        return f"From {self.number(unit)}:{' ' if unit.heading else ''}{_bold(unit)}"
+        return f"{lead} {self.number(unit)}:{' ' if unit.heading else ''}{_bold(unit)}"
 
     def number(self, unit: Unit) -> str:
         return f"Source {self._numbers[unit.origin.address]}"
@@ -186,12 +186,13 @@ class _Writer:
 
     def _text(self, shown: Sequence[_Shown], level: Confidence, synthesis: Synthesis | None) -> str:
         sources = _Sources(one.row.unit for one in shown)
-        summary = summarize(shown[0].row, shown[0].blocks, self.terms, int(_SENTENCES * self.room))
-        warned = caveats([one.row for one in shown], self.terms, summary.sentences)
+        passages = [(one.row.unit, one.blocks) for one in shown]
+        summaries = summarize(passages, self.terms, int(_SENTENCES * self.room))
+        warned = caveats([one.row for one in shown], self.terms, summaries[0].sentences)
         sections = {
-            SUMMARY: _summary(summary, sources) + _beside(shown),
+            SUMMARY: "\n\n".join(_summary(summaries, sources)),
             DETAILS: "\n\n".join(f"{sources.line(one.row.unit)}\n\n{one.render()}" for one in shown),
-            CODE: _examples(shown, self.terms, summary, sources, int(_EXAMPLES * self.room)),
+            CODE: _examples(shown, self.terms, summaries[0], sources, int(_EXAMPLES * self.room)),
             CAVEATS: _noted(self._own_notes(level, shown, sources, synthesis))
             + _warnings(warned, sources, int(_SENTENCES * self.room)),
             ATTRIBUTION: sources.attribution(),
@@ -331,24 +332,14 @@ def _bold(unit: Unit) -> str:
     return f"**{plain(unit.heading).replace('**', '')}**" if unit.heading else ""
 
 
-def _summary(summary: Summary, sources: _Sources) -> str:
-    parts = [sources.line(summary.unit)]
-    if summary.sentences:
-        parts.append(quote("\n".join(summary.sentences)))
-    if summary.code:
-        parts += render_all([summary.code])
-    if len(parts) == 1:
-        parts.append("It answers in more than a few lines; see Details.")
-    return "\n\n".join(parts)
-
-
-def _beside(shown: Sequence[_Shown]) -> str:
-    """Name what else Details tell of: the best passage of an installed package is not always the one that is meant."""
-    if not is_package(shown[0].row.unit.origin.source):
-        return ""
-    first, *others = (plain((one.row.unit.path or ("",))[-1]).rpartition(" > ")[2] for one in shown)
-    named = [name for name in dict.fromkeys(others) if name not in {first, ""} and len(name) <= _LINE]
-    return f"\n\nDetails also tell of: {', '.join(named)}." if named else ""
+def _summary(summaries: Sequence[Summary], sources: _Sources) -> Iterator[str]:
+    """Tell the answer of the first passage, then what of others answers nearly as well."""
+    for at, summary in enumerate(summaries):
+        yield sources.line(summary.unit, "Or from" if at else "From")
+        if summary.sentences:
+            yield quote("\n".join(summary.sentences))
+        if summary.code:
+            yield render_all([summary.code])[0]
 
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:

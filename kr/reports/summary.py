@@ -1,7 +1,7 @@
-"""What the best passage says itself: its own answer, and the sentences that warn (SPEC 3.7)."""
+"""What the taken passages answer in a few lines, and the sentences that warn (SPEC 3.7)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -21,41 +21,52 @@ from kr.text.sentences import (
 )
 
 MOST_LINES = 5
-"""Of a Summary, code included (SPEC 3.7)."""
+"""Of an answer, code included (SPEC 3.7)."""
 
 _MOST_SENTENCES = 3
 _CODE_LINES = 4
 _MOST_CODE = 280  # characters
 _MOST_ITEM = 300  # characters of an item of a list, which tells of one parameter or member
-_KNOWN = 0.3  # what a word counts that a better sentence has told
-_READS_ON = 0.7  # how well a sentence must stand to be told for its neighbour's sake
-_EXAMPLE = 2.0  # what code that does something counts more than a declaration
 _LONGEST_LINE = 160
-_OF_BEST = 0.4
+_STANDS = 0.5
+_CODE_TELLS = 0.6  # what code tells of the question beside prose
+_EXAMPLE = 2.0  # what code that does something counts more than a declaration
+_MOST_WORDS = 6
+_SHOWS = 2.0  # words of the question in a statement out of a longer one that names nothing
+_SHORT = 25  # characters: less is a line such as "Added in: v2"
+_OPENING = 0.35  # of all that is asked: what the first sentence of a passage counts for being the first
+_NAMED = 0.1  # of it: what a sentence counts that names something
+_KNOWN = 0.3  # what a word counts that a better sentence has told
+_OF_BEST = 0.4  # what a further sentence must tell
 _LABELLED = 0.5
-_OPENING = 0.35  # what the first sentence of a passage counts for being the first, of the whole question
-_ALIKE = 0.8
-_MOST_CAVEATS = 4
+_ITEM = 0.75  # what an item counts that is about something the question doesn't name
+_INTRODUCES = 0.8  # what a sentence counts that names what the code after it shows
 _ANNOUNCES = 0.3  # what a sentence counts that announces what may not follow here
 _WARNS = 0.7
-_STANDS = 0.5
-_SHORT = 25  # characters: less is a line such as "Added in: v2"
-_ITEM = 0.75  # what an item counts that is about something the question doesn't name
 _SUBJECT = 4  # words of a sentence that say what it is about
+_READS_ON = 0.7  # how well a sentence must stand to be told for its neighbour's sake
+_NEARLY = 0.7  # of what the first passage's answer holds: what another one must hold to be told beside it
+_MOST_OTHERS = 2
+_ALIKE = 0.8
+_MOST_CAVEATS = 4
 
-_NAME = re.compile(r"`([A-Za-z_@][\w.:@/-]{1,80})(?:\([^`]*\))?`")
+_NAME = re.compile(r"`([A-Za-z_@.][\w.:@/-]{1,80})(?:\([^`]*\))?`")
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _SUBJECT_NAME = re.compile(
     r"(?:(?<=\.)|(?<=::)|(?<=`)|(?<=\s)|^)([A-Za-z_]\w{2,})(?=\(|`)|(?:(?<=\.)|(?<=::))([A-Za-z_]\w{2,})$"
+    r"|\b((?:[A-Z]?[a-z0-9]+[A-Z]\w*|\w+_\w+))"
 )
-_IDENTIFIER = re.compile(r"\b(?:[A-Z]?[a-z0-9]+[A-Z]\w*|\w+_\w+)")
-_IDLE_LINE = re.compile(
-    r"\s*(?:#(?!!)|//|/\*|\*|--\s|<!--|import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b|[{}()\[\];,]*\s*$|\.\.\.|…)"
+_COMMENT = re.compile(r"\s*(?:#(?!!|include)|//|/\*|\*|--\s|<!--|[{}()\[\];,]*\s*$|\.\.\.|…)")
+_IMPORT = re.compile(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b"
+    r"|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b)"
 )
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
-_PROMPT = re.compile(r"^(?:>>> |\.\.\. |\$ |> )")
-_SESSION = re.compile(r"^>>> ", re.MULTILINE)
+_PROMPT = re.compile(r"^(?:>>> |\.\.\. ?|\$ |> )")
 _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|for|if)\b")
+_GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
+_HOLDS_ON = re.compile(r"@\w|\s*(?:#|//)|.*[<,\\]\s*$")
+_TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b")  # words of a sentence, which are no code
 _PRINTED = frozenset({"console", "text", "plain", "output", "log", "pytb", "traceback"})
 _PARAMETER = re.compile(r"[\s*.]*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
 _CAVEAT = re.compile(
@@ -88,82 +99,89 @@ class Summary:
 
     unit: Unit
     sentences: tuple[str, ...]
-    code: Block | None
+    code: Block | None = None
 
 
 @dataclass(slots=True, eq=False)
-class _Candidate:
-    """A sentence or item: the weights of the words that it ``told``, what else speaks for it, and how well it stands alone."""
+class _Said:
+    """A sentence or item: what of the question it ``told``, what else speaks for it, and how well it stands alone."""
 
     at: int
     sentence: Sentence
-    told: Mapping[int, float]
+    told: frozenset[int]
     extra: float
     form: float
-    lead: float = 0.0
-    """What it counts for being the first."""
 
-    def score(self, known: AbstractSet[int] = frozenset()) -> float:
+    def score(self, weights: Sequence[float], known: frozenset[int] = frozenset()) -> float:
         """What it tells beside the words that are known."""
-        told = sum(weight * (_KNOWN if at in known else 1.0) for at, weight in self.told.items())
-        return (told + self.extra + self.lead) * self.form
-
-    def worth(self) -> float:
-        """Its score, wherever it stood."""
-        return self.score() - self.lead * self.form
+        told = sum(weights[at] * (_KNOWN if at in known else 1.0) for at in self.told)
+        return (told + self.extra) * self.form
 
 
-def summarize(row: Ranked, blocks: Sequence[Block], terms: Terms, room: int = 800) -> Summary:
-    """Return the answer of a passage in its own words, from those ``blocks`` of it that the report shows.
+@dataclass(frozen=True, slots=True)
+class _Passage:
+    """A passage as far as the report shows it; ``titled`` and ``shown``: what of the question its last heading and its code hold."""
 
-    At most five lines, and ``room`` characters of sentences: the sentences that tell most of the question, and the shortest code that shows it. No
+    unit: Unit
+    blocks: Sequence[Block]
+    said: Sequence[_Said]
+    titled: frozenset[int]
+    shown: frozenset[int]
+
+    def worth(self, weights: Sequence[float]) -> float:
+        """How much of the question one of its sentences tells below its heading."""
+        found = [sum(weights[at] for at in one.told | self.titled) * one.form for one in self.said]
+        return max([*found, _CODE_TELLS * sum(weights[at] for at in self.shown | self.titled)])
+
+
+def summarize(
+    shown: Sequence[tuple[Unit, Sequence[Block]]], terms: Terms, room: int = 800
+) -> tuple[Summary, ...]:
+    """Return the answer of the best of some passages in its own words, and a sentence of each that answers nearly as well.
+
+    The passages are given with those of their blocks that the report shows, the best first. An answer has at most five
+    lines: the sentences that tell most of the question, in ``room`` characters, and the shortest whole code that shows it. No
     sentence leans on what is not there, or is about something that the source warns off.
     """
-    candidates = _candidates(row.unit, blocks, terms)
-    chosen = _choose(candidates)
-    names = {name.rpartition(".")[2]: 1.0 for c in chosen for name in _NAME.findall(c.sentence.text)}
-    names.update(dict.fromkeys(_subjects(row.unit), 2.0))
-    labels = {c.sentence.label for c in chosen if c.sentence.label}
-    code = _shortest(blocks, terms, names) or _call(blocks, labels)
-    lines = len(code.text.split("\n")) if code else 0
-    told: dict[int, str] = {}
-    for candidate in sorted(chosen, key=_Candidate.score, reverse=True):
-        text = _clean(candidate.sentence.text)
-        room -= len(text)
-        if text and room >= 0 and len(told) < MOST_LINES - lines:
-            told[candidate.at] = text
-    sentences = [told[at] for at in sorted(told)]
-    if code is None and len(sentences) > 1 and sentences[-1].endswith((":", "：")):
-        sentences.pop()
-    return Summary(row.unit, tuple(sentences), code)
+    sentences = [_units(sentences_of(blocks)) for _, blocks in shown]
+    held = [terms.within(plain(one.text)) for said in sentences for one in said]
+    weights = [rare * term.weight for rare, term in zip(rarity(terms, held), terms.all, strict=True)]
+    passages = [
+        _read(unit, blocks, said, terms, weights)
+        for (unit, blocks), said in zip(shown, sentences, strict=True)
+    ]
+    worth = [passage.worth(weights) for passage in passages]
+    found = [_answer(passages[0], terms, weights, room)]
+    named = {passages[0].unit.heading}
+    for at in sorted(range(1, len(worth)), key=lambda at: -worth[at]):
+        unit, said = passages[at].unit, _best(passages[at], weights)
+        if worth[at] < _NEARLY * worth[0] or len(found) > _MOST_OTHERS:
+            break
+        if said and unit.heading not in named:
+            named.add(unit.heading)
+            found.append(Summary(unit, (_clean(said.sentence.text),)))
+    return tuple(found)
 
 
-def _candidates(unit: Unit, blocks: Sequence[Block], terms: Terms) -> list[_Candidate]:
-    sentences = _units(sentences_of(blocks))
-    held = [terms.within(plain(sentence.text)) for sentence in sentences]
-    rare = rarity(terms, held)
-    weights = [scarce * term.weight for scarce, term in zip(rare, terms.all, strict=True)]
-    whole = sum(weights) or 1.0
+def _read(
+    unit: Unit, blocks: Sequence[Block], sentences: Sequence[Sentence], terms: Terms, weights: Sequence[float]
+) -> _Passage:
+    whole = sum(sorted(weights, reverse=True)[:_MOST_WORDS])
     names = _WORD.findall(plain(unit.path[-1])) if unit.path else []
-    found: list[_Candidate] = []
+    said: list[_Said] = []
     is_opened = False
-    for at, (sentence, own) in enumerate(zip(sentences, held, strict=True)):
-        lead = 0.0
-        extra = _LABELLED * sum(weights[n] for n in terms.within(sentence.label or ""))
-        if (
-            not is_opened
-            and not sentence.is_item
-            and understandable(sentence) > _STANDS
-            and len(sentence.text) > _SHORT
-        ):
-            is_opened = True
-            lead = _OPENING * whole
-        extra += (
-            0.1 * whole * (any(name in sentence.text for name in names) + bool(_NAME.search(sentence.text)))
-        )
+    for at, sentence in enumerate(sentences):
         form = understandable(sentence) * _standing(sentence, terms)
-        found.append(_Candidate(at, sentence, {n: weights[n] for n in own}, extra, form, lead))
-    return found
+        extra = _LABELLED * sum(weights[n] for n in terms.within(sentence.label or ""))
+        extra += _NAMED * whole * bool(_NAME.search(sentence.text))
+        extra += _NAMED * whole * any(name in sentence.text for name in names)
+        if not (is_opened or sentence.is_item) and form > _STANDS and len(sentence.text) > _SHORT:
+            is_opened = True
+            extra += _OPENING * whole
+        said.append(_Said(at, sentence, terms.within(plain(sentence.text)), extra, form))
+    code = "\n".join(block.text for block in blocks if block.kind == "code")
+    titled = terms.within(plain(unit.path[-1])) if unit.path else frozenset()
+    return _Passage(unit, blocks, said, titled, terms.within(code))
 
 
 def _units(sentences: Iterable[Sentence]) -> list[Sentence]:
@@ -193,82 +211,92 @@ def _standing(sentence: Sentence, terms: Terms) -> float:
         or terms.is_aside(" ".join(text.split()[:_SUBJECT]))
     ):
         return 0.0
+    if points_on(text):
+        return _INTRODUCES if text.endswith(":") and _NAME.search(text) else _ANNOUNCES
     about = _ITEM if sentence.is_item and not terms.within(sentence.label or "") else 1.0
-    return about * (_ANNOUNCES if points_on(text) else _WARNS if sentence.warns else 1.0)
+    return about * (_WARNS if sentence.warns else 1.0)
 
 
-def _choose(candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Take the best sentence, with the one that it leans on, and others that tell nearly as much anew; in their order."""
-    left = [c for c in candidates if c.score() > 0]
-    chosen: list[_Candidate] = []
-    known: set[int] = set()
-    enough = _OF_BEST * max((c.worth() for c in left), default=0.0)
+def _best(passage: _Passage, weights: Sequence[float]) -> _Said | None:
+    standing = [one for one in passage.said if one.form > 0 and not leans(one.sentence)]
+    return max(standing, key=lambda one: (one.score(weights), -one.at), default=None)
+
+
+def _answer(passage: _Passage, terms: Terms, weights: Sequence[float], room: int) -> Summary:
+    chosen = _chosen(passage.said, weights)
+    labels = {one.sentence.label for one in chosen if one.sentence.label}
+    code = _shortest(passage, chosen, terms) or _call(passage.blocks, labels)
+    lines = MOST_LINES - (len(code.text.split("\n")) if code else 0)
+    told: dict[int, str] = {}
+    for one in sorted(chosen, key=lambda one: -one.score(weights)):
+        text = _clean(one.sentence.text)
+        room -= len(text)
+        if text and room >= 0 and len(told) < lines:
+            told[one.at] = text
+    return Summary(passage.unit, tuple(told[at] for at in sorted(told)), code)
+
+
+def _chosen(said: Sequence[_Said], weights: Sequence[float]) -> list[_Said]:
+    """Take the sentences that tell most anew, each with the one that it leans on, and what reads on after the best one."""
+    left = [one for one in said if one.form > 0]
+    chosen: list[_Said] = []
+    known: frozenset[int] = frozenset()
+    enough = _OF_BEST * max((sum(weights[at] for at in one.told) * one.form for one in left), default=0.0)
     while left and len(chosen) < _MOST_SENTENCES:
-        candidate = max(left, key=lambda c: (c.score(known), -c.at))
-        left.remove(candidate)
-        if candidate.score(known) < enough:
+        one = max(left, key=lambda one: (one.score(weights, known), -one.at))
+        left.remove(one)
+        if one.score(weights, known) < enough:
             break
-        if any(_is_alike(candidate.sentence.text, other.sentence.text) for other in chosen):
-            continue
-        if leans(candidate.sentence):
-            before = candidates[candidate.at - 1] if candidate.at else candidate
-            if before not in chosen and (before.score() <= 0 or before is candidate):
-                continue
-            if before not in chosen:
-                chosen.append(before)
-        if len(chosen) < _MOST_SENTENCES:
-            chosen.append(candidate)
-        known |= candidate.told.keys()
-    return sorted(_completed(chosen, candidates), key=lambda c: c.at)
+        _add(chosen, one, said)
+        known |= one.told
+    if chosen:
+        best = max(chosen, key=lambda one: one.score(weights))
+        for one in said[best.at + 1 : best.at + 2]:
+            if len(chosen) == 1 and one.form >= _READS_ON and not one.sentence.is_item:
+                _add(chosen, one, said)
+    return sorted(chosen, key=lambda one: one.at)
 
 
-def _completed(chosen: list[_Candidate], candidates: Sequence[_Candidate]) -> list[_Candidate]:
-    """Where few sentences stand out, add what the passage says right after the best one, then right before."""
-    if not chosen:
-        return chosen
-    best = max(chosen, key=_Candidate.score)
-    found = list(chosen)
-    for at in (best.at + 1, best.at + 2, best.at - 1):
-        if len(found) >= _MOST_SENTENCES or not 0 <= at < len(candidates):
-            continue
-        beside = candidates[at]
-        is_read_on = at < best.at or not leans(beside.sentence) or candidates[at - 1] in found
-        is_new = not any(_is_alike(beside.sentence.text, other.sentence.text) for other in found)
-        if is_new and beside.form >= _READS_ON and is_read_on and not beside.sentence.is_item:
-            found.append(beside)
-    return found
+def _add(chosen: list[_Said], one: _Said, said: Sequence[_Said]) -> None:
+    before = said[one.at - 1] if one.at and leans(one.sentence) else None
+    if leans(one.sentence) and (before is None or before.form <= 0 or leans(before.sentence)):
+        return
+    for new in (before, one):
+        is_known = new is None or any(_is_alike(new.sentence.text, old.sentence.text) for old in chosen)
+        if new and not is_known and len(chosen) < _MOST_SENTENCES:
+            chosen.append(new)
 
 
-def _subjects(unit: Unit) -> list[str]:
-    """Return the names that a heading gives: ``watch`` of ``fs.watch(filename)``."""
-    heading = plain(unit.path[-1]) if unit.path else ""
-    return [one or other for one, other in _SUBJECT_NAME.findall(heading)] + _IDENTIFIER.findall(heading)
+def _shortest(passage: _Passage, chosen: Sequence[_Said], terms: Terms) -> Block | None:
+    """Return the shortest whole code that shows the answer: an example, statements of one, or the line of it that calls what is named.
 
-
-def _shortest(blocks: Sequence[Block], terms: Terms, names: Mapping[str, float]) -> Block | None:
-    """Return the shortest code that shows the answer.
-
-    That is a whole example of few lines, a statement of a longer one, or, where no statement is so short, the line
-    that holds a name which the sentences speak of. What a program printed is no code.
+    What a program printed is no code.
     """
+    heading = plain(passage.unit.path[-1]) if passage.unit.path else ""
+    names = {name.rpartition(".")[2]: 1.0 for one in chosen for name in _NAME.findall(one.sentence.text)}
+    names.update({name: 2.0 for found in _SUBJECT_NAME.findall(heading) for name in found if name})
     best: tuple[float, Block] | None = None
-    for number, block in enumerate(block for block in blocks if block.kind == "code"):
+    for number, block in enumerate(block for block in passage.blocks if block.kind == "code"):
+        example = _EXAMPLE * is_example(block)
+        if block.language in _PRINTED and not _PROMPT.search(block.text):
+            continue
         for text, is_whole in _statements(block.text):
-            doing = [line for line in text.split("\n") if not _IDLE_LINE.match(_PROMPT.sub("", line))]
-            bare = _LITERAL.sub("", "\n".join(doing))
+            bare = _LITERAL.sub("", _doing(text))
             found = set(_WORD.findall(bare)) & names.keys()
             told = sum(names[name] for name in found) + sum(terms.all[at].weight for at in terms.within(bare))
-            # A line out of a parameter list shows no call.
-            if told <= 0 or not (is_whole or (found and is_example(block))):
+            if told <= 0 or _TELLS.search(bare) or not (is_whole or (found and example) or told >= _SHOWS):
                 continue
-            score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
-            score += _EXAMPLE * (is_example(block) and block.language not in _PRINTED)
-            score -= text.rstrip().endswith((":", "("))
-            if text.rstrip().endswith("<"):
-                continue
+            score = told + example + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
             if best is None or score > best[0]:
                 best = (score, Block(kind="code", text=text, language=block.language))
     return best[1] if best else None
+
+
+def _doing(code: str) -> str:
+    """Return code without its comments, and without its imports where it does more."""
+    lines = [line for line in code.split("\n") if not _COMMENT.match(_PROMPT.sub("", line))]
+    doing = [line for line in lines if not _IMPORT.match(_PROMPT.sub("", line))]
+    return "\n".join(doing or lines)
 
 
 def _call(blocks: Sequence[Block], labels: AbstractSet[str]) -> Block | None:
@@ -296,43 +324,61 @@ def _call(blocks: Sequence[Block], labels: AbstractSet[str]) -> Block | None:
     return replace(code, text=text) if len(text) <= _MOST_CODE else None
 
 
-def _statements(code: str) -> Iterable[tuple[str, bool]]:
-    """Yield the whole of a short example, and what of a longer one closes its brackets within a few lines.
-
-    With each is told whether it is whole; a line of a longer statement, which ends with a comma, is not.
-    """
+def _statements(code: str) -> Iterator[tuple[str, bool]]:
+    """Yield code of few lines: the whole of it, or whole statements (True) and single lines inside of longer ones (False)."""
     lines = code.strip("\n").split("\n")
     if len(lines) <= _CODE_LINES and len(code) <= _MOST_CODE:
         if _DOES.search(code):
             yield _dedented(lines), True
         return
-    is_session = _SESSION.search(code) is not None
-    for start, line in enumerate(lines):
-        bare = _PROMPT.sub("", line)
-        if not bare.strip() or _IDLE_LINE.match(bare) or len(line) > _LONGEST_LINE or not _DOES.search(bare):
-            continue
-        for text in _windows(lines[start : start + _CODE_LINES], is_session=is_session):
-            yield text, not text.rstrip().endswith((",", "\\"))
+    statements = _parted(lines)
+    for start, statement in enumerate(statements):
+        if len(statement) > _CODE_LINES:
+            yield from ((text, False) for text in _inside(statement))
+        lines = []
+        for further in statements[start:]:
+            lines += further
+            text = "\n".join(lines).strip("\n")
+            if len(lines) > _CODE_LINES or max(map(len, lines)) > _LONGEST_LINE or len(text) > _MOST_CODE:
+                break
+            if _is_closed(text) and _DOES.search(text):
+                yield text, True
 
 
-def _windows(lines: Sequence[str], *, is_session: bool) -> Iterable[str]:
-    """Yield what begins with the first of some lines, closes its brackets and stays in its block; of a session what was typed."""
-    for end, line in enumerate(lines, start=1):
-        if _leaves(line, lines[0]) or (is_session and not _PROMPT.match(line)):
-            return
-        text = _dedented(lines[:end])
-        if is_session and not text.startswith(">>> "):
-            text = _dedented([_PROMPT.sub("", one) for one in lines[:end]])
-        if _is_closed(text) and len(text) <= _MOST_CODE:
+def _parted(lines: Sequence[str]) -> list[list[str]]:
+    """Part code at its margin into statements, each with its decorators and comments; of a session, what was typed."""
+    typed = [line for line in lines if line.startswith((">>> ", "..."))]
+    is_session = any(line.startswith(">>> ") for line in typed)
+    statements: list[list[str]] = []
+    is_open = False
+    for line in typed if is_session else _dedented(lines).split("\n"):
+        begins = line.startswith(">>> ") if is_session else not (is_open or _GOES_ON.match(line) or not line)
+        if begins or not statements:
+            statements.append([])
+        statements[-1].append(_PROMPT.sub("", line) if is_session else line)
+        is_open = not _is_closed("\n".join(statements[-1])) or _HOLDS_ON.match(line) is not None
+    return [statement for statement in statements if any(statement)]
+
+
+def _inside(statement: Sequence[str]) -> Iterator[str]:
+    """Yield whole statements of few lines inside of a long one, and single links of a chain of calls with what they hang on."""
+    first, *body = statement
+    if all(line.lstrip().startswith(".") for line in body):
+        yield from (f"{first}\n{line}" for line in body if _is_closed(line))
+        return
+    for inner in _parted(body):
+        text = "\n".join(inner).strip()
+        if text.startswith("@"):
+            continue  # it belongs to its class
+        if (
+            len(inner) <= _CODE_LINES
+            and len(text) <= _MOST_CODE
+            and _is_closed(text)
+            and text[-1] not in ",:{"
+        ):
             yield text
-            if end == 1 and not line.rstrip().endswith((":", ";", ")")):
-                return
-
-
-def _leaves(line: str, first: str) -> bool:
-    """Tell whether a line stands outside of the block that ``first`` stands in, or for code that was left out."""
-    indents = [len(one) - len(one.lstrip()) for one in (line, first)]
-    return bool(line.strip()) and (indents[0] < indents[1] or line.strip() == "...")
+        elif 1 < len(inner) < len(statement):
+            yield from _inside(inner)
 
 
 def _is_closed(text: str) -> bool:

@@ -13,7 +13,7 @@ def _summarize(question: str, *texts: str, source: str = "context7") -> Summary:
     answer = Answer(source=source, passages=tuple(Passage(text=text) for text in texts))
     terms = question_terms("click", question)
     best = choose(read_answer(answer).units, terms).taken[0]
-    return summarize(best, best.unit.blocks, terms)
+    return summarize([(best.unit, best.unit.blocks)], terms)[0]
 
 
 def _code(question: str, text: str) -> str | None:
@@ -142,7 +142,7 @@ def test_a_summary_is_taken_from_the_text_and_short(texts: list[str], question: 
     answer = Answer(source="web_search", passages=tuple(Passage(text=text) for text in texts))
     terms = question_terms("click", question)
     for row in choose(read_answer(answer).units, terms).taken:
-        found = summarize(row, row.unit.blocks, terms)
+        found = summarize([(row.unit, row.unit.blocks)], terms)[0]
         lines = found.code.text.split("\n") if found.code else []
         assert len(found.sentences) + len(lines) <= MOST_LINES
         said = "\n".join(block.text for block in row.unit.blocks)
@@ -233,4 +233,38 @@ def test_of_a_session_what_was_typed_is_told() -> None:
     ]
     session = ">>> " + "\n... ".join(lines) + "\nTraceback: a retry with countdown(300)"
     text = f"# Retry\n\nA task is retried with `retry`.\n\n```pycon\n{session}\n```\n"
-    assert _code("How do I retry with a countdown?", text) == "raise self.retry(countdown=300)"
+    assert _code("How do I retry with a countdown?", text) == "\n".join(line[8:] for line in lines[3:])
+
+
+def test_of_a_chain_of_calls_one_link_is_told_with_what_it_hangs_on() -> None:
+    links = "\n".join(f'  .option("{name}")' for name in ("alpha", "beta", "gamma"))
+    text = f'# Options\n\nAn option is added with `option` or `choices`.\n\n```js\nprogram\n{links}\n  .choices("small", "big")\n```\n'
+    assert _code("How do I limit the choices?", text) == 'program\n  .choices("small", "big")'
+
+
+def test_a_member_is_not_torn_out_of_its_class() -> None:
+    lines = [
+        "class C:",
+        "    x = field()",
+        "    y = field()",
+        "    @y.default",
+        "    def _default(self):",
+        "        return {}",
+    ]
+    text = "# Default\n\nA `field` has a default.\n\n```py\n" + "\n".join(lines) + "\n```\n"
+    assert _code("What is the default of a field?", text) in {"x = field()", "y = field()"}
+
+
+def test_another_passage_that_answers_nearly_as_well_is_told_beside_the_first() -> None:
+    answer = Answer(
+        source="local_docs",
+        passages=(
+            Passage(text="Read a file of known host keys.", title="ssh.Keys.load", url="ssh 1.0, keys.py: load"),
+            Passage(text="Set the policy for a host without a known key.", title="ssh.Client.set_policy", url="ssh 1.0, client.py: set_policy"),
+            Passage(text="Close the client and its sockets.", title="ssh.Client.close", url="ssh 1.0, client.py: close"),
+        ),
+    )  # fmt: skip
+    terms = question_terms("ssh", "How do I connect to a host whose key is not known?")
+    first, *others = summarize([(unit, unit.blocks) for unit in read_answer(answer).units], terms)
+    assert first.sentences == ("Read a file of known host keys.",)
+    assert [other.sentences for other in others] == [("Set the policy for a host without a known key.",)]
