@@ -117,8 +117,7 @@ def measure(asked: Asked, folder: Path) -> Graded:
     report = build_report(query, answer=answer, today=date(2026, 1, 1))
     graded, missing = grade(asked, report.text.partition("\n## ")[2])
     is_report = report.origin != "skeleton"
-    # What else Details tell of is named there, and no answer.
-    told = not lacking(asked, sections(report.text)[0].partition("Details also tell of:")[0], asked.summary)
+    told = not lacking(asked, sections(report.text)[0], asked.summary)
     return Graded(
         asked=asked,
         grade=graded if is_report else None,

@@ -110,7 +110,7 @@ def score(case: Case, project: Path) -> Outcome:
     top = "\n".join(details.splitlines()[:TOP_LINES])
     return Outcome(
         case=case,
-        summary=holds(case, summary.partition("Details also tell of:")[0]),
+        summary=holds(case, summary),
         top=holds(case, f"{summary}\n{top}"),
         anywhere=holds(case, f"{summary}\n{report.partition(f'## {DETAILS}')[2]}"),
         answered=given is not None and holds(case, "\n".join(f"{p.title}\n{p.text}" for p in given.passages)),
