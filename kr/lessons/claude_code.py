@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kr.lessons.distill.called import program
-from kr.lessons.distill.clean import is_slip, teaches_nothing
+from kr.lessons.distill.clean import is_meant, is_slip, teaches_nothing, without_vain_looks
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
@@ -191,13 +191,9 @@ _OWN_SLIPS = frozenset(
 _LONG = 20_000
 _LONG_COMMAND = 2000
 _WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
+_COMMENT = re.compile(r"(?:^|\s)#\s+(.*)")
 _EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: code| status)?|status|code):? ?-?[0-9]+", re.IGNORECASE)
 _AMOUNT = re.compile(r"[0-9]+(?:ms|[smh])?")
-# A shell's way of reading what is not there: the same slip as one of the tools above.
-_READER = re.compile(
-    r"\b(?:cat|bat|ls|cd|pushd|head|tail|less|more|e?grep|rg|find|sed|awk|wc|stat|tree|du|diff|cp|mv|rm|rmdir|mkdir|ln)[:-]"
-)
-_ABSENT = re.compile(r"no such file|not a directory|is a directory|cannot access|file exists", re.IGNORECASE)
 # Code that was written on the command line and is gone with it.
 _THROWN_AWAY = re.compile(r"File \"<(?:string|stdin)>\"")
 _MISWRITTEN = re.compile(r"^(?:Name|Syntax|Indentation|Tab|UnboundLocal)Error\b", re.MULTILINE)
@@ -220,9 +216,9 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
 
     ``None`` for what interests nobody but the agent that did it, and for what names nothing even so.
     """
-    told = "\n".join(line for line in error[:_LONG].splitlines() if not _is_looked_for_in_vain(line))
+    told = without_vain_looks(error[:_LONG])
     given = tool_input if isinstance(tool_input, Mapping) else {}
-    if is_slip(told) or teaches_nothing(told) or teaches_nothing(_said_of(given)):
+    if is_slip(told) or teaches_nothing(told) or is_meant(_said_of(given)):
         return None
     words = _WORDS.findall(_EXIT.sub("", told).lower())
     if tool in _OWN_SLIPS or len(words) < 2 or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):
@@ -234,14 +230,9 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
 
 
 def _said_of(tool_input: Mapping[str, Any]) -> str:
-    """Return what the agent says of its call: that the test is meant to fail, for one."""
-    description = tool_input.get("description")
-    return description[:_LONG_COMMAND] if isinstance(description, str) else ""
-
-
-def _is_looked_for_in_vain(line: str) -> bool:
-    reader = _READER.search(line)
-    return reader is not None and _ABSENT.search(line, reader.end()) is not None
+    """Return what the agent says of its call, beside it or in its comments: that the test is meant to fail, for one."""
+    comments = _COMMENT.findall(_text(tool_input, "command")[:_LONG_COMMAND])
+    return "\n".join((_text(tool_input, "description")[:_LONG_COMMAND], *comments))
 
 
 def _about(tool: str, tool_input: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.lessons.distill.distill import distill
 from kr.lessons.distill.problems import find_problems, matchers
-from kr.lessons.distill.remedies import Remedy, read_rows, shipped
+from kr.lessons.distill.remedies import Remedy, read_rows, shipped, words_of
 from kr.lessons.distill.trust import is_hostile
 from kr.lessons.line import clean_summary, columns
 
@@ -194,6 +194,32 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         ('E1122 14:19:29.499324   31757 run.go:72] "command failed" err="no kind Chart in v2"', "no kind Chart in v2"),
         # the advice that stands above
         ("hint: Read the manual before asking\nerror: unknown revision 'x1'", "unknown revision 'x1'"),
+        (
+            "CMake Error at CMakeLists.txt:3 (add_subdirectory):\n  The source directory\n\n    /home/dev/report/third_party/fmt\n\n  does not contain a CMakeLists.txt file.\n\n\n-- Configuring incomplete, errors occurred!",
+            "The source directory fmt does not contain a CMakeLists.txt file",
+        ),
+        (
+            'FAIL ./cart.test.js\n  ● Test suite failed to run\n\n    Must use import to load ES Module: /home/dev/shop/node_modules/nanoid-esm/index.js\n\n    > 1 | const { nano } = require("nanoid-esm");\n        |                  ^\n',
+            'ES Module: nanoid-esm/index.js in `const { nano } = require("nanoid-esm");`',
+        ),
+        (
+            "Schema validation errors were encountered.\n  .github/workflows/ci.yml::$.jobs.steps: [{'uses': 'actions/checkout@v4'}, {'run': 'make test'}] is not valid under any of the given schemas\n  Underlying errors caused this.\n\n  Best Match:\n    $.jobs.steps: [{'uses': 'actions/checkout@v4'}, {'run': 'make test'}] is not of type 'object'\n\n  1 other errors were produced. Use '--verbose' to see all errors.",
+            "$.jobs.steps: […] is not of type 'object'",
+        ),
+        (
+            "Error: Expected { __kind: Symbol(Schema), assumeValid: false, extensions: {}, astNode: undefined, _queryType: Query, _typeMap: { Query: Query, String: String, Boolean: Boolean } } to be a GraphQL schema.\n    at assertSchema (file:///home/dev/shop/node_modules/graphql/type/schema.mjs:13:15)",
+            "Expected … to be a GraphQL schema",
+        ),
+        (
+            "node:internal/process/esm_loader:40\n      internalBinding('errors').triggerUncaughtException(\n                                ^\n\n[InternalCompileError: `$:` is not allowed in runes mode, use `$derived` or `$effect` instead\nhttps://svelte.dev/e/legacy_reactive_statement_invalid] {\n  code: 'legacy_reactive_statement_invalid',\n}",
+            "InternalCompileError: `$:` is not allowed in runes mode",
+        ),
+        (
+            '✗ Build failed in 476ms\nerror during build:\nCould not resolve "./theme.css" from "src/main.js"\nfile: /home/dev/shop/src/main.js',
+            'Could not resolve "./theme.css" from "src/main.js"',
+        ),
+        # a complaint goes on without the advice behind it
+        ("DeployError: the pool size must not be negative, use 5 instead", "the pool size must not be negative"),
     ],
 )  # fmt: skip
 def test_the_errors_own_line_is_chosen(output: str, chosen: str) -> None:
@@ -252,3 +278,20 @@ def test_a_long_output_costs_little(part: str, effort: int) -> None:
     began = time.process_time()
     find_problems(part * (effort // len(part)))
     assert time.process_time() - began < effort / 50_000
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("No module named 'x'", ("no module named 'x'",)),
+        ("colou?r is wrong", ("r is wrong",)),
+        ("(?:cat|horse) sat", (" sat",)),
+        ("a(?:elephant|crocodile)", ("elephant", "crocodile")),
+        (r"(?!never)(?P<name>\w+) of (?:it)?", (" of ",)),
+        (r"(?i)Not\.Found+", ("not.found",)),
+        ("(?:some thing)?", ()),
+        (r"\d+|word", ()),
+    ],
+)
+def test_the_words_that_a_pattern_needs(pattern: str, words: tuple[str, ...]) -> None:
+    assert words_of(pattern) == words

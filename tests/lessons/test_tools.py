@@ -94,6 +94,9 @@ def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
         # stopped by hand, and a test that is written before what it tests
         "Serving HTTP on 0.0.0.0 port 8765 (http://0.0.0.0:8765/) ...\n\nKeyboard interrupt received, exiting.",
         "not ok 1 - total of two items\n  ---\n  location: '/home/dev/shop/cart.test.mjs:5:1'\n  error: 'not implemented'\n  code: 'ERR_TEST_FAILURE'",
+        # a linter that only warns, and a compiler's word that is none
+        "/home/dev/shop/src/a.js\n  1:1  warning  Unexpected console statement  no-console\n\n✖ 1 problem (0 errors, 1 warning)",
+        "a.ts(1,1): error TS1435: Unknown keyword or identifier. Did you mean 'const'?",
         # a mirror of packages that was away, wherever it stands
         "npm ERR! code ECONNRESET\nnpm ERR! errno ECONNRESET\nnpm ERR! network request to http://127.0.0.1:8199/dayjs failed, reason: read ECONNRESET\nnpm ERR! network This is a problem related to network connectivity.",
     ],
@@ -114,6 +117,21 @@ def test_an_agents_slip_is_no_lesson(error: str) -> None:
 )
 def test_what_an_error_names_needs_no_command(error: str) -> None:
     assert taught("Bash", {"command": "make"}, error) == (error, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "is_kept"),
+    [
+        ({"description": "Run the new test (should fail)"}, False),
+        ({"description": "Verify the test fails before the code is there"}, False),
+        ({"command": "pytest -q test_cart.py  # red step"}, False),
+        ({"description": "Check why the tests fail"}, True),
+        ({"description": "Run tests to see which fail"}, True),
+    ],
+)
+def test_a_call_that_is_meant_to_fail_is_no_lesson(given: dict[str, str], is_kept: bool) -> None:
+    error = "E       AssertionError: assert total([]) == 0"
+    assert (taught("Bash", given, error) is not None) is is_kept
 
 
 def test_what_stands_beside_a_slip_is_kept() -> None:

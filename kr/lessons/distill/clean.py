@@ -124,6 +124,12 @@ _MEANT = re.compile(
     r"|按预期失败|预期失败|尚未实现",
     re.IGNORECASE | re.MULTILINE,
 )
+# Only of what is said about a call: in an output it may be a test's name.
+_MEANT_CALL = re.compile(
+    r"\b(?:should|must|expect(?:ed|ing)?(?: \w+){0,3} to|supposed to|ha(?:s|ve) to) (?:now |still |first )?fail\b|\bfail(?:s|ing)? first\b|\bexpect(?:ed|ing)? (?:a |the )?(?:red|failures?)\b|\bred (?:step|state|test)s?\b"
+    r"|\b(?:check|confirm|ensure|see|verify|watch)(?: that)? (?:it|they|(?:the |new )*tests?) (?:now |still |really )?fails?\b(?! (?:because|with|on|in|at)\b)",
+    re.IGNORECASE,
+)
 _AWAY = re.compile(
     r"\b(?:ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|ESOCKETTIMEDOUT|ERR_SOCKET_TIMEOUT|ERR_NETWORK_CHANGED|ERR_INTERNET_DISCONNECTED)\b"
     r"|\b(?:temporary failure in name resolution|could not resolve host|name or service not known|connection (?:was )?reset by peer|connection timed out|operation timed out|tls handshake timeout|i/o timeout"
@@ -147,14 +153,24 @@ _OFTEN = 3
 _LOOKED_AT = 20_000
 # What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
 _SLIP = re.compile(
-    r"^(?:E\s+)?(?:SyntaxError: (?!.*\bJSON\b)(?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
-    r"|\berror TS1(?:0(?!64)|1[0-8])\d+:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
+    r"^(?:E\s+)?(?:SyntaxError: (?!.*\b(?:JSON|assert|export|import)\b)(?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
+    r"|\berror TS1(?:0(?!64)\d|1[0-8]\d|43[4-9])\d*:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
     r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
     r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"
     r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b|^(?:\S+: )?[Nn]o such option: ",
     re.MULTILINE,
 )
 _USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)
+# A linter's sum that counts warnings alone; a limit on them is a rule.
+_WARNED = re.compile(r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b")
+_MORE_THAN_WARNED = re.compile(
+    r"\berror\b|\bFAIL|\bmaximum\b|\btoo many\b|\b[1-9]\d* errors\b", re.IGNORECASE
+)
+# Shell's ways of looking for what is not there.
+_LOOKERS = r"cat|bat|ls|cd|pushd|head|tail|less|more|e?grep|rg|find|wc|stat|tree|du|diff"
+_LOOKS = re.compile(rf"\b(?:{_LOOKERS})[:-]")
+_READS = re.compile(rf"\b(?:{_LOOKERS}|sed|awk|cp|mv|rm|rmdir|mkdir|ln)[:-]")
+_ABSENT = re.compile(r"no such file|not a directory|is a directory|cannot access|file exists", re.IGNORECASE)
 # An error that tells a rule, whatever is shown of the usage beside it.
 _RULE = re.compile(
     r"^(?![Uu]sage:)\S.{0,600}\b(?:must (?:not )?(?:be|have|contain|start|begin|end|match)|(?:is|are) not allowed|(?:version|release|format|platform|architecture)\b.{0,60}\bnot supported)\b",
@@ -166,7 +182,25 @@ _OUT_OF_MEMORY = re.compile(r"\b(?:OOM|out of memory|memory)\b", re.IGNORECASE)
 def teaches_nothing(text: str) -> bool:
     """Tell a failure that nobody can learn from, by what was said of it and by what a tool printed."""
     text = text[:_LOOKED_AT]
-    return bool(_INTERRUPTED.search(text) or _MEANT.search(text)) or _is_moment(text)
+    is_warned = _WARNED.search(text) is not None and _MORE_THAN_WARNED.search(text) is None
+    if is_warned or _INTERRUPTED.search(text) or _MEANT.search(text) or _is_moment(text):
+        return True
+    return all(_is_in_vain(line, _LOOKS) for line in text.strip().split("\n"))
+
+
+def is_meant(said: str) -> bool:
+    """Tell by an agent's own words about its call that it is to fail: the red phase of test-first work."""
+    return _MEANT.search(said) is not None or _MEANT_CALL.search(said) is not None
+
+
+def without_vain_looks(text: str) -> str:
+    """Return a text without the lines in which a shell's program says that what it looked for is not there."""
+    return "\n".join(line for line in text.splitlines() if not _is_in_vain(line, _READS))
+
+
+def _is_in_vain(line: str, programs: re.Pattern[str]) -> bool:
+    found = programs.search(line)
+    return found is not None and _ABSENT.search(line, found.end()) is not None
 
 
 def _is_moment(text: str) -> bool:

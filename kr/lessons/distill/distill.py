@@ -67,11 +67,14 @@ _CLASS = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Vio
 # What an error is about: in quotation marks, a host with its port, coordinates.
 _NAMED = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]")
 _WORDS = re.compile(r"[\w.@/-]{3,}")
+# A colon in brackets begins no cause.
+_CHAIN = re.compile(r": (?![^()]*\))")
 _HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
 _SAYS_NOTHING = re.compile(
     r"(?:raise|throw)\b|(?:import|from|export|assert|except|catch|return)\b(?! \S*[(.\[])|[\W\d]*$"
 )
 # Where a module of the runtime lies says nothing, nor does the ruling of a heading.
+_MARK = re.compile(r"^(?:x(?= [A-Z])|[×✖⨯✘✗•]) +")
 _ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}| ?[_=]{8,}")
 _HINTS_AT_NOTHING = re.compile(
     r"^(?:\w+ )*(?:defined|declared|required) (?:here|by)|for (?:more|full) |run with |try `|make sure your test|backtrace",
@@ -86,6 +89,8 @@ _SENTENCE = re.compile(r"(?<=[.!?;])(?<!\.\.\.)\s+|(?<=[。！？；])|\n+")
 _EXIT_CODE = re.compile(r"^(?:Error: )?Exit code -?\d+\n?|^exit status \d+$", re.MULTILINE)
 # Python shows the line of code that warns under its warning.
 _WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTILINE)
+# Node shows the line of its own code that threw.
+_THROWN = re.compile(r"^node:\S+:\d+\n.*\n[ \t]*\^+\n", re.MULTILINE)
 _POSITION = re.compile(r"^(?:\S+?\.\w+:\d+(?::\d+)?:?\s+)")
 
 
@@ -115,6 +120,7 @@ def distill(
 def _distilled(complaint: str, remedy: str, limit: int, own: Sequence[Remedy], tool: str) -> Told | None:
     # Cut only after the secrets are gone: half of one could not be told from a word.
     text = _WARNED.sub(r"\1", _EXIT_CODE.sub("", without_prefixes(with_short_lines(complaint))))
+    text = _THROWN.sub("", text)
     text = shortened(visible(text))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
     if given := _remedy(remedy):
@@ -214,12 +220,20 @@ def is_vague(text: str) -> bool:
     return all(word in _EMPTY or not _LETTERS.search(word) for word in keywords(text))
 
 
+_DUMP = re.compile(
+    r"\{(?![^{}]*\b(?:msg|message|detail|reason|error)\b)(?:[^{}]|\{[^{}]*\}){60,}\}|(?<=\[)\{[^\[\]]{30,}\}(?=\])"
+)
+
+
 def _cleaned(problem: Problem) -> Problem:
     file = relative_path(problem.file) if problem.place and problem.file else None
-    text = " ".join(portable(problem.text).split())
+    text = _MARK.sub("", _ASIDE_PATH.sub("", " ".join(portable(problem.text).split())))
+    while (shorter := _DUMP.sub("…", text)) != text:
+        # What a program shows of an object says less than what it says of it.
+        text = shorter
     return replace(
         problem,
-        text=_ASIDE_PATH.sub("", text),
+        text=text,
         file=file,
         beside=tuple(portable(more) for more in problem.beside),
         code=portable(problem.code),
@@ -303,8 +317,8 @@ def _cut(text: str, room: int) -> str:
 
 def _last_causes(error: str, room: int) -> str:
     """Return what fits of the end of a chain of causes (``a: b: c``), if that names something; else the whole."""
-    parts = error.split(": ")
-    ends = (": ".join(parts[at:]) for at in range(2, len(parts)))
+    parts = _CHAIN.split(error)
+    ends = (": ".join(parts[at:]) for at in range(1 if "(" in parts[0] else 2, len(parts)))
     fitting = next((end for end in ends if columns(end) < room), "")
     return f"{ELLIPSIS}{fitting}" if _NAMED.search(fitting) and columns(fitting) >= _LEAST_ERROR else error
 

@@ -76,8 +76,8 @@ def lesson_of(
     again: Worded | None = None
     is_passed = False
     is_meant = event != _TIMEOUT and teaches_nothing(returned.summary)
-    # The command that a summary quotes is the one that failed.
-    quoted = _QUOTED_COMMAND.search(returned.summary)
+    # The command that a summary quotes in its own words, which stand before an output, is the one that failed.
+    quoted = _QUOTED_COMMAND.search(returned.summary.strip().partition("\n")[0])
     called = tool_of(quoted[1]) if quoted else ""
     findings = _findings(event, phase, returned, context)
     for finding in (one if one.tool else replace(one, tool=called) for one in findings):

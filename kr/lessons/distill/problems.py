@@ -26,6 +26,7 @@ _BESIDE = 14
 _DEEP = 60
 _WRAPPED = 24
 _GOES_ON = re.compile(r"[ \t]{2,}(?!(?:at|from) )[a-z]+ [a-z]+\b[^|=>^~{}();]*$")
+_WORDS_ON = re.compile(r"(?!(?:at|by|from|in|npm|on|with)\b)[a-z]+ [a-z]+ ")
 _LONG_LINE = 2000
 _TRACEBACK = "Traceback (most recent call last):"
 _CHAINED = re.compile(
@@ -36,7 +37,7 @@ _EXCEPTION = re.compile(
     r"^(?:\s*[|+]?\s*)(?P<name>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?::(?:\s(?P<text>.*))?)?$"
 )
 _FOREIGN = re.compile(
-    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share|include)/|\.cargo/|vendor/|\(eval|^node:|pyenv/versions"
+    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share|include)/|\.cargo/|vendor/|\(eval|^node:|pyenv/versions|\bnptl/|/sysdeps/"
 )
 # A line of a stack that the runtime or a library wrote.
 _RUNTIME = re.compile(
@@ -44,7 +45,7 @@ _RUNTIME = re.compile(
 )
 _FRAME = re.compile(
     r"^\s*(?:\|\s+)?\(?[Ff]ile \"(?P<python>[^\"]+)\",? line (?P<python_line>\d+)"
-    r"|(?:-->|[╭┌]─\[?|❯|#\d+|\b(?:at|from|in|on))\s+(?:\S+\s+)??(?:[^\s()]*[\s(\[]+)?(?:file://)?(?P<stack>[^\s()\[\]:\"']+\.\w+)(?::|\(| line )(?P<stack_line>\d+)"
+    r"|(?:-->|(?:[╭┌]─|,-)\[?|❯|#\d+|\b(?:at|from|in|on))\s+(?:\S+\s+)??(?:[^\s()]*[\s(\[]+)?(?:file://)?(?P<stack>[^\s()\[\]:\"']+\.\w+)(?::|\(| line )(?P<stack_line>\d+)"
     r"|^\s*(?:file://)?(?P<plain>[^\s():\"']+\.\w+):(?P<plain_line>\d+)(?::\d+)?(?::? \+0x|:(?: +\w|\s*$|in [`'])|$)"
     r"|^\s+(?P<sheet>[^\s:()]+\.s[ac]ss) (?P<sheet_line>\d+):\d+\s",
     re.MULTILINE,
@@ -65,7 +66,9 @@ _BUILD_STEP = re.compile(r"^\d+\.\d{1,3} (?=\S)", re.MULTILINE)
 VERDICT = re.compile(
     r"^(?:[\w./ -]{1,40}: )?(?:FAIL(?:ED|URE)?|(?:command |process )?(?:failed|exited|returned|terminated)|ld returned|exit)\b(?: with)?[ :]+(?:(?:exit )?(?:code|status)[ :]*)?-?\d+\b(?: exit status)?(?: \([^()]*\))?\.?$"
     r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^\W*(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
-    r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:failed: |aborted with )\d+ .*|^(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\))?$",
+    r"|^[\w ]{0,30}\b(?:errors?|problems?|failures?) (?:(?:were|was|have been|has been) (?:encountered|found|detected|reported)|occurred)\W*$"
+    r"|^\W*\d+ (?:other|more) (?:\w+ )?(?:errors?|problems?|failures?)\b.*"
+    r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:failed: |aborted with )\d+ .*|^\W*(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\)|in [\d. ]+m?s)?$",
     re.IGNORECASE,
 )
 # A statement of SQL, and how to look closer.
@@ -95,7 +98,7 @@ _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
 _NUMBERED = re.compile(r"^\s*>?\s*\d+\s*[|│]")
-_GUTTER = re.compile(r"^\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
+_GUTTER = re.compile(r"^\s*>?\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,11 +170,11 @@ class Matcher:
         if told.endswith((":", "***")) or _CODE_ALONE.match(told):
             # A heading: what it is about comes next, unless that is code, which stands beside it.
             lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
-            said = (one.strip(" │") for one in lines if any(map(str.isalnum, one)))
-            told = (
-                f"{told} {next(said, '')}"
-                if not told.endswith("***")
-                else "; ".join([told, *islice(said, _MORE)])
+            said = [one.strip(" │") for one in lines if any(map(str.isalnum, one))]
+            # The sentence may go on behind what it shows.
+            goes_on = takewhile(lambda one: _WORDS_ON.match(one) or told.endswith("***"), said[1:])
+            told = ("; " if told.endswith("***") else " ").join(
+                [told, *said[:1], *islice(goes_on, _MORE - 1)]
             )
         elif (
             len(told) > _WRAPPED
@@ -276,6 +279,8 @@ def _with_cause(problem: Problem, rest: str) -> Problem:
     told = cause["cause"]
     if len(causes) > 1 and not re.search(r"[\"'`/.:]", told):
         told = f"{causes[-2]['cause']}: {told}"
+    if told in problem.text or told.partition(": ")[2] in problem.text:
+        return problem
     after = rest[cause.end() :].split("\n", _DEEP)[1:_DEEP]
     placed = _placed(replace(problem, file=None, line=None), (), after)
     return replace(
@@ -361,7 +366,7 @@ def _exception(head: str, body: str) -> Problem | None:
         at, place = own[-1] if own else (-1, None)
         code = lines[at + 1].strip() if place else ""
         file, line_number = _of_frame(place) if place else (None, None)
-        package = match["name"].partition(".")[0] if "." in match["name"] else ""
+        package = match["name"].partition(".")[0] if "." in match["name"] else _library(frames)
         is_standard = package in sys.stdlib_module_names
         return Problem(
             text=told.strip(),
@@ -373,6 +378,13 @@ def _exception(head: str, body: str) -> Problem | None:
             context="\n".join([code, *lines[number : number + _WITHIN]]),
         )
     return None
+
+
+def _library(frames: Sequence[tuple[int, re.Match[str]]]) -> str:
+    """Return the package whose code raised an exception that Python brings; empty where the project's or Python's did."""
+    file = _of_frame(frames[-1][1])[0] if frames else ""
+    package = file.replace("\\", "/").partition("-packages/")[2].partition("/")[0]
+    return "" if package.startswith("_") or "." in package else package
 
 
 @lru_cache(maxsize=1)

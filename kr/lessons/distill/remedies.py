@@ -1,7 +1,7 @@
 """What to do about a problem: rows of a table, shipped and the users' own (SPEC 4.2)."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
@@ -21,7 +21,7 @@ LONGEST = 140
 
 # Tools of a family beside the tags that the table has for it.
 _KIN = {
-    "python": ("pyright", "cython", "jsonschema", "yaml"),
+    "python": ("pyright", "cython", "jsonschema", "yaml", "sphinx"),
     "javascript": ("webpack", "esbuild", "vite", "pnpm", "yarn"),
     "jvm": ("kotlin", "scala", "gradle", "spring"),
     "native": ("fortran",),
@@ -31,8 +31,56 @@ _KIN = {
 
 @cache
 def _compiled(match: str) -> re.Pattern[str]:
-    # On first use: most texts are of one family, and the others' rows are never looked at.
+    # On first use: most rows are never looked at, for their words don't stand in the text.
     return re.compile(match, re.MULTILINE)
+
+
+_TOKEN = re.compile(
+    r"(?P<plain>[^\\()\[\].^$*+?{}|]+)|(?P<flags>\(\?[a-z]+\))|(?P<aside>\(\?<?!)|(?P<open>\((?:\?(?:P<\w+>|<?=|[a-z-]*:))?)|(?P<close>\))|(?P<either>\|)"
+    r"|(?P<maybe>[*?]\??|\{0?,\d*\}\??)|(?P<repeat>\+\??|\{\d+(?:,\d*)?\}\??)|\\(?P<escaped>[^A-Za-z0-9])|(?P<any>\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|[.^$\]{}])",
+    re.DOTALL,
+)
+
+
+@cache
+def words_of(match: str) -> tuple[str, ...]:
+    """Return words in small letters of which each text that a pattern matches has one; empty where none is sure."""
+    return _words(_TOKEN.finditer(match))
+
+
+def _words(tokens: Iterator[re.Match[str]]) -> tuple[str, ...]:
+    """Read a pattern up to the end of its group: of each alternative the part that says most."""
+    either: list[tuple[str, ...]] = []
+    parts: list[tuple[str, ...]] = []
+    run = ""
+    for token in tokens:
+        kind = token.lastgroup
+        if kind in {"plain", "escaped"}:
+            run += (token["plain"] or token["escaped"]).lower()
+            continue
+        # What stands before a quantifier may be missing, a group as a single character.
+        if kind == "maybe" and not run and parts:
+            parts[-1] = ()
+        parts.append((run[:-1] if kind == "maybe" else run,))
+        run = ""
+        if kind in {"open", "aside"}:
+            words = _words(tokens)
+            parts.append(words if kind == "open" else ())
+        elif kind == "any":
+            parts.append(())
+        elif kind == "either":
+            either.append(_longest(parts))
+            parts = []
+        elif kind == "close":
+            break
+    either.append(_longest([*parts, (run,)]))
+    return tuple(word for words in either for word in words) if all(either) else ()
+
+
+def _longest(parts: Sequence[tuple[str, ...]]) -> tuple[str, ...]:
+    """Return the words of which the shortest is longest, as the surest sign; none shorter than two letters."""
+    best = max(parts, key=lambda words: min(map(len, words), default=0), default=())
+    return best if min(map(len, best), default=0) > 1 else ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +93,10 @@ class Remedy:
     tool: str = ""
     family: str = ""
 
-    def says(self, problem: Problem, text: str) -> str | None:
-        """Return what to do about a problem by a text of it; None when the row is not about it."""
+    def says(self, problem: Problem, text: str, small: str) -> str | None:
+        """Return what to do about a problem by a text of it (``small`` in small letters); None when the row is not about it."""
+        if not any(word in small for word in words_of(self.match) or ("",)):
+            return None
         if self.tool and self.tool != problem.tool:
             return None
         if self.family not in {"", GENERAL, problem.tool, _families().get(problem.tool, self.family)}:
@@ -154,7 +204,8 @@ def _first(problems: Iterable[Problem], rows: Sequence[Remedy]) -> tuple[Problem
     for problem in problems:
         # The error's own line says more than what stands around it.
         for text in (problem.text, problem.context):
+            small = text.lower()
             for row in rows:
-                if (told := row.says(problem, text)) is not None:
+                if (told := row.says(problem, text, small)) is not None:
                     return problem, told, row.tag
     return None

@@ -83,7 +83,7 @@ _ADVISING = (
 _ADVICE = (
     r"(?:^|[:;,.!?>(–—]\s+|(?<!find )\b(?:and|or|then|please|simply|just|instead|now|to (?:fix|resolve|solve|continue|proceed) (?:this|it)?,?)\s+|\b(?:you|agents?|developers?) (?:can|could|should|must|may|might|have to|need to|want to)\s+(?:also\s+)?)"
     rf"(?:(?:try|consider|remember) (?:to\s+)?)?(?-i:{_ADVISING})\s+"
-    r"(?!(?:of|to|on|is|was|in|by|at|from|with|for|error|errors|failed|fails|failure|cycle|violates|timeout|timed|out|not|and|or|as|access|operation|command|statement|request|response|into|permission)\b|[-=:(])[\w`'\"@<{*./-]"
+    r"(?!(?:of|to|on|is|was|in|by|at|from|with|for|error|errors|failed|fails|failure|cycle|violates|timeout|timed|out|not|and|or|as|access|operation|command|statement|request|response|into|permission)\b|[-=:(]|[`'\"][^`'\"]{1,80}[`'\"] (?:could|can|cannot|can't|did|does|failed|was|is) (?:not|n't|resolve|be\b))[\w`'\"@<{*./-]"
 )
 # A package put forward in place of another one.
 _PACKAGE = (
@@ -111,7 +111,7 @@ _OWN_SCOPE = r"@(?:angular|apollo|babel|commitlint|emotion|eslint|hookform|jest|
 _OWN_FLAG = r"(?<![\w-])-{1,2}[A-Za-z][\w-]*(?:[= ](?:true|false|on|off|auto|none|all|[0-9]+)\b)?(?![\w=/-])"
 _OWN_SETTING = (
     r"[A-Za-z][\w.]*[ ]?=[ ]?(?:True|False|None|true|false|null|[0-9]+|[\"'][a-z][a-z0-9_-]{0,20}[\"'])(?![\w.])"
-    r"|[a-z]\w*_\w+[`'\"]?(?= to (?:allow|enable|permit|accept|change|override) (?:it|this|that|them)\b)|(?:(?<=[`'\"])[a-z]\w*|[a-z]\w*[_.-]\w+)(?:[_.-]\w+)*[`'\"]?(?= (?:option|flag|setting|parameter|argument|keyword|field|attribute)\b)|[\w.]+\(\)(?!\s+instead\b)"
+    r"|[a-z]\w*_\w+[`'\"]?(?= to (?:allow|enable|permit|accept|change|override) (?:it|this|that|them)\b)|(?:(?<=[`'\"])[a-z]\w*|[a-z]\w*[_.-]\w+)(?:[_.-]\w+)*[`'\"]?(?= (?:option|flag|setting|parameter|argument|keyword|field|attribute)\b)|[\w.]+\(\)(?!\s+instead\b)|(?-i:\$[a-z]\w+)(?=[`'\"])"
     r"|utf-?8(?:-sig)?\b|utf-16\b|latin-?1\b|cp1252\b"
 )
 _CURE = (
@@ -125,6 +125,8 @@ _NO_CURE = (
     r"|packages?|modules?|crates?|gems?|librar\w+|distributions?|images?|exec|eval|system|tests?)(?![a-z])|(?<!\w)-(?:[fkyqrvhX]+|e)\b|\bfull\b"
 )
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
+_CLAUSE = r"(?:\w+: )?(?:either|for|if|in|note|once|please|since|to|unless|when|while|you)\b"
+"""How what leads to an advice begins."""
 _ADDRESS = "<url>"
 _REST = 3
 """Words of what is but the rest of a sentence."""
@@ -194,12 +196,20 @@ def defused(text: str, *, advice: bool = False, cure: bool = True) -> str:
         # The rest of an advice, behind its semicolon, says nothing without it.
         rests = {rest for part, rest in pairwise(parts) if part.endswith(";") and is_advice(part)}
         kept = [
-            part
+            _before_advice(part) if is_advice(part, cure=cure) else part
             for part in kept
-            if not is_advice(part, cure=cure) and not (part in rests and len(part.split()) <= _REST)
+            if not (part in rests and len(part.split()) <= _REST)
         ]
     without = [part for part in kept if not _compiled(_URL).search(part)]
-    return " ".join(_compiled(_URL).sub(_ADDRESS, part).strip() for part in without or kept)
+    return " ".join(filter(None, (_compiled(_URL).sub(_ADDRESS, part).strip() for part in without or kept)))
+
+
+def _before_advice(sentence: str) -> str:
+    """Return the complaint that stands before an advice in one sentence; empty where none does."""
+    found = _compiled(_ADVICE).search(sentence)
+    head = sentence[: found.start()].rstrip(" ,;:(–—-") if found else ""
+    is_complaint = len(head.split()) > _REST and not _compiled(_CLAUSE).match(head)
+    return head if is_complaint and not is_advice(head) else ""
 
 
 def is_order(sentence: str, *, cure: bool = True) -> bool:
