@@ -29,7 +29,9 @@ seam where they arise, ``from exc``; no caller of a layer sees them.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
+
+from kr.values import NamedTuple
 
 
 class KrError(Exception):

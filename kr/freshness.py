@@ -4,10 +4,10 @@ Pure: the clock is an argument. Ages are whole days between UTC dates, and every
 """
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kr.naming import fold
-from kr.values import Entry, Value
+from kr.values import Entry, NamedTuple, Value
 
 Freshness = Literal["fresh", "stale", "archived"]
 

@@ -8,9 +8,9 @@ name to the later.
 import unicodedata
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
 
 from kr.digest import sha256_of
+from kr.values import NamedTuple
 
 _MAX_SEGMENT_BYTES = 100
 _EXTENSION = ".md"

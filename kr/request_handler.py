@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 logger = Logger(__name__)
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-_NAME_AND_VERSION = re.compile(r"(?P<name>.+?)\s*(?:==|@)\s*(?P<version>v?\d\S*)")
+_NAME_AND_VERSION = r"(?P<name>.+?)\s*(?:==|@)\s*(?P<version>v?\d\S*)"
 _ASKING = frozenset(
     ["how", "what", "why", "when", "where", "which", "can", "does", "do", "is", "are", "should"]
 )
@@ -143,7 +143,7 @@ class RequestHandler:
         """Make the request that a person's question stands for; a version behind the name (``rich==13.7.1``) is read as one."""
         from kr.matching.question import derive_tags, derive_topic
 
-        if found := _NAME_AND_VERSION.fullmatch(framework.strip()):
+        if found := re.fullmatch(_NAME_AND_VERSION, framework.strip()):
             framework = found["name"]
             framework_version = framework_version or found["version"]
         return {

@@ -4,9 +4,9 @@ A new source is a line in ``_KINDS`` and a module ``kr/sources/<name>.py`` with 
 ``kr.sources.base``). Settings, reports and statistics read what they need from here.
 """
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
-from kr.values import Confidence
+from kr.values import Confidence, NamedTuple
 
 
 class SourceKind(NamedTuple):

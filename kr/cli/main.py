@@ -6,14 +6,15 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from types import FrameType, MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from kr import __version__
-from kr.cli.options import common_options
+from kr.cli.options import common_options, shows
 from kr.cli.output import colour, complain
 from kr.errors import KrError, NotInstalled
+from kr.values import NamedTuple
 
 
 class Listed(NamedTuple):
@@ -114,7 +115,7 @@ Examples:
     epilog=_EPILOG,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(__version__, prog_name="kr")
+@shows("--version", text=lambda _: f"kr, version {__version__}", help="Show the version and exit.")
 @common_options
 def cli() -> None:
     """Answer the questions of coding agents: each is researched once, then answered from the cache for all.

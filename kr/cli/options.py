@@ -13,6 +13,8 @@ from kr.cli.output import warn
 from kr.errors import RequestUnreadable
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from kr.app import App
     from kr.contracts.envelopes import Envelope
     from kr.research.chain import Progress
@@ -72,14 +74,32 @@ def _first_sentence(text: str) -> str:
     return paragraph.partition(". ")[0].rstrip(".") + "."
 
 
+class File(click.ParamType[str]):
+    """The name of a file or folder, as it was typed. click's own types ask gettext at import, which loads ``locale``."""
+
+    name = "path"
+
+    def shell_complete(
+        self,
+        ctx: click.Context,  # noqa: ARG002 - click's signature
+        param: click.Parameter,  # noqa: ARG002 - the same
+        incomplete: str,
+    ) -> "list[CompletionItem]":
+        """Leave it to the shell, which knows the files."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
 TEXT = Typed()
+FILE = File()
 MOST = 1_000_000
 """The largest number that counts of rows and calls may be: no more can be meant."""
 
 request_option = click.option(
     "--request",
     "document",
-    type=click.Path(allow_dash=True),
+    type=FILE,
     metavar="FILE|-",
     help="Read a request (YAML or JSON) from a file, or from standard input.",
 )
@@ -111,20 +131,32 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
         setattr(common, str(param.name), value)
 
 
+def shows(*names: str, text: Callable[[click.Context], str], help: str) -> Callable[[F], F]:  # noqa: A002 - click's name
+    """Make an option that prints something and ends; click's own would load ``locale`` for a hit (see ``File``)."""
+
+    def show(ctx: click.Context, param: click.Parameter, value: bool) -> None:  # noqa: ARG001 - click's signature
+        if value and not ctx.resilient_parsing:
+            click.echo(text(ctx), color=ctx.color)
+            ctx.exit()
+
+    return click.option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show, help=help)
+
+
 _OPTIONS = (
     click.option(
         "--config",
-        type=click.Path(),
+        type=FILE,
         metavar="FILE",
         help="Configuration file. Default: KR_CONFIG, or the nearest kr.yaml or config.yaml upwards.",
     ),
-    click.option("--kb", type=click.Path(), metavar="DIR", help="Knowledge base folder."),
+    click.option("--kb", type=FILE, metavar="DIR", help="Knowledge base folder."),
     click.option(
         "--format",
         type=click.Choice(_FORMATS),
         help="Output format. Default: KR_FORMAT, else text at a terminal, else YAML.",
     ),
     click.option("--verbose", "-v", is_flag=True, help="Report on standard error what is being done."),
+    shows("-h", "--help", text=click.Context.get_help, help="Show this message and exit."),
 )
 
 

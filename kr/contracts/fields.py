@@ -7,10 +7,11 @@ A request is a table of readers: each takes what was given (None where nothing w
 import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from kr.errors import FieldError
 from kr.naming import nearest
+from kr.values import NamedTuple
 
 _LINE_SEPARATORS = "\u2028\u2029"
 _FILLERS = "\u115f\u1160\u2800\u3164\uffa0"

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
 
 from kr.digest import sha256_of
 from kr.errors import StoreError
@@ -21,6 +20,7 @@ from kr.store.lessons import LessonRow, LessonState
 from kr.store.requests import RequestRow
 from kr.store.store import Store
 from kr.store.times import to_text
+from kr.values import NamedTuple
 
 logger = Logger(__name__)
 

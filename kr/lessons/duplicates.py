@@ -4,11 +4,11 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import NamedTuple
 
 from kr.lessons.line import Lesson
 from kr.text.keywords import keywords
 from kr.text.stems import stem
+from kr.values import NamedTuple
 
 THRESHOLD = 0.70
 """An overlap of keywords above this is a duplicate."""

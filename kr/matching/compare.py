@@ -2,7 +2,6 @@
 
 import re
 from functools import cache
-from typing import NamedTuple
 
 from kr.matching.names import Name, same_name
 from kr.matching.opposites import Axis, are_opposed, is_reversed
@@ -11,6 +10,7 @@ from kr.matching.topic import LIGHT, Segment, Topic, Unit, need_of, topic_of
 from kr.matching.words import SHORT_FORMS, is_near, is_short_for, singular, stem
 from kr.text.keywords import MAX_CHARACTERS, is_cjk
 from kr.text.stopwords import FUNCTION_WORDS
+from kr.values import NamedTuple
 
 BOTH_SIDES, ONE_SIDE = 2.0, 0.35
 """What words cost that each topic has for itself, and those that only the longer one has. Chosen on tests/data/matching.yaml;

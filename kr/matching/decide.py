@@ -1,13 +1,25 @@
 """Which entry answers a request, and which others may (SPEC 3.2, "Decision"; seed 000, Step 2)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kr.matching.compare import another_name, opposite_act
 from kr.matching.evidence import Asked, Candidate, Evidence, asked_of, weigh
 from kr.matching.terms import REPORT, Keys, keys_of, whole
 from kr.matching.weights import DEFAULT, Learned
-from kr.values import TIERS, CacheMatch, Entry, Match, MatchRules, Query, Related, Tier, Value, replace
+from kr.values import (
+    TIERS,
+    CacheMatch,
+    Entry,
+    Match,
+    MatchRules,
+    NamedTuple,
+    Query,
+    Related,
+    Tier,
+    Value,
+    replace,
+)
 
 if TYPE_CHECKING:
     from kr.matching.vectors import Meant

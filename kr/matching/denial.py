@@ -2,11 +2,11 @@
 
 import re
 from functools import cache
-from typing import NamedTuple
 
 from kr.matching.words import Token, pattern, stem
 from kr.text.keywords import bigrams
 from kr.text.stopwords import CJK_FUNCTION, LIGHT_WORDS, phrases, word_set
+from kr.values import NamedTuple
 
 NEGATIONS = word_set(
     """
@@ -111,7 +111,6 @@ _VERBAL = NEGATIONS & word_set(
     mustnt neednt mightnt
     """
 )
-_NUMBER = re.compile(r"v?\d+(?:\.\d+)*(?:\.x)?", re.IGNORECASE)
 _CJK_TRAILING = word_set("禁用 停用 关闭 屏蔽 なし なしで 없이 ない")
 
 
@@ -149,7 +148,12 @@ def _cjk_mark() -> re.Pattern[str]:
 
 def is_number(text: str) -> bool:
     """Tell a plain number or a version (``3``, ``v2.7``, ``2.x``) from other words."""
-    return _NUMBER.fullmatch(text) is not None
+    return not text.isalpha() and _number().fullmatch(text) is not None
+
+
+@cache
+def _number() -> re.Pattern[str]:
+    return re.compile(r"v?\d+(?:\.\d+)*(?:\.x)?", re.IGNORECASE)
 
 
 def denials(tokens: list[Token]) -> tuple[Denial, ...]:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from itertools import islice
 from math import log, sqrt
-from typing import NamedTuple
 
 from kr.matching.compare import Comparison, compare
 from kr.matching.frameworks import canonical
@@ -29,7 +28,7 @@ from kr.matching.terms import (
 from kr.matching.topic import Topic, need_of, topic_of
 from kr.matching.words import is_near
 from kr.text.keywords import MAX_CHARACTERS
-from kr.values import Entry, Query, Value
+from kr.values import Entry, NamedTuple, Query, Value
 
 NAMES = (
     "question_key_words_missing",

@@ -15,7 +15,7 @@ from kr.naming import fold
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
 _DASHES = str.maketrans("_. ", "---")
-_PACKAGE = re.compile(r"@[\w.-]+/[\w.-]+|[^\s/:*]+")
+_PACKAGE = r"@[\w.-]+/[\w.-]+|[^\s/:*]+"
 _LONGEST = 200
 _SHORTEST_TYPO = 5
 _SHORTEST_ASKED = 3
@@ -75,7 +75,7 @@ def packages_named(name: str) -> list[str]:
         return []
     lines = (line.replace("=", ",").split(",") for line in names().splitlines())
     usual = next(row for row in ([it.strip() for it in line] for line in lines) if _squashed(row[0]) == key)
-    return [it for it in usual if it != fold(name) and _PACKAGE.fullmatch(it)]
+    return [it for it in usual if it != fold(name) and re.fullmatch(_PACKAGE, it)]
 
 
 def meant(name: str, known: Iterable[str], packages: Collection[str] = ()) -> str | None:

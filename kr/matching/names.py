@@ -1,18 +1,15 @@
 """Names in a topic that are no ordinary words: identifiers, acronyms, numbers (SPEC 3.2)."""
 
-import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kr.matching.denial import is_number
 from kr.matching.words import is_distinct, is_slip, singular
 from kr.text.stopwords import FUNCTION_WORDS, LIGHT_WORDS, word_set
+from kr.values import NamedTuple
 
 Kind = Literal["code", "compound", "acronym", "number", "term"]
 
-_QUANTITY = re.compile(
-    r"\d+(?:k|m|g|b|kb|mb|gb|tb|ms|s|sec|min|h|px|rem|em|fps|hz|st|nd|rd|th)", re.IGNORECASE
-)
-_MIXED = re.compile(r"(?=.*[^\W\d_])(?=.*\d)")
+_UNITS = word_set("k m g b kb mb gb tb ms s sec min h px rem em fps hz st nd rd th")
 _PREFIX = 3
 _NO_DIRECTIVE = word_set("re un de co e in on up to no my by bi")
 
@@ -73,9 +70,11 @@ def _kind(body: str, mark: str, tail: str, components: list[list[str]], *, cased
         return "number"
     if mark or tail or "_" in body.strip("_") or any(len(component) > 1 for component in components):
         return "code"
-    if _QUANTITY.fullmatch(body):
+    unit = body.lstrip("0123456789")
+    if unit != body and unit.lower() in _UNITS:
         return None
-    if _MIXED.match(body) or "." in body or ":" in body:
+    has_digits = any(char.isdecimal() for char in body)
+    if (has_digits and any(char.isalpha() for char in body)) or "." in body or ":" in body:
         return "code"
     if "-" in body:
         first = components[0][0]

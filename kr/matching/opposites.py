@@ -2,12 +2,12 @@
 
 from collections import Counter
 from functools import lru_cache
-from typing import NamedTuple
 
 from kr.matching.denial import Denial
 from kr.matching.words import Token, bases, pattern, poles_in, poles_of, singular, stem
 from kr.text.keywords import bigrams
 from kr.text.stopwords import CJK_FUNCTION, FUNCTION_WORDS, word_set
+from kr.values import NamedTuple
 
 _VERBS = {
     "in": "log sign opt check clock zoom fade ease slide plug fill drill roll scale swap build",

@@ -6,9 +6,9 @@ few dozen terms reads a few lines each.
 """
 
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from kr.matching import table
+from kr.values import NamedTuple
 
 _FIFTIETHS, _QUARTERS = 50, 4
 

@@ -5,7 +5,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from kr.matching import table
 from kr.matching.words import SHORT_FORMS, SYNONYMS, bases, simplified, singular
@@ -13,6 +12,7 @@ from kr.naming import fold
 from kr.text.keywords import runs, split_compound
 from kr.text.stems import stem
 from kr.text.stopwords import FUNCTION_WORDS
+from kr.values import NamedTuple
 
 MOST_CHARACTERS = 262_144
 """Of a text that are looked at: no report is longer (SPEC 3.7)."""
@@ -20,7 +20,6 @@ MOST_CHARACTERS = 262_144
 _WORD = re.compile(r"[^\W_](?:\w|['’](?=[a-z])|[.-](?=\w)|\+\+|#)*|@\w+|--?[a-z][\w-]+")
 _NAME = re.compile(r"[a-z][A-Z]|_|\w\.\w|^@|^--|\d|^[A-Z]{2}")
 _SEPARATORS = re.compile(r"[.\-+#@\s/:]+")
-_BRITISH = re.compile(r"(?<=[a-z]{3})is(e|ed|es|ing|er|ers|ation|ations)$")
 _SHORTEST_BRITISH = 7
 _DISTINCT = {"customer": "customer", "customers": "customer"}
 """Words whose stem is that of another one: a customer is nothing custom."""
@@ -70,13 +69,18 @@ def root(word: str) -> str:
     if word in _DISTINCT:
         return _DISTINCT[word]
     word = SHORT_FORMS.get(word, word)
-    if len(word) >= _SHORTEST_BRITISH:
-        word = _BRITISH.sub(r"iz\1", word)
+    if len(word) >= _SHORTEST_BRITISH and "is" in word:
+        word = _british().sub(r"iz\1", word)
     if len(word) > 3 and word.isascii() and word.isalpha():
         one = singular(word)
         word = SHORT_FORMS.get(one, word)
         word = next((SYNONYMS[base] for base in bases(one) if base in SYNONYMS), word)
     return stem(word)
+
+
+@cache
+def _british() -> re.Pattern[str]:
+    return re.compile(r"(?<=[a-z]{3})is(e|ed|es|ing|er|ers|ation|ations)$")
 
 
 def in_english(text: str) -> str:

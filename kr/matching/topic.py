@@ -2,8 +2,7 @@
 
 import re
 from collections import Counter
-from functools import cached_property, lru_cache
-from typing import NamedTuple
+from functools import cache, cached_property, lru_cache
 
 from kr.matching.denial import Denial, denials, is_denying_zero, is_number, positive_of
 from kr.matching.names import Name, name_in
@@ -11,7 +10,7 @@ from kr.matching.opposites import Axis, Direction, End, directions, ends_of, mer
 from kr.matching.words import Token, pattern, simplified, singular, stem
 from kr.text import keywords as kw
 from kr.text.stopwords import CJK_FUNCTION, CJK_LIGHT, FUNCTION_WORDS, HEAVY_PREPOSITIONS, LIGHT_WORDS
-from kr.values import Value
+from kr.values import NamedTuple, Value
 
 MAX_WORDS = 64
 MAX_NAMES = 24
@@ -21,12 +20,6 @@ NAME = 1.5
 CHARACTER, LIGHT_CHARACTER = 0.5, 0.15
 _LONGEST_JOIN = 6
 
-_TOKEN = re.compile(
-    r"(?P<mark>@|(?<![\w-])--?|\$)?"
-    rf"(?P<body>\w[{kw.WORD}.:'’-]*)"
-    r"(?P<tail>\(\)|\+\+|\#)?"
-    r"|(?P<stop>[,;.!?()、。，；：！？（）—|])"
-)
 _SEPARATORS = re.compile(r"[.:-]+")
 
 
@@ -138,6 +131,17 @@ def _topic_of(text: str) -> Topic:
     )
 
 
+@cache
+def _token(is_ascii: bool) -> re.Pattern[str]:  # what no ASCII text has takes long to compile
+    word, stops = (r"\w", "") if is_ascii else (f"{kw.WORD}’", "、。，；：！？（）—")
+    return re.compile(
+        r"(?P<mark>@|(?<![\w-])--?|\$)?"
+        rf"(?P<body>\w[{word}.:'-]*)"
+        r"(?P<tail>\(\)|\+\+|\#)?"
+        rf"|(?P<stop>[,;.!?()|{stops}])"
+    )
+
+
 def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
     tokens: list[Token] = []
     names: dict[str, Name] = {}
@@ -149,7 +153,7 @@ def _read(text: str) -> tuple[list[Token], tuple[Name, ...]]:
         if is_run:
             tokens.append(Token("cjk", simplified(kw.fold_word(run)), at, function=False))
             continue
-        for match in _TOKEN.finditer(run):
+        for match in _token(run.isascii()).finditer(run):
             if match["body"]:
                 parts, name = _word(match, at, cased=cased, chinese=chinese)
                 tokens.extend(parts)

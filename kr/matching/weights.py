@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from math import exp
-from typing import NamedTuple
 
 from kr.matching.evidence import NAMES
+from kr.values import NamedTuple
 
 _FARTHEST = 30.0
 """Of the log odds: beyond it a likelihood is 0 or 1 to a dozen digits."""

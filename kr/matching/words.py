@@ -4,10 +4,11 @@ import re
 from collections.abc import Iterator
 from functools import cache, lru_cache
 from itertools import combinations
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kr.matching import table
 from kr.text.stopwords import word_set
+from kr.values import NamedTuple
 
 
 class Token(NamedTuple):

@@ -5,13 +5,13 @@ these alone. Entries whose keys are not made yet are read whole, and their keys 
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from kr.matching.evidence import Candidate, asked_of
 from kr.matching.frameworks import lookup_keys
 from kr.matching.rarity import rarity
 from kr.matching.terms import NEED, VERSION, keys_of
-from kr.values import Entry, Query
+from kr.values import Entry, NamedTuple, Query
 
 if TYPE_CHECKING:
     from kr.store.unit import Unit

@@ -3,13 +3,13 @@
 import sqlite3
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kr.freshness import ARCHIVE_AFTER_DAYS, oldest_live
 from kr.store import keys, times
 from kr.store.entries import WRITTEN, Entries, to_entry, to_values
 from kr.store.session import Session, insert_into
-from kr.values import Entry, Value
+from kr.values import Entry, NamedTuple, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
 

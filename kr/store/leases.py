@@ -1,11 +1,11 @@
 """Leases: a key that one owner at a time holds, for as long as it renews it (SPEC 3.5)."""
 
 from datetime import datetime, timedelta
-from typing import NamedTuple
 
 from kr.store import times
 from kr.store.process_ids import is_alive
 from kr.store.session import Session, insert_into
+from kr.values import NamedTuple
 
 _HOLDER = "SELECT owner FROM leases WHERE key = :key AND expires_at > :moment"
 _CLEAR = "DELETE FROM leases WHERE key = :key OR expires_at <= :moment"

@@ -11,10 +11,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from kr.errors import ReportUnwritable
-from kr.values import Value
+from kr.values import NamedTuple, Value
 
 if TYPE_CHECKING:
     from pathlib import Path, PurePosixPath

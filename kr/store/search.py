@@ -6,7 +6,7 @@ Japanese or Korean as one word, so that words of these scripts are looked for as
 
 import re
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from kr.errors import UnknownEntry
 from kr.matching.frameworks import most_alike
@@ -15,6 +15,7 @@ from kr.store.unit import Unit
 from kr.text.characters import one_line
 from kr.text.keywords import normalise, runs
 from kr.text.stopwords import FUNCTION_WORDS
+from kr.values import NamedTuple
 
 Kind = Literal["entry", "lesson"]
 

@@ -1,5 +1,7 @@
 """One transaction's view of all tables. What a hit doesn't look at is imported when it is asked for."""
 
+from __future__ import annotations  # a hit does not evaluate seventeen types
+
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -33,7 +35,7 @@ class _Part(Generic[Part]):
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, unit: "Unit", owner: type) -> Part:
+    def __get__(self, unit: Unit, owner: type) -> Part:
         if self._kind is None:
             self._kind = getattr(import_module(f"kr.store.{self._module}"), self._class)
         made = unit.__dict__[self._name] = self._kind(unit.session)
@@ -46,20 +48,20 @@ class Unit:
     def __init__(self, session: Session) -> None:
         self.session = session
 
-    archive: _Part["Archive"] = _Part("archive.Archive")
-    circuits: _Part["Circuits"] = _Part("sources.Circuits")
-    counts: _Part["Counts"] = _Part("counts.Counts")
-    entries: _Part["Entries"] = _Part("entries.Entries")
-    leases: _Part["Leases"] = _Part("leases.Leases")
-    ledger: _Part["Ledger"] = _Part("requests.Ledger")
-    lessons: _Part["Lessons"] = _Part("lessons.Lessons")
-    libraries: _Part["Libraries"] = _Part("sources.Libraries")
+    archive: _Part[Archive] = _Part("archive.Archive")
+    circuits: _Part[Circuits] = _Part("sources.Circuits")
+    counts: _Part[Counts] = _Part("counts.Counts")
+    entries: _Part[Entries] = _Part("entries.Entries")
+    leases: _Part[Leases] = _Part("leases.Leases")
+    ledger: _Part[Ledger] = _Part("requests.Ledger")
+    lessons: _Part[Lessons] = _Part("lessons.Lessons")
+    libraries: _Part[Libraries] = _Part("sources.Libraries")
     meta: _Part[Meta] = _Part("session.Meta")
-    near_misses: _Part["NearMisses"] = _Part("requests.NearMisses")
-    requests: _Part["Requests"] = _Part("requests.Requests")
-    revisions: _Part["Revisions"] = _Part("texts.Revisions")
-    search: _Part["Search"] = _Part("search.Search")
-    terms: _Part["Terms"] = _Part("terms.Terms")
-    vectors: _Part["Vectors"] = _Part("terms.Vectors")
-    wordings: _Part["Wordings"] = _Part("wordings.Wordings")
-    workflows: _Part["Workflows"] = _Part("workflows.Workflows")
+    near_misses: _Part[NearMisses] = _Part("requests.NearMisses")
+    requests: _Part[Requests] = _Part("requests.Requests")
+    revisions: _Part[Revisions] = _Part("texts.Revisions")
+    search: _Part[Search] = _Part("search.Search")
+    terms: _Part[Terms] = _Part("terms.Terms")
+    vectors: _Part[Vectors] = _Part("terms.Vectors")
+    wordings: _Part[Wordings] = _Part("wordings.Wordings")
+    workflows: _Part[Workflows] = _Part("workflows.Workflows")

@@ -6,11 +6,10 @@ They belong to the entry's id, and so stay with it through the archive and back.
 import json
 import sqlite3
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from kr import naming
 from kr.store.session import Session, insert_into, json_list, texts_of
-from kr.values import Entry, Value
+from kr.values import Entry, NamedTuple, Value
 
 
 class Need(NamedTuple):

@@ -18,8 +18,6 @@ _CJK = (
 WORD = r"\w\u0591-\u05c7\u064b-\u065f\u0900-\u0963\u0966-\u0eff\u1000-\u109f"
 """Letters, digits and ``_``, as the inside of a character class; and the vowel signs that ``\\w`` leaves out."""
 
-_PIECE = re.compile(f"[{WORD}'’]+")
-_LONE_MARKS = re.compile(r"[\u0300-\u036f]+")
 _APOSTROPHES = str.maketrans("", "", "'’")
 
 
@@ -36,16 +34,31 @@ def keywords(text: str, *, limit: int = MAX_KEYWORDS) -> tuple[str, ...]:
         if is_run:
             found.update(dict.fromkeys(bigrams(run)))
         else:
-            for piece in _PIECE.findall(run):
+            for piece in _pieces(run.isascii()).findall(run):
                 found.update(dict.fromkeys(content_parts(piece)))
         if len(found) >= limit:
             break
     return tuple(found)[:limit]
 
 
+@cache
+def _pieces(
+    is_ascii: bool,
+) -> re.Pattern[str]:  # the classes of all scripts take as long to compile as a look-up's SQL
+    return re.compile(r"[\w']+" if is_ascii else f"[{WORD}'’]+")
+
+
+@cache
+def _lone_marks() -> re.Pattern[str]:
+    return re.compile(r"[\u0300-\u036f]+")
+
+
 def normalise(text: str) -> str:
     """Cut ``text`` to what is looked at, in NFKC; case is kept, since it parts words."""
-    return _LONE_MARKS.sub("", unicodedata.normalize("NFKC", text[:MAX_CHARACTERS]))[:MAX_CHARACTERS]
+    text = text[:MAX_CHARACTERS]
+    if text.isascii():
+        return text
+    return _lone_marks().sub("", unicodedata.normalize("NFKC", text))[:MAX_CHARACTERS]
 
 
 def runs(text: str) -> list[tuple[str, bool]]:
@@ -105,7 +118,7 @@ def fold_word(word: str) -> str:
     """Fold case; NFKC once more, since some letters fold to a letter and a mark."""
     if word.isascii():
         return word.lower()
-    return _LONE_MARKS.sub("", unicodedata.normalize("NFKC", word.casefold()))
+    return _lone_marks().sub("", unicodedata.normalize("NFKC", word.casefold()))
 
 
 def _is_hump(word: str, index: int) -> bool:
