@@ -5,6 +5,7 @@ A report that may not be read is no reason to touch its row: it is there, for al
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
@@ -103,51 +104,29 @@ def check_export(base: KnowledgeBase) -> Iterator[Finding]:
 
     with base.store.read() as unit:
         live, archived = unit.entries.all(), unit.archive.all()
-    wanted = {
-        INDEX: render_index(live),
-        ARCHIVE: "".join(render_archive(archived)),
-    }
     is_expected = base.auto_export and bool(live or archived)
-    found = {name: _present(base.folder / name) for name in wanted}
-    blocked = [name for name, present in found.items() if isinstance(present, str)]
-    for name, text in wanted.items():
-        path, present = base.folder / name, found[name]
-        if isinstance(present, str):
-            yield Finding("export", "error", str(path), present)
-        elif present != text.encode() and (present is not None or is_expected):
-            yield _outdated(base, path, present, text, blocked)
-
-
-def _present(path: Path) -> bytes | str | None:
-    """Read an export: its bytes, None where none is, or why there is something that can't be read."""
-    try:
+    for name, text in ((INDEX, render_index(live)), (ARCHIVE, "".join(render_archive(archived)))):
+        path = base.folder / name
         if path.exists() and not path.is_file():
-            return "is not a regular file; move it away, and the next export writes the file"
-        return path.read_bytes() if path.exists() else None
-    except OSError as error:
-        return f"can't be read: {error.strerror or error}; `chmod u+r {path}`, or let its owner run kr"
+            why = "is not a regular file; move it away, and the next export writes the file"
+            yield Finding("export", "error", str(path), why)
+            continue
+        present = path.read_bytes() if path.exists() else None
+        if present != text.encode() and (present is not None or is_expected):
+            yield _outdated(base, path, present, text)
 
 
-def _outdated(
-    base: KnowledgeBase, path: Path, present: bytes | None, text: str, blocked: list[str]
-) -> Finding:
+def _outdated(base: KnowledgeBase, path: Path, present: bytes | None, text: str) -> Finding:
     is_minor = present is not None and _lasting(present) == _lasting(text.encode())
-    message = (
-        "is missing"
-        if present is None
-        else "differs from the database; if that is an older copy, `kr import-yaml` takes in what the file knows more"
-    )
-    if blocked:
-        message += f"; both files are exported together, once {blocked[0]} is put right"
     return Finding(
         "export",
         "information" if is_minor else "warning",
         str(path),
-        message,
-        repair=None
-        if blocked
-        else "export both files; a file that somebody else wrote is kept as a copy beside it",
-        fix=None if blocked else lambda: _export(base),
+        "is missing"
+        if present is None
+        else "differs from the database; if that is an older copy, `kr import-yaml` takes in what the file knows more",
+        repair="export both files; a file that somebody else wrote is kept as a copy beside it",
+        fix=lambda: _export(base),
     )
 
 
@@ -293,9 +272,6 @@ def _unescaped(line: str) -> str:
     return _ESCAPED.sub(r"\1", line).strip()
 
 
-_MOST_NAMED = 5
-
-
 def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
     """Rows whose report is missing, empty, or not to be read."""
     if not base.is_readable:
@@ -303,61 +279,28 @@ def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
     with base.store.read() as unit:
         entries = unit.entries.all()
         kept = {entry.id for entry in entries if unit.revisions.text(entry.sha256) is not None}
-    if entries and not base.folder.is_dir():
-        yield Finding(
-            "missing_report",
-            "error",
-            str(base.folder),
-            f"the knowledge base's folder is not there, and it holds the reports of "
-            f"{counted(len(entries), 'entry', 'entries')}. Mount it, or set knowledge_base_path",
-        )
-        return
-    unreadable: dict[tuple[Path | None, str], list[str]] = {}
+    unreadable: Counter[tuple[str, str]] = Counter()
     for entry in entries:
         found = base.reports.look(entry.path)
         if found.state == "unreadable":
-            unreadable.setdefault((found.blocked_by, found.reason), []).append(entry.id)
+            unreadable[str(found.blocked_by), found.reason] += 1
         elif found.state == "absent":
             yield _missing(base, entry, is_kept=entry.id in kept)
-    for (blocked_by, reason), ids in unreadable.items():
-        yield _unreadable(blocked_by, reason, ids)
+    for (blocked_by, reason), number in unreadable.items():
+        why = f"can't be read ({reason}); {counted(number, 'report')} may be there, and the entries are left alone"
+        yield Finding("unreadable", "error", blocked_by, why)
 
 
 def _missing(base: KnowledgeBase, entry: Entry, *, is_kept: bool) -> Finding:
-    is_blocked = base.reports.is_blocked(entry.path)
-    if is_kept and is_blocked:
-        repair = None
-        message = (
-            f"the file of its report, {entry.path}, can't be made: something else is there; move it away"
-        )
-    else:
-        message = f"its report {entry.path} is missing or empty"
-        repair = (
-            "make the file of the text in the database"
-            if is_kept
-            else "move it to the archive; its text is not kept, so that only research can answer again"
-        )
     return Finding(
         "missing_report",
         "warning" if is_kept else "error",
         entry.id,
-        message,
-        repair=repair,
-        fix=partial(_make if is_kept else _archive, base, entry) if repair is not None else None,
-    )
-
-
-def _unreadable(blocked_by: Path | None, reason: str, ids: list[str]) -> Finding:
-    named = ", ".join(ids[:_MOST_NAMED])
-    more = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
-    return Finding(
-        "unreadable",
-        "error",
-        str(blocked_by),
-        f"can't be read ({reason}), so that nobody can tell whether "
-        f"{'the reports' if len(ids) > 1 else 'the report'} of {named}{more} "
-        f"{'are' if len(ids) > 1 else 'is'} there. Give this user the permission, or mend the file system; "
-        "the entries are left alone",
+        f"its report {entry.path} is missing or empty",
+        repair="make the file of the text in the database"
+        if is_kept
+        else "move it to the archive; its text is not kept, so that only research can answer again",
+        fix=partial(_make if is_kept else _archive, base, entry),
     )
 
 

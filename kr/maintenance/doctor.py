@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.maintenance import content_checks
 from kr.maintenance.content_checks import report_paths
-from kr.maintenance.findings import Finding, KnowledgeBase
+from kr.maintenance.findings import Finding, Fix, KnowledgeBase
 from kr.store import soundness
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX
@@ -252,28 +252,24 @@ CHECKS: tuple[Check, ...] = (
 )
 """In the order in which they repair: a row must be right before it is exported."""
 
-_MOST_ROUNDS = 6
-
 
 def examine(base: KnowledgeBase) -> list[Finding]:
-    """Run every check; nothing is changed. A check that an error stops is a finding itself."""
-    base.forget()
+    """Run every check; nothing is changed."""
+    return [finding for check in CHECKS for finding in _findings(base, check)]
+
+
+def _findings(base: KnowledgeBase, check: Check) -> list[Finding]:
+    """Run one check; an error that stops it is a finding itself."""
     findings: list[Finding] = []
-    for check in CHECKS:
-        try:
-            findings += check(base)
-        except (KrError, OSError) as error:
-            findings.append(_stopped(base, check, error))
+    try:
+        findings += check(base)
+    except (KrError, OSError) as error:
+        subject = error.filename if isinstance(error, OSError) else None
+        why = f"can't be examined: {(error.strerror if isinstance(error, OSError) else None) or error}"
+        findings.append(
+            Finding(check.__name__.removeprefix("check_"), "error", str(subject or base.place), why)
+        )
     return findings
-
-
-def _stopped(base: KnowledgeBase, check: Check, error: KrError | OSError) -> Finding:
-    name = check.__name__.removeprefix("check_")
-    if isinstance(error, OSError):
-        subject, message = str(error.filename or base.folder), error.strerror or str(error)
-    else:
-        subject, message = base.place, str(error)
-    return Finding(name, "error", subject, f"can't be examined: {message}")
 
 
 def report(base: KnowledgeBase) -> dict[str, Any]:
@@ -282,38 +278,23 @@ def report(base: KnowledgeBase) -> dict[str, Any]:
 
 
 def repair(base: KnowledgeBase, announce: Callable[[Finding], None]) -> dict[str, Any]:
-    """Do what the findings announce, each once, and look again until nothing more can be done.
+    """Do what the findings announce, check by check: each sees what the ones before it have put right.
 
     ``announce`` hears of each before it is done. Returns as ``report``, with ``repaired``: the findings that
     were acted on, with ``done``.
     """
     repaired: list[dict[str, Any]] = []
-    tried: set[tuple[str, str]] = set()
-    findings = examine(base)
-    for _ in range(_MOST_ROUNDS):
-        due = (it for it in findings if it.fix and (it.check, it.subject) not in tried)
-        finding = next(due, None)
-        if finding is None:
-            break
-        for one in _of_one_check(findings, finding, tried):
-            tried.add((one.check, one.subject))
-            announce(one)
-            repaired.append(one.plain() | {"done": _do(one)})
-        findings = examine(base)
-    return _result(base, findings, repaired)
+    for check in CHECKS:
+        for finding in _findings(base, check):
+            if finding.fix is not None:
+                announce(finding)
+                repaired.append(finding.plain() | {"done": _done(finding.fix)})
+    return _result(base, examine(base), repaired)
 
 
-def _of_one_check(findings: list[Finding], first: Finding, tried: set[tuple[str, str]]) -> list[Finding]:
-    """Take what one check found together; what other checks found may be another thing afterwards."""
-    same = [it for it in findings if it.fix and it.check == first.check]
-    return [it for it in same if (it.check, it.subject) not in tried]
-
-
-def _do(finding: Finding) -> str:
-    if finding.fix is None:
-        raise AssertionError("only findings with a fix are repaired")
+def _done(fix: Fix) -> str:
     try:
-        return finding.fix()
+        return fix()
     except (KrError, OSError) as error:
         return f"failed: {error}"
 

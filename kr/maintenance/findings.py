@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,9 +57,9 @@ class KnowledgeBase:
     clock: Callable[[], datetime]
     mounts: Path = Path("/proc/self/mounts")
 
-    @cached_property
+    @property
     def look(self) -> Look:
-        """What stands at the database's path, as it was at the first look."""
+        """What stands at the database's path."""
         try:
             return self.store.care.look()
         except StoreError as error:
@@ -83,7 +82,3 @@ class KnowledgeBase:
     def reports(self) -> ReportFiles:
         """The report files."""
         return ReportFiles(self.folder)
-
-    def forget(self) -> None:
-        """Look anew: something was repaired."""
-        self.__dict__.pop("look", None)

@@ -220,7 +220,7 @@ def test_an_export_that_may_not_be_read_is_a_finding(project: Project) -> None:
     (finding,) = [
         row for row in value["findings"] if row["check"] == "export" and row["subject"] == str(index)
     ]
-    assert finding["message"].startswith("can't be read: Permission denied")
+    assert finding["message"] == "can't be examined: Permission denied"
     assert finding["repair"] is None
 
 
@@ -251,9 +251,8 @@ def test_a_folder_that_is_not_mounted_costs_no_entry(project: Project) -> None:
     project.env["KR_DATABASE_URL"] = f"sqlite:///{project.root}/kr.db"
     keep(project, "slots", "plugins")
     project.base.rename(project.root / "away")
-    value = repair(project)
-    assert (found(value), value["repaired"]) == ([("missing_report", "error")], [])
-    assert not project.base.exists()
+    assert repair(project)["problems"] == 0
+    assert (project.base / "frameworks/vue/slots.md").is_file(), "made of the text in the database"
     assert sql(project.root / "kr.db", "SELECT count(*) FROM entries") == [(2,)]
 
 
