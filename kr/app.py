@@ -382,12 +382,12 @@ class App:
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
     def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); ``{entries, archived, files: [path]}``."""
+        """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); see ``kr.transfer.export``."""
         from kr.transfer.export import export_yaml
 
         self.import_on_first_use()
         folder = None if output is None else self._cwd / output
-        return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only).plain()
+        return export_yaml(self.store, self.settings.knowledge_base, folder, index_only=index_only)
 
     def import_yaml(
         self, sources: "Sequence[Path]", *, progress: "ImportProgress | None" = None

@@ -201,8 +201,8 @@ class SourceNotAsked(SourceFailure):
 
     code = "source_not_asked"
 
-    def __init__(self, reason: str, *, retry_after: float | None = None, is_fault: bool = False) -> None:
-        super().__init__(reason, retry_after=retry_after, is_fault=is_fault)
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, is_fault=False)
 
 
 class SourceTimeout(SourceFailure):

@@ -102,15 +102,11 @@ class Catalog:
             revisions = len(unit.revisions.of_entry(entry_id))
             archived = len(unit.archive.of_id(entry_id))
         entry, reasons = self._judged(stored, self.clock())
+        more = ("stale_major", "question", "origin", "researched_at", "fresh_until", "sha256")
         item = {
             **entry_item(entry),
             "stale_because": _because(marked, reasons),
-            "stale_major": entry.stale_major,
-            "question": entry.question,
-            "origin": entry.origin,
-            "researched_at": entry.researched_at,
-            "fresh_until": entry.fresh_until,
-            "sha256": entry.sha256,
+            **{name: getattr(entry, name) for name in more},
             "revisions": revisions,
             "archived": archived,
         }
@@ -160,13 +156,8 @@ class Catalog:
         with self.store.read() as unit:
             chosen = _chosen(unit, entry_id, archive_id, archived_at)
             text = unit.revisions.text(chosen.entry.sha256)
-        item = {
-            **archived_item(chosen),
-            "question": chosen.entry.question,
-            "origin": chosen.entry.origin,
-            "researched_at": chosen.entry.researched_at,
-            "sha256": chosen.entry.sha256,
-        }
+        more = ("question", "origin", "researched_at", "sha256")
+        item = archived_item(chosen) | {name: getattr(chosen.entry, name) for name in more}
         return {**item, "report": text} if report else item
 
     def check(self, entry_ids: Sequence[str]) -> list[dict[str, Any]]:
@@ -329,52 +320,38 @@ def _valid(framework: str | None) -> str | None:
     return None if framework is None else _text(framework)
 
 
+_FOUND = ("id", "framework", "framework_version", "topic", "status")
+_SHOWN = (
+    "id",
+    "framework",
+    "framework_version",
+    "topic",
+    "tags",
+    "path",
+    "created",
+    "last_accessed",
+    "status",
+    "confidence",
+)
+_REVISION = ("revision", "framework_version", "confidence", "researched_at", "replaced_at", "sha256")
+
+
 def entry_item(entry: Entry) -> dict[str, Any]:
     """Give the nine keys of the index and the confidence."""
-    return {
-        "id": entry.id,
-        "framework": entry.framework,
-        "framework_version": entry.framework_version,
-        "topic": entry.topic,
-        "tags": list(entry.tags),
-        "path": entry.path,
-        "created": entry.created,
-        "last_accessed": entry.last_accessed,
-        "status": entry.status,
-        "confidence": entry.confidence,
-    }
+    return {name: getattr(entry, name) for name in _SHOWN} | {"tags": list(entry.tags)}
 
 
 def found_item(entry: Entry, passage: str) -> dict[str, Any]:
     """Give what a search says of an entry (SPEC 8); its id is what to go on with."""
-    return {
-        "id": entry.id,
-        "framework": entry.framework,
-        "framework_version": entry.framework_version,
-        "topic": entry.topic,
-        "status": entry.status,
-        "passage": passage,
-    }
+    return {name: getattr(entry, name) for name in _FOUND} | {"passage": passage}
 
 
 def archived_item(archived: Archived) -> dict[str, Any]:
     """Give an archived row; ``archive_id`` tells it from others of its id."""
-    item = entry_item(archived.entry) | {"status": "archived"}
-    return {
-        **item,
-        "archived_at": archived.archived_at,
-        "reason": archived.reason,
-        "archive_id": archived.archive_id,
-    }
+    told = {name: getattr(archived, name) for name in ("archived_at", "reason", "archive_id")}
+    return {**entry_item(archived.entry), "status": "archived", **told}
 
 
 def revision_item(revision: Revision) -> dict[str, Any]:
     """Give a revision; ``replaced_at`` is when a newer text took its place."""
-    return {
-        "revision": revision.revision,
-        "framework_version": revision.framework_version,
-        "confidence": revision.confidence,
-        "researched_at": revision.researched_at,
-        "replaced_at": revision.replaced_at,
-        "sha256": revision.sha256,
-    }
+    return {name: getattr(revision, name) for name in _REVISION}

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -79,13 +79,7 @@ def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None
 
 
 def _listed(dependency: Dependency) -> dict[str, Any]:
-    return {
-        "framework": dependency.framework,
-        "version": dependency.version,
-        "package": dependency.package,
-        "file": dependency.file,
-        "direct": dependency.direct,
-    }
+    return {name: getattr(dependency, name) for name in ("framework", "version", "package", "file", "direct")}
 
 
 TOPIC = "overview and key APIs"
@@ -124,14 +118,7 @@ class Need:
 
     def plain(self) -> dict[str, Any]:
         """Give it as plain data."""
-        return {
-            "framework": self.framework,
-            "version": self.version,
-            "imports": self.imports,
-            "fresh": self.fresh,
-            "stale": self.stale,
-            "state": self.state,
-        }
+        return {**asdict(self), "state": self.state}
 
 
 def needs(
@@ -277,10 +264,4 @@ def _need(dependency: Dependency) -> Need:
 
 
 def _row(need: Need, status: str, *, note: str | None) -> dict[str, Any]:
-    return {
-        **need.plain(),
-        "status": status,
-        "entry_id": None,
-        "report_path": None,
-        "note": note,
-    }
+    return {**need.plain(), "status": status, "entry_id": None, "report_path": None, "note": note}

@@ -12,7 +12,6 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -37,25 +36,6 @@ _KEPT = 8
 _CHUNK = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """How many entries, archived rows and reports were written, and which index files."""
-
-    entries: int
-    archived: int
-    reports: int
-    files: tuple[Path, ...]
-
-    def plain(self) -> dict[str, Any]:
-        """Return the answer of the command."""
-        return {
-            "entries": self.entries,
-            "archived": self.archived,
-            "reports": self.reports,
-            "files": [str(file) for file in self.files],
-        }
-
-
 def refresh_exports(store: Store, knowledge_base: Path) -> None:
     """Bring both files of the knowledge base to what the database holds; raises as ``export_yaml``."""
     _make(knowledge_base)
@@ -65,11 +45,12 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
 
 def export_yaml(
     store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
-) -> Exported:
+) -> dict[str, Any]:
     """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
 
     Into another folder the reports go along, unless ``index_only``, and what the entries were asked
-    (``kr.transfer.wordings_yaml``): an import of it makes the same knowledge base elsewhere.
+    (``kr.transfer.wordings_yaml``): an import of it makes the same knowledge base elsewhere. Returns how many
+    ``entries``, ``archived`` rows and ``reports`` were written, and the ``files`` of the index.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
     the one that stays. A file that kr did not write is kept as a copy beside it first. Raises ``ExportFailed``
@@ -86,7 +67,8 @@ def export_yaml(
             more, reports = _write_elsewhere(store, folder, index_only=index_only)
             files += more
         with store.read() as unit:
-            return Exported(unit.entries.count(), unit.archive.count(), reports, tuple(files))
+            counts = {"entries": unit.entries.count(), "archived": unit.archive.count(), "reports": reports}
+    return {**counts, "files": [str(file) for file in files]}
 
 
 def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> tuple[list[Path], int]:
