@@ -16,14 +16,11 @@ from typing import TYPE_CHECKING, Any, Literal
 from kr.errors import UnknownEntry
 from kr.freshness import parse_time
 from kr.naming import fold
-from kr.store.requests import NearMiss
-from kr.store.search import unknown_entry
-from kr.store.times import to_text
-from kr.store.wordings import Need
 from kr.text.counting import tokens_of
 
 if TYPE_CHECKING:
     from kr.settings import Settings
+    from kr.store.requests import NearMiss
     from kr.store.store import Store
     from kr.store.unit import Unit
     from kr.store.wordings import Wording
@@ -346,11 +343,11 @@ def wordings(store: "Store", entry_id: str) -> "list[Wording]":
         return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
 
 
-def _alike(miss: NearMiss) -> tuple[str, str, str]:
+def _alike(miss: "NearMiss") -> tuple[str, str, str]:
     return fold(miss.framework), fold(miss.topic), " ".join(fold(miss.question).split())
 
 
-def _grouped(misses: Sequence[NearMiss]) -> list[list[NearMiss]]:
+def _grouped(misses: "Sequence[NearMiss]") -> "list[list[NearMiss]]":
     """Put requests of one need together, the newest first; needs that were asked more often go first."""
     groups: dict[tuple[str, str, str], list[NearMiss]] = {}
     for miss in misses:
@@ -367,7 +364,7 @@ def open_needs(store: "Store", *, limit: int, offset: int = 0) -> OpenNeeds:
     return OpenNeeds(shown=tuple(_open_need(group, known) for group in shown), total=len(groups))
 
 
-def _open_need(group: Sequence[NearMiss], known: "Mapping[str, Entry | None]") -> OpenNeed:
+def _open_need(group: "Sequence[NearMiss]", known: "Mapping[str, Entry | None]") -> OpenNeed:
     last = group[0]
     return OpenNeed(
         request_id=last.request_id,
@@ -407,6 +404,9 @@ def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime)
 
     The entry is found by the wording from then on (SPEC 3.2; ``Store.hand_over``). Raises ``UnknownEntry``.
     """
+    from kr.store.times import to_text
+    from kr.store.wordings import Need
+
     with store.write() as unit:
         miss = unit.near_misses.get(request_id)
         if miss is None:
@@ -420,10 +420,12 @@ def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime)
     return len(settled)
 
 
-def _chosen(unit: "Unit", miss: NearMiss, entry_id: str) -> "Entry":
+def _chosen(unit: "Unit", miss: "NearMiss", entry_id: str) -> "Entry":
     if entry_id not in {near for near, _ in miss.related}:
         raise UnknownEntry(f"{entry_id} was not near this question")
     entry = unit.entries.get(entry_id)
     if entry is None:
+        from kr.store.search import unknown_entry
+
         raise unknown_entry(unit, entry_id)
     return entry

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kr.contracts.envelopes import Envelope
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
+    from kr.lessons.returned import Limits
     from kr.maintenance.databases import Databases
     from kr.maintenance.findings import Finding, KnowledgeBase
     from kr.research.chain import Progress
@@ -217,14 +218,7 @@ class App:
         """
         from kr.lessons.book import LessonBook
         from kr.lessons.file import LOCK_TIMEOUT
-        from kr.lessons.returned import Limits
 
-        defaults = self.settings.defaults
-        limits = Limits(
-            max_review_rounds=defaults.max_review_rounds,
-            max_story_review_rounds=defaults.max_story_review_rounds,
-            is_e2e_enabled=self.settings.e2e_inspection.enabled,
-        )
         writer = None
         if self.settings.knowledge_research.lessons_distiller == "llm":
             from kr.lessons.book import lesson_writer
@@ -234,13 +228,23 @@ class App:
             yield LessonBook(
                 self.lessons_file,
                 project_root=self.settings.project_root,
-                limits=limits,
+                limits=self._limits,
                 store=store,
                 clock=self.clock,
                 lock_timeout=LOCK_TIMEOUT if queue is None else queue,
                 phases=self.settings.knowledge_research.phases,
                 writer=writer,
             )
+
+    def _limits(self) -> "Limits":
+        from kr.lessons.returned import Limits
+
+        defaults = self.settings.defaults
+        return Limits(
+            max_review_rounds=defaults.max_review_rounds,
+            max_story_review_rounds=defaults.max_story_review_rounds,
+            is_e2e_enabled=self.settings.e2e_inspection.enabled,
+        )
 
     def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
         """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out; ``waits`` as ``lessons``."""

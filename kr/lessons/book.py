@@ -58,7 +58,7 @@ class LessonBook:
         lessons_file: Path,
         *,
         project_root: Path,
-        limits: "Limits",
+        limits: "Callable[[], Limits]",
         store: Store,
         clock: Callable[[], datetime],
         lock_timeout: float = LOCK_TIMEOUT,
@@ -102,7 +102,7 @@ class LessonBook:
             parsed.request,
             lessons_file=self.path,
             project_root=self._root,
-            limits=self._limits,
+            limits=self._limits(),
             store=self._store,
             now=self._clock(),
             lock_timeout=self._lock_timeout,
@@ -114,7 +114,7 @@ class LessonBook:
         """Tell which events a return shows by itself, when nobody declared one."""
         from kr.lessons.returned import read_return, shown
 
-        return shown(phase, read_return(agent_return), self._limits)
+        return shown(phase, read_return(agent_return), self._limits())
 
     def lessons(
         self, *, phase: str | None = None, query: str = "", limit: int = 1000

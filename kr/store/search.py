@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from typing import Literal
 
 from kr.errors import UnknownEntry
-from kr.matching.frameworks import most_alike
 from kr.store.session import Session, json_list
 from kr.store.unit import Unit
 from kr.text.characters import one_line
@@ -176,6 +175,8 @@ def nowhere(entry_id: str) -> UnknownEntry:
 
 
 def _unknown(what: str, entry_id: str, ids: Iterable[str], command: str) -> UnknownEntry:
+    from kr.matching.frameworks import most_alike
+
     alike = ", ".join(one_line(found, _LONGEST_ID) for found in most_alike(entry_id, ids))
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
     return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")

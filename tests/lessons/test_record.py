@@ -539,7 +539,7 @@ def test_what_waits_is_appended_by_who_lists(path: Path, project: Path, store: S
     # Who injects reads it as if it stood in the file, and leaves it where it is.
     assert inject_from(path).results["injected_count"] == 1
     assert not path.exists()
-    book = LessonBook(path, project_root=project, limits=Limits(), store=store, clock=lambda: NOW)
+    book = LessonBook(path, project_root=project, limits=Limits, store=store, clock=lambda: NOW)
     assert [lesson["session_id"] for lesson in book.lessons()] == ["sprint-1"]
     assert [file.name for file in path.parent.glob(".lesson-*")] == [".lesson-odd"]
 

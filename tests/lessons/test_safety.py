@@ -269,7 +269,7 @@ def test_a_reference_carries_no_text(place: str, path: Path, project: Path, stor
 
 @pytest.fixture
 def book(path: Path, project: Path, store: Store) -> LessonBook:
-    return LessonBook(path, project_root=project, limits=Limits(), store=store, clock=lambda: NOW)
+    return LessonBook(path, project_root=project, limits=Limits, store=store, clock=lambda: NOW)
 
 
 def test_what_an_agent_advises_to_run_waits_for_a_person(

@@ -19,7 +19,7 @@ from tests.support.lessons import NOW, inject_from, record_to
 
 @pytest.fixture
 def book(path: Path, project: Path, store: Store) -> LessonBook:
-    return LessonBook(path, project_root=project, limits=Limits(), store=store, clock=lambda: NOW)
+    return LessonBook(path, project_root=project, limits=Limits, store=store, clock=lambda: NOW)
 
 
 def given(path: Path, store: Store, session: str = "s") -> str:
