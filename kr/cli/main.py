@@ -42,7 +42,7 @@ _GROUPS = {
         (
             "lessons",
             "lessons:command",
-            "Inject, record, search and edit the lessons of earlier failures.",
+            "Inject, record, search and edit lessons of earlier failures.",
         ),
         ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
     ),

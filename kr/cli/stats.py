@@ -98,7 +98,7 @@ def _section(title: str, rows: Iterable[str], *, always: bool = False) -> list[s
         return []
     shown = listed[:_MOST_ROWS]
     more = len(listed) - len(shown)
-    return ["", _title(title), *shown, *([f"  … and {more} more: --format json lists them"] if more else [])]
+    return ["", _title(title), *shown, *([f"  … --format json lists {more} more"] if more else [])]
 
 
 def _bar_line(name: str, share: float, told: str) -> str:
