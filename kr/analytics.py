@@ -171,6 +171,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 _MEASURED_REPORTS = 20
+_SUMS = ("requests", "hits", "spared_tokens", "charged")
 
 Standing = Literal["live", "archived", "gone"]
 
@@ -199,30 +200,14 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The last days, oldest first, none left out. ``spared_per_hit`` is None while no answer was measured."""
+    """The last days, oldest first, none left out, and their sums. ``spared_per_hit`` is None while no answer was measured."""
 
     days: tuple[Day, ...]
     spared_per_hit: int | None
-
-    @property
-    def requests(self) -> int:
-        """Research requests of these days."""
-        return sum(day.requests for day in self.days)
-
-    @property
-    def hits(self) -> int:
-        """How many of them the cache answered."""
-        return sum(day.hits for day in self.days)
-
-    @property
-    def spared_tokens(self) -> int:
-        """What these hits spared."""
-        return sum(day.spared_tokens for day in self.days)
-
-    @property
-    def charged(self) -> int:
-        """Calls that sources answered on these days."""
-        return sum(day.charged for day in self.days)
+    requests: int
+    hits: int
+    spared_tokens: int
+    charged: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,13 +273,9 @@ def course(store: "Store", now: datetime, *, days: int = 30) -> Course:
     spared = None
     if read_at_sources is not None:
         spared = max(round(read_at_sources - _mean_report(store, entries)), 0)
-    return Course(
-        days=tuple(
-            _day(day, asked.get(day.isoformat(), {}), calls.get(day.isoformat(), {}), spared or 0)
-            for day in dates
-        ),
-        spared_per_hit=spared,
-    )
+    found = tuple(_day(day, asked.get(f"{day}", {}), calls.get(f"{day}", {}), spared or 0) for day in dates)
+    sums = {name: sum(getattr(day, name) for day in found) for name in _SUMS}
+    return Course(days=found, spared_per_hit=spared, **sums)
 
 
 def _day(day: date, asked: Mapping[str, Any], calls: Mapping[str, int], spared: int) -> Day:

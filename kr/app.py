@@ -1,7 +1,7 @@
 """The operations of kr over one configuration, which ``open_app`` reads.
 
-The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` and ``kr.upkeep`` build what
-an operation needs.
+The command line, MCP and HTTP are thin faces over ``App``; ``kr.composition`` builds what an
+operation needs.
 """
 
 import os
@@ -17,7 +17,7 @@ from kr.log import Logger
 from kr.request_handler import RequestHandler
 from kr.settings import Settings, load_settings
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX
+from kr.transfer import ARCHIVE, INDEX, export_wanted, import_on_first_use
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -313,10 +313,11 @@ class App:
     @property
     def catalog(self) -> "Catalog":
         """Index, archive and history, to look through and to change by hand (SPEC 6.3)."""
-        from kr.upkeep import build_catalog
+        from kr.catalog.catalog import Catalog
 
         self.import_on_first_use()
-        return build_catalog(self.settings, self.store, clock=self.clock)
+        export = export_wanted(self.settings, self.store)
+        return Catalog(store=self.store, limits=self.settings.hit.limits, clock=self.clock, export=export)
 
     def versions(
         self, project: "Path | None" = None, *, everything: bool = False, mark_stale: bool = False
@@ -420,8 +421,6 @@ class App:
             return
         if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
             return  # also where it may not be looked for: the database then says so
-        from kr.transfer import import_on_first_use
-
         try:
             import_on_first_use(self.store, self.settings.base, now=self.clock())
             self._is_index_taken = True

@@ -11,7 +11,7 @@ from kr.research.run import Policy, Services, SourceSet, Writer
 from kr.research.shelf import Shelf
 from kr.settings import Settings
 from kr.store.store import Store
-from kr.upkeep import build_export, freshness_limits
+from kr.transfer import export_wanted
 from kr.values import Answer, MatchRules, Query
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def build_researcher(
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
         writer=lambda: _writer(settings, environ),
-        export=build_export(settings, store),
+        export=export_wanted(settings, store),
         progress=progress,
         clock=clock,
     )
@@ -74,7 +74,7 @@ def _policy(settings: Settings) -> Policy:
     hit = settings.hit
     return Policy(
         knowledge_base=settings.base,
-        limits=freshness_limits(settings),
+        limits=settings.hit.limits,
         rules=MatchRules(mode=hit.cache_match, floor=hit.cache_match_floor, fuzzy=hit.cache_fuzzy_match),
         aliases=hit.aliases,
         per_story=hit.max_calls_per_story,

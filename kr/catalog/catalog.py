@@ -148,13 +148,12 @@ class Catalog:
         entry_id: str,
         *,
         archive_id: int | None = None,
-        archived_at: str | None = None,
         report: bool = False,
     ) -> dict[str, Any]:
         """Tell all about one archived row, chosen as ``restore`` does; with its own text when it is asked for."""
         entry_id = self._key(entry_id)
         with self.store.read() as unit:
-            chosen = _chosen(unit, entry_id, archive_id, archived_at)
+            chosen = _chosen(unit, entry_id, archive_id)
             text = unit.revisions.text(chosen.entry.sha256)
         more = ("question", "origin", "researched_at", "sha256")
         item = archived_item(chosen) | {name: getattr(chosen.entry, name) for name in more}
@@ -185,17 +184,15 @@ class Catalog:
         entry_id: str,
         *,
         archive_id: int | None = None,
-        archived_at: str | None = None,
         replace_live: bool = False,
     ) -> dict[str, Any]:
         """Make an archived entry live, fresh and accessed now, with its own text at its path.
 
-        Of several rows of the id the last archived is taken, unless ``archive_id`` or ``archived_at`` (a time,
-        or its beginning, such as a date) chooses another. Raises ``EntryConflict`` when it is live again.
+        Of several rows of the id the last archived is taken, unless ``archive_id`` chooses another. Raises ``EntryConflict`` when it is live again.
         """
         entry_id = self._key(entry_id)
         with self.store.read() as unit:
-            chosen = _chosen(unit, entry_id, archive_id, archived_at)
+            chosen = _chosen(unit, entry_id, archive_id)
         restored = self.store.restore_archived(chosen, self.clock(), replace=replace_live)
         if restored is None:
             raise UnknownEntry(
@@ -292,15 +289,15 @@ def _live(unit: Unit, entry_id: str) -> Entry:
     return entry
 
 
-def _chosen(unit: Unit, entry_id: str, archive_id: int | None, archived_at: str | None) -> Archived:
+def _chosen(unit: Unit, entry_id: str, archive_id: int | None) -> Archived:
     rows = unit.archive.of_id(entry_id)
     if not rows:
         raise unknown_archived(unit, entry_id)
     for row in rows:
-        if archive_id in {None, row.archive_id} and row.archived_at.startswith(archived_at or ""):
+        if archive_id in {None, row.archive_id}:
             return row
-    times = ", ".join(f"{row.archived_at} (archive id {row.archive_id})" for row in rows[:5])
-    raise UnknownEntry(f"{entry_id}: it was not archived so; it was at {times}")
+    known = ", ".join(f"{row.archive_id} ({row.archived_at:.16})" for row in rows[:5])
+    raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; it has {known}")
 
 
 def _unknown_revision(unit: Unit, entry_id: str, number: int) -> UnknownEntry:

@@ -171,7 +171,7 @@ def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
         "kr archive list --reason manual",
         "kr archive show vue-slots --report",
         "kr archive restore vue-slots",
-        "kr archive restore vue-slots --archived-at 2026-10-01 --replace",
+        "kr archive restore vue-slots --archive-id 7 --replace",
     ),
 )
 @common_options
@@ -203,9 +203,6 @@ def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> Non
     emit(at_most(limit, found), common(ctx), archive_view)
 
 
-_AT = click.option(
-    "--archived-at", type=TEXT, metavar="TIME", help="Which one, by its time or the beginning of it."
-)
 _NUMBER = click.option(
     "--archive-id", type=int, metavar="N", help="Which one, by its number in kr archive list."
 )
@@ -216,7 +213,6 @@ _NUMBER = click.option(
     epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
-@_AT
 @_NUMBER
 @click.option("--report", is_flag=True, help="Give the report's text too.")
 @with_context
@@ -231,7 +227,6 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
-@_AT
 @_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
 @with_context

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
+    from kr.freshness import Limits
     from kr.settings.model import Defaults, E2EInspection, KnowledgeResearch, RoleMapping
 
 
@@ -37,6 +38,18 @@ class HitSettings(Value):
     configured_sources: str
     has_embeddings: bool
     overall_timeout: float
+
+    @property
+    def limits(self) -> "Limits":
+        """The ages at which entries become stale, and are archived (SPEC 3.3)."""
+        from kr.freshness import Limits
+
+        return Limits(
+            ttl_days=self.cache_ttl_days,
+            archive_after_days=self.archive_after_days,
+            max_age_days=self.max_age_days,
+            configured_sources=self.configured_sources,
+        )
 
 
 class Details(Value):

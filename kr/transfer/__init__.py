@@ -1,5 +1,6 @@
-"""The index as YAML, for people and older tools; here its import on first use (SPEC 6.2), which every hit looks for."""
+"""The index as YAML, for people and older tools; here when it is written and imported by itself (SPEC 3.8, 6.2)."""
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ from kr.store.store import Store
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
+
+    from kr.settings import Settings
 
 log = Logger(__name__)
 
@@ -56,6 +59,18 @@ def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetim
         imported = counted(counts["imported"], "entry", "entries")
         log.info("%s: imported %s, %d archived", knowledge_base, imported, counts["archived"])
     return True
+
+
+def export_wanted(settings: "Settings", store: Store) -> Callable[[], None]:
+    """Give what writes the YAML files after a change; nothing where ``auto_export`` is off (SPEC 3.8)."""
+
+    def export() -> None:
+        if settings.knowledge_research.auto_export:
+            from kr.transfer.export import refresh_exports
+
+            refresh_exports(store, settings.knowledge_base)
+
+    return export
 
 
 def _is_first_use(store: Store) -> bool:
