@@ -40,10 +40,7 @@ _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help
     cls=Group,
     epilog=examples(
         "kr entries list --framework vue --status stale",
-        "kr entries search virtual scroll row height",
         "kr entries show vue-slots --report",
-        "kr entries remove vue-slots --yes",
-        "kr entries history vue-slots",
         "kr entries restore vue-slots 2",
     ),
 )
@@ -57,8 +54,7 @@ def command() -> None:
 
 
 @command.command(
-    "list",
-    epilog=examples("kr entries list", "kr entries list --framework vue --status stale --limit 20"),
+    "list", epilog=examples("kr entries list", "kr entries list --framework vue --status stale --limit 20")
 )
 @click.option(
     "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
@@ -77,10 +73,7 @@ def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
     emit(found["entries"], common(ctx), entries_view)
 
 
-@command.command(
-    "show",
-    epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"),
-)
+@command.command("show", epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"))
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.option("--report", is_flag=True, help="Give the report's text too.")
 @with_context
@@ -91,8 +84,7 @@ def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
 
 
 @command.command(
-    "search",
-    epilog=examples("kr entries search virtual scroll", "kr entries search 虚拟滚动 --limit 5"),
+    "search", epilog=examples("kr entries search virtual scroll", "kr entries search 虚拟滚动 --limit 5")
 )
 @click.argument("words", nargs=-1, required=True, type=TEXT)
 @_LIMIT
@@ -108,8 +100,7 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
 
 
 @command.command(
-    "remove",
-    epilog=examples("kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers --yes"),
+    "remove", epilog=examples("kr entries remove vue-slots", "kr entries remove vue-slots vue-watchers --yes")
 )
 @click.argument(
     "entry_ids", metavar="ID...", nargs=-1, required=True, type=TEXT, shell_complete=complete_entry_id
@@ -133,8 +124,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
 
 
 @command.command(
-    "history",
-    epilog=examples("kr entries history vue-slots", "kr entries history vue-slots --revision 1"),
+    "history", epilog=examples("kr entries history vue-slots", "kr entries history vue-slots --revision 1")
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
@@ -148,10 +138,7 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
             emit(app.catalog.revision(entry_id, revision), common(ctx), revision_view)
 
 
-@command.command(
-    "restore",
-    epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"),
-)
+@command.command("restore", epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"))
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
 @click.argument("revision", type=int, shell_complete=complete_revision)
 @with_context
@@ -165,24 +152,14 @@ def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
 
 
 @click.group(
-    "archive",
-    cls=Group,
-    epilog=examples(
-        "kr archive list --reason manual",
-        "kr archive show vue-slots --report",
-        "kr archive restore vue-slots",
-        "kr archive restore vue-slots --archive-id 7 --replace",
-    ),
+    "archive", cls=Group, epilog=examples("kr archive list --reason manual", "kr archive restore vue-slots")
 )
 @common_options
 def archive() -> None:
     """Look through the archive, and bring entries back."""
 
 
-@archive.command(
-    "list",
-    epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"),
-)
+@archive.command("list", epilog=examples("kr archive list", "kr archive list --framework vue --reason lru"))
 @click.option(
     "--framework",
     type=TEXT,
@@ -209,8 +186,7 @@ _NUMBER = click.option(
 
 
 @archive.command(
-    "show",
-    epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report"),
+    "show", epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report")
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
 @_NUMBER

@@ -39,11 +39,7 @@ _GROUPS = {
         ("explain", "matching:explain", "Show why the cache answers a question, or does not."),
     ),
     "Learn": (
-        (
-            "lessons",
-            "lessons:command",
-            "Inject, record, search and edit lessons of earlier failures.",
-        ),
+        ("lessons", "lessons:command", "Inject, record, search and edit lessons of earlier failures."),
         ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
     ),
     "Serve agents": (

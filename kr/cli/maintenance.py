@@ -21,10 +21,8 @@ _FILE = click.Path(path_type=Path, dir_okay=True)
     cls=Group,
     epilog=examples(
         'sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"',
-        "kr db check",
         "kr db backup",
         "kr db restore kr-20261121T120000Z.db",
-        "kr db prune --keep 2",
     ),
 )
 @common_options
@@ -147,12 +145,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 
 @click.command(
     "doctor",
-    epilog=examples(
-        "kr doctor",
-        "kr doctor --repair",
-        "kr doctor --online",
-        "kr doctor --format json",
-    ),
+    epilog=examples("kr doctor", "kr doctor --repair", "kr doctor --online", "kr doctor --format json"),
 )
 @click.option(
     "--repair", is_flag=True, help="Do what the findings announce; nothing is ever deleted for good."
@@ -215,13 +208,7 @@ def examined(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-@click.command(
-    "init",
-    epilog=examples(
-        "kr init",
-        "kr init --kb shared/knowledge-base",
-    ),
-)
+@click.command("init", epilog=examples("kr init", "kr init --kb shared/knowledge-base"))
 @with_context
 def init(ctx: click.Context) -> None:
     """Write kr.yaml and create the knowledge base.

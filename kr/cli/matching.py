@@ -1,12 +1,11 @@
 """``kr explain`` and ``kr calibrate``: why the cache answers a question, and what a model of embeddings adds to it."""
 
-import sys
 from typing import Any
 
 import click
 
 from kr.cli.options import common, examples, open_app, read_request, schema_option, with_context
-from kr.cli.output import emit, table, wrapped
+from kr.cli.output import emit, progress_line, table, wrapped
 from kr.cli.research import check_form, question_parameters
 
 _COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
@@ -28,12 +27,7 @@ _LEAST_TOLD = 0.05
 @schema_option("research_request")
 @with_context
 def explain(
-    ctx: click.Context,
-    /,
-    framework: str | None,
-    question: str | None,
-    document: str | None,
-    **given: Any,
+    ctx: click.Context, /, framework: str | None, question: str | None, document: str | None, **given: Any
 ) -> None:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
@@ -107,28 +101,13 @@ def calibrate(ctx: click.Context) -> None:
     or an upgrade of kr. The figures shown were reached on questions that the weights were not learned from: each
     of two files is judged by weights learned from the other.
     """
-    with open_app(ctx) as app:
-        try:
-            value = app.calibrate(progress=_tell if sys.stderr.isatty() else _stay_silent)
-        finally:
-            if sys.stderr.isatty():
-                _clear()
+    with open_app(ctx) as app, progress_line() as show:
+        value = app.calibrate(
+            progress=lambda done, total: show(
+                f"asked for {done} of {total} vectors …" if done < total else "learning …"
+            )
+        )
     emit(value, common(ctx), calibrated)
-
-
-def _tell(done: int, total: int) -> None:
-    text = f"asked for {done} of {total} vectors" if done < total else "learning"
-    sys.stderr.write(f"\r\x1b[K{text} …")
-    sys.stderr.flush()
-
-
-def _clear() -> None:
-    sys.stderr.write("\r\x1b[K")
-    sys.stderr.flush()
-
-
-def _stay_silent(done: int, total: int) -> None:
-    """Nobody watches."""
 
 
 _ROWS = (

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -245,18 +246,36 @@ class TerminalProgress:
 
 def _tell(what: str, stop: threading.Event) -> None:
     began = time.monotonic()
-    while True:
-        sys.stderr.write(f"\r\x1b[K{what} … {time.monotonic() - began:.0f} s")
-        sys.stderr.flush()
-        if stop.wait(_REFRESH_SECONDS):
-            break
-    sys.stderr.write("\r\x1b[K")
-    sys.stderr.flush()
+    with progress_line() as show:
+        while True:
+            show(f"{what} … {time.monotonic() - began:.0f} s")
+            if stop.wait(_REFRESH_SECONDS):
+                break
+
+
+@contextmanager
+def progress_line() -> Iterator[Callable[[str], None]]:
+    """Keep one line on standard error up to date while the block runs; nobody sees it where nobody watches (SPEC 6)."""
+    is_watched = _is_watched()
+
+    def show(text: str) -> None:
+        if is_watched:
+            sys.stderr.write(f"\r\x1b[K{text}")
+            sys.stderr.flush()
+
+    try:
+        yield show
+    finally:
+        show("")
+
+
+def _is_watched() -> bool:
+    return sys.stderr.isatty() and not is_dumb()
 
 
 def make_progress() -> SilentProgress | TerminalProgress:
     """Choose by whether standard error is a terminal, and one that can rewrite a line."""
-    return TerminalProgress() if sys.stderr.isatty() and not is_dumb() else SilentProgress()
+    return TerminalProgress() if _is_watched() else SilentProgress()
 
 
 _INDICATORS = frozenset("#,[]{}&*!|>'\"%@`?:")

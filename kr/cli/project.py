@@ -80,10 +80,7 @@ _SHOWN = 10
 )
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option(
-    "--project",
-    metavar="DIR",
-    type=Folder(),
-    help="The project. Default: that of the working directory.",
+    "--project", metavar="DIR", type=Folder(), help="The project. Default: that of the working directory."
 )
 @click.option("--research", is_flag=True, help="Ask a general question about each framework it lacks.")
 @click.option(

@@ -18,13 +18,7 @@ _WEEK = 7
 _LEVELS = "▁▂▃▄▅▆▇"
 
 
-@click.command(
-    "stats",
-    epilog=examples(
-        "kr stats",
-        "kr stats --format json",
-    ),
-)
+@click.command("stats", epilog=examples("kr stats", "kr stats --format json"))
 @with_context
 def command(ctx: click.Context) -> None:
     """Count hits, saved calls and seconds, spending, source reliability, and what the index holds.

@@ -1,27 +1,23 @@
 """``kr export-yaml`` and ``kr import-yaml``: index and archive as YAML, out and in (SPEC 6.1, 6.2)."""
 
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kr.cli.options import common, examples, open_app, with_context
-from kr.cli.output import complain, emit, is_dumb, warn
+from kr.cli.output import complain, emit, progress_line, warn
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
-    from kr.transfer.import_yaml import Imported, Progress
+    from kr.transfer.import_yaml import Imported
 
 
 @click.command(
     "export-yaml",
     epilog=examples(
-        "kr export-yaml",
-        "kr export-yaml --output moved/",
-        "kr export-yaml --output index/ --index-only",
+        "kr export-yaml", "kr export-yaml --output moved/", "kr export-yaml --output index/ --index-only"
     ),
 )
 @click.option(
@@ -79,8 +75,10 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
     the one that was archived last. The exit status is 1 only when a file can't be read at all.
     """
     with open_app(ctx) as app:
-        with _progress() as progress:
-            result = app.import_yaml(sources, progress=progress)
+        with progress_line() as show:
+            result = app.import_yaml(
+                sources, progress=lambda done, total: show(f"importing … line {done:,} of {total:,}")
+            )
         for line in result.warnings:
             warn(_plain(line))
         for item in result.refused:
@@ -105,24 +103,6 @@ def _notes(result: "Imported") -> Iterator[str]:
             "entry that is here, whose last_accessed is as new or newer. Where the item is right, give it the "
             f"present time and import again: last_accessed: {result.at}"
         )
-
-
-@contextmanager
-def _progress() -> "Iterator[Progress | None]":
-    """Give what keeps a line on standard error up to date; nothing when nobody watches."""
-    if not sys.stderr.isatty() or is_dumb():
-        yield None
-        return
-
-    clear = ""
-
-    def show(done: int, total: int) -> None:
-        nonlocal clear
-        clear = "\r\x1b[K"
-        click.echo(f"{clear}importing … line {done:,} of {total:,}", nl=False, err=True)
-
-    yield show
-    click.echo(clear, nl=False, err=True)
 
 
 def _plain(line: str) -> str:
