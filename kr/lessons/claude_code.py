@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kr.lessons.distill import read_table
 from kr.lessons.distill.called import program
 from kr.lessons.distill.clean import is_meant, is_slip, teaches_nothing, without_vain_looks
 
@@ -197,18 +198,6 @@ _AMOUNT = re.compile(r"[0-9]+(?:ms|[smh])?")
 # Code that was written on the command line and is gone with it.
 _THROWN_AWAY = re.compile(r"File \"<(?:string|stdin)>\"")
 _MISWRITTEN = re.compile(r"^(?:Name|Syntax|Indentation|Tab|UnboundLocal)Error\b", re.MULTILINE)
-# What any failure may say, whatever failed.
-_SAID_BY_ANY = frozenset(
-    _WORDS.findall(
-        """
-    error errors fatal failed failure failing fail command process task tool timed timeout time out after permission denied access
-    operation not permitted killed terminated aborted abort segmentation fault core dumped broken pipe connection refused reset
-    closed by peer network is unreachable no such file or directory found memory cannot allocate space left on device argument
-    list too long bad interrupted system call resource temporarily unavailable exit code status signal bash sh zsh line seconds
-    minutes ms the a was with
-    """
-    )
-)
 
 
 def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
@@ -223,7 +212,8 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
     words = _WORDS.findall(_EXIT.sub("", told).lower())
     if tool in _OWN_SLIPS or len(words) < 2 or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):
         return None
-    if any(word not in _SAID_BY_ANY and not _AMOUNT.fullmatch(word) for word in words):
+    said_by_any = read_table("words.yaml")["said_by_any"].split()
+    if any(word not in said_by_any and not _AMOUNT.fullmatch(word) for word in words):
         return told, ""
     about = _about(tool, given)
     return (told, about) if about else None

@@ -2,85 +2,22 @@
 
 import re
 
+from kr.lessons.distill import read_table
+
 _STEPS = re.compile(r"&&|\|\||[;|&\n]")
 _ASSIGNMENT = re.compile(r"\w+=\S*")
-_WRAPPERS = frozenset(
-    {"sudo", "env", "nohup", "time", "exec", "command", "nice", "timeout", "npx", "uvx", "pnpx", "bunx"}
-)
 _OF_WRAPPER = re.compile(r"-|[0-9]")
-_PREPARATIONS = frozenset(
-    {"cd", "export", "source", ".", "set", "echo", "printf", "mkdir", "sleep", "test", "[", "true", "unset"}
-)
 _PROGRAM = re.compile(r"[A-Za-z][\w.+-]{0,30}")
 # What calls another program, with what stands between them.
 _CALLS = re.compile(
     r"(?:\S*/)?(?:(?:python|py)[0-9.]*(?: -\w)*? -m|(?:poetry|pipenv|pdm|uv|hatch|rye|conda) run|bundle exec|(?:npm|pnpm|yarn|bun) (?:exec|dlx)|bun x|pnpm|yarn|bun|mise exec --|dotenv --)"
     r"(?: --?[\w=-]+)* (?=[a-z])"
 )
-# What runs anything says little of what failed, and a shell's own programs nothing.
-_NO_TOOL = frozenset(
-    [
-        "sh",
-        "bash",
-        "zsh",
-        "dash",
-        "fish",
-        "pwsh",
-        "cat",
-        "ls",
-        "cp",
-        "mv",
-        "rm",
-        "grep",
-        "rg",
-        "find",
-        "sed",
-        "awk",
-        "head",
-        "tail",
-        "xargs",
-        "tee",
-        "wc",
-        "sort",
-        "diff",
-        "which",
-        "script",
-        "run",
-        "install",
-        "exec",
-        "start",
-        "dev",
-        "build",
-        "lint",
-        "watch",
-    ]
-)
-_RUNS_ANYTHING = frozenset(
-    [
-        "make",
-        "npm",
-        "yarn",
-        "pnpm",
-        "bun",
-        "docker",
-        "git",
-        "just",
-        "task",
-        "tox",
-        "nox",
-        "pre-commit",
-        "python",
-        "node",
-        "ruby",
-        "perl",
-        "php",
-    ]
-)
-_TAGS = {
-    "python3": "python", "pip3": "pip", "psql": "postgres", "pg_dump": "postgres", "pg_restore": "postgres", "gcc": "c", "g++": "c", "cc": "c", "clang": "c", "clang++": "c",
-    "ld": "c", "cargo": "rust", "rustc": "rust", "javac": "java", "mvn": "maven", "mvnw": "maven", "gradlew": "gradle", "tsc": "typescript", "kubectl": "kubernetes",
-    "kustomize": "kubernetes", "docker-compose": "docker", "node": "javascript", "sqlite3": "sqlite", "redis-cli": "redis", "gem": "ruby", "bundle": "bundler", "py.test": "pytest", "yamllint": "yaml",
-}  # fmt: skip
+
+
+def _named(kind: str) -> list[str]:
+    names: str = read_table("programs.yaml")[kind]
+    return names.split()
 
 
 def program(command: str) -> str:
@@ -94,22 +31,27 @@ def tool_of(command: str) -> str:
     What runs others is followed: ``python -m tox`` calls tox, ``npx rollup`` rollup.
     """
     name = program(_CALLS.sub("", command)).lower().removesuffix(".exe")
-    is_tool = re.fullmatch(r"[a-z][a-z0-9_+-]{1,20}|py\.test|python[0-9.]*", name) and name not in _NO_TOOL
-    return _TAGS.get(name, "python" if name.startswith("python") else name) if is_tool else ""
+    is_tool = re.fullmatch(r"[a-z][a-z0-9_+-]{1,20}|py\.test|python[0-9.]*", name) and name not in _named(
+        "no_tool"
+    )
+    tags: dict[str, str] = read_table("programs.yaml")["tags"]
+    return tags.get(name, "python" if name.startswith("python") else name) if is_tool else ""
 
 
 def speaks_alone(tool: str) -> bool:
     """Tell a tool whose output is its own from one that runs others, whose errors may be of any."""
-    return bool(tool) and tool not in _RUNS_ANYTHING
+    return bool(tool) and tool not in _named("runs_anything")
 
 
 def _called(step: str) -> str:
     words = step.split()
     while words and (
-        _ASSIGNMENT.fullmatch(words[0]) or _name(words[0]) in _WRAPPERS or _OF_WRAPPER.match(words[0])
+        _ASSIGNMENT.fullmatch(words[0])
+        or _name(words[0]) in _named("wrappers")
+        or _OF_WRAPPER.match(words[0])
     ):
         del words[0]
-    if not words or words[0] in _PREPARATIONS:
+    if not words or words[0] in _named("preparations"):
         return ""
     name = _name(words[0])
     return name if _PROGRAM.fullmatch(name) else ""

@@ -5,7 +5,9 @@ nothing when they were interrupted, meant to fail, or met a network that was awa
 """
 
 import re
+from functools import cache
 
+from kr.lessons.distill import read_table
 from kr.lessons.distill.secrets import without_secrets
 from kr.text.characters import strip_invisible
 
@@ -31,29 +33,16 @@ _WINDOWS = re.compile(
 _ROUTE_BEFORE = re.compile(
     r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|route|endpoint|path|url)\b[ :`'\"]*)$", re.IGNORECASE
 )
-_MACHINE = frozenset(
-    re.findall(
-        r"\S+",
-        """
-    home Users root tmp var usr opt etc mnt srv private build builds workspace workspaces runner github
-    __w Volumes nix snap app code repo repos project projects work data media Library Applications go
-    """,
-    )
-)
 _HOMES = frozenset({"home", "Users", "root", "tmp", "var", "usr", "opt"})
 _EVERYWHERE = re.compile(
     r"Cargo\.toml|package\.json|pyproject\.toml|go\.mod|pom\.xml|Makefile|CMakeLists\.txt|__init__\.py|index\.\w+"
 )
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
-_PROJECT = frozenset(
-    re.findall(
-        r"\S+",
-        """
-    src app apps lib crates packages modules tests test e2e cypress components pages server client backend
-    frontend services cmd internal pkg scripts config docs migrations
-    """,
-    )
-)
+
+
+@cache
+def _folders(kind: str) -> frozenset[str]:
+    return frozenset(read_table("words.yaml")[kind].split())
 
 
 def visible(text: str) -> str:
@@ -84,7 +73,7 @@ def _shortened(found: re.Match[str], line: str) -> str:
     before = _ROUTE_BEFORE.search(line[max(0, found.start() - 24) : found.start()])
     # What is called a path is a route only where no machine has such a folder.
     is_route = before is not None and not (first in _HOMES and before[0].lower().startswith("path"))
-    if first not in _MACHINE or is_route:
+    if first not in _folders("machine") or is_route:
         return found[0]
     path = relative_path(found[0])
     # Each folder has one of these: in a sentence its name alone says nothing.
@@ -101,7 +90,9 @@ def relative_path(path: str) -> str:
     for package in _PACKAGES:
         if package in parts[:-1]:
             return "/".join(parts[len(parts) - parts[::-1].index(package) :])
-    start = next((at for at, part in enumerate(parts[1:-1], start=1) if part in _PROJECT), len(parts) - 1)
+    start = next(
+        (at for at, part in enumerate(parts[1:-1], start=1) if part in _folders("project")), len(parts) - 1
+    )
     return "/".join(parts[start:])
 
 

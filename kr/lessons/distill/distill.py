@@ -7,8 +7,10 @@ table of remedies, which says what to do about it. The line that is chosen is to
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal
 
+from kr.lessons.distill import read_table
 from kr.lessons.distill.called import speaks_alone
 from kr.lessons.distill.clean import ERROR_WORD, clean, portable, relative_path, visible
 from kr.lessons.distill.problems import (
@@ -45,18 +47,6 @@ _ECHO = re.compile(
 )
 _TRIED = 6
 _ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help|deprecat\w+)\b", re.IGNORECASE)
-_EMPTY = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    a agent build check code command complete completed detail details done error errors exception exit
-    exited fail failed failing fails failure failures finished fix incomplete internal issue job log logs message more n na
-    non none nonzero null occurred phase pipeline please problem process report result retry return
-    returned run running script see server something started status step stopped story successfully task
-    tbd test tests timed timeout todo tool try unexpected unknown went wrong zero
-    """,
-    )
-)
 _LETTERS = re.compile(r"[^\W\d_]")
 _LABEL = re.compile(
     r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
@@ -217,12 +207,18 @@ def is_worth_keeping(complaint: str) -> bool:
 
 def is_vague(text: str) -> bool:
     """Tell a text that only says that something failed, or nothing: ``N/A``, ``failed``."""
-    return all(word in _EMPTY or not _LETTERS.search(word) for word in keywords(text))
+    empty = _empty_words()
+    return all(word in empty or not _LETTERS.search(word) for word in keywords(text))
 
 
 _DUMP = re.compile(
     r"\{(?![^{}]*\b(?:msg|message|detail|reason|error)\b)(?:[^{}]|\{[^{}]*\}){60,}\}|(?<=\[)\{[^\[\]]{30,}\}(?=\])"
 )
+
+
+@cache
+def _empty_words() -> frozenset[str]:
+    return frozenset(read_table("words.yaml")["empty"].split())
 
 
 def _cleaned(problem: Problem) -> Problem:

@@ -9,11 +9,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from importlib.resources import files
 from itertools import islice, pairwise, takewhile
 from textwrap import dedent
 from typing import Any
 
+from kr.lessons.distill import read_table
 from kr.lessons.distill.trust import cures
 
 LOOKED_AT = 24_000
@@ -203,28 +203,10 @@ class Matcher:
 def _tool_of(file: str) -> str:
     """Return the tag of a file's language."""
     name = file.rpartition(".")[2].lower()
-    return next((tool for tool, names in _LANGUAGES.items() if name in names.split()), "")
-
-
-_LANGUAGES = {
-    "c": "c h cc cpp cxx hpp hh m mm cu y l",
-    "go": "go",
-    "java": "java",
-    "kotlin": "kt kts",
-    "scala": "scala",
-    "typescript": "ts tsx mts cts",
-    "javascript": "js jsx mjs cjs",
-    "python": "py pyi",
-    "cython": "pyx pxd pxi",
-    "protobuf": "proto",
-    "ruby": "rb",
-    "rust": "rs",
-    "haskell": "hs",
-    "dotnet": "cs fs vb",
-    "swift": "swift",
-    "fortran": "f90 f f95",
-    "php": "php",
-}  # fmt: skip
+    return next(
+        (tool for tool, names in read_table("programs.yaml")["languages"].items() if name in names.split()),
+        "",
+    )
 
 
 def _beside(after: Sequence[str]) -> Iterator[str]:
@@ -399,12 +381,3 @@ def matchers() -> tuple[Matcher | None, ...]:
 
 def _read(key: str, value: Any) -> Any:
     return re.compile(value, re.MULTILINE) if key in {"pattern", "back", "more", "unless"} else value
-
-
-def read_table(name: str) -> Any:
-    """Read a shipped table."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    text = files("kr.lessons.distill").joinpath(name).read_text(encoding="utf-8")
-    return yaml.load(text, Loader=loader)  # noqa: S506 - one of the two safe loaders

@@ -5,7 +5,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from kr.lessons.distill.problems import Problem, matchers, read_table
+from kr.lessons.distill import read_table
+from kr.lessons.distill.problems import Problem, matchers
 from kr.lessons.distill.trust import cures, is_order
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
@@ -17,16 +18,6 @@ GENERAL = "general"
 
 LONGEST = 140
 """Characters of a remedy, so that it fits a lesson."""
-
-
-# Tools of a family beside the tags that the table has for it.
-_KIN = {
-    "python": ("pyright", "cython", "jsonschema", "yaml", "sphinx"),
-    "javascript": ("webpack", "esbuild", "vite", "pnpm", "yarn"),
-    "jvm": ("kotlin", "scala", "gradle", "spring"),
-    "native": ("fortran",),
-    "ruby": ("rspec", "bundler"),
-}
 
 
 @cache
@@ -136,7 +127,11 @@ def _families() -> dict[str, str]:
     """Return the family of each tool that has one."""
     # A tool with a matcher and no row of its own is a family alone; the package of an exception may be anybody's.
     alone = {matcher.tool: matcher.tool for matcher in matchers() if matcher and matcher.tool}
-    kin = {tool: family for family, tools in _KIN.items() for tool in (family, *tools)}
+    kin = {
+        tool: family
+        for family, tools in read_table("programs.yaml")["kin"].items()
+        for tool in (family, *tools.split())
+    }
     return alone | {row.tag: row.family for row in shipped() if row.tag and row.family} | kin
 
 
