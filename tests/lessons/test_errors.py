@@ -220,6 +220,27 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         ),
         # a complaint goes on without the advice behind it
         ("DeployError: the pool size must not be negative, use 5 instead", "the pool size must not be negative"),
+        (
+            "==2825== Memcheck, a memory error detector\n==2825== Command: ./a\n==2825== Invalid write of size 4\n==2825==    at 0x109167: main (a.c:4)\n==2825==  Address 0x4a41048 is 0 bytes after a block of size 8 alloc'd\n==2825== ERROR SUMMARY: 1 errors from 1 contexts (suppressed: 0 from 0)",
+            "Invalid write of size 4",
+        ),
+        (
+            "TAP version 13\n# cart adds items\nnot ok 1 should be strictly equal\n  ---\n    operator: equal\n    expected: 3\n    actual:   2\n  ...\n1..1\n# fail  1",
+            "should be strictly equal: expected 3, got 2",
+        ),
+        # an agent's own words before an output
+        (
+            "The last check still fails, see below. All other tests pass.\n\ncart.erl:3:10: function total/1 undefined\n%    3| f() -> total(1).\n%     |        ^",
+            "function total/1 undefined",
+        ),
+        (
+            "[1/4] Resolving packages...\n[4/4] Starting shop-api 2.4.1\nshop-api: config/app.toml: timeout_ms must be greater than 0 (got -5)\nshop-api: startup aborted\nerror Command failed with exit code 78.",
+            "timeout_ms must be greater than 0 (got -5)",
+        ),
+        (
+            '{"level":"info","msg":"request","path":"/orders"}\n{"level":"error","msg":"payment rejected","err":"currency XYZ is not enabled for shop-eu"}\n{"level":"info","msg":"shutting down"}',
+            "payment rejected: currency XYZ is not enabled for shop-eu",
+        ),
     ],
 )  # fmt: skip
 def test_the_errors_own_line_is_chosen(output: str, chosen: str) -> None:

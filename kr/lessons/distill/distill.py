@@ -81,6 +81,7 @@ _EXIT_CODE = re.compile(r"^(?:Error: )?Exit code -?\d+\n?|^exit status \d+$", re
 _WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTILINE)
 # Node shows the line of its own code that threw.
 _THROWN = re.compile(r"^node:\S+:\d+\n.*\n[ \t]*\^+\n", re.MULTILINE)
+_AT = re.compile(r"^(?:[\w.-]+: )?[^\s:]+\.\w+(?::\d+)*:? ")
 _POSITION = re.compile(r"^(?:\S+?\.\w+:\d+(?::\d+)?:?\s+)")
 
 
@@ -211,6 +212,7 @@ def is_vague(text: str) -> bool:
     return all(word in empty or not _LETTERS.search(word) for word in keywords(text))
 
 
+_DUMPED = 3
 _DUMP = re.compile(
     r"\{(?![^{}]*\b(?:msg|message|detail|reason|error)\b)(?:[^{}]|\{[^{}]*\}){60,}\}|(?<=\[)\{[^\[\]]{30,}\}(?=\])"
 )
@@ -224,7 +226,8 @@ def _empty_words() -> frozenset[str]:
 def _cleaned(problem: Problem) -> Problem:
     file = relative_path(problem.file) if problem.place and problem.file else None
     text = _MARK.sub("", _ASIDE_PATH.sub("", " ".join(portable(problem.text).split())))
-    while (shorter := _DUMP.sub("…", text)) != text:
+    shorter = _DUMP.sub("…", _DUMP.sub("…", text))
+    if len(_CLASS.sub("", shorter).split()) > _DUMPED:
         # What a program shows of an object says less than what it says of it.
         text = shorter
     return replace(
@@ -330,7 +333,7 @@ def _prose(text: str) -> str:
     lines = [line.strip() for line in _FENCE.sub("", text).split("\n")]
     lines = [line for line in lines if _LETTERS.search(line) and not _ECHO.match(line)]
     lines = [line for line in lines if not VERDICT.search(line)] or lines
-    if len(lines) > _WHOLE_LINES:
+    if len(lines) > _WHOLE_LINES or any(map(_AT.match, lines)):
         best = max(range(len(lines)), key=lambda at: (_telling(lines[at]), -at))
         is_said = len(lines) <= _PROSE_LINES or _telling(lines[best]) > 0
         lines = lines[best : best + 2] if is_said else []
@@ -340,7 +343,7 @@ def _prose(text: str) -> str:
 def _telling(line: str) -> int:
     """Weigh a line: it speaks of an error, it names something; it is an aside, a heading or an exclamation."""
     says_nothing = _ASIDE.match(line) or _SUM.search(line) or VERDICT.search(line) or is_order(line)
-    says_more = bool(_NAMED.search(line)) + 2 * bool(cures(line))
+    says_more = bool(_NAMED.search(line)) + 2 * bool(cures(line)) + bool(_AT.match(line))
     return 2 * bool(ERROR_WORD.search(line)) + says_more - 3 * bool(says_nothing)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from kr.lessons.distill.called import tool_of
 from kr.lessons.distill.clean import clean, relative_path, teaches_nothing, visible
 from kr.lessons.distill.distill import COLUMNS, Told, distill
+from kr.lessons.distill.problems import find_problems
 from kr.lessons.distill.remedies import Remedy
 from kr.lessons.distill.trust import is_advice, is_order
 from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_tag, cleaned, columns, cut
@@ -19,6 +20,7 @@ Writer = Callable[[Finding, Told | None, int], Told | None]
 _LEAST_COLUMNS = 96
 _FRAME_COLUMNS = 12
 _MOST_TAGS = 3
+_MORE_THAN_WORDS = 2
 _TAG_COLUMNS = 40
 _FIXED: EventType = "dev_failure_auto_fixed"
 _TIMEOUT: EventType = "knowledge_researcher_timeout"
@@ -115,7 +117,13 @@ def _worded(
 
 
 def _told(finding: Finding, limit: int, context: Context) -> Told | None:
-    return distill(finding.complaint, finding.remedy, limit=limit, own=context.remedies, tool=finding.tool)
+    complaint = finding.complaint
+    if finding.is_summary:
+        # An agent's own words before a tool's output say less than that does.
+        words, _, output = complaint.partition("\n")
+        if output.count("\n") > _MORE_THAN_WORDS and not find_problems(words) and find_problems(output):
+            complaint = output
+    return distill(complaint, finding.remedy, limit=limit, own=context.remedies, tool=finding.tool)
 
 
 def _findings(event: EventType, phase: str, returned: AgentReturn, context: Context) -> Iterator[Finding]:

@@ -65,9 +65,9 @@ _BUILD_STEP = re.compile(r"^\d+\.\d{1,3} (?=\S)", re.MULTILINE)
 # A verdict, a runner's counters, a bare place: what came of the error, never the error.
 VERDICT = re.compile(
     r"^(?:[\w./ -]{1,40}: )?(?:FAIL(?:ED|URE)?|(?:command |process )?(?:failed|exited|returned|terminated)|ld returned|exit)\b(?: with)?[ :]+(?:(?:exit )?(?:code|status)[ :]*)?-?\d+\b(?: exit status)?(?: \([^()]*\))?\.?$"
-    r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^\W*(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
+    r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^(?:[\w./ -]{1,40}: )?\W*(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
     r"|^[\w ]{0,30}\b(?:errors?|problems?|failures?) (?:(?:were|was|have been|has been) (?:encountered|found|detected|reported)|occurred)\W*$"
-    r"|^\W*\d+ (?:other|more) (?:\w+ )?(?:errors?|problems?|failures?)\b.*"
+    r"|^(?:\w+ )?summary: \d+ errors?\b.*|^\W*\d+ (?:other|more) (?:\w+ )?(?:errors?|problems?|failures?)\b.*"
     r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:failed: |aborted with )\d+ .*|^\W*(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\)|in [\d. ]+m?s)?$",
     re.IGNORECASE,
 )

@@ -12,6 +12,7 @@ _LARGEST = 1024 * 1024
 _DEPTH = 6
 _MOST = 50
 _MESSAGES = ("message", "msg", "detail", "description", "error_description", "errorMessage", "error_message", "defaultMessage", "title", "reason", "error")  # fmt: skip
+_CAUSES = ("err", "error", "cause", "exception")
 _NESTED = ("error", "errors", "detail", "details", "fault", "violations", "failures", "issues")
 _FIELDS = ("loc", "field", "param", "property", "instancePath", "pointer")
 _XML = re.compile(r"<(?:testsuites?|\?xml)\b")
@@ -161,6 +162,12 @@ def _message(data: Any, depth: int = 0) -> str:
     told = next(filter(None, inner), "") or next(
         (text for key in _MESSAGES if (text := _text(data, key))), ""
     )
+    if (
+        (cause := next(filter(None, (_text(data, key) for key in _CAUSES)), ""))
+        and told
+        and cause not in told
+    ):
+        told = f"{told}: {cause}"
     where = next((data[key] for key in _FIELDS if data.get(key)), "")
     field = ".".join(map(str, where)) if isinstance(where, list) else str(where)
     return f"{field}: {told}" if told and field and field not in told else told
