@@ -157,7 +157,7 @@ _SIGNS = frozenset("{}()[];\n")
 _BEGINNERS = frozenset("{([\"'`")
 _KINDS = _BLOCKS | {"type", "const", "let", "var"}
 _GOES_ON = re.compile(r"(?:[|&=,:(<?.+*-]|=>|\b(?:extends|implements|keyof|typeof|in|is|infer|new))\s*$")
-_CONTINUES = re.compile(r"\s{0,200}(?:[|&=,:)>?.\[]|=>|extends\b|implements\b)")
+_CONTINUES = re.compile(r"\s{0,200}(?:[|&=,:)>?.\[{]|=>|extends\b|implements\b)")
 _MAX_DEPTH = 5
 
 

@@ -34,7 +34,9 @@ export interface StoreOptions<S = {}> extends BaseOptions {
 interface BaseOptions {
   id?: string;
 }
-declare class Store<T> {
+declare class Store<T extends {} = any>
+  extends Base<T>
+{
   private secret: number;
   get(): T;
 }
