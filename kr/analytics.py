@@ -20,10 +20,9 @@ from kr.text.counting import tokens_of
 
 if TYPE_CHECKING:
     from kr.settings import Settings
-    from kr.store.requests import NearMiss
+    from kr.store.requests import NearMiss, Wording
+    from kr.store.session import UnitOfWork
     from kr.store.store import Store
-    from kr.store.unit import Unit
-    from kr.store.wordings import Wording
     from kr.values import Entry
 
 
@@ -60,7 +59,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
         }
 
 
-def _requests(unit: "Unit") -> dict[str, Any]:
+def _requests(unit: "UnitOfWork") -> dict[str, Any]:
     modes = unit.counts.requests_by("mode")
     research = unit.counts.research_statuses()
     hits = research.get("cache-hit", 0)
@@ -76,7 +75,7 @@ def _requests(unit: "Unit") -> dict[str, Any]:
     }
 
 
-def _saved(unit: "Unit") -> dict[str, Any]:
+def _saved(unit: "UnitOfWork") -> dict[str, Any]:
     hits, answered = unit.counts.hits(), unit.counts.answered()
     spared_ms = max(answered.mean_ms - hits.mean_ms, 0.0) if answered.number else 0.0
     return {
@@ -86,7 +85,7 @@ def _saved(unit: "Unit") -> dict[str, Any]:
     }
 
 
-def _index(unit: "Unit", settings: "Settings", now: datetime) -> dict[str, Any]:
+def _index(unit: "UnitOfWork", settings: "Settings", now: datetime) -> dict[str, Any]:
     accesses = unit.counts.last_accesses()
     return {
         "entries": len(accesses),
@@ -98,12 +97,12 @@ def _index(unit: "Unit", settings: "Settings", now: datetime) -> dict[str, Any]:
     }
 
 
-def _archive(unit: "Unit") -> dict[str, Any]:
+def _archive(unit: "UnitOfWork") -> dict[str, Any]:
     reasons = unit.counts.archived_by_reason()
     return {"entries": sum(reasons.values()), "by_reason": reasons}
 
 
-def _workflows(unit: "Unit") -> dict[str, Any]:
+def _workflows(unit: "UnitOfWork") -> dict[str, Any]:
     statuses = unit.workflows.by_status()
     return {"total": sum(statuses.values()), "by_status": statuses}
 
@@ -133,7 +132,7 @@ def _merged(counted: dict[str, int]) -> dict[str, int]:
     return dict(merged.most_common())
 
 
-def _spending(unit: "Unit", settings: "Settings") -> dict[str, Any]:
+def _spending(unit: "UnitOfWork", settings: "Settings") -> dict[str, Any]:
     stories = unit.counts.view("spending_by_story")
     return {
         "charged": sum(story["charged"] for story in stories),
@@ -143,7 +142,7 @@ def _spending(unit: "Unit", settings: "Settings") -> dict[str, Any]:
     }
 
 
-def _sources(unit: "Unit", now: datetime) -> list[dict[str, Any]]:
+def _sources(unit: "UnitOfWork", now: datetime) -> list[dict[str, Any]]:
     """Give the reliability of each source, and what its circuit breaker says now (SPEC 3.5)."""
     circuits = {circuit.source: circuit for circuit in unit.circuits.all()}
     rows = {row["source"]: row for row in unit.counts.view("source_reliability")}
@@ -360,7 +359,7 @@ def _open_need(group: "Sequence[NearMiss]", known: "Mapping[str, Entry | None]")
     )
 
 
-def _known(unit: "Unit", entry_ids: set[str]) -> "dict[str, Entry | None]":
+def _known(unit: "UnitOfWork", entry_ids: set[str]) -> "dict[str, Entry | None]":
     """Give the live entries of these ids, and None for those that are in the archive."""
     live = {entry.id: entry for entry in unit.entries.some(entry_ids)}
     return {**dict.fromkeys(set(unit.archive.ids()) & entry_ids - live.keys()), **live}
@@ -385,8 +384,8 @@ def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime)
 
     The entry is found by the wording from then on (SPEC 3.2; ``Store.hand_over``). Raises ``UnknownEntry``.
     """
+    from kr.store.requests import Need
     from kr.store.times import to_text
-    from kr.store.wordings import Need
 
     with store.write() as unit:
         miss = unit.near_misses.get(request_id)
@@ -401,7 +400,7 @@ def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime)
     return len(settled)
 
 
-def _chosen(unit: "Unit", miss: "NearMiss", entry_id: str) -> "Entry":
+def _chosen(unit: "UnitOfWork", miss: "NearMiss", entry_id: str) -> "Entry":
     if entry_id not in {near for near, _ in miss.related}:
         raise UnknownEntry(f"{entry_id} was not near this question")
     entry = unit.entries.get(entry_id)

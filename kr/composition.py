@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from kr.errors import SourceFailure
 from kr.research.hit import Researcher
 from kr.research.run import Policy, Services, SourceSet, Writer
-from kr.research.shelf import Shelf
 from kr.settings import Settings
-from kr.store.store import Store
+from kr.store.store import Shelf, Store
 from kr.transfer import export_wanted
 from kr.values import Answer, MatchRules, Query
 
@@ -151,7 +150,7 @@ def _meaning(
 def _breaker(
     settings: Settings, clock: Callable[[], datetime], shelf: Shelf, owner: str, timeout: float
 ) -> "Breaker":
-    from kr.research.budget import StoredBreaker
+    from kr.research.run import StoredBreaker
 
     config = settings.knowledge_research.circuit_breaker
     return StoredBreaker(

@@ -14,8 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
-from kr.contracts.fields import is_blank
-from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, parse_request
+from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, is_blank, parse_request
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.log import Logger

@@ -15,15 +15,15 @@ from kr.errors import KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, Limits, judge
 from kr.store.archive import Archived, ArchiveReason
 from kr.store.search import nowhere, unknown_archived, unknown_entry
+from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.store.unit import Unit
 from kr.values import Entry, EntryStatus, replace
 
 if TYPE_CHECKING:
     from kr.catalog.project import Need
     from kr.store.restoring import Restored
 
-from kr.store.texts import Revision
+from kr.store.reports import Revision
 
 logger = logging.getLogger(__name__)
 
@@ -282,14 +282,14 @@ def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
     return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != "marked stale")]))
 
 
-def _live(unit: Unit, entry_id: str) -> Entry:
+def _live(unit: UnitOfWork, entry_id: str) -> Entry:
     entry = unit.entries.get(entry_id)
     if entry is None:
         raise unknown_entry(unit, entry_id)
     return entry
 
 
-def _chosen(unit: Unit, entry_id: str, archive_id: int | None) -> Archived:
+def _chosen(unit: UnitOfWork, entry_id: str, archive_id: int | None) -> Archived:
     rows = unit.archive.of_id(entry_id)
     if not rows:
         raise unknown_archived(unit, entry_id)
@@ -300,7 +300,7 @@ def _chosen(unit: Unit, entry_id: str, archive_id: int | None) -> Archived:
     raise UnknownEntry(f"{entry_id}: it has no archive id {archive_id}; it has {known}")
 
 
-def _unknown_revision(unit: Unit, entry_id: str, number: int) -> UnknownEntry:
+def _unknown_revision(unit: UnitOfWork, entry_id: str, number: int) -> UnknownEntry:
     numbers = [str(revision.revision) for revision in unit.revisions.of_entry(entry_id)]
     if not numbers and unit.entries.get(entry_id) is None:
         return unknown_entry(unit, entry_id)

@@ -17,7 +17,7 @@ from kr.errors import KrError
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from kr.store.read_only import Completed
+    from kr.store.database import Completed
 
 
 SHELLS = ("bash", "zsh", "fish")

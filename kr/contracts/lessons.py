@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
-from kr.contracts.fields import (
+from kr.contracts.requests import (
     Bad,
     Field,
     Fields,

@@ -6,12 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from kr.lessons.line import QUARANTINED, Lesson, clean, columns, cut, cut_head
 from kr.naming import fold
 from kr.store.lessons import LessonState
-from kr.values import PHASES, NamedTuple
+from kr.values import PHASES
 
 COLUMNS = 160
 """Two lines of 80 columns for each lesson, its number and reference included."""

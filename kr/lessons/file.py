@@ -13,12 +13,12 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kr.errors import KrError, StoreError
 from kr.lessons.line import HEADER, Lesson, Parsed, format_line, parse_file
 from kr.log import Logger
-from kr.values import EventType, NamedTuple
+from kr.values import EventType
 
 logger = Logger(__name__)
 

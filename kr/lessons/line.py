@@ -9,10 +9,11 @@ from collections.abc import Container
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
+from typing import NamedTuple
 
 from kr.digest import sha256_of
 from kr.text.characters import strip_invisible
-from kr.values import PHASES, NamedTuple
+from kr.values import PHASES
 
 HEADER = """\
 # Lessons Learned

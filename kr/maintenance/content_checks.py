@@ -22,7 +22,7 @@ from kr.text.counting import counted
 from kr.values import Entry
 
 if TYPE_CHECKING:
-    from kr.store.leases import Expired
+    from kr.store.shared_state import Expired
 
 
 _VOLATILE = ("  last_accessed: ", "  status: ")

@@ -10,13 +10,12 @@ from kr.log import Logger
 from kr.matching.equal import of_equal_topic
 from kr.matching.frameworks import same_framework
 from kr.naming import fold
-from kr.research.shelf import Shelf
-from kr.store.store import Store
+from kr.store.store import Shelf, Store
 from kr.values import Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
 if TYPE_CHECKING:
     from kr.research.meaning import Meaning
-    from kr.store.unit import Unit
+    from kr.store.session import UnitOfWork
 
 logger = Logger(__name__)
 
@@ -244,7 +243,7 @@ def _meant(store: Store, framework: str, packages: Collection[str]) -> str | Non
         return meant(framework, unit.entries.frameworks(), packages)
 
 
-def _keep_keys(unit: "Unit", made: Sequence[tuple[Entry, Mapping[str, int]]]) -> None:
+def _keep_keys(unit: "UnitOfWork", made: Sequence[tuple[Entry, Mapping[str, int]]]) -> None:
     for entry, keys in made:
         unit.terms.put(entry, keys)
 

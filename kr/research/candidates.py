@@ -7,14 +7,13 @@ these alone. Entries whose keys are not made yet are read whole, and their keys 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kr.matching.evidence import Candidate, asked_of
+from kr.matching.evidence import Candidate, asked_of, rarity
 from kr.matching.frameworks import lookup_keys
-from kr.matching.rarity import rarity
 from kr.matching.terms import NEED, VERSION, keys_of
 from kr.values import Entry, NamedTuple, Query
 
 if TYPE_CHECKING:
-    from kr.store.unit import Unit
+    from kr.store.session import UnitOfWork
 
 MOST = 20
 _IN_REPORT = 0.6
@@ -42,7 +41,7 @@ class Gathered(NamedTuple):
 
 
 def gather(
-    unit: "Unit",
+    unit: "UnitOfWork",
     query: Query,
     aliases: Mapping[str, str],
     *,
@@ -66,7 +65,7 @@ def gather(
     return Gathered(unit.entries.some(best), best, made, len(versions))
 
 
-def _make(unit: "Unit", due: Sequence[str], read: Callable[[Entry], str]) -> list[tuple[Entry, Keys]]:
+def _make(unit: "UnitOfWork", due: Sequence[str], read: Callable[[Entry], str]) -> list[tuple[Entry, Keys]]:
     if not due:
         return []
     wordings = unit.wordings.of(due)

@@ -21,15 +21,14 @@ from kr.matching.evidence import MEANING, NAMES, Candidate
 from kr.matching.weights import DEFAULT
 from kr.research.cache import judge_all, may_be_baseline, own_majors
 from kr.research.candidates import MOST, gather
-from kr.research.shelf import ReadOnlyShelf, Shelf
-from kr.store.process_ids import make_owner
-from kr.store.store import Store
+from kr.store.lock import make_owner
+from kr.store.store import ReadOnlyShelf, Shelf, Store
 from kr.values import Entry, MatchRules, Query
 
 if TYPE_CHECKING:
-    from kr.matching.vectors import Meant
+    from kr.matching.learning import Meant
     from kr.research.meaning import Meaning
-    from kr.store.unit import Unit
+    from kr.store.session import UnitOfWork
 
 Outcome = Literal["hit", "stale", "miss"]
 
@@ -139,7 +138,7 @@ class _Held:
 def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
     from kr.digest import decoded
 
-    def read(unit: "Unit") -> _Held:
+    def read(unit: "UnitOfWork") -> _Held:
         from kr.store.session import FIRST_IMPORT
 
         def report(entry: Entry) -> str:
@@ -197,7 +196,7 @@ def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
     names: Sequence[str] = NAMES
     meaning, fitted = MEANING, DEFAULT.fitted
     if meant is not None:
-        from kr.matching.vectors import SIMILARITIES, SIMILARITIES_MEANING
+        from kr.matching.learning import SIMILARITIES, SIMILARITIES_MEANING
 
         names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
         fitted = meant.learned.fitted

@@ -17,7 +17,7 @@ from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.research.chain import Progress
 from kr.research.run import OverallDeadline
-from kr.research.shelf import Shelf
+from kr.store.store import Shelf
 from kr.values import Query
 
 logger = logging.getLogger(__name__)

@@ -7,7 +7,7 @@ from typing import Protocol
 from kr.errors import SourceFailure
 from kr.matching.decide import is_known
 from kr.matching.evidence import NAMES, Candidate
-from kr.matching.vectors import (
+from kr.matching.learning import (
     SIMILARITIES,
     Meant,
     calibration_key,
@@ -17,7 +17,7 @@ from kr.matching.vectors import (
     similarity_numbers,
 )
 from kr.research.chain import Breaker
-from kr.research.shelf import Shelf
+from kr.store.store import Shelf
 from kr.values import Entry, MatchRules, Query
 
 logger = logging.getLogger(__name__)

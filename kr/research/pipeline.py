@@ -18,16 +18,15 @@ from kr.reports.outcome import Course
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.template import INSTALLED_DOCS_LAST
-from kr.research.answer import Ending, answer, guessed, told_by
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, NOTHING_ALLOWED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
-from kr.research.hit import matched, may_serve, serve
+from kr.research.hit import Ending, answer, guessed, matched, may_serve, serve, told_by
 from kr.research.run import Policy, Run, Services, SourceSet
 from kr.research.twins import twin_of
 from kr.source_kinds import is_package
 from kr.sources.base import Ask
-from kr.store.keys import pair_of
+from kr.store.entries import pair_of
 from kr.store.saving import Draft, Saved
 from kr.store.times import to_text
 from kr.values import Consulted

@@ -17,13 +17,13 @@ from kr.values import Confidence, Entry, MatchRules, Query
 
 if TYPE_CHECKING:
     from kr.reports.report import Report
-    from kr.store.unit import Unit
+    from kr.store.session import UnitOfWork
 
 _SURENESS: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 def twin_of(
-    unit: "Unit",
+    unit: "UnitOfWork",
     query: Query,
     report: "Report",
     aliases: Mapping[str, str],

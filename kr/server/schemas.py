@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Any, get_args
 
-from kr.contracts.fields import is_blank
+from kr.contracts.requests import is_blank
 from kr.values import PHASES, IfUnsure
 
 Schema = dict[str, Any]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kr.documents import KeyPath, Tree
 from kr.errors import ConfigError, KrError
-from kr.settings.memory import ROOT_MARKS
+from kr.settings.settings import ROOT_MARKS
 
 if TYPE_CHECKING:
     import yaml

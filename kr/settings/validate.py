@@ -6,10 +6,9 @@ from kr.documents import KeyPath, Tree, show_path
 from kr.errors import ConfigError
 from kr.naming import nearest
 from kr.settings.discovery import MAIN_SECTION, SECTIONS
-from kr.settings.environment import OWN_NAMES, PREFIX, name_of
 from kr.settings.kinds import Problem, Section, Wrong
 from kr.settings.model import Configuration, KnowledgeResearch, Server
-from kr.settings.raw import RawSettings, expand_placeholders, expand_variables
+from kr.settings.raw import OWN_NAMES, PREFIX, RawSettings, expand_placeholders, expand_variables, name_of
 from kr.settings.settings import Details, HitSettings, Settings
 from kr.source_kinds import DEFAULT_SERVERS
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceTimeout
-from kr.matching.vectors import pack
+from kr.matching.learning import pack
 from kr.sources.reasons import without_secrets
 
 

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Literal
 
 from kr.freshness import ARCHIVE_AFTER_DAYS, oldest_live
-from kr.store import keys, times
-from kr.store.entries import WRITTEN, Entries, to_entry, to_values
+from kr.store import times
+from kr.store.entries import WRITTEN, Entries, framework_key, pair_of, to_entry, to_values
 from kr.store.session import Session, insert_into
 from kr.values import Entry, NamedTuple, Value
 
@@ -98,9 +98,9 @@ class Archive:
 
     def browse(self, framework: str | None = None, reason: ArchiveReason | None = None) -> Iterator[Archived]:
         """Give rows of one framework and one reason, or all, the last archived first, read one by one."""
-        key = None if framework is None else keys.framework_key(framework)
+        key = None if framework is None else framework_key(framework)
         for row in self._session.each(_BROWSED, key=key, reason=reason):
-            if key is None or keys.framework_key(row["framework"]) == key:
+            if key is None or framework_key(row["framework"]) == key:
                 yield to_archived(row)
 
     def ids(self) -> list[str]:
@@ -117,7 +117,7 @@ class Archive:
 
     def of_pair(self, framework: str, topic: str) -> list[Archived]:
         """Return the archived rows of a framework and topic, the last archived first. Keys must be filled."""
-        framework_key, topic_key = keys.pair_of(framework, topic)
+        framework_key, topic_key = pair_of(framework, topic)
         rows = self._session.rows(_OF_PAIR, framework_key=framework_key, topic_key=topic_key)
         return [to_archived(row) for row in rows]
 

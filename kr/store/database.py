@@ -1,16 +1,17 @@
 """Transactions on one database: reads without a lock on one snapshot, writes one after another; and its making.
 
 Connections are kept until ``close``, which closes them under the file lock, since the last one to close makes a
-checkpoint.
+checkpoint. ``read_only`` reads without a trace: not a byte of the database, nor of its write-ahead log, changes.
 """
 
 import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, Self
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from kr.errors import StoreError
 from kr.log import Logger
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from _typeshed import StrPath
+
+    from kr.store.session import UnitOfWork
+
 
 log = Logger(__name__)
 
@@ -288,3 +292,57 @@ def _ini() -> "Path":
         if (folder / "alembic.ini").is_file() and (folder / "migrations").is_dir():
             return folder / "alembic.ini"
     raise StoreError(f"kr is installed without its migrations (looked in {package} and {package.parent})")
+
+
+T = TypeVar("T")
+
+_TIMEOUT = 10.0
+_KEY_PRESS = 0.2
+_MOST = 200
+
+
+def read_only(path: str, work: "Callable[[UnitOfWork], T]") -> T | None:
+    """Let ``work`` read one snapshot; None where there is no database.
+
+    Raises a ``StoreError``, also for a database of an older kr: reading it would need an upgrade.
+    """
+    from kr.store.session import UnitOfWork
+
+    file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_TIMEOUT)
+    if file.identity() is None:
+        return None
+    with file.translated(), closing(file.open_untouched()) as connection:
+        if not file.require_current(file.version(connection)):
+            raise StoreError(f"{path}: is of an older kr, and this changes nothing; run `kr db upgrade`")
+        connection.execute("BEGIN")
+        return work(UnitOfWork(Session(connection, is_read_only=True)))
+
+
+Completed = Literal["frameworks", "entry ids", "archived ids", "archived frameworks", "revisions"]
+_COMPLETED: Mapping[Completed, str] = MappingProxyType(
+    {
+        "frameworks": "SELECT DISTINCT framework FROM entries ORDER BY framework LIMIT :most",
+        "entry ids": "SELECT id FROM entries ORDER BY last_accessed DESC LIMIT :most",
+        "archived ids": "SELECT id FROM archived_entries GROUP BY id ORDER BY max(archive_id) DESC LIMIT :most",
+        "archived frameworks": "SELECT DISTINCT framework FROM archived_entries ORDER BY framework LIMIT :most",
+        "revisions": "SELECT revision FROM revisions WHERE entry_id = :entry_id ORDER BY revision DESC LIMIT :most",
+    }
+)
+
+
+def complete(path: str, what: Completed, **parameters: str) -> list[str]:
+    """Read what the shell completes: a key press must not wait for a lock, and creates nothing.
+
+    Ids come the last used, archived or replaced first; frameworks as they were written. ``revisions`` are those of
+    ``entry_id``.
+    """
+    try:
+        file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_KEY_PRESS)
+        if file.identity() is None:
+            return []
+        with closing(file.open_untouched()) as connection:
+            rows = Session(connection).rows(_COMPLETED[what], {**parameters, "most": _MOST})
+            return [str(row[0]) for row in rows]
+    except (sqlite3.Error, StoreError):
+        # No database, a busy or a broken one: there is nothing to offer, and nobody to tell.
+        return []

@@ -1,4 +1,4 @@
-"""The live index: table ``entries``."""
+"""The live index (table ``entries``), and the keys by which its rows are compared: framework, by any usual name, and topic."""
 
 import json
 import sqlite3
@@ -7,11 +7,76 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
+from kr import naming
 from kr.freshness import major_key, same_major
-from kr.matching.frameworks import lookup_keys, same_framework
-from kr.store import keys, times
-from kr.store.session import Session, insert_into, json_list, texts_of, update_of
+from kr.matching.frameworks import canonical, lookup_keys, same_framework
+from kr.store import times
+from kr.store.session import Meta, Session, insert_into, json_list, texts_of, update_of
 from kr.values import Confidence, Entry, EntryStatus, Origin
+
+Pair = tuple[str, str]
+"""A framework and a topic, by their keys."""
+
+
+def framework_key(framework: str) -> str:
+    """Return what all usual names of a framework share (SPEC 3.2, "Candidates")."""
+    return canonical(framework)
+
+
+def topic_key(topic: str) -> str:
+    """Return the form in which topics are equal."""
+    return naming.fold(topic)
+
+
+def pair_of(framework: str, topic: str) -> Pair:
+    """Return the pair by which entries are told apart, majors aside."""
+    return framework_key(framework), topic_key(topic)
+
+
+_NAMES = "framework_names"
+_SET = "SET framework_key = :framework_key, topic_key = :topic_key"
+_BLANK = "SELECT id, framework, topic FROM entries WHERE framework_key IS NULL"
+_FILL = f"UPDATE entries {_SET} WHERE id = :id"
+_BLANK_ARCHIVED = (
+    "SELECT archive_id AS id, framework, topic FROM archived_entries WHERE framework_key IS NULL"
+)
+_FILL_ARCHIVED = f"UPDATE archived_entries {_SET} WHERE archive_id = :id"
+
+
+def fill(session: Session) -> None:
+    """Make the keys of rows that came, or were edited, by plain SQL; of all rows once kr knows other names."""
+    _follow_names(session)
+    for blank, filled in ((_BLANK, _FILL), (_BLANK_ARCHIVED, _FILL_ARCHIVED)):
+        for row in session.rows(blank):
+            framework, topic = pair_of(row["framework"], row["topic"])
+            session.execute(filled, id=row["id"], framework_key=framework, topic_key=topic)
+
+
+def _follow_names(session: Session) -> None:
+    """Make the keys anew that another table of names made; where a name is not kept, its old key is one."""
+    import zlib
+
+    from kr.matching.frameworks import names
+
+    meta, current = Meta(session), str(zlib.crc32(names().encode()))
+    if meta.get(_NAMES) == current:
+        return
+    for table in ("entries", "archived_entries"):
+        written = f"SELECT DISTINCT framework, framework_key FROM {table} WHERE framework_key IS NOT NULL"
+        renamed = f"UPDATE {table} SET framework_key = :new WHERE framework_key = :old AND framework = :name"
+        for name, old in session.rows(written):
+            if framework_key(name) != old:
+                session.execute(renamed, new=framework_key(name), old=old, name=name)
+    for table in ("revisions", "libraries"):
+        # A library that is known under both names stays as it is under the newer one.
+        renamed = f"UPDATE OR IGNORE {table} SET framework_key = :new WHERE framework_key = :old"
+        for (old,) in session.rows(
+            f"SELECT DISTINCT framework_key FROM {table} WHERE framework_key IS NOT NULL"
+        ):
+            if framework_key(old) != old:
+                session.execute(renamed, new=framework_key(old), old=old)
+    meta.put(_NAMES, current)
+
 
 _Text = TypeVar("_Text", bound=str)
 
@@ -124,9 +189,9 @@ class Entries:
     def _of_topic(
         self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
     ) -> Iterator[sqlite3.Row]:
-        wanted = keys.topic_key(topic)
+        wanted = topic_key(topic)
         rows = self._rows(_OF_TOPIC, framework, aliases, topic_key=wanted)
-        return (row for row in rows if keys.topic_key(row["topic"]) == wanted)
+        return (row for row in rows if topic_key(row["topic"]) == wanted)
 
     def get(self, entry_id: str) -> Entry | None:
         """Return one entry, or None."""
@@ -142,9 +207,9 @@ class Entries:
 
         They are read one by one, so that a look at the first few stays cheap.
         """
-        key = None if framework is None else keys.framework_key(framework)
+        key = None if framework is None else framework_key(framework)
         for row in self._session.each(_BROWSED, key=key):
-            if key is None or keys.framework_key(row["framework"]) == key:
+            if key is None or framework_key(row["framework"]) == key:
                 yield to_entry(row)
 
     def all_ids(self) -> list[str]:
@@ -217,8 +282,8 @@ class Entries:
         self._session.execute(_FORGET_VECTORS, id=entry.id)
 
     def fill_keys(self) -> None:
-        """Make the keys of framework and topic where they are missing; see ``kr.store.keys``."""
-        keys.fill(self._session)
+        """Make the keys of framework and topic where they are missing; see ``kr.store.entries``."""
+        fill(self._session)
 
 
 def of_major(same: Iterable[Entry], version: str) -> Entry | None:
@@ -241,8 +306,8 @@ def to_values(entry: Entry) -> dict[str, Any]:
     del values["id"], values["stale_major"]
     return values | {
         "tags": json.dumps(entry.tags, ensure_ascii=False),
-        "framework_key": keys.framework_key(entry.framework),
-        "topic_key": keys.topic_key(entry.topic),
+        "framework_key": framework_key(entry.framework),
+        "topic_key": topic_key(entry.topic),
         "keys_version": None,
     }
 

@@ -17,12 +17,10 @@ from kr.log import Logger
 from kr.store import times
 from kr.store.archive import ArchiveReason
 from kr.store.database import Database
-from kr.store.entries import of_major
-from kr.store.keys import Pair, pair_of
-from kr.store.reports import ReportFiles
+from kr.store.entries import Pair, of_major, pair_of
+from kr.store.reports import ReportFiles, edit_at
 from kr.store.saving import Subject, wanted_names
-from kr.store.texts import edit_at
-from kr.store.unit import Unit
+from kr.store.session import UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
 log = Logger(__name__)
@@ -125,7 +123,7 @@ def take_in(
     """
     with database.write() as transaction:
         files.sweep()
-        unit = Unit(transaction.session)
+        unit = UnitOfWork(transaction.session)
         unit.entries.fill_keys()
         intake = _Intake(unit, files, now)
         outcomes = [intake.take(incoming) for incoming in batch]
@@ -140,7 +138,7 @@ class _NoPlace(Exception):
 class _Intake:
     """One batch in its transaction. Each row is written as it is placed; the new files are made at the end."""
 
-    def __init__(self, unit: Unit, files: ReportFiles, now: datetime) -> None:
+    def __init__(self, unit: UnitOfWork, files: ReportFiles, now: datetime) -> None:
         self._unit = unit
         self._files = files
         self._now = now

@@ -18,12 +18,10 @@ from kr.reports.template import fresh_until, origin_of, read_confidence, why_sta
 from kr.store import times
 from kr.store.archive import Archived, Limits
 from kr.store.database import Database, Transaction
-from kr.store.reports import ReportFiles
+from kr.store.reports import ReportFiles, Revision, take_edit
+from kr.store.requests import Need
 from kr.store.saving import Saved, Subject, finish, free_name, is_free, note_edit
-from kr.store.session import Session
-from kr.store.texts import Revision, take_edit
-from kr.store.unit import Unit
-from kr.store.wordings import Need
+from kr.store.session import Session, UnitOfWork
 from kr.values import Confidence, Entry, Value, replace
 
 
@@ -56,14 +54,14 @@ class Restorer:
     def remove(self, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
         """Move live entries to the archive, each with the text that it last showed. None: one is not there."""
         with self.database.write() as transaction:
-            unit = Unit(transaction.session)
+            unit = UnitOfWork(transaction.session)
             unit.entries.fill_keys()
             found = [unit.entries.get(entry_id) for entry_id in dict.fromkeys(entry_ids)]
             live = [entry for entry in found if entry is not None]
             return [self._archive(unit, entry, now) for entry in live] if len(live) == len(found) else None
 
     def hand_over(
-        self, unit: Unit, entry: Entry, need: Need, now: datetime, session_id: str | None
+        self, unit: UnitOfWork, entry: Entry, need: Need, now: datetime, session_id: str | None
     ) -> HandedOver:
         """Have a live entry answer the words of a need from now on, as somebody said (SPEC 3.2), in the caller's transaction.
 
@@ -91,7 +89,7 @@ class Restorer:
         live one is archived first), and when its text is lost; ``ReportUnwritable`` as for a save.
         """
         with ExitStack() as opened, self.database.write() as transaction:
-            unit = Unit(transaction.session)
+            unit = UnitOfWork(transaction.session)
             unit.entries.fill_keys()
             if not unit.archive.take(archived.archive_id):
                 return None
@@ -113,7 +111,7 @@ class Restorer:
         The text's own version, confidence and time of research come back with it.
         """
         with ExitStack() as opened, self.database.write() as transaction:
-            unit = Unit(transaction.session)
+            unit = UnitOfWork(transaction.session)
             unit.entries.fill_keys()
             current = unit.entries.get(entry_id)
             revision = unit.revisions.get(entry_id, number)
@@ -128,7 +126,7 @@ class Restorer:
     def _put_back(
         self,
         transaction: Transaction,
-        unit: Unit,
+        unit: UnitOfWork,
         opened: ExitStack,
         *,
         back: "_Return",
@@ -153,7 +151,7 @@ class Restorer:
         saved = finish(transaction, unit, place, staged, entry, limits=self.limits, now=now)
         return Restored(saved=saved, replaced=moved, stale_reason=stale_reason)
 
-    def _archive(self, unit: Unit, entry: Entry, now: datetime) -> Archived:
+    def _archive(self, unit: UnitOfWork, entry: Entry, now: datetime) -> Archived:
         """Move an entry to the archive; what a person wrote into its file goes with it."""
         take_edit(unit, self.files, entry)
         unit.archive.move(entry.id, "manual", now)
@@ -167,7 +165,7 @@ class Restorer:
             return entry.path
         return free_name(session, self.files, subject).path
 
-    def _text(self, unit: Unit, back: "_Return") -> str:
+    def _text(self, unit: UnitOfWork, back: "_Return") -> str:
         """Return the text by its hash, or what still stands at its path if that is no other entry's text."""
         own = unit.revisions.text(back.sha256) if back.sha256 is not None else None
         if own is not None:
@@ -201,7 +199,7 @@ def _is_made_for(entry: Entry, need: Need) -> bool:
     return naming.fold(derive_topic(entry.framework, question)) == naming.fold(entry.topic)
 
 
-def _live_again(unit: Unit, entry: Entry) -> list[Entry]:
+def _live_again(unit: UnitOfWork, entry: Entry) -> list[Entry]:
     """Return the live entries that stand in the way: of the same id, or the same framework, topic and major."""
     same = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
     found = (unit.entries.get(entry.id), same)

@@ -15,12 +15,10 @@ from kr.reports.template import title_of
 from kr.store import times
 from kr.store.archive import Limits
 from kr.store.database import Database, Transaction
-from kr.store.keys import pair_of
-from kr.store.reports import Place, ReportFiles, Staged
-from kr.store.session import Session
-from kr.store.texts import edit_at
-from kr.store.unit import Unit
-from kr.store.wordings import Need
+from kr.store.entries import pair_of
+from kr.store.reports import Place, ReportFiles, Staged, edit_at
+from kr.store.requests import Need
+from kr.store.session import Session, UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
 _VERSIONS = (
@@ -121,7 +119,7 @@ class Draft(Value):
     configured_sources: str | None = None
 
 
-Twin = Callable[[Unit], Entry | None]
+Twin = Callable[[UnitOfWork], Entry | None]
 
 
 class Saved(Value):
@@ -166,7 +164,7 @@ def save(
         staged = opened.enter_context(files.staged(text))
         with database.write() as transaction:
             files.sweep()
-            unit = Unit(transaction.session)
+            unit = UnitOfWork(transaction.session)
             unit.entries.fill_keys()
             known = twin(unit) if twin is not None else None
             need = None
@@ -185,7 +183,7 @@ def save(
 
 def finish(
     transaction: Transaction,
-    unit: Unit,
+    unit: UnitOfWork,
     place: Place,
     staged: Staged,
     entry: Entry,
@@ -202,7 +200,9 @@ def finish(
     return _guard(transaction, unit, entry, limits, now)
 
 
-def note_edit(unit: Unit, files: ReportFiles, entry: Entry, former: Entry | None, now: datetime) -> None:
+def note_edit(
+    unit: UnitOfWork, files: ReportFiles, entry: Entry, former: Entry | None, now: datetime
+) -> None:
     """Keep what stands at the path of ``entry`` and is about to be written over."""
     edit = edit_at(unit, files, entry.path)
     unit.revisions.replace(entry, former, edit.text if edit is not None else None, now)
@@ -228,7 +228,7 @@ def _renewing(known: Entry, draft: Draft, text: str) -> tuple[Draft, str]:
 
 
 def _put(
-    unit: Unit,
+    unit: UnitOfWork,
     files: ReportFiles,
     spot: _Spot,
     entry: Entry,
@@ -249,7 +249,7 @@ def _put(
     unit.terms.make(entry, said, text)
 
 
-def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, now: datetime) -> Saved:
+def _guard(transaction: Transaction, unit: UnitOfWork, entry: Entry, limits: Limits, now: datetime) -> Saved:
     """Run the guard so that its failure is undone alone (seed 000, error row 15)."""
     try:
         with transaction.session.savepoint():
@@ -267,7 +267,7 @@ def _guard(transaction: Transaction, unit: Unit, entry: Entry, limits: Limits, n
     )
 
 
-def _entry(unit: Unit, spot: _Spot, draft: Draft, sha256: str, now: datetime) -> Entry:
+def _entry(unit: UnitOfWork, spot: _Spot, draft: Draft, sha256: str, now: datetime) -> Entry:
     live = spot.live
     moment = times.to_text(now)
     return Entry(
@@ -298,7 +298,7 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(tags.values())
 
 
-def _spot(unit: Unit, files: ReportFiles, draft: Draft) -> _Spot:
+def _spot(unit: UnitOfWork, files: ReportFiles, draft: Draft) -> _Spot:
     subject = Subject(draft.framework, draft.topic, draft.framework_version)
     live = unit.entries.of_topic(*subject)
     archived = (row.entry for row in unit.archive.of_pair(draft.framework, draft.topic))
@@ -315,7 +315,7 @@ def _spot(unit: Unit, files: ReportFiles, draft: Draft) -> _Spot:
     return _Spot(name if live is None else name._replace(id=live.id), live, live)
 
 
-def adopt(unit: Unit, files: ReportFiles, entry: Entry, content: bytes) -> Entry | None:
+def adopt(unit: UnitOfWork, files: ReportFiles, entry: Entry, content: bytes) -> Entry | None:
     """Index a report that no row speaks of, under an id that is free; ``entry.id`` is not looked at.
 
     None, and no change, when its framework, topic and major version have a live entry already.

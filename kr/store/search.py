@@ -9,8 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from kr.errors import UnknownEntry
-from kr.store.session import Session, json_list
-from kr.store.unit import Unit
+from kr.store.session import Session, UnitOfWork, json_list
 from kr.text.characters import one_line
 from kr.text.keywords import normalise, runs
 from kr.text.stopwords import FUNCTION_WORDS
@@ -154,7 +153,7 @@ def _one_line(text: str) -> str:
 _LONGEST_ID = 200
 
 
-def unknown_entry(unit: Unit, entry_id: str) -> UnknownEntry:
+def unknown_entry(unit: UnitOfWork, entry_id: str) -> UnknownEntry:
     """Say that no live entry has this id, and where it is instead or which ids are like it."""
     if unit.archive.of_id(entry_id):
         how = f"kr archive restore {entry_id}"
@@ -162,7 +161,7 @@ def unknown_entry(unit: Unit, entry_id: str) -> UnknownEntry:
     return _unknown("no entry has the id", entry_id, unit.entries.all_ids(), "kr entries list")
 
 
-def unknown_archived(unit: Unit, entry_id: str) -> UnknownEntry:
+def unknown_archived(unit: UnitOfWork, entry_id: str) -> UnknownEntry:
     """Say that no archived entry has this id, and where it is instead or which ids are like it."""
     if unit.entries.get(entry_id) is not None:
         return UnknownEntry(f"{_shown(entry_id)} is not in the archive: it is live; see kr entries show")

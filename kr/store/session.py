@@ -1,11 +1,29 @@
-"""One transaction on one SQLite connection, and how to speak in it: SQL text with named parameters."""
+"""One transaction on one SQLite connection: how to speak in it (SQL text with named parameters), and what it looks at.
+
+What a hit doesn't look at is imported when it is asked for.
+"""
+
+from __future__ import annotations  # a hit does not evaluate seventeen types
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kr.errors import StoreUnwritable
+
+if TYPE_CHECKING:
+    from kr.store.archive import Archive
+    from kr.store.counts import Counts
+    from kr.store.entries import Entries
+    from kr.store.lessons import Lessons
+    from kr.store.reports import Revisions
+    from kr.store.requests import Ledger, NearMisses, Requests, Wordings
+    from kr.store.search import Search
+    from kr.store.shared_state import Circuits, Leases, Libraries, Workflows
+    from kr.store.terms import Terms, Vectors
+
 
 Parameters = Mapping[str, Any]
 
@@ -141,3 +159,48 @@ class Meta:
     def put(self, key: str, value: str) -> None:
         """Set a value."""
         self._session.execute(_PUT_FACT, key=key, value=value)
+
+
+Part = TypeVar("Part")
+
+
+class _Part(Generic[Part]):
+    """An attribute that is made of the session when it is first looked at, from a class named ``module.Class``."""
+
+    def __init__(self, place: str) -> None:
+        self._module, _, self._class = place.partition(".")
+        self._kind: Callable[[Session], Part] | None = None
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, unit: UnitOfWork, owner: type) -> Part:
+        if self._kind is None:
+            self._kind = getattr(import_module(f"kr.store.{self._module}"), self._class)
+        made = unit.__dict__[self._name] = self._kind(unit.session)
+        return made
+
+
+class UnitOfWork:
+    """What happens through one unit happens together, or not at all. Don't use it after its block."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+
+    archive: _Part[Archive] = _Part("archive.Archive")
+    circuits: _Part[Circuits] = _Part("shared_state.Circuits")
+    counts: _Part[Counts] = _Part("counts.Counts")
+    entries: _Part[Entries] = _Part("entries.Entries")
+    leases: _Part[Leases] = _Part("shared_state.Leases")
+    ledger: _Part[Ledger] = _Part("requests.Ledger")
+    lessons: _Part[Lessons] = _Part("lessons.Lessons")
+    libraries: _Part[Libraries] = _Part("shared_state.Libraries")
+    meta: _Part[Meta] = _Part("session.Meta")
+    near_misses: _Part[NearMisses] = _Part("requests.NearMisses")
+    requests: _Part[Requests] = _Part("requests.Requests")
+    revisions: _Part[Revisions] = _Part("reports.Revisions")
+    search: _Part[Search] = _Part("search.Search")
+    terms: _Part[Terms] = _Part("terms.Terms")
+    vectors: _Part[Vectors] = _Part("terms.Vectors")
+    wordings: _Part[Wordings] = _Part("requests.Wordings")
+    workflows: _Part[Workflows] = _Part("shared_state.Workflows")

@@ -1,4 +1,7 @@
-"""The store as the rest of kr sees it: transactions over the tables, and the report files beside them."""
+"""The store as the rest of kr sees it: transactions over the tables, and the report files beside them.
+
+A run of research sees it through a ``Shelf``: helpful, and never in the way (SPEC 3.9, error rows 3, 4 and 14).
+"""
 
 import os
 import threading
@@ -7,7 +10,7 @@ from contextlib import contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from kr.errors import ReportUnwritable, StoreError
+from kr.errors import ReportUnwritable, StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.freshness import ARCHIVE_AFTER_DAYS
 from kr.log import Logger
 from kr.values import Entry
@@ -19,14 +22,14 @@ if TYPE_CHECKING:
 
     from kr.store.archive import Archived, Guarded, Limits
     from kr.store.copies import Care
-    from kr.store.database import Database
+    from kr.store.database import Completed, Database
     from kr.store.importing import Incoming, Outcome
-    from kr.store.read_only import Completed
     from kr.store.reports import ReportFiles
+    from kr.store.requests import Need
     from kr.store.restoring import HandedOver, Restored, Restorer
     from kr.store.saving import Draft, Saved, Twin
-    from kr.store.unit import Unit
-    from kr.store.wordings import Need
+    from kr.store.session import UnitOfWork
+
 
 log = Logger(__name__)
 
@@ -87,15 +90,15 @@ class Store:
         return file.identity() is not None
 
     @contextmanager
-    def read(self) -> "Iterator[Unit]":
+    def read(self) -> "Iterator[UnitOfWork]":
         """Open a unit on one snapshot. Takes no lock; changes nothing."""
-        from kr.store.unit import Unit
+        from kr.store.session import UnitOfWork
 
         with self._database().read() as session:
-            yield Unit(session)
+            yield UnitOfWork(session)
 
     @contextmanager
-    def look(self) -> "Iterator[Unit]":
+    def look(self) -> "Iterator[UnitOfWork]":
         """Open a unit as ``read``; where no database is, on one in memory that holds nothing: looking makes none."""
         if self.exists():
             with self.read() as unit:
@@ -105,36 +108,35 @@ class Store:
         from contextlib import closing
 
         from kr.store.database import create_tables
-        from kr.store.session import Session
+        from kr.store.session import Session, UnitOfWork
         from kr.store.sqlite import Connection
-        from kr.store.unit import Unit
 
         with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as connection:
             create_tables(connection)
-            yield Unit(Session(connection))
+            yield UnitOfWork(Session(connection))
 
-    def read_untouched(self, work: "Callable[[Unit], T]") -> "T | None":
-        """Let ``work`` read one snapshot without a trace; see ``kr.store.read_only.read_only``."""
-        from kr.store.read_only import read_only
+    def read_untouched(self, work: "Callable[[UnitOfWork], T]") -> "T | None":
+        """Let ``work`` read one snapshot without a trace; see ``kr.store.database.read_only``."""
+        from kr.store.database import read_only
 
         return read_only(self.place, work)
 
     def complete(self, what: "Completed", **parameters: str) -> list[str]:
-        """Return what a key press completes; see ``kr.store.read_only.complete``."""
-        from kr.store.read_only import complete
+        """Return what a key press completes; see ``kr.store.database.complete``."""
+        from kr.store.database import complete
 
         return complete(self.place, what, **parameters)
 
     @contextmanager
-    def write(self) -> "Iterator[Unit]":
+    def write(self) -> "Iterator[UnitOfWork]":
         """Open a unit that others wait for; it is rolled back unless the block ends normally.
 
         Do no network work in it. A write inside a write is a ``RuntimeError``.
         """
-        from kr.store.unit import Unit
+        from kr.store.session import UnitOfWork
 
         with self._database().write() as transaction:
-            yield Unit(transaction.session)
+            yield UnitOfWork(transaction.session)
 
     def save_report(self, draft: "Draft", text: str, now: datetime, *, twin: "Twin | None" = None) -> "Saved":
         """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8).
@@ -165,13 +167,13 @@ class Store:
 
         return ReportFiles(folder or self._knowledge_base).read(path)
 
-    def read_report(self, entry: Entry, unit: "Unit | None" = None) -> str | None:
-        """Return a report's text (``kr.store.texts``); None when it is neither in the database nor in its file.
+    def read_report(self, entry: Entry, unit: "UnitOfWork | None" = None) -> str | None:
+        """Return a report's text (``kr.store.reports``); None when it is neither in the database nor in its file.
 
         What a person wrote into the file since is taken in first, and a file that is missing is made. ``unit`` is a
         snapshot that is open anyway: where all is settled it says so.
         """
-        from kr.store.texts import settled
+        from kr.store.reports import settled
 
         with nullcontext(unit) if unit else self.read() as snapshot:
             text = settled(snapshot, self._files(), entry)
@@ -199,7 +201,7 @@ class Store:
         return self._restorer().remove(entry_ids, now)
 
     def hand_over(
-        self, unit: "Unit", entry: Entry, need: "Need", now: datetime, *, session_id: str | None = None
+        self, unit: "UnitOfWork", entry: Entry, need: "Need", now: datetime, *, session_id: str | None = None
     ) -> "HandedOver":
         """Have an entry answer the words of a need, as somebody said; see ``kr.store.restoring.Restorer.hand_over``."""
         return self._restorer().hand_over(unit, entry, need, now, session_id)
@@ -229,7 +231,7 @@ class Store:
     def _settle(self, entry: Entry) -> str | None:
         """Bring row and file together where that is possible; the text is served all the same where it is not."""
         from kr.digest import decoded
-        from kr.store.texts import settle
+        from kr.store.reports import settle
 
         text = None
         if not self._database().is_writing:
@@ -289,3 +291,80 @@ def database_path(database_url: str | None, knowledge_base: str) -> str:
             "KR_DATABASE_URL: name one file, as in sqlite:///path/to/kr.db or sqlite:////absolute/kr.db"
         )
     return path
+
+
+logger = Logger(__name__)
+
+_LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
+"""Problems that the next transaction would meet again, perhaps after another long wait."""
+
+
+class Shelf:
+    """A store for one run: a problem is told once, and research goes on without what could not be had.
+
+    ``problem`` is the first ``StoreError`` of the run, to be told in ``errors``.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._is_closed = False
+        self._is_read_only = False
+        self._told: set[str] = set()
+        self.problem: StoreError | None = None
+
+    @property
+    def can_write(self) -> bool:
+        """Whether it makes sense to write something now."""
+        return not self._is_closed and not self._is_read_only
+
+    def attempt(self, action: Callable[[Store], T], otherwise: T) -> T:
+        """Run ``action``, or give ``otherwise`` where the store can't serve, now or since earlier in the run."""
+        if self._is_closed:
+            return otherwise
+        try:
+            return action(self._store)
+        except StoreError as error:
+            self.note(error)
+            return otherwise
+
+    def read(self, action: "Callable[[UnitOfWork], T]", otherwise: T) -> T:
+        """Run ``action`` on a snapshot."""
+
+        def run(store: Store) -> T:
+            with store.read() as unit:
+                return action(unit)
+
+        return self.attempt(run, otherwise)
+
+    def write(self, action: "Callable[[UnitOfWork], T]", otherwise: T) -> T:
+        """Run ``action`` in a transaction of its own."""
+        if self._is_read_only:
+            return otherwise
+
+        def run(store: Store) -> T:
+            with store.write() as unit:
+                return action(unit)
+
+        return self.attempt(run, otherwise)
+
+    def note(self, error: StoreError) -> None:
+        """Remember a problem that arose elsewhere with the same store."""
+        if str(error) not in self._told:
+            logger.warning("%s", error)
+        self._told.add(str(error))
+        self.problem = self.problem or error
+        self._is_closed = self._is_closed or isinstance(error, _LASTING)
+        self._is_read_only = self._is_read_only or isinstance(error, StoreUnwritable)
+
+
+class ReadOnlyShelf(Shelf):
+    """A store that is read without a trace (``Store.read_untouched``): what would be written is not."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self._is_read_only = True
+
+    def read(self, action: "Callable[[UnitOfWork], T]", otherwise: T) -> T:
+        """Run ``action`` on a snapshot; it may be called again."""
+        found = self.attempt(lambda store: store.read_untouched(action), None)
+        return otherwise if found is None else found

@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 
 from kr.matching.terms import NEED, VERSION, keys_of
-from kr.store.keys import framework_key
+from kr.store.entries import framework_key
+from kr.store.requests import Need
 from kr.store.session import Session, insert_into, json_list
-from kr.store.wordings import Need
 from kr.values import Entry
 
 Keys = dict[str, int]
@@ -73,7 +73,7 @@ _FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id IN (SELECT value FRO
 
 
 class Vectors:
-    """Keeps packed vectors (``kr.matching.vectors``) in the caller's transaction. They go with their entry's row."""
+    """Keeps packed vectors (``kr.matching.learning``) in the caller's transaction. They go with their entry's row."""
 
     def __init__(self, session: Session) -> None:
         self._session = session

@@ -19,9 +19,8 @@ from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.archive import Archived
 from kr.store.lock import exclusive
 from kr.store.reports import ReportFiles
-from kr.store.session import ARCHIVE_CHANGES
+from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
-from kr.store.unit import Unit
 from kr.transfer import ARCHIVE, INDEX
 from kr.values import Entry
 
@@ -114,7 +113,7 @@ def _write_indexes(store: Store, folder: Path, prefix: str, report_of: Any = Non
                 file.staged.unlink(missing_ok=True)
 
 
-def _index(unit: Unit, path: Path, key: str) -> Iterator[_Ready]:
+def _index(unit: UnitOfWork, path: Path, key: str) -> Iterator[_Ready]:
     """Make the index ready; its earlier states are known by their hashes."""
     content = render_index(unit.entries.all()).encode()
     present = path.read_bytes() if path.is_file() else None
@@ -141,7 +140,7 @@ class _Mark(NamedTuple):
         return cls(status.st_size, status.st_mtime_ns, last, changes)
 
 
-def _archive(unit: Unit, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
+def _archive(unit: UnitOfWork, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
     """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours.
 
     What a kr before migration 9 kept of its archive, under the file's bare name, were hashes: nobody reads them.
@@ -261,7 +260,7 @@ def archived_report(archived: Archived) -> str | None:
     return f"archived/{archived.archive_id}.md" if archived.entry.sha256 is not None else None
 
 
-def write_reports(unit: Unit, folder: Path) -> int:
+def write_reports(unit: UnitOfWork, folder: Path) -> int:
     """Write the text of every live entry to its path, and of every archived row beside; return how many.
 
     Raises ``ReportUnwritable``. A file that holds something that kr never wrote is kept as a revision of none:

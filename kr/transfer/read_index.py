@@ -15,8 +15,8 @@ from kr.errors import IndexUnreadable, InvalidRequest, KrError
 from kr.freshness import parse_time
 from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
+from kr.store.requests import Need
 from kr.store.times import to_text
-from kr.store.wordings import Need
 from kr.yamltext import TreeBuilder
 
 if TYPE_CHECKING:

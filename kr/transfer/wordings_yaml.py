@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
 
-from kr.store.keys import pair_of
+from kr.store.entries import pair_of
+from kr.store.requests import Need, Wording
+from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.store.unit import Unit
-from kr.store.wordings import Need, Wording
 from kr.transfer.export import render_items
 from kr.transfer.read_index import Asked, Bad, BadItem, Times, check_asked, check_times, read_items
 from kr.values import Entry
@@ -22,7 +22,7 @@ _TIMES = "times"
 _EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
 
 
-def render_wordings(unit: Unit) -> str | None:
+def render_wordings(unit: UnitOfWork) -> str | None:
     """Render the questions and wordings of all entries, live or archived, sorted by id, older before newer.
 
     None where nothing is known: then there is no need of a file.
@@ -75,7 +75,7 @@ def _times(entry: Entry) -> Mapping[str, str]:
     return {**item, **{name: time for name, time in told.items() if time is not None}}
 
 
-def _take_times(unit: Unit, times: Times) -> None:
+def _take_times(unit: UnitOfWork, times: Times) -> None:
     """Say exactly when, where the entry knows the day alone: an access since then is later, and stays."""
     entry = unit.entries.get(times.id)
     if entry is None or pair_of(entry.framework, entry.topic) != pair_of(times.framework, times.entry_topic):
@@ -113,7 +113,7 @@ def _item(asked: Asked) -> Mapping[str, str | tuple[str, ...]]:
     return item if asked.session_id is None else {**item, "session_id": asked.session_id}
 
 
-def _take(unit: Unit, asked: Asked) -> None:
+def _take(unit: UnitOfWork, asked: Asked) -> None:
     pair = pair_of(asked.framework, asked.entry_topic)
     live = unit.entries.get(asked.id)
     entry = live or next((row.entry for row in unit.archive.of_id(asked.id)), None)

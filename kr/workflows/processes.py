@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from kr.store.process_ids import is_alive, living_pid, make_owner
+from kr.store.lock import is_alive, living_pid, make_owner
 from kr.text.characters import one_line
 from kr.workflows.state import Finished, Job, Target
 

@@ -173,7 +173,7 @@ class Workflows:
             logger.warning("the workflow is not listed: %s", error)
 
     def _record(self, file: Path, instance: Instance) -> None:
-        from kr.store.workflows import WorkflowRow
+        from kr.store.shared_state import WorkflowRow
 
         row = WorkflowRow(
             workflow_id=instance.workflow_id,

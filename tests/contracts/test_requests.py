@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.contracts.fields import read_count
 from kr.contracts.requests import (
     LessonsInjectRequest,
     ResearchOverrides,
     ResearchRequest,
     parse_request,
+    read_count,
 )
 from kr.errors import InvalidRequest
 from kr.values import PHASES

@@ -5,8 +5,7 @@ from hypothesis import strategies as st
 
 from kr.matching.compare import compare
 from kr.matching.decide import THRESHOLD, decide
-from kr.matching.denial import EXCLUSIONS, NEGATIONS, PHRASES, TRAILING
-from kr.matching.opposites import BACK, FORTH, place_of
+from kr.matching.opposites import BACK, EXCLUSIONS, FORTH, NEGATIONS, PHRASES, TRAILING, place_of
 from kr.matching.question import derive_tags, derive_topic
 from kr.matching.topic import topic_of
 from kr.matching.words import english_poles

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from kr.contracts.fields import is_blank
+from kr.contracts.requests import is_blank
 from kr.reports.report import MAX_TOKENS, Report, Synthesis, build_report
 from kr.reports.template import (
     HEADER,

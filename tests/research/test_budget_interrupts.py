@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from kr.research.budget import LedgerBudget, Payer
-from kr.research.shelf import Shelf
-from kr.store.process_ids import make_owner
+from kr.research.run import LedgerBudget, Payer
+from kr.store.lock import make_owner
 from kr.store.requests import RequestRow
-from kr.store.store import Store
+from kr.store.store import Shelf, Store
 from kr.store.times import to_text
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW

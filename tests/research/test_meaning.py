@@ -7,13 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from kr.matching.vectors import pack
-from kr.research.budget import StoredBreaker
+from kr.matching.learning import pack
 from kr.research.meaning import Meaning
-from kr.research.shelf import Shelf
+from kr.research.run import StoredBreaker
 from kr.sources.model_server import MOST_TEXTS, Embeddings
-from kr.store.process_ids import make_owner
-from kr.store.store import Store
+from kr.store.lock import make_owner
+from kr.store.store import Shelf, Store
 from kr.values import Entry, Query
 from tests.support.stores import NOW, draft
 from tests.support.web_servers import Reply, Request, WebServer, as_json, web_server

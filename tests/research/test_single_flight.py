@@ -11,9 +11,8 @@ import pytest
 from kr.cli.output import SilentProgress, TerminalProgress
 from kr.research.flight import flight_key, single_flight
 from kr.research.run import OverallDeadline
-from kr.research.shelf import Shelf
-from kr.store.process_ids import make_owner
-from kr.store.store import Store
+from kr.store.lock import make_owner
+from kr.store.store import Shelf, Store
 from kr.values import Query
 from tests.support.interrupts import Interrupter
 from tests.support.stores import NOW

@@ -10,10 +10,10 @@ import pytest
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.store.database import create_tables, migrate
+from kr.store.session import UnitOfWork
 from kr.store.soundness import examine
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
-from kr.store.unit import Unit
 from tests.support.older import make_older
 from tests.support.stores import (
     NOW,
@@ -271,7 +271,7 @@ def test_a_read_cannot_write(store: Store) -> None:
         unit.meta.put("key", "value")
 
 
-def put_and_fail(unit: Unit) -> None:
+def put_and_fail(unit: UnitOfWork) -> None:
     unit.meta.put("key", "value")
     raise ZeroDivisionError
 

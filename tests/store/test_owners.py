@@ -6,11 +6,11 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from kr.store.process_ids import is_alive, make_owner
+from kr.store.lock import is_alive, make_owner
 from kr.store.store import Store
 from tests.support.stores import NOW
 
-NAME_ITSELF = "from kr.store.process_ids import make_owner; print(make_owner(), flush=True); input()"
+NAME_ITSELF = "from kr.store.lock import make_owner; print(make_owner(), flush=True); input()"
 
 
 @contextmanager

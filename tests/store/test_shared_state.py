@@ -3,7 +3,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from kr.store.requests import RequestRow
-from kr.store.sources import Circuit, pause
+from kr.store.shared_state import Circuit, pause
 from kr.store.store import Store
 from tests.support.stores import NOW, call, sql
 

@@ -16,7 +16,7 @@ import pytest
 
 from kr import cancellation
 from kr.errors import WorkflowError
-from kr.store.process_ids import living_pid
+from kr.store.lock import living_pid
 from kr.workflows.files import read_state, write_state
 from kr.workflows.processes import KEPT
 from kr.workflows.runner import Runner

@@ -1,14 +1,85 @@
-"""What every process knows of the sources: their circuit breakers, and what they taught about frameworks (SPEC 3.5)."""
+"""What processes share beside entries: leases on questions, how sources do (circuits), libraries, instances of workflows."""
 
 import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from kr.store import times
-from kr.store.keys import framework_key
-from kr.store.process_ids import is_alive
+from kr.store.entries import framework_key
+from kr.store.lock import is_alive
 from kr.store.session import Session, insert_into, texts_of
-from kr.values import Value
+from kr.values import NamedTuple, Value
+
+_HOLDER = "SELECT owner FROM leases WHERE key = :key AND expires_at > :moment"
+_CLEAR = "DELETE FROM leases WHERE key = :key OR expires_at <= :moment"
+_ACQUIRE = insert_into("leases", ("key", "owner", "expires_at"))
+_RENEW = (
+    "UPDATE leases SET expires_at = :expires_at WHERE key = :key AND owner = :owner AND expires_at > :moment"
+)
+_RELEASE = "DELETE FROM leases WHERE key = :key AND owner = :owner"
+
+
+_OLD_LEASES = "SELECT count(*) FROM leases WHERE expires_at <= :moment"
+_OLD_RESERVATIONS = "SELECT count(*) FROM reservations WHERE expires_at <= :moment"
+_DROP_LEASES = "DELETE FROM leases WHERE expires_at <= :moment"
+_DROP_RESERVATIONS = "DELETE FROM reservations WHERE expires_at <= :moment"
+
+
+class Expired(NamedTuple):
+    """How many leases and reservations have outlived their time."""
+
+    leases: int
+    reservations: int
+
+
+class Leases:
+    """Reads and writes leases in the caller's transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def holder(self, key: str, now: datetime) -> str | None:
+        """Return the owner of an unexpired lease."""
+        found: str | None = self._session.value(_HOLDER, key=key, moment=times.to_text(now))
+        return found
+
+    def acquire(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
+        """Take or prolong a lease for ``ttl`` seconds. False while another owner, who is not dead, holds it."""
+        holder = self.holder(key, now)
+        if holder not in {None, owner} and is_alive(holder or "") is not False:
+            return False
+        self._session.execute(_CLEAR, key=key, moment=times.to_text(now))
+        self._session.execute(_ACQUIRE, key=key, owner=owner, expires_at=_end(now, ttl))
+        return True
+
+    def renew(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
+        """Prolong a lease. False when it expired or is another's: the work it stood for may be done twice."""
+        moment = times.to_text(now)
+        return bool(
+            self._session.execute(_RENEW, key=key, owner=owner, moment=moment, expires_at=_end(now, ttl))
+        )
+
+    def release(self, key: str, owner: str) -> bool:
+        """Give a lease back. False when the owner doesn't hold it."""
+        return bool(self._session.execute(_RELEASE, key=key, owner=owner))
+
+    def expired(self, now: datetime) -> Expired:
+        """Count what a killed process may have left, reservations too, and others have not yet swept away."""
+        moment = times.to_text(now)
+        return Expired(
+            *(self._session.value(count, moment=moment) for count in (_OLD_LEASES, _OLD_RESERVATIONS))
+        )
+
+    def drop_expired(self, now: datetime) -> Expired:
+        """Remove those: they hold nothing any more."""
+        moment = times.to_text(now)
+        return Expired(
+            *(self._session.execute(drop, moment=moment) for drop in (_DROP_LEASES, _DROP_RESERVATIONS))
+        )
+
+
+def _end(now: datetime, ttl: float) -> str:
+    return times.to_text(now + timedelta(seconds=ttl))
 
 
 class Circuit(Value):
@@ -171,3 +242,44 @@ class Libraries:
         if any(value is not None for value in learned.values()):
             now_known = {"framework_key": framework_key(framework), "learned_at": times.to_text(now)}
             self._session.execute(_PUT_LIBRARY, {**learned, **now_known})
+
+
+class WorkflowRow(Value):
+    """What is known of an instance without its state file. Times are stored texts."""
+
+    workflow_id: str
+    template_id: str
+    template_ref: str | None
+    type: str | None
+    status: str
+    current_step: str | None
+    state_file: str | None
+    is_simulated: bool
+    created_at: str
+    updated_at: str | None
+    completed_at: str | None
+
+
+_RECORD = insert_into("workflows", WorkflowRow.names()).replace("INSERT", "INSERT OR REPLACE", 1)
+_NEWEST = f"SELECT {', '.join(WorkflowRow.names())} FROM workflows ORDER BY created_at DESC, workflow_id LIMIT :limit"
+_BY_STATUS = "SELECT status, count(*) AS number FROM workflows GROUP BY status ORDER BY number DESC, status"
+
+
+class Workflows:
+    """Reads and writes the rows in the caller's transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def record(self, row: WorkflowRow) -> None:
+        """Write a row, in the place of the instance's earlier one."""
+        self._session.execute(_RECORD, row.fields())
+
+    def newest(self, limit: int | None = None) -> list[WorkflowRow]:
+        """List the rows, the newest first."""
+        rows = self._session.rows(_NEWEST, limit=-1 if limit is None else limit)
+        return [WorkflowRow(**{**row, "is_simulated": bool(row["is_simulated"])}) for row in rows]
+
+    def by_status(self) -> dict[str, int]:
+        """Count the instances by status, most first."""
+        return {row["status"]: row["number"] for row in self._session.rows(_BY_STATUS)}
