@@ -11,8 +11,14 @@ from kr.contracts.envelopes import Envelope
 from kr.freshness import Limits, judge, major_key, same_major
 from kr.matching.frameworks import is_usual_name
 from kr.naming import fold
-from kr.packages.dependencies import Dependency, find_dependencies, fitting, project_root, with_installed
-from kr.packages.imports import count_imports
+from kr.packages.dependencies import (
+    Dependency,
+    count_imports,
+    find_dependencies,
+    fitting,
+    project_root,
+    with_installed,
+)
 from kr.packages.installed import find_installed
 from kr.packages.model import UNKNOWN
 from kr.store.store import Store

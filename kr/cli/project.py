@@ -41,10 +41,9 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
     the projects in the two levels below. Members of its workspace are read too.
 
-    Read are package.json, pyproject.toml, Pipfile, requirements*.txt, pom.xml, build.gradle, go.mod, Cargo.toml,
-    composer.json, pubspec.yaml, mix.exs and .NET projects, and the lock files: package-lock.json, npm-shrinkwrap.json,
-    yarn.lock, pnpm-lock.yaml, bun.lock, uv.lock, poetry.lock, pdm.lock, pylock.toml, Pipfile.lock, gradle.lockfile,
-    Cargo.lock, composer.lock, Gemfile.lock, pubspec.lock, mix.lock and packages.lock.json. A lock file's exact version
+    Read are package.json, pyproject.toml, requirements*.txt, pom.xml, build.gradle, go.mod, Cargo.toml,
+    composer.json, and the lock files: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock, pdm.lock, pylock.toml, gradle.lockfile,
+    Cargo.lock, composer.lock and Gemfile.lock. A lock file's exact version
     wins over a range; a package without any version has the one that is installed; languages come from files such as .python-version, .nvmrc and .tool-versions, else from the
     manifest. Dependency files that kr does not read, or can't, are named on standard error.
     """

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from textwrap import dedent
 
+from kr.packages.documented import Documented
 from kr.packages.restructured import code_span, fence
-from kr.packages.sections import Documented
 
 LONGEST_COMMENT = 100_000
 _DECLARATION = re.compile(r"\s{0,20}([^\r\n]{0,400})")
@@ -22,6 +22,7 @@ _NAME = re.compile(
     r"(?:(?:export|declare|default|abstract|static|readonly|public|async|function|class|interface|type|const|let|var"
     r"|enum|namespace|get|set)\s+)*([A-Za-z_$][\w$.]*)"
 )
+_CLASS = re.compile(r"^(?:export )?(?:default )?class (\w+)\b.*?^\}", re.MULTILINE | re.DOTALL)
 _TAG = re.compile(r"^[ \t]{0,8}@(\w+)(?![\w(.])[ \t]*", re.MULTILINE)
 _PARAMETER = re.compile(r"(?:\{([^}\n]{1,200})\}\s*)?(\[[^\]\n]{1,100}\]|[\w$.]{1,80})\s*(?:-\s*)?")
 _LINK = re.compile(r"\{@link(?:code|plain)?\s+([^}|\s]{1,200})(?:[|\s]\s*([^}]{1,200}))?\}")
@@ -37,15 +38,20 @@ _SILENT = frozenset(
 
 
 def parse_comments(source: str, module: str) -> list[Documented]:
-    """Return the documented declarations of a JavaScript file; ``docstring`` is the comment's Markdown."""
+    """Return the documented declarations of a JavaScript file; ``docstring`` is the comment's Markdown.
+
+    What stands in a class is named by it (``DateTime.fromFormat``), anything else by the module.
+    """
     found = []
-    for comment, declaration in _comments(source):
+    classes = [(each.start(), each.end(), each[1]) for each in _CLASS.finditer(source)]
+    for at, comment, declaration in _comments(source):
         text = comment_markdown(comment, "javascript")
         name = _NAME.match(declaration.strip())
         if text and not is_internal(comment) and name and name[1] not in {"import", "export"}:
             short = name[1].rpartition(".")[2] or name[1]
             signature = declaration.strip().rstrip("{").strip()
-            path = short if short == module else f"{module}.{short}"
+            owner = next((name for start, end, name in classes if start < at < end), module)
+            path = short if short in {owner, module} else f"{owner}.{short}"
             found.append(Documented(path, signature, text, weight=comment_weight(comment)))
     return found
 
@@ -129,8 +135,8 @@ def _linked(text: str) -> str:
     return _LINK.sub(lambda found: found[2].strip() if found[2] else code_span(found[1]), text)
 
 
-def _comments(source: str) -> Iterator[tuple[str, str]]:
-    """Yield each documentation comment and the line after it, in one pass over the source."""
+def _comments(source: str) -> Iterator[tuple[int, str, str]]:
+    """Yield the place of each documentation comment, the comment and the line after it, in one pass over the source."""
     at = source.find("/**")
     while at >= 0:
         end = source.find("*/", at + 2)
@@ -138,7 +144,7 @@ def _comments(source: str) -> Iterator[tuple[str, str]]:
             return
         after = end + 2
         if at + 3 <= end <= at + LONGEST_COMMENT and (line := _DECLARATION.match(source, after)):
-            yield source[at + 3 : end], line[1]
+            yield at, source[at + 3 : end], line[1]
             after = line.end()
         at = source.find("/**", after)
 

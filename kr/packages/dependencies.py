@@ -1,24 +1,25 @@
-"""The frameworks and versions that a project's dependency files name (SPEC 6.4), and the project of a folder."""
+"""The frameworks and versions that a project's dependency files name (SPEC 6.4), the project of a folder, and how much its code uses each."""
 
 import logging
 import os
 import posixpath
 import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 
 from kr.matching.frameworks import canonical, is_usual_name
-from kr.packages.folder import Folder
+from kr.packages.folder import Folder, Unreadable, read_bytes
 from kr.packages.model import UNKNOWN, Dependency, Found, Inventory
 from kr.packages.witness import saw_names, warned
 
 __all__ = [
     "Dependency",
     "Found",
+    "count_imports",
     "find_dependencies",
     "fitting",
     "package_aliases",
@@ -31,25 +32,31 @@ logger = logging.getLogger(__name__)
 
 _LOCKS = frozenset(
     {
-        *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock"),
-        *("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml", "Pipfile.lock"),
+        *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"),
+        *("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml"),
         *("gradle.lockfile", "go.mod", "Cargo.lock", "composer.lock", "Gemfile.lock"),
-        *("pubspec.lock", "mix.lock", "packages.lock.json"),
     }
 )
 _MANIFESTS = frozenset(
     {
-        *("package.json", "pnpm-workspace.yaml", "pyproject.toml", "Pipfile", "pom.xml"),
+        *("package.json", "pnpm-workspace.yaml", "pyproject.toml", "pom.xml"),
         *("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-        *("go.work", "Cargo.toml", "composer.json", "pubspec.yaml", "mix.exs"),
+        *("go.work", "Cargo.toml", "composer.json"),
     }
 )
-_MANIFEST = re.compile(r"requirements.*\.txt|.+\.(?:slnx?|(?:cs|fs|vb)proj|cabal)")
+_MANIFEST = re.compile(r"requirements.*\.txt|.+\.(?:sln|..proj|cabal)")
 _UNREAD = {
     "setup.py": "python",
     "setup.cfg": "python",
+    "Pipfile": "pipenv",
     "environment.yml": "conda",
+    "bun.lock": "bun",
     "bun.lockb": "bun",
+    "pubspec.yaml": "dart",
+    "mix.exs": "elixir",
+    "*.sln": "dotnet",
+    "*.??proj": "dotnet",
+    "packages.lock.json": "dotnet",
     "Gemfile": "ruby",
     "deno.json": "deno",
     "Package.swift": "swift",
@@ -190,12 +197,16 @@ def _is_project(place: Path) -> bool:
 
 def _read(asked: Path, up: str) -> Found:
     """Read the project at ``up``; files are named as they are reached from ``asked``."""
-    from kr.packages import cargo, gradle, languages, maven, npm, python_projects, simple_projects
+    from kr.packages import jvm, npm, python_projects, simple_projects
 
     folder = Folder(asked / up)
     inventory = Inventory()
-    for ecosystem in (npm, python_projects, maven, gradle, cargo, simple_projects, languages):
-        ecosystem.find(folder, inventory)
+    readers = (
+        *(npm.find, python_projects.find, jvm.find_maven, jvm.find_gradle),
+        *(simple_projects.find, simple_projects.find_languages),
+    )
+    for read in readers:
+        read(folder, inventory)
     _name_unread(folder, inventory.ecosystems())
     rows = inventory.dependencies()
     if not up:
@@ -207,9 +218,7 @@ def _read(asked: Path, up: str) -> Found:
 def _name_unread(folder: Folder, known: frozenset[str]) -> None:
     for pattern, ecosystem in _UNREAD.items():
         for path in islice(folder.root.glob(pattern), 1):
-            if ecosystem not in known and not (
-                path.name == "bun.lockb" and (folder.root / "bun.lock").exists()
-            ):
+            if ecosystem not in known:
                 folder.warn(path.name, "kr does not read this kind of dependency file")
 
 
@@ -325,3 +334,85 @@ def package_aliases(dependencies: Iterable[Dependency]) -> dict[str, str]:
         and not is_usual_name(name)
         and not is_usual_name(package)
     }
+
+
+_MOST_FILES = 3_000
+_MOST_BYTES = 1024 * 1024
+_SKIPPED = re.compile(
+    r"\..*|node_modules|vendor|third_party|site-packages|dist|build|target|out|tests?|specs?|__tests__"
+)
+"""Folders that hold no code of the product: tests import their tools, and bundles import everything."""
+_TEST_FILE = re.compile(r"(?:test_|conftest\b).*|.*(?:[._]test|[._-]spec|Tests?)\.\w+")
+
+_SCRIPT = r"""(?:\bfrom|\bimport|\brequire\(|\bimport\()\s*["']([^"'.\s][^"'\s]*)["']"""
+_LANGUAGES = (
+    ("python", ".py", r"^\s*(?:from|import)\s+([A-Za-z]\w*)"),
+    ("npm", ".js .mjs .cjs .jsx .ts .mts .tsx .vue .svelte .astro", _SCRIPT),
+    ("go", ".go", r"""^\s*(?:import\s+)?(?:[\w.]+\s+)?"([\w.-]+\.[\w.-]+/[^"\s]+)"$"""),
+    ("cargo", ".rs", r"^\s*(?:pub\s+)?(?:use|extern\s+crate)\s+(?:::)?(\w+)"),
+    ("maven", ".java .kt .kts .scala .groovy", r"^\s*import\s+(?:static\s+)?([a-z][\w.]+)"),
+    ("composer", ".php", r"^use\s+\\?(\w+)"),
+    ("ruby", ".rb", r"""^\s*require\s+["']([\w-]+)"""),
+)
+_STATEMENTS = {
+    suffix: (ecosystem, re.compile(pattern, re.MULTILINE))
+    for ecosystem, suffixes, pattern in _LANGUAGES
+    for suffix in suffixes.split()
+}
+_BROAD = frozenset({"com.google", "com.github", "org.apache", "io.github", "com.amazonaws", "com.microsoft"})
+"""Maven groups whose first two parts say only whose house it is."""
+
+
+def count_imports(folder: Path, dependencies: Sequence[Dependency]) -> Counter[str]:
+    """Count the files of a project that import each package; keys are the packages' full names.
+
+    At most ``_MOST_FILES`` files are looked into; tests, bundles and installed packages are not.
+    """
+    tests = [(d, _test(d)) for d in dependencies]
+
+    @cache
+    def owners(ecosystem: str, name: str) -> frozenset[str]:
+        return frozenset(d.package for d, fits in tests if d.ecosystem == ecosystem and fits(name))
+
+    counted: Counter[str] = Counter()
+    for path in islice(_sources(folder), _MOST_FILES):
+        ecosystem, statement = _STATEMENTS[path.suffix]
+        try:
+            text = (read_bytes(path, limit=_MOST_BYTES) or b"").decode("utf-8", "replace")
+        except Unreadable:
+            continue
+        names = set(statement.findall(text))
+        counted.update(frozenset().union(*(owners(ecosystem, name) for name in names)))
+    return counted
+
+
+def _sources(folder: Path) -> Iterator[Path]:
+    for place, folders, files in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if not _SKIPPED.fullmatch(name))
+        yield from (Path(place, name) for name in sorted(files) if _is_code(name))
+
+
+def _is_code(name: str) -> bool:
+    return Path(name).suffix in _STATEMENTS and not _TEST_FILE.fullmatch(name)
+
+
+def _test(dependency: Dependency) -> Callable[[str], bool]:
+    """Return what tells whether an imported name belongs to the package, by the habits of its ecosystem."""
+    package = dependency.package
+    if dependency.ecosystem in {"npm", "go"}:
+        return lambda name: name == package or name.startswith(f"{package}/")
+    if dependency.ecosystem == "maven":
+        parts = package.partition(":")[0].split(".")
+        group = ".".join(parts[: 3 if ".".join(parts[:2]) in _BROAD else 2])
+        return lambda name: name == group or name.startswith(f"{group}.")
+    if dependency.ecosystem == "composer":
+        own = {canonical(part) for part in package.split("/")}
+        return lambda name: canonical(name) in own
+    key, plain = canonical(package), _plain(package)
+    # PyYAML and python-dateutil are imported without what says that they are for Python.
+    spellings = {plain, plain.removeprefix("python"), plain.removeprefix("py")}
+    return lambda name: _plain(name) in spellings or canonical(name) == key
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]", "", name).lower()

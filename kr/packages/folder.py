@@ -77,11 +77,6 @@ def parse_json(text: str) -> object:
     return parsed
 
 
-def parse_jsonc(text: str) -> object:
-    """Parse JSON with trailing commas, as bun.lock has them; raises ``Unreadable``."""
-    return parse_json(re.sub(r"""("(?:[^"\\]|\\.)*+")|,(?=\s*+[}\]])""", lambda found: found[1] or "", text))
-
-
 def parse_toml(text: str) -> object:
     """Parse TOML; raises ``Unreadable``."""
     import tomllib
@@ -136,7 +131,7 @@ def parse_xml(text: str) -> "Element":
     return root
 
 
-_PARSERS = {"json": parse_json, "jsonc": parse_jsonc, "toml": parse_toml, "yaml": parse_yaml}
+_PARSERS = {"json": parse_json, "toml": parse_toml, "yaml": parse_yaml}
 
 
 class Folder:
@@ -251,15 +246,6 @@ class Folder:
         except (OSError, ValueError, RuntimeError):
             return None
         return real.relative_to(base).as_posix() if real.is_relative_to(base) else None
-
-    def files(self, *suffixes: str) -> Iterator[str]:
-        """Yield the files with one of these endings, here and in the folders below, as ``members`` walks them."""
-        for name in ["", *self._all_folders()]:
-            try:
-                found = sorted(entry.name for entry in os.scandir(self.root / name))
-            except OSError:
-                continue
-            yield from (f"{name}/{file}".lstrip("/") for file in found if file.endswith(suffixes))
 
     def _all_folders(self) -> list[str]:
         if self._folders is None:

@@ -5,9 +5,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Ecosystem = Literal[
-    "npm", "python", "maven", "go", "cargo", "composer", "ruby", "pub", "hex", "nuget", "language"
-]
+Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby", "language"]
 """Where a package's name belongs to; Gradle builds take their packages from Maven repositories. ``language``: a
 programming language with its version, which is no package."""
 

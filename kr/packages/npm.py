@@ -1,4 +1,4 @@
-"""package.json with package-lock.json (versions 1 to 3), yarn.lock, pnpm-lock.yaml or bun.lock, and workspaces."""
+"""package.json with package-lock.json (versions 1 to 3), yarn.lock or pnpm-lock.yaml, and workspaces."""
 
 import re
 from collections.abc import Iterator
@@ -75,7 +75,7 @@ def _workspaces(
 
 
 def _read_lock(folder: Folder, up: str) -> _Tree | None:
-    readers = (_npm_lock, _pnpm_lock, _yarn_lock, _bun_lock)
+    readers = (_npm_lock, _pnpm_lock, _yarn_lock)
     return next((lock for read in readers if (lock := read(folder, up))), None)
 
 
@@ -245,36 +245,3 @@ def _read_importer(lock: _Tree, place: str, entries: object) -> None:
         exact = re.split(r"[(_]", version.rpartition("@")[2] if "@" in version.partition("(")[0] else version)
         if exact[0] and "/" not in exact[0]:
             lock.placed[place, name] = exact[0]
-
-
-def _bun_lock(folder: Folder, up: str) -> _Tree | None:
-    """``packages`` maps ``name``, or ``workspace/name`` and ``parent/name`` for further versions, to ``["name@version", ...]``."""
-    file = f"{up}bun.lock"
-    data = folder.document(file, "jsonc")
-    if data is None:
-        return None
-    lock = _Tree(file)
-    workspaces = folder.table(file, data, "workspaces")
-    members = {
-        w["name"]: place
-        for place, w in workspaces.items()
-        if isinstance(w, dict) and isinstance(w.get("name"), str)
-    }
-    for key, entry in folder.table(file, data, "packages").items():
-        resolved = entry[0] if isinstance(entry, list) and entry else None
-        found = re.fullmatch(r"(@?[^@]+)@(.+)", resolved) if isinstance(resolved, str) else None
-        if found is None:
-            continue
-        *_, scope, last = "", *key.split("/")
-        name = f"{scope}/{last}" if scope.startswith("@") else last
-        if found[2].startswith(_LOCAL):
-            lock.local.add(name)
-            continue
-        exact = _real(found[1], found[2])[1]
-        if exact is None:
-            continue
-        lock.add(found[1], exact)
-        parent = key[: -len(name)].rstrip("/")
-        if not parent or parent in members:
-            lock.placed[members.get(parent, ""), name] = exact
-    return lock

@@ -1,4 +1,4 @@
-"""Python projects: pyproject.toml, Pipfile and requirements*.txt, with uv.lock, poetry.lock, pdm.lock, Pipfile.lock or pylock.toml."""
+"""Python projects: pyproject.toml and requirements*.txt, with uv.lock, poetry.lock, pdm.lock or pylock.toml."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def find(folder: Folder, inventory: Inventory) -> None:
         local |= _sources(folder, file, manifest)
         declared += _pep621(folder, file, manifest, project)
         declared += _poetry(folder, file, poetry)
-    declared += [*_pipfile(folder), *_requirements(folder)]
+    declared += _requirements(folder)
     lock = _read_lock(folder, root)
     if lock is not None and not declared and lock.file == "pylock.toml":
         declared = list(_roots(folder, lock))  # of a lock alone, direct is what nothing in it asks for
@@ -109,16 +109,8 @@ def _poetry(folder: Folder, file: str, poetry: dict[str, Any]) -> Iterator[Decla
         yield from _versions(folder, file, table, dev=dev)
 
 
-def _pipfile(folder: Folder) -> Iterator[Declared]:
-    manifest = folder.document("Pipfile", "toml") or {}
-    for section in ("packages", "dev-packages"):
-        yield from _versions(
-            folder, "Pipfile", folder.table("Pipfile", manifest, section), dev=section != "packages"
-        )
-
-
 def _versions(folder: Folder, file: str, table: dict[str, Any], *, dev: bool) -> Iterator[Declared]:
-    """Read the ``name = version`` tables of poetry and pipenv; what lies at a path is the project's own."""
+    """Read the ``name = version`` tables of poetry; what lies at a path is the project's own."""
     for name, value in table.items():
         first = value[0] if isinstance(value, list) and value else value
         spec = first.get("version") if isinstance(first, dict) else first
@@ -133,8 +125,6 @@ def _versions(folder: Folder, file: str, table: dict[str, Any], *, dev: bool) ->
 
 def _read_lock(folder: Folder, root: dict[str, Any] | None) -> Lock | None:
     lock = next((found for file in _TOML_LOCKS if (found := _toml_lock(folder, file))), None)
-    if lock is None:
-        lock = _pipfile_lock(folder)
     if lock is None and root is not None and (up := _top(folder)):
         lock = _toml_lock(folder, f"{up}uv.lock")
     return lock
@@ -153,20 +143,6 @@ def _toml_lock(folder: Folder, file: str) -> Lock | None:
         if "directory" in package or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
             continue
         lock.add(package.get("name"), package.get("version"))
-    return lock
-
-
-def _pipfile_lock(folder: Folder) -> Lock | None:
-    file = "Pipfile.lock"
-    data = folder.document(file, "json")
-    if data is None:
-        return None
-    lock = Lock(file, fold=normalised)
-    for section in ("default", "develop"):
-        for name, entry in folder.table(file, data, section).items():
-            version = entry.get("version") if isinstance(entry, dict) else None
-            if isinstance(version, str):
-                lock.add(name, version.removeprefix("=="))
     return lock
 
 

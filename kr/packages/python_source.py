@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kr.packages.documented import Documented
 from kr.packages.restructured import code_span
-from kr.packages.sections import Documented
 
 if TYPE_CHECKING:
     from griffe import Alias, Attribute, Class, Function, Module, Object, Parameter

@@ -1,19 +1,19 @@
-"""Ecosystems of one manifest and one lock file: Go, PHP (Composer), Ruby (Bundler), Dart (pub), Elixir (Mix) and .NET (NuGet)."""
+"""Ecosystems of one manifest and one lock file: Go, PHP (Composer), Ruby (Bundler) and Rust (Cargo).
+
+Also the languages that a project is written in, with the version that it pins or asks for (SPEC 6.4).
+"""
 
 import re
 from collections.abc import Iterator
-from itertools import islice
-from pathlib import PurePosixPath
 from typing import Any
-from xml.etree.ElementTree import Element
 
-from kr.packages.folder import MAX_MEMBERS, Folder
+from kr.packages.folder import MAX_MEMBERS, Folder, fits
 from kr.packages.model import Declared, Inventory, Lock, collect
 
 
 def find(folder: Folder, inventory: Inventory) -> None:
     """Add what the files of these ecosystems say; a workspace's own members are left out."""
-    for ecosystem in (_find_go, _find_composer, _find_ruby, _find_pub, _find_mix, _find_nuget):
+    for ecosystem in (_find_go, _find_composer, _find_ruby, _find_cargo):
         ecosystem(folder, inventory)
 
 
@@ -134,137 +134,222 @@ def _find_ruby(folder: Folder, inventory: Inventory) -> None:
     collect(inventory, "ruby", [d for d in declared if d.package not in local], lock)
 
 
-def _find_pub(folder: Folder, inventory: Inventory) -> None:
-    """pubspec.yaml with pubspec.lock; what an SDK or a path gives has no version of its own."""
-    file = "pubspec.yaml"
-    manifest = folder.document(file) or {}
-    lock, direct = _pub_lock(folder)
-    declared = list(direct)
-    known = {d.package for d in direct}
-    for section in ("dependencies", "dev_dependencies"):
-        for name, value in folder.table(file, manifest, section).items():
-            spec = value.get("version") if isinstance(value, dict) else value
-            is_elsewhere = isinstance(value, dict) and value.keys() & {"sdk", "path"}
-            if name not in known and not is_elsewhere:
-                text = spec if isinstance(spec, str) and spec else None
-                declared.append(Declared(name, text, file, dev=section != "dependencies"))
-    collect(inventory, "pub", declared, lock)
+_CARGO_SECTIONS = ("dependencies", "dev-dependencies", "build-dependencies")
 
 
-def _pub_lock(folder: Folder) -> tuple[Lock | None, list[Declared]]:
-    """Return the lock, and what it calls ``direct main`` or ``direct dev``."""
-    file = "pubspec.lock"
-    data = folder.document(file, "yaml")
-    direct: list[Declared] = []
-    if data is None:
-        return None, direct
-    lock = Lock(file)
-    for name, entry in folder.table(file, data, "packages").items():
-        if not isinstance(entry, dict) or entry.get("source") in {"sdk", "path"}:
-            continue
-        lock.add(name, entry.get("version"))
-        kind = str(entry.get("dependency"))
-        if kind.startswith("direct"):
-            direct.append(Declared(name, None, file, dev=kind.endswith("dev")))
-    return lock, direct
+def _crate(name: str) -> str:
+    return name.lower().replace("_", "-")
 
 
-_MIX_LOCKED = re.compile(
-    r'^\s*"([^"\s]{1,100})": \{:(hex|git), :?"?([^",\s]{1,300})"?, "([^"\s]{1,100})"', re.MULTILINE
-)
-_MIX_DECLARED = re.compile(r'\{:(\w{1,100}),(?:\s*"([^"\n]{1,100})")?([^{}\n]{0,300})')
-
-
-def _find_mix(folder: Folder, inventory: Inventory) -> None:
-    """mix.exs, a program of which the plain ``{:name, "~> 1.0"}`` of ``deps`` are read, with mix.lock."""
-    file = "mix.exs"
-    code = re.sub(r"#[^\n]*", "", folder.text(file) or "")
-    lock = _mix_lock(folder)
-    body = re.search(r"\bdefp? deps\b.*?\n  end\b", code, re.DOTALL)
-    declared = [
-        Declared(found[1], found[2], file, dev=_is_for_development(found[3]))
-        for found in _MIX_DECLARED.finditer(body[0] if body else "")
-        if not re.search(r"\b(?:path|in_umbrella):", found[3])
-    ]
-    collect(inventory, "hex", declared, lock)
-
-
-def _is_for_development(options: str) -> bool:
-    only: Any = re.search(r"\bonly: (?:\[([^\]]*)\]|(:\w+))", options)
-    return only is not None and ":prod" not in (only[1] or only[2])
-
-
-def _mix_lock(folder: Folder) -> Lock | None:
-    """Read ``"name": {:hex, :package, "1.2.3", ...}``; of a Git dependency only the commit is told, which is no version."""
-    text = folder.text("mix.lock")
-    if text is None:
-        return None
-    lock = Lock("mix.lock")
-    for name, kind, _, version in _MIX_LOCKED.findall(text):
-        if kind == "hex":
-            lock.add(name, version)
-    return lock
-
-
-_PROJECTS = (".csproj", ".fsproj", ".vbproj")
-_MARKS = ("*.sln", "*.slnx", "*.??proj", "Directory.*.props")
-"""One of these stands at the top of every .NET solution and project; elsewhere no folder is walked for it."""
-_CENTRAL = "Directory.Packages.props"
-
-
-def _find_nuget(folder: Folder, inventory: Inventory) -> None:
-    """Add the packages of every project below the folder; a project that another one refers to is no package."""
-    if not any(next(folder.root.glob(pattern), None) for pattern in _MARKS):
+def _find_cargo(folder: Folder, inventory: Inventory) -> None:
+    """Cargo.toml with Cargo.lock, and the members of a workspace; crates of the workspace itself are left out."""
+    file = "Cargo.toml"
+    root = folder.document(file)
+    if root is None:
+        collect(inventory, "cargo", [], _cargo_lock(folder, "", frozenset()))
         return
-    central = _central(folder)
-    for file in islice(folder.files(*_PROJECTS), MAX_MEMBERS):
-        root = folder.xml(file)
-        place = PurePosixPath(file).parent
-        declared = list(_declared(root, file, central)) if root is not None else []
-        declared += _old_packages(folder, place)
-        collect(inventory, "nuget", declared, _lock(folder, place))
+    up, top = _cargo_top(folder, root)
+    workspace = folder.table(f"{up}{file}", top, "workspace")
+    shared = folder.table(f"{up}{file}", workspace, "dependencies")
+    manifests = {file: root}
+    if not up:
+        excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
+        for member in folder.members([*folder.items(file, workspace, "members"), *excluded], file):
+            manifest = folder.document(f"{member}/{file}")
+            if manifest is not None:
+                manifests[f"{member}/{file}"] = manifest
+    declared = [
+        dependency
+        for name, manifest in manifests.items()
+        for table, dev in _cargo_tables(folder, name, manifest)
+        for dependency in _crates(folder, name, table, shared, dev=dev)
+    ]
+    if not up:
+        declared += _crates(folder, file, shared, {})
+    own = frozenset(_own_crates(folder, manifests | {f"{up}{file}": top}))
+    declared = [d for d in declared if _crate(d.package) not in own]
+    lock = (_cargo_lock(folder, up, own) if up else None) or _cargo_lock(folder, "", own)
+    collect(inventory, "cargo", declared, lock)
 
 
-def _declared(root: Element, file: str, central: dict[str, tuple[str, str]]) -> Iterator[Declared]:
-    for item in root.iter("PackageReference"):
-        name = item.get("Include") or item.get("Update")
-        if not name or "$(" in name:
+def _cargo_top(folder: Folder, root: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the way to the workspace that the crate belongs to, as Cargo finds it, and its manifest."""
+    if "workspace" in root:
+        return "", root
+    for up, here in folder.above():
+        file = f"{up}Cargo.toml"
+        manifest = folder.document(file)
+        if manifest is not None and "workspace" in manifest:
+            excluded = folder.items(file, folder.table(file, manifest, "workspace"), "exclude")
+            if fits(here, [p for e in excluded for p in (e, f"{e}/**")]):
+                break
+            return up, manifest
+    return "", root
+
+
+def _own_crates(folder: Folder, manifests: dict[str, dict[str, Any]]) -> Iterator[str]:
+    """Yield the folded names of the crates that stand in the project: members, and what a path leads to."""
+    for file, manifest in manifests.items():
+        name = folder.table(file, manifest, "package").get("name")
+        if isinstance(name, str):
+            yield _crate(name)
+        workspace = folder.table(file, manifest, "workspace")
+        for table in (
+            *(t for t, _ in _cargo_tables(folder, file, manifest)),
+            folder.table(file, workspace, "dependencies"),
+        ):
+            for key, entry in table.items():
+                if isinstance(entry, dict) and "path" in entry:
+                    yield _crate(str(entry.get("package", key)))
+
+
+def _cargo_tables(
+    folder: Folder, file: str, manifest: dict[str, Any]
+) -> Iterator[tuple[dict[str, Any], bool]]:
+    targets = folder.table(file, manifest, "target")
+    for owner in (manifest, *(folder.table(file, targets, name) for name in targets)):
+        for section in _CARGO_SECTIONS:
+            yield folder.table(file, owner, section), section != "dependencies"
+
+
+def _crates(
+    folder: Folder, file: str, table: dict[str, Any], shared: dict[str, Any], *, dev: bool = False
+) -> Iterator[Declared]:
+    for name, value in table.items():
+        entry: Any = value
+        if isinstance(entry, dict) and entry.get("workspace") is True:
+            # What the workspace doesn't tell is unknown, but a dependency all the same.
+            entry = shared.get(name, {})
+        if isinstance(entry, str):
+            entry = {"version": entry}
+        if not isinstance(entry, dict):
+            folder.warn(file, f"the version of {name} is not a text")
             continue
-        own = item.get("Version") or item.get("VersionOverride") or (item.findtext("Version") or "").strip()
-        version, told_by = (own, file) if own else central.get(name.lower(), ("", file))
-        # What is referred to for the build alone (analyzers, source links) says so.
-        is_private = (item.get("PrivateAssets") or item.findtext("PrivateAssets") or "").lower() == "all"
-        yield Declared(name, None if "$(" in version else version or None, told_by, is_private)
+        package, spec = entry.get("package", name), entry.get("version")
+        if "path" in entry and spec is None:
+            continue
+        if isinstance(package, str):
+            exact = spec.removeprefix("=").strip() if isinstance(spec, str) else None
+            yield Declared(package, exact, file, dev)
 
 
-def _central(folder: Folder) -> dict[str, tuple[str, str]]:
-    """Map each package to the version that the nearest Directory.Packages.props gives it, and to that file."""
-    for up in ("", *(up for up, _ in folder.above())):
-        root = folder.xml(file := f"{up}{_CENTRAL}")
-        if root is not None:
-            items = [*root.iter("PackageVersion"), *root.iter("GlobalPackageReference")]
-            return {i.get("Include", "").lower(): (i.get("Version", ""), file) for i in items}
-    return {}
-
-
-def _old_packages(folder: Folder, place: PurePosixPath) -> Iterator[Declared]:
-    file = (place / "packages.config").as_posix()
-    root = folder.xml(file)
-    for item in root.iter("package") if root is not None else ():
-        if name := item.get("id"):
-            yield Declared(name, item.get("version"), file, item.get("developmentDependency") == "true")
-
-
-def _lock(folder: Folder, place: PurePosixPath) -> Lock | None:
-    """Read ``dependencies: {framework: {package: {type, resolved}}}``; a ``Project`` is the solution's own."""
-    file = (place / "packages.lock.json").as_posix()
-    data = folder.document(file)
+def _cargo_lock(folder: Folder, up: str, own: frozenset[str]) -> Lock | None:
+    file = f"{up}Cargo.lock"
+    data = folder.document(file, "toml")
     if data is None:
         return None
-    lock = Lock(file, fold=str.lower)
-    frameworks = folder.table(file, data, "dependencies")
-    for framework in frameworks:
-        for name, entry in folder.table(file, frameworks, framework).items():
-            if isinstance(entry, dict) and entry.get("type") != "Project":
-                lock.add(name, entry.get("resolved"))
+    lock = Lock(file, fold=_crate)
+    for package in folder.items(file, data, "package"):
+        if not isinstance(package, dict):
+            continue
+        # A crate of the project itself has no source either; of a workspace above not all names are known.
+        if "source" in package or (not up and _crate(str(package.get("name"))) not in own):
+            lock.add(package.get("name"), package.get("version"))
     return lock
+
+
+_TOOL_NAMES = {"nodejs": "node", "golang": "go"}
+"""How asdf calls what has another name here."""
+
+
+def find_languages(folder: Folder, inventory: Inventory) -> None:
+    """Add each language once, by the file that says most exactly which version: a pin before a range.
+
+    A pin may lie above the folder, up to the repository's root; what manifests say counts for their own folder.
+    """
+    ups = ["", *(up for up, _ in folder.above())]
+    known: set[str] = set()
+    for language, version, file in [*_pins(folder, ups), *_manifests(folder)]:
+        if language not in known:
+            known.add(language)
+            inventory.add("language", language, version, file, direct=True)
+
+
+def _pins(folder: Folder, ups: list[str]) -> Iterator[tuple[str, str, str]]:
+    for up in ups:
+        for language, names in _VERSION_FILES.items():
+            for name in names:
+                lines = (folder.text(f"{up}{name}") or "").splitlines()
+                line = next((text for each in lines if (text := each.partition("#")[0].strip())), None)
+                if line:
+                    yield language, _number(line), f"{up}{name}"
+        for language, version, file in _tool_versions(folder, up):
+            yield _TOOL_NAMES.get(language, language), _number(version), file
+
+
+_VERSION_FILES = {
+    "python": (".python-version", "runtime.txt"),
+    "node": (".nvmrc", ".node-version"),
+    "java": (".java-version",),
+    "php": (".php-version",),
+    "ruby": (".ruby-version",),
+    "rust": ("rust-toolchain",),
+    "go": (".go-version",),
+}
+_LANGUAGES = frozenset(_VERSION_FILES)
+
+
+def _number(text: str) -> str:
+    """Return ``3.12.4`` of ``python-3.12.4`` and ``v3.12.4``, ``21.0.2`` of ``temurin-21.0.2+13``; other texts as they are."""
+    found = re.fullmatch(r"(?:[a-z][a-z-]*-|v|[a-z]+)?(\d+(?:\.\w+)*)(?:[+-].*)?", text.strip())
+    return found[1] if found else text.strip()
+
+
+def _tool_versions(folder: Folder, up: str) -> Iterator[tuple[str, str, str]]:
+    file = f"{up}.tool-versions"
+    for line in (folder.text(file) or "").splitlines():
+        words = line.partition("#")[0].split()
+        if len(words) > 1 and _TOOL_NAMES.get(words[0], words[0]) in _LANGUAGES:
+            yield words[0], words[1], file
+
+
+def _manifests(folder: Folder) -> Iterator[tuple[str, str, str]]:
+    """Yield what the manifests ask for: a line of theirs is enough to tell it."""
+    for file, language, *patterns in _STATED:
+        text = folder.text(file) or ""
+        found = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
+        if version := next((f[1].strip() for f in found if f), ""):
+            yield language, version, file
+
+
+_GRADLE = (
+    r"JavaLanguageVersion\.of\(\s?[\"']?(\d{1,3})",
+    r"\bjvmToolchain\(\s?(\d{1,3})\s?\)",
+    r"\b(?:source|target)Compatibility\s?=\s?(?:JavaVersion\.VERSION_|[\"'])?(\d{1,3})",
+)
+_STATED = (
+    (
+        "package.json",
+        "node",
+        r'"volta"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"',
+        r'"engines"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"',
+    ),
+    (
+        "pyproject.toml",
+        "python",
+        r"^requires-python\s*=\s*[\"']([^\"'\n]{1,50})",
+        r"^python\s*=\s*[\"']([^\"'\n]{1,50})",
+    ),
+    (
+        "composer.json",
+        "php",
+        r'"platform"\s*:\s*\{[^{}]*"php"\s*:\s*"([^"\n]{1,50})"',
+        r'"php"\s*:\s*"([^"\n]{1,50})"',
+    ),
+    ("go.mod", "go", r"^go (\S{1,50})"),
+    ("rust-toolchain.toml", "rust", r'^channel\s*=\s*"([^"\n]{1,50})"'),
+    ("Cargo.toml", "rust", r'^rust-version\s*=\s*"([^"\n]{1,50})"'),
+    (
+        "pom.xml",
+        "java",
+        *(
+            rf"<{name}>\s*(\d[\d.]{{0,20}})"
+            for name in ("maven.compiler.release", "java.version", "maven.compiler.source")
+        ),
+    ),
+    ("build.gradle", "java", *_GRADLE),
+    ("build.gradle.kts", "java", *_GRADLE),
+    ("Gemfile", "ruby", r"^ruby [\"']([^\"'\n]{1,50})[\"']"),
+    ("Gemfile.lock", "ruby", r"^RUBY VERSION\n +ruby (\d[\d.]{0,30})"),
+)
+"""A manifest, its language, and what finds the version in it, the better one first."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from kr.packages.declarations import Declaration, comment_markdown, comment_weight, is_internal
-from kr.packages.sections import Documented
+from kr.packages.documented import Documented
 
 _SMALL = 1_500
 _LONGEST_CODE = 1_200

@@ -24,6 +24,7 @@ _OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the questi
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
 _IN_TITLE = 0.5
+_MEANT = 0.7  # what a word counts that a passage says in the words of documentation
 _OF_QUESTION = 0.6  # what the question alone counts, where topic and tags are about something else
 _COVERS = 0.47  # of what is asked: what one passage must speak of
 _ALIKE = 0.8
@@ -126,7 +127,9 @@ def _called(unit: Unit) -> frozenset[str]:
 
 def covers_question(query: Query, answer: Answer) -> bool:
     """Tell whether an answer holds passages that cover the question, so that a report can be made from it."""
-    terms = question_terms(query.framework, query.question, query.topic, query.tags)
+    terms = question_terms(
+        query.framework, query.question, query.topic, query.tags, implies=is_package(answer.source)
+    )
     return choose(read_answer(answer).units, terms).covers
 
 
@@ -191,8 +194,12 @@ def heard(units: Iterable[Unit], terms: Terms) -> float:
 
 def _said(unit: Unit, parts: Sequence[Mapping[int, float]], terms: Terms) -> float:
     anywhere, titled = terms.within(f"{unit.title}\n{unit.text}"), terms.within(unit.title)
+    meant = terms.meant(anywhere) - anywhere
     shares = [
-        sum(weight * ((at in anywhere) + _IN_TITLE * (at in titled)) for at, weight in part.items())
+        sum(
+            weight * ((at in anywhere) + _IN_TITLE * (at in titled) + _MEANT * (at in meant))
+            for at, weight in part.items()
+        )
         / (sum(part.values()) or 1.0)
         for part in parts
         if part

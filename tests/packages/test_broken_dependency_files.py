@@ -37,15 +37,7 @@ FILES = (
     "composer.json",
     "composer.lock",
     "Gemfile.lock",
-    "bun.lock",
     "pylock.toml",
-    "Pipfile",
-    "Pipfile.lock",
-    "pubspec.yaml",
-    "pubspec.lock",
-    "mix.exs",
-    "mix.lock",
-    "Shop.csproj",
     ".tool-versions",
 )
 DATA = Path(__file__).parents[1] / "data" / "projects"

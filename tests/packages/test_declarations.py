@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.packages.declarations import parse_declarations
+from kr.packages.documented import Documented
 from kr.packages.installed_node import read_entry
-from kr.packages.sections import Documented
 from kr.packages.typescript import Declared
 
 SOURCE = """

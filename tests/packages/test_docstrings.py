@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.packages.declarations import comment_markdown, parse_comments
-from kr.packages.docstrings import docstring_markdown
-from kr.packages.sections import MAX_SECTION, split_sections
+from kr.packages.documented import MAX_SECTION, docstring_markdown, split_sections
 
 
 def test_googles_style() -> None:
@@ -178,3 +177,23 @@ def test_a_comment_in_code_is_no_heading() -> None:
 
 def test_code_with_two_indices_is_no_markdown() -> None:
     assert docstring_markdown("Like ``a[0][1]`` of :class:`x.Y`.") == "Like `a[0][1]` of `x.Y`.\n"
+
+
+def test_an_empty_line_between_a_name_and_its_text() -> None:
+    told = docstring_markdown("Check.\n\nRaises:\n\n    `lib.WrongError`:\n\n        if it is wrong\n")
+    assert told.endswith("**Raises:**\n\n- `lib.WrongError`: if it is wrong\n")
+
+
+def test_what_stands_in_a_class_is_named_by_it() -> None:
+    source = """/** A time. */
+export default class DateTime {
+  /** Reads a text. */
+  static fromFormat(text) {
+  }
+}
+
+/** Alone. */
+export function friendly(x) {}
+"""
+    names = [entry.name for entry in parse_comments(source, "datetime")]
+    assert names == ["datetime.DateTime", "DateTime.fromFormat", "datetime.friendly"]

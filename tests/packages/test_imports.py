@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.packages.imports import count_imports
+from kr.packages.dependencies import count_imports
 from kr.packages.model import Dependency, Ecosystem
 
 
@@ -31,9 +31,6 @@ from kr.packages.model import Dependency, Ecosystem
         ),
         ("composer", "a.php", "<?php\nuse Monolog\\Logger;", "monolog/monolog"),
         ("ruby", "a.rb", "require 'sidekiq/api'", "sidekiq"),
-        ("pub", "a.dart", "import 'package:dio/dio.dart';", "dio"),
-        ("nuget", "a.cs", "using Serilog.Events;", "Serilog"),
-        ("hex", "a.ex", "  use Ecto.Schema", "ecto"),
     ],
 )
 def test_one_file_imports_it(

@@ -1,4 +1,4 @@
-from kr.packages.sections import shortened, without_sections
+from kr.packages.documented import shortened, without_sections
 from kr.reports.terms import question_terms
 
 TERMS = question_terms("thing", "How do I keep rows that have no suffixes?")

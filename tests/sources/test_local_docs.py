@@ -253,6 +253,24 @@ def test_names_of_another_distribution_that_a_package_hands_on(tmp_path: Path) -
     assert [p.title for p in found] == ["fast.Request"]
 
 
+def test_how_one_gets_the_object_whose_method_answers(tmp_path: Path) -> None:
+    client = "class Client:\n    def open_channel(self):\n        '''Open it, to upload.\n\n        :return: a new `.Channel` session\n        '''\n"
+    channel = (
+        "class Channel:\n    'Moves things.'\n    def put(self, local):\n        'Upload a local parcel to the other end.'\n"
+        "class ChannelServer:\n    def put(self, local):\n        'Upload a local parcel as the server.'\n"
+    )
+    files = {
+        "wire/__init__.py": "from .client import Client\nfrom .channel import Channel, ChannelServer\n",
+        "wire/client.py": client,
+        "wire/channel.py": channel,
+    }
+    python(tmp_path, "wire", files)
+    first, *_, last = passages(tmp_path, "wire", "How do I upload a local parcel over a channel?")
+    assert first.title == "wire.Channel.put"
+    assert first.text.endswith("`Channel` is what `Client.open_channel()` returns.")
+    assert last.title == "wire.ChannelServer.put", "the far side comes last"
+
+
 def test_templates_and_help_strings_count(tmp_path: Path) -> None:
     python(
         tmp_path,

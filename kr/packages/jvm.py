@@ -1,21 +1,187 @@
-"""build.gradle and build.gradle.kts, gradle.properties, libs.versions.toml and gradle.lockfile.
+"""Projects of the JVM: pom.xml with its parents and modules; build.gradle and build.gradle.kts with what they read.
 
-A build script is a program; what is read here are the plain forms that nearly every build uses: string
-and map notation, and versions kept in simple variables.
-
-The statements of a script: comments are left out; one goes on over lines while a bracket is open or a comma waits, and ends where a
-block begins or ends.
+Of Maven: properties, dependencyManagement, the parent and the modules inside the project. Of Gradle also gradle.properties,
+libs.versions.toml and gradle.lockfile. A build script is a program; what is read here are the plain forms that nearly every build
+uses: string and map notation, and versions kept in simple variables. The statements of a script: comments are left out; one goes
+on over lines while a bracket is open or a comma waits, and ends where a block begins or ends.
 """
 
+import posixpath
 import re
+from collections import ChainMap
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple
+from xml.etree.ElementTree import Element
 
 from kr.packages.folder import MAX_MEMBERS, Folder
-from kr.packages.maven import SPRING_BOOT
-from kr.packages.model import Declared, Inventory, Lock, collect
+from kr.packages.model import UNKNOWN, Declared, Inventory, Lock, collect
+
+_LONGEST = 300
+"""Characters of a coordinate or of a property that stands in one; anything longer is neither."""
+_MAX_PARENTS = 5
+
+SPRING_BOOT = "org.springframework.boot"
+
+
+@dataclass(slots=True)
+class Model:
+    """What a pom hands down to its modules: its coordinates, properties and managed versions."""
+
+    group: str = ""
+    artifact: str = ""
+    version: str = ""
+    properties: ChainMap[str, str] = field(default_factory=ChainMap)
+    managed: ChainMap[str, str] = field(default_factory=ChainMap)
+    groups: dict[str, str] = field(default_factory=dict)
+    """Versions that hold for a whole group; only Spring Boot's BOM is known to be numbered like its parts."""
+
+    def child(self) -> "Model":
+        """Return a model that inherits from this one."""
+        return Model(
+            group=self.group,
+            version=self.version,
+            properties=self.properties.new_child(),
+            managed=self.managed.new_child(),
+            groups=dict(self.groups),
+        )
+
+    def resolve(self, text: str, *, depth: int = 8) -> str:
+        """Fill ``${...}`` in; ``unknown`` where a property is not to be found."""
+        for _ in range(depth):
+            if "${" not in text or len(text) > _LONGEST:
+                break
+            text = re.sub(r"\$\{([^${}]*)\}", lambda m: self._property(m[1].strip()), text)
+        return UNKNOWN if "\0" in text or "${" in text or len(text) > _LONGEST else text.strip()
+
+    def _property(self, name: str) -> str:
+        if name in {"project.version", "pom.version", "version"}:
+            return self.version
+        return self.group if name == "project.groupId" else self.properties.get(name, "\0")
+
+
+def find_maven(folder: Folder, inventory: Inventory) -> None:
+    """Add what pom.xml and the poms of its modules say; the project's own modules are no dependencies."""
+    own: set[str] = set()
+    queue: list[tuple[str, Model]] = [("pom.xml", _inherited(folder, own))]
+    done: set[str] = set()
+    rows: list[tuple[str, str, str]] = []
+    while queue and len(done) < MAX_MEMBERS:
+        file, inherited = queue.pop(0)
+        if file in done:
+            continue
+        done.add(file)
+        root = folder.xml(file)
+        if root is None:
+            continue
+        model = _model(root, inherited)
+        own.add(f"{model.group}:{model.artifact}")
+        rows += [(package, version, file) for package, version in _dependencies(root, model)]
+        for module in _modules(root):
+            path = folder.inside(f"{file.rpartition('/')[0]}/{module}".lstrip("/"))
+            if path is not None:
+                queue.append((path if path.endswith(".xml") else f"{path}/pom.xml", model))
+    for package, version, file in rows:
+        if package not in own:
+            inventory.add("maven", package, version, file, direct=True)
+
+
+def _inherited(folder: Folder, own: set[str]) -> Model:
+    """Return what the poms above hand down to a module's folder; their coordinates go into ``own``."""
+    levels = len(list(folder.above()))
+    chain: list[Element] = []
+    file = "pom.xml"
+    while len(chain) <= _MAX_PARENTS and levels:
+        root = folder.xml(file)
+        if root is None or (chain and not _is_parent(root, chain[-1])):
+            break
+        chain.append(root)
+        parent = root.find("parent")
+        stated = parent.find("relativePath") if parent is not None else None
+        relative = (stated.text or "").strip() if stated is not None else "../pom.xml"
+        file = posixpath.normpath(posixpath.join(posixpath.dirname(file), relative))
+        if parent is None or not relative or len(relative) > _LONGEST or not file.startswith("../"):
+            break
+        if relative.startswith("/") or file.split("/").count("..") > levels:
+            break
+        file = file if file.endswith(".xml") else f"{file}/pom.xml"
+    model = Model()
+    for root in reversed(chain[1:]):
+        model = _model(root, model)
+        own.add(f"{model.group}:{model.artifact}")
+    return model
+
+
+def _is_parent(root: Element, child: Element) -> bool:
+    """Tell whether ``root`` is the pom that ``child`` names as its parent."""
+    named = child.find("parent")
+    group = _text(root, "groupId") or _text(root, "parent/groupId")
+    return named is not None and (group, _text(root, "artifactId")) == (
+        _text(named, "groupId"),
+        _text(named, "artifactId"),
+    )
+
+
+def _model(root: Element, inherited: Model) -> Model:
+    parent = root.find("parent")
+    model = inherited.child()
+    if parent is not None:
+        group, artifact = _text(parent, "groupId"), _text(parent, "artifactId")
+        if (group, artifact) != (inherited.group, inherited.artifact):
+            model = Model(group=group)
+            if group == SPRING_BOOT:
+                model.groups[group] = _text(parent, "version")
+        model.version = _text(parent, "version") or model.version
+        model.properties |= {"project.parent.version": model.version, "parent.version": model.version}
+    model.group = _text(root, "groupId") or model.group
+    model.artifact = _text(root, "artifactId")
+    model.version = _text(root, "version") or model.version
+    properties = root.find("properties")
+    for item in properties if properties is not None else ():
+        value = (item.text or "").strip()
+        model.properties[str(item.tag)] = value if len(value) <= _LONGEST else "\0"
+    model.version = model.resolve(model.version) if model.version else ""
+    for name in model.groups:
+        model.groups[name] = model.resolve(model.groups[name])
+    for entry in root.findall("dependencyManagement/dependencies/dependency"):
+        group, artifact, version = _coordinates(entry, model)
+        model.managed[f"{group}:{artifact}"] = version
+        if _text(entry, "scope") == "import" and group == SPRING_BOOT:
+            model.groups[group] = version
+    return model
+
+
+def _dependencies(root: Element, model: Model) -> Iterator[tuple[str, str]]:
+    """Yield ``(group:artifact, version)`` of the parent, of imported BOMs and of the dependencies."""
+    entries = root.findall("parent")
+    managed = root.findall("dependencyManagement/dependencies/dependency")
+    entries += [entry for entry in managed if _text(entry, "scope") == "import"]
+    entries += root.findall("dependencies/dependency")
+    entries += root.findall("profiles/profile/dependencies/dependency")
+    for entry in entries:
+        group, artifact, version = _coordinates(entry, model)
+        if group and artifact:
+            yield f"{group}:{artifact}", version
+
+
+def _coordinates(entry: Element, model: Model) -> tuple[str, str, str]:
+    group = model.resolve(_text(entry, "groupId"))
+    artifact = model.resolve(_text(entry, "artifactId"))
+    version = _text(entry, "version")
+    managed = model.managed.get(f"{group}:{artifact}") or model.groups.get(group) or UNKNOWN
+    return group, artifact, model.resolve(version) if version else managed
+
+
+def _modules(root: Element) -> list[str]:
+    found = [*root.findall("modules/module"), *root.findall("profiles/profile/modules/module")]
+    return [text for m in found[:MAX_MEMBERS] if (text := (m.text or "").strip()) and len(text) < _LONGEST]
+
+
+def _text(entry: Any, name: str) -> str:
+    text = (entry.findtext(name) or "").strip()
+    return text if len(text) <= _LONGEST else ""
+
 
 MAX_CHARACTERS = 512 * 1024
 _MOST_PARTS = 100_000
@@ -44,13 +210,9 @@ _VARIABLE = re.compile(
     r"""^\s*(?:(?:def|val|var|const\s+val|String|set|private|ext|extra)\b[\s.(]*)*"""
     r"""(?:\[\s*)?["']?([A-Za-z_][\w.]*)["']?(?:\s*\])?(?:\s*:\s*String)?(?:\s+by\s+extra\s*\(|\s*[=,])\s*["']([^"'$]{1,100})["']"""
 )
-_BLOCK_VARIABLE = re.compile(r"""(?:val|var)\s+(\w{1,100})(?:\s*:\s*String)?\s+by\s+extra""")
 _ENTRY = re.compile(r"""[\[,]\s?["']?([A-Za-z_]\w{0,99})["']?\s?:\s?["']([^"'$]{1,100})["']""")
 """One entry of a Groovy map: ``versions = [spring: '6.1', junit: '5.10']``."""
 _PLUGIN = re.compile(r"""\bid\s?\(?\s?["']([\w.-]+)["']\s?\)?\s?version\s?\(?\s?["']([^"']+)["']""")
-_CONSTRAINT = re.compile(
-    r"""(strictly|require|prefer)\s?\(?\s?(?:["']([^"']{1,200})["']|([A-Za-z_][\w.]*))"""
-)
 _ACCESSOR = re.compile(r"\blibs\.([\w.]+)")
 _INCLUDE = re.compile(r"""["']:?([\w.:/-]+)["']""")
 
@@ -63,7 +225,7 @@ class Statement(NamedTuple):
     states: bool
 
 
-def find(folder: Folder, inventory: Inventory) -> None:
+def find_gradle(folder: Folder, inventory: Inventory) -> None:
     """Add what the Gradle files of the project say."""
     scripts = {
         file: code
@@ -81,7 +243,7 @@ def find(folder: Folder, inventory: Inventory) -> None:
         variables = _properties(folder, up) | variables
         for name in _SCRIPTS:
             _read_variables(_code(folder, f"{up}{name}"), variables)
-    declared = [d for file, code in scripts.items() for d in _declared(file, code, variables)]
+    declared = [d for file, code in scripts.items() for d in _gradle_declared(file, code, variables)]
     declared += _catalog(folder, [s for code in scripts.values() for s in code] if up else None, up)
     # Spring's plugin brings the versions of its own starters.
     boot = plugins.get(SPRING_BOOT)
@@ -117,8 +279,7 @@ def _subprojects(folder: Folder) -> list[str]:
 
 
 def _read_variables(code: list[Statement], variables: dict[str, str]) -> None:
-    """Take in simple variables, the entries of maps, and Kotlin's ``val x by extra { "1.0" }``."""
-    opened = None
+    """Take in simple variables and the entries of maps."""
     for statement in code:
         text = statement.text
         if found := _VARIABLE.search(text[:_LONGEST_LINE]):
@@ -126,9 +287,6 @@ def _read_variables(code: list[Statement], variables: dict[str, str]) -> None:
         elif not statement.states and re.search(r"=\s?\[", text):
             for entry in _ENTRY.finditer(text):
                 variables.setdefault(entry[1], entry[2])
-        if opened and (value := re.fullmatch(r"""["']([^"'$]{1,100})["']""", text)):
-            variables.setdefault(opened[1], value[1])
-        opened = _BLOCK_VARIABLE.fullmatch(text)
 
 
 def _properties(folder: Folder, up: str) -> dict[str, str]:
@@ -137,28 +295,12 @@ def _properties(folder: Folder, up: str) -> dict[str, str]:
     return {k.strip(): v.strip() for k, sign, v in pairs if sign and len(v) < 200}
 
 
-def _declared(file: str, code: list[Statement], variables: dict[str, str]) -> Iterator[Declared]:
-    """Yield what the statements about dependencies name; ``{ version { strictly '1' } }`` tells of its call."""
-    known: list[Declared] = []
-    depth = 0
-    ranks = ("strictly", "require", "prefer")
-    rank = -1
+def _gradle_declared(file: str, code: list[Statement], variables: dict[str, str]) -> Iterator[Declared]:
+    """Yield what the statements about dependencies name."""
     for statement in code:
-        if known and statement.depth > depth:
-            found = _CONSTRAINT.match(statement.text)
-            if found and ranks.index(found[1]) > rank:
-                rank = ranks.index(found[1])
-                version = _fill(found[2], variables) or _variable(found[3], variables)
-                known = [replace(d, spec=version or d.spec) for d in known]
-            continue
-        yield from known
-        known, depth, rank = [], statement.depth, -1
         if statement.states:
-            known = [
-                Declared(f"{group}:{name}", _plain(_fill(version, variables)), file)
-                for group, name, version in _named(statement.text, variables)
-            ]
-    yield from known
+            for group, name, version in _named(statement.text, variables):
+                yield Declared(f"{group}:{name}", _fill(version, variables), file)
 
 
 def _named(text: str, variables: dict[str, str]) -> Iterator[tuple[str, str, str | None]]:
@@ -178,12 +320,6 @@ def _named(text: str, variables: dict[str, str]) -> Iterator[tuple[str, str, str
 
 def _variable(name: str | None, variables: dict[str, str]) -> str | None:
     return variables.get(name.rpartition(".")[2]) if name else None
-
-
-def _plain(version: str | None) -> str | None:
-    """Return ``1.2`` of ``1.2!!``, which is short for strictly, and ``1.7`` of ``[1.5,2[!!1.7``."""
-    strict, _, preferred = (version or "").partition("!!")
-    return preferred or strict or None
 
 
 def _fill(version: str | None, variables: dict[str, str]) -> str | None:
