@@ -153,7 +153,9 @@ _SLIP = re.compile(
 )
 _USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)
 # A linter's sum that counts warnings alone; a limit on them is a rule.
-_WARNED = re.compile(r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b")
+_WARNED = re.compile(
+    r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b|\bAll checks passed!|\bSuccess: no issues found\b"
+)
 _MORE_THAN_WARNED = re.compile(
     r"\berror\b|\bFAIL|\bmaximum\b|\btoo many\b|\b[1-9]\d* errors\b", re.IGNORECASE
 )

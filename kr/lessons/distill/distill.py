@@ -53,7 +53,9 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _MODULE = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*: )")
-_CLASS = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Violation|Check): ")
+_CLASS = re.compile(
+    r"^(?:\[\w+\] )?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Violation|Check)(?: \[\w+\])?: "
+)
 # What an error is about: in quotation marks, a host with its port, coordinates.
 _NAMED = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]")
 _WORDS = re.compile(r"[\w.@/-]{3,}")

@@ -96,7 +96,9 @@ class Remedy:
         if found is None:
             return None
         named = {
-            name.rstrip("0123456789"): value.strip() for name, value in found.groupdict().items() if value
+            name.rstrip("0123456789"): value.strip().rstrip(".,;")
+            for name, value in found.groupdict().items()
+            if value
         }
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
         if not all(_NAME.fullmatch(value) and not (" " in value and is_order(value)) for value in said):
