@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.lessons.returned import Limits
+    from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
-    from kr.maintenance.findings import Finding, KnowledgeBase
     from kr.research.chain import Progress
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
@@ -177,7 +177,7 @@ class App:
 
     def knowledge_base(self) -> "KnowledgeBase":
         """Give what ``kr.maintenance.doctor`` examines and repairs."""
-        from kr.maintenance.findings import KnowledgeBase
+        from kr.maintenance.checks import KnowledgeBase
 
         return KnowledgeBase(
             store=self.store,

@@ -23,6 +23,7 @@ _SCALAR_TAGS = frozenset(
 _COLLECTION_TAGS = {"mapping": frozenset({"!", _TAG + "map"}), "list": frozenset({"!", _TAG + "seq"})}
 
 
+_OPENED = re.compile(r"quoted scalar|flow (?:sequence|mapping)")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -50,34 +51,32 @@ def read_located(text: str, *, noun: str, depth: int = DEPTH) -> Located:
     """
     places: dict[KeyPath, Place] = {}
     builder = TreeBuilder(depth, Doubles(), places=places)
-    events = _yaml_events(text, None, noun)
+    events = yaml_events(text, noun)
     return Located(_build(events, builder, noun), places, builder.repeated)
 
 
 def read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
     """Read one request of at most ``depth`` levels; ``json_problem`` is what a reader of JSON minded, if it looks like that."""
-    return _build(_yaml_events(text, json_problem, _NOUN), TreeBuilder(depth, doubles), _NOUN)
+    return _build(yaml_events(text, _NOUN, json_problem), TreeBuilder(depth, doubles), _NOUN)
 
 
-def _yaml_events(text: str, json_problem: str | None, noun: str) -> "Iterator[yaml.Event]":
+def yaml_events(text: str, noun: str, json_problem: str | None = None) -> "Iterator[yaml.Event]":
+    """Give the events of a text, one by one. Raises ``InvalidRequest`` where it is broken, with the place to mend."""
     import yaml
 
     if bad := _UNPRINTABLE.search(text):
         line = text.count("\n", 0, bad.start())
         column = bad.start() - (text.rfind("\n", 0, bad.start()) + 1)
         refuse(f"{at_place(line, column)}: the control character U+{ord(bad[0]):04X} is not allowed")
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    return _events(yaml.parse(text, Loader=loader), json_problem, noun)
-
-
-def _events(events: "Iterable[yaml.Event]", json_problem: str | None, noun: str) -> "Iterator[yaml.Event]":
-    import yaml
-
     try:
-        yield from events
+        yield from yaml.parse(text, Loader=yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader)
     except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        place = f"{at_place(mark.line, mark.column)}: " if mark else ""
+        # A quote or a bracket that is never closed is noticed far below: the place where it opened is the one to mend.
+        is_opened = exc.context_mark is not None and _OPENED.search(exc.context or "")
+        mark = exc.context_mark if is_opened else exc.problem_mark or exc.context_mark
+        # What ends too early is broken below the last line, by the parser's count.
+        last = text.rstrip().count("\n")
+        place = f"{at_place(min(mark.line, last), mark.column)}: " if mark else ""
         problem = json_problem or f"{place}{exc.problem or exc.context or 'broken'}"
         raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
     # The Python parser lets the errors of chr() through.

@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, lessons, maintenance, matching, project, research, stats, transfer
+from kr.cli import entries, knowledge, lessons, maintenance, matching, research, stats
 from kr.cli.output import SilentProgress
 from kr.maintenance.doctor import report
 from kr.settings import load_settings
@@ -52,11 +52,11 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
         "kr lessons list --phase dev-execution --limit 2": _lessons,
         "kr lessons inject --phase e2e-inspection --dry-run": _inject,
     },
-    "versions": {"kr versions": lambda app: project.versions_view(app.versions())},
-    "warm": {"kr warm": lambda app: project.warm_view(app.warm())},
+    "versions": {"kr versions": lambda app: knowledge.versions_view(app.versions())},
+    "warm": {"kr warm": lambda app: knowledge.warm_view(app.warm())},
     "doctor": {"kr doctor": lambda app: maintenance.examined(report(app.knowledge_base()))},
     "export-yaml": {
-        "kr export-yaml --output moved": lambda app: transfer.exported_view(app.export_yaml(Path("moved")))
+        "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
     },
     "stats": {"kr stats": lambda app: stats.view(app.stats())},
     "search": {

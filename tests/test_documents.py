@@ -155,7 +155,7 @@ def test_warnings_are_bounded() -> None:
         ("just words", "request", "not plain text"),
         ('"quoted"', "request", "not plain text"),
         ("a: 1\n b: 2", "request", "line 2, column 3"),
-        ("a: [1\n", "request", "broken: line 2"),
+        ("a: [1\n", "request", "broken: line 1"),
         ("a: 'x\n", "request", "broken: line"),
         ('{"a": "x', "request", "line 1, column 7"),
         ('{"a": "x" "b"}', "request", "line 1, column 11"),
@@ -348,7 +348,7 @@ class TestPlaces:
     @pytest.mark.parametrize(
         ("text", "told"),
         [
-            ("a: [", "the template is broken: line 2"),
+            ("a: [", "the template is broken: line 1"),
             ("a: 1\n---\nb: 2", "line 2, column 1: a second document begins here; the template is one"),
             ("a: &x 1\nb: *x", "line 2, column 4: aliases"),
         ],

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from kr.catalog.catalog import Page
 
 
+Row = dict[str, Any]
+_NONE = "none"
 _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
 
 
@@ -214,11 +216,6 @@ def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> Non
     """
     with open_app(ctx) as app:
         emit(app.catalog.restore(entry_id, **wanted), common(ctx), restored_view)
-
-
-Row = dict[str, Any]
-
-_NONE = "none"
 
 
 def entries_view(rows: list[Row]) -> str:

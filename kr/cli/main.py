@@ -49,10 +49,10 @@ _GROUPS = {
     "Look after the knowledge": (
         ("entries", "entries:command", "List, show, search, remove and restore entries."),
         ("archive", "entries:archive", "List and show what left the index, and bring it back."),
-        ("versions", "project:versions", "List the frameworks and versions that a project uses."),
-        ("warm", "project:warm", "List, and research, what the cache lacks for a project."),
-        ("export-yaml", "transfer:export_yaml", "Write index and archive as YAML files."),
-        ("import-yaml", "transfer:import_yaml", "Import an existing file-based knowledge base."),
+        ("versions", "knowledge:versions", "List the frameworks and versions that a project uses."),
+        ("warm", "knowledge:warm", "List, and research, what the cache lacks for a project."),
+        ("export-yaml", "knowledge:export_yaml", "Write index and archive as YAML files."),
+        ("import-yaml", "knowledge:import_yaml", "Import an existing file-based knowledge base."),
     ),
     "Run workflows": (
         ("workflow", "workflow:command", "Start, run, approve and report workflows made from templates."),

@@ -10,7 +10,7 @@ from kr.cli.output import View, emit, wrapped
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
-    from kr.maintenance.findings import Finding
+    from kr.maintenance.checks import Finding
 
 
 _FILE = click.Path(path_type=Path, dir_okay=True)

@@ -10,12 +10,12 @@ from datetime import datetime
 from pathlib import Path
 from threading import Lock
 
-from kr.digest import sha256_of
 from kr.errors import StoreError
 from kr.lessons.distill.trust import rules_version
 from kr.lessons.file import Candidate, LessonsFile, LessonsUnreadable, Waiting, take
 from kr.lessons.line import Lesson
 from kr.log import Logger
+from kr.naming import sha256_of
 from kr.store.lessons import LessonRow, LessonState
 from kr.store.requests import RequestRow
 from kr.store.store import Store

@@ -11,7 +11,7 @@ from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
 
-from kr.digest import sha256_of
+from kr.naming import sha256_of
 from kr.text.characters import strip_invisible
 from kr.values import PHASES
 

@@ -1,16 +1,13 @@
 """What ``kr init`` and ``kr db`` do: an empty knowledge base; its database's place, upgrade, soundness and backups (SPEC 6.5)."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import ConfigError
-from kr.maintenance.doctor import remains
-from kr.research.persona import fitting_persona, load_persona
 from kr.settings import Settings
-from kr.settings.template import render_config
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 
@@ -45,6 +42,8 @@ class Databases:
 
     def check(self) -> dict[str, Any]:
         """Examine the database; ``sound`` says that nothing is wrong, as where none was made yet."""
+        from kr.maintenance.doctor import remains
+
         place, found = self.store.place, self.store.care.look()
         problems = [found.message] if found.message else []
         if found.state == "absent" and (left := remains(self.folder)):
@@ -103,12 +102,8 @@ NEXT = (
 """What to try after the first time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Touched:
-    """A file or folder, and whether it was made now or stood there before."""
-
-    path: str
-    state: Literal["created", "exists"]
+State = Literal["created", "exists"]
+"""Whether a file was made now, or stood there before."""
 
 
 def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) -> dict[str, Any]:
@@ -116,14 +111,16 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) 
 
     Raises ``ConfigError`` where the configuration can't be written, or a ``StoreError``.
     """
+    from kr.research.persona import fitting_persona, load_persona
+
     home = Path(environ.get("HOME") or "/nonexistent")
     persona = fitting_persona(settings.project_root, home)
-    files: list[Touched] = []
     hints: list[str] = []
     if settings.config_file is None:
-        files.append(_write_config(settings.project_root / CONFIG, settings, persona))
+        config = settings.project_root / CONFIG
+        state = _write_config(config, settings, persona)
     else:
-        files.append(Touched(str(settings.config_file), "exists"))
+        config, state = settings.config_file, "exists"
         _, problem = load_persona(
             settings.role_mapping.knowledge_researcher_persona, settings.project_root, home
         )
@@ -135,9 +132,12 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) 
     existed = store.exists()
     with store.write() as unit:
         unit.entries.count()
-    files.append(Touched(store.place, "exists" if existed else "created"))
+    files = [
+        {"path": str(config), "state": state},
+        {"path": store.place, "state": "exists" if existed else "created"},
+    ]
     hints.append(_versioned(settings))
-    return {"files": [asdict(item) for item in files], "hints": hints, "next": list(NEXT)}
+    return {"files": files, "hints": hints, "next": list(NEXT)}
 
 
 def _versioned(settings: Settings) -> str:
@@ -153,7 +153,9 @@ def _versioned(settings: Settings) -> str:
     )
 
 
-def _write_config(path: Path, settings: Settings, persona: str) -> Touched:
+def _write_config(path: Path, settings: Settings, persona: str) -> State:
+    from kr.settings.template import render_config
+
     default = settings.project_root / "_bmad-output" / "knowledge-base"
     base = settings.knowledge_base
     # Teams commit the file: what lies within the project is named from there.
@@ -164,8 +166,8 @@ def _write_config(path: Path, settings: Settings, persona: str) -> Touched:
             file.write(render_config(persona=persona, knowledge_base_path=chosen))
     except FileExistsError:
         if path.is_file():  # somebody else has just written it
-            return Touched(str(path), "exists")
+            return "exists"
         raise ConfigError(f"{path}: exists and is not a file; move it away and run kr init again") from None
     except OSError as error:
         raise ConfigError(f"{path}: can't be written: {error.strerror}") from error
-    return Touched(str(path), "created")
+    return "created"

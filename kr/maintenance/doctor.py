@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
-from kr.maintenance import content_checks
-from kr.maintenance.content_checks import report_paths
-from kr.maintenance.findings import Finding, Fix, KnowledgeBase
+from kr.maintenance import checks
+from kr.maintenance.checks import Finding, Fix, KnowledgeBase, report_paths
 from kr.store import soundness
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX
@@ -21,6 +20,14 @@ if TYPE_CHECKING:
     from kr.sources.base import Source
 
 _MOST_SHOWN = 5
+_QUESTION = Query(
+    framework="react",
+    framework_version="unknown",
+    topic="state",
+    tags=("state",),
+    question="How is state kept in a component?",
+)
+_REPOSITORY = "facebook/react"
 
 
 def check_database(base: KnowledgeBase) -> Iterator[Finding]:
@@ -91,8 +98,6 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     health = base.store.care.examine()
     if not health.problems:
         return
-    shown = "; ".join(health.problems[:_MOST_SHOWN])
-    more = len(health.problems) - _MOST_SHOWN
     if health.is_mendable:
         repair, fix = (
             "back it up, put back what is missing and rebuild its indexes, in place",
@@ -105,7 +110,7 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
         "integrity",
         "error",
         base.place,
-        f"is not sound: {shown}{f'; and {more} more' if more > 0 else ''}",
+        f"is not sound: {_some(health.problems)}",
         repair=repair,
         fix=fix,
     )
@@ -187,9 +192,6 @@ def _nearest(folder: Path) -> Path:
     return next(path for path in (folder, *folder.absolute().parents) if path.exists())
 
 
-_MOST_TOLD = 5
-
-
 def remains(folder: Path) -> str:
     """Say what a new database could be made of; empty when there is nothing."""
     exports = [name for name in (INDEX, ARCHIVE) if (folder / name).is_file()]
@@ -232,23 +234,32 @@ def take_in(base: KnowledgeBase) -> str:
     result = import_yaml(base.store, base.folder, [base.folder], now=base.clock())
     counts = ", ".join(f"{number} {name}" for name, number in result.counts.items() if number)
     told = [*map(str, result.unreadable), *map(str, result.refused)]
-    more = len(told) - _MOST_TOLD
-    bad = "; ".join(told[:_MOST_TOLD]) + (f"; and {more} more" if more > 0 else "")
-    return f"from the exports: {counts or 'nothing new'}" + (f" (not taken in: {bad})" if bad else "")
+    return f"from the exports: {counts or 'nothing new'}" + (
+        f" (not taken in: {_some(told)})" if told else ""
+    )
+
+
+def _some(told: Sequence[str]) -> str:
+    """Tell the first of them, and how many more there are."""
+    more = len(told) - _MOST_SHOWN
+    return "; ".join(told[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
 
 Check = Callable[[KnowledgeBase], Iterator[Finding]]
 
+CONTENT_CHECKS: tuple[Check, ...] = (
+    checks.check_expired,
+    checks.check_missing_reports,
+    checks.check_orphans,
+    checks.check_export,
+    checks.check_circuits,
+)
 CHECKS: tuple[Check, ...] = (
     check_network,
     check_permissions,
     check_database,
     check_integrity,
-    content_checks.check_expired,
-    content_checks.check_missing_reports,
-    content_checks.check_orphans,
-    content_checks.check_export,
-    content_checks.check_circuits,
+    *CONTENT_CHECKS,
 )
 """In the order in which they repair: a row must be right before it is exported."""
 
@@ -261,6 +272,8 @@ def examine(base: KnowledgeBase) -> list[Finding]:
 def _findings(base: KnowledgeBase, check: Check) -> list[Finding]:
     """Run one check; an error that stops it is a finding itself."""
     findings: list[Finding] = []
+    if check in CONTENT_CHECKS and not base.is_readable:
+        return findings
     try:
         findings += check(base)
     except (KrError, OSError) as error:
@@ -306,16 +319,6 @@ def _result(base: KnowledgeBase, findings: list[Finding], repaired: list[dict[st
         "findings": [finding.plain() for finding in findings],
         "repaired": repaired,
     }
-
-
-_QUESTION = Query(
-    framework="react",
-    framework_version="unknown",
-    topic="state",
-    tags=("state",),
-    question="How is state kept in a component?",
-)
-_REPOSITORY = "facebook/react"
 
 
 def check_sources(

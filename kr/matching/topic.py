@@ -187,8 +187,6 @@ class Topic(Value):
     directions: frozenset[Direction]
     lexicon: frozenset[str]
     """Stems and bigrams."""
-    plains: frozenset[str]
-    """The words in the singular."""
     deniers: tuple[Unit, ...]
     """The words that deny by their form."""
     words: tuple[Token, ...]
@@ -254,7 +252,6 @@ def _topic_of(text: str) -> Topic:
         poles=ends_of(tokens, found),
         directions=directions(tokens),
         lexicon=stems | pairs,
-        plains=frozenset(unit.plain for unit in units),
         deniers=tuple(unit for unit in units if unit.denies),
         words=words,
     )

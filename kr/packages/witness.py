@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeAlias
 
-from kr.digest import sha256_of
+from kr.naming import sha256_of
 from kr.settings.settings import keep, kept
 
 Path: TypeAlias = "str | os.PathLike[str]"

@@ -2,7 +2,7 @@
 
 import re
 
-from kr.digest import sha256_of
+from kr.naming import sha256_of
 from kr.source_kinds import SOURCES, is_package, is_pages
 from kr.values import Answer, Confidence, Consulted, ResearchStatus, Value
 

@@ -136,7 +136,7 @@ class _Held:
 
 
 def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
-    from kr.digest import decoded
+    from kr.naming import decoded
 
     def read(unit: "UnitOfWork") -> _Held:
         from kr.store.session import FIRST_IMPORT

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kr import __version__
-from kr.digest import sha256_of
+from kr.naming import sha256_of
 from kr.values import CacheMatch, Tier, Value
 
 if TYPE_CHECKING:

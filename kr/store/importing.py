@@ -10,10 +10,10 @@ from itertools import islice
 from typing import Literal, NamedTuple
 
 from kr import naming
-from kr.digest import decoded
 from kr.errors import ReportUnwritable
 from kr.freshness import UNKNOWN_VERSION
 from kr.log import Logger
+from kr.naming import decoded
 from kr.store import times
 from kr.store.archive import ArchiveReason
 from kr.store.database import Database

@@ -17,8 +17,8 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
-from kr.digest import decoded, digest
 from kr.errors import ReportUnwritable
+from kr.naming import decoded, digest
 from kr.store import times
 from kr.store.entries import framework_key, topic_key
 from kr.store.session import Session, UnitOfWork, insert_into

@@ -11,9 +11,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kr import naming
-from kr.digest import decoded, digest
 from kr.errors import EntryConflict
 from kr.freshness import same_major
+from kr.naming import decoded, digest
 from kr.reports.template import fresh_until, origin_of, read_confidence, why_stale
 from kr.store import times
 from kr.store.archive import Archived, Limits

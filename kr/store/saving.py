@@ -8,9 +8,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from kr import naming
-from kr.digest import decoded, digest
 from kr.errors import ReportUnwritable, StoreError
 from kr.freshness import major_key, same_major
+from kr.naming import decoded, digest
 from kr.reports.template import title_of
 from kr.store import times
 from kr.store.archive import Limits

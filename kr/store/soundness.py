@@ -9,8 +9,8 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from kr.digest import digest
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew
+from kr.naming import digest
 from kr.store.database import create_tables
 from kr.store.search import Search
 from kr.store.session import Session, insert_into

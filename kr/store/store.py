@@ -230,7 +230,7 @@ class Store:
 
     def _settle(self, entry: Entry) -> str | None:
         """Bring row and file together where that is possible; the text is served all the same where it is not."""
-        from kr.digest import decoded
+        from kr.naming import decoded
         from kr.store.reports import settle
 
         text = None

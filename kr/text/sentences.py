@@ -11,7 +11,6 @@ from kr.text.stopwords import FUNCTION_WORDS
 
 SHORTEST, LONGEST = 20, 500
 _LINKS = 0.6  # of a sentence: with more it is a row of links
-_LONGEST_TABLE = 1_500
 
 _CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`).*?(?<!`)\1(?!`)", re.DOTALL)
 _LINK = re.compile(r"\[([^\[\]]*)\]\([^()\s]*\)|<https?:[^<>\s]*>")
@@ -55,19 +54,16 @@ class Sentence:
     is_item: bool = False
     label: str | None = None
     warns: bool = False
-    is_table: bool = False
 
 
-def sentences_of(blocks: Iterable[Block], *, with_tables: bool = False) -> Iterator[Sentence]:
-    """Yield the sentences of prose and lists, in order, and where asked for tables; code and headings have none."""
+def sentences_of(blocks: Iterable[Block]) -> Iterator[Sentence]:
+    """Yield the sentences of prose and lists, in order; code, headings and tables have none."""
     place = 0
     for block in blocks:
         place += 1
         if block.kind == "prose":
             for text in part(block.text):
                 yield Sentence(text, place, warns=block.warns)
-        elif block.kind == "table" and with_tables:
-            yield Sentence(block.text, place, warns=block.warns, is_table=True)
         elif block.kind == "list":
             for item in items(block.text):
                 place += 1
@@ -127,8 +123,6 @@ def is_of_length(text: str) -> bool:
 def understandable(sentence: Sentence) -> float:
     """Return how well a sentence stands alone, 0 (not at all: a fragment, a row of links) to 1."""
     text = sentence.text
-    if sentence.is_table:
-        return 1.0 if len(text) <= _LONGEST_TABLE else 0.0
     if not is_of_length(text) or text.count("`") % 2:
         return 0.0
     if linked_share(text) > _LINKS:

@@ -17,7 +17,7 @@ from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
 from kr.store.requests import Need
 from kr.store.times import to_text
-from kr.yamltext import TreeBuilder
+from kr.yamltext import TreeBuilder, yaml_events
 
 if TYPE_CHECKING:
     import yaml
@@ -27,9 +27,7 @@ LIMIT = 64 * 1024 * 1024
 _DEPTH = 8
 _ENTRIES = "entries"
 
-_OPENED = re.compile(r"quoted scalar|flow (?:sequence|mapping)")
 _PLACE = re.compile(r"^line \d+, column \d+: ")
-_UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 class Item(NamedTuple):
@@ -53,7 +51,7 @@ def read_items(data: bytes) -> Iterator[Item | Bad]:
     Raises ``IndexUnreadable`` where the YAML is broken, or no such file at all; its message doesn't name the file.
     """
     text = _decode(data)
-    yield from _Reader(_parse(text)).read()
+    yield from _Reader(_events(text)).read()
 
 
 def _decode(data: bytes) -> str:
@@ -67,27 +65,11 @@ def _decode(data: bytes) -> str:
         raise IndexUnreadable(f"line {line}: no {error.encoding} text (byte {error.start})") from error
 
 
-def _parse(text: str) -> "Iterator[yaml.Event]":
-    import yaml
-
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+def _events(text: str) -> "Iterator[yaml.Event]":
     try:
-        yield from yaml.parse(text, Loader=loader)
-    except yaml.MarkedYAMLError as error:
-        # A quote or a bracket that is never closed is noticed far below: the line where it opened is the one to mend.
-        is_opened = error.context_mark is not None and _OPENED.search(error.context or "")
-        mark = error.context_mark if is_opened else error.problem_mark or error.context_mark
-        # What ends too early is broken below the last line, by the parser's count.
-        line = min(mark.line, text.rstrip().count("\n")) + 1 if mark else 1
-        raise IndexUnreadable(f"line {line}: broken: {error.problem or error.context or 'YAML'}") from error
-    # The Python parser lets the errors of chr() through.
-    except (yaml.YAMLError, ValueError, OverflowError) as error:
-        bad = _UNPRINTABLE.search(text)
-        if bad is None:
-            raise IndexUnreadable(f"broken: {' '.join(str(error).split())}") from error
-        line = text.count("\n", 0, bad.start()) + 1
-        message = f"line {line}: broken: the control character U+{ord(bad[0]):04X} is not allowed"
-        raise IndexUnreadable(message) from error
+        yield from yaml_events(text, "the index")
+    except InvalidRequest as error:
+        raise IndexUnreadable(error.fields[0].message) from error
 
 
 class _Reader:

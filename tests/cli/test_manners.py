@@ -26,11 +26,11 @@ def project(tmp_path: Path) -> Project:
 
 def test_the_environment_sets_the_format_and_an_option_wins(project: Project) -> None:
     by_name = {"KR_FORMAT": "json"}
-    assert json.loads(project.run("stats", more=by_name).stdout)["requests"]["total"] == 0
-    for arguments in (("--format", "yaml", "stats"), ("stats", "--format", "yaml")):
+    assert json.loads(project.run("db", "check", more=by_name).stdout)["state"] == "absent"
+    for arguments in (("--format", "yaml", "db", "check"), ("db", "check", "--format", "yaml")):
         shown = project.run(*arguments, more=by_name).stdout.decode()
         assert not shown.startswith("{")
-        assert yaml.safe_load(shown)["requests"]["total"] == 0
+        assert yaml.safe_load(shown)["state"] == "absent"
 
 
 def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None:
@@ -39,7 +39,7 @@ def test_a_format_that_is_none_is_told_by_the_variable(project: Project) -> None
     assert "error: KR_FORMAT: 'xml' is not one of yaml, json, text" in done.stderr.decode()
 
 
-@pytest.mark.parametrize("words", ["search rows", "stats", "lessons review", "explain vue How?", "db path"])
+@pytest.mark.parametrize("words", ["search rows", "lessons review", "db path"])
 def test_a_folder_that_was_mistyped_is_told_and_not_made(project: Project, words: str) -> None:
     done = project.run("--kb", "nowhere", *words.split())
     assert done.returncode == 0

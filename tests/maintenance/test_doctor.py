@@ -18,8 +18,7 @@ import yaml
 from kr.app import App
 from kr.errors import ReportUnwritable
 from kr.maintenance import doctor
-from kr.maintenance.content_checks import read_facts
-from kr.maintenance.findings import Finding, KnowledgeBase
+from kr.maintenance.checks import Finding, KnowledgeBase, read_facts
 from kr.store.soundness import examine
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.times import to_text

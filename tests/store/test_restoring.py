@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from kr.digest import digest
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
+from kr.naming import digest
 from kr.reports.template import SKELETON_MARK
 from kr.store.archive import Archived
 from kr.store.store import Store

@@ -430,7 +430,7 @@ def test_files_that_cannot_be_read(project: Project, old: Path, tmp_path: Path) 
     result = run(project, old / "broken.yaml", old, tmp_path / "nowhere.yaml", empty, Path("/dev/zero"))
     assert result.counts["imported"] == 1
     told = {Path(file.file).name: file.message for file in result.unreadable}
-    assert told["broken.yaml"].startswith("line 1: broken: ")
+    assert told["broken.yaml"].startswith("the index is broken: line 1, ")
     assert told["nowhere.yaml"] == "can't be read: No such file or directory"
     assert told["empty"] == "holds neither index.yaml nor _archived-index.yaml"
     assert told["zero"] == "is not a regular file"

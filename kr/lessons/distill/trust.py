@@ -8,7 +8,7 @@ import re
 from functools import lru_cache
 from itertools import pairwise
 
-from kr.digest import digest
+from kr.naming import digest
 
 _PROGRAMS = (
     r"curl|wget|iwr|iex|invoke-\w+|bash|zsh|dash|fish|pwsh|powershell|cmd|eval|nc|ncat|netcat|ssh|scp|rsync|rm|rmdir|chmod|chown|dd|mkfs|kill|killall|pkill|crontab|base64|"

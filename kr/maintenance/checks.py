@@ -1,21 +1,26 @@
-"""Checks of rows without their report, reports without rows, exports, and what time has overtaken (SPEC 6.5).
+"""What a check finds and looks at; checks of rows, reports, exports, and what time has overtaken (SPEC 6.5).
 
-A report that may not be read is no reason to touch its row: it is there, for all that anybody knows.
+The checks are for a database whose tables can be asked. A report that may not be read is no reason to touch its row: it
+is there, for all that anybody knows.
 """
 
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from kr.errors import StoreError
 from kr.freshness import parse_time
-from kr.maintenance.findings import Finding, KnowledgeBase
 from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
+from kr.store.reports import ReportFiles
 from kr.store.saving import adopt
+from kr.store.soundness import Look
+from kr.store.store import Store
 from kr.store.times import to_text
 from kr.text.characters import one_line
 from kr.text.counting import counted
@@ -25,14 +30,83 @@ if TYPE_CHECKING:
     from kr.store.shared_state import Expired
 
 
+_FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
+_HEADER_CHARACTERS = 20_000
 _VOLATILE = ("  last_accessed: ", "  status: ")
 """Lines of the export that a mere hit changes, after which nothing is exported (SPEC 3.8)."""
 
 
+Severity = Literal["error", "warning", "information"]
+Fix = Callable[[], str]
+"""Does what a finding's ``repair`` announced, and returns what was done. Raises ``KrError``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check found. ``information`` is no problem.
+
+    ``repair`` says what ``--repair`` would do; it is None where only a person can help, and ``message`` then
+    says how.
+    """
+
+    check: str
+    severity: Severity
+    subject: str
+    message: str
+    repair: str | None = None
+    fix: Fix | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def is_problem(self) -> bool:
+        """Whether it counts for the exit status."""
+        return self.severity != "information"
+
+    def plain(self) -> dict[str, Any]:
+        """Give the public form."""
+        names = ("check", "severity", "subject", "message", "repair")
+        return {name: getattr(self, name) for name in names}
+
+
+@dataclass(kw_only=True)
+class KnowledgeBase:
+    """A knowledge base under examination. ``mounts`` is the system's table of file systems."""
+
+    store: Store
+    folder: Path
+    auto_export: bool
+    clock: Callable[[], datetime]
+    mounts: Path = Path("/proc/self/mounts")
+
+    @property
+    def look(self) -> Look:
+        """What stands at the database's path."""
+        try:
+            return self.store.care.look()
+        except StoreError as error:
+            return Look(state="unreadable", message=str(error))
+
+    @property
+    def place(self) -> str:
+        """What a finding about the database is about: its path, or the setting that names none."""
+        try:
+            return self.store.place
+        except StoreError:
+            return "KR_DATABASE_URL"
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the tables can be asked without upgrading them."""
+        return self.look.state == "current"
+
+    @property
+    def reports(self) -> ReportFiles:
+        """The report files."""
+        return ReportFiles(self.folder)
+
+
 def check_orphans(base: KnowledgeBase) -> Iterator[Finding]:
     """Reports that no row speaks of."""
-    if not base.is_readable:
-        return
     with base.store.read() as unit:
         known = unit.entries.known_paths()
     yield from (_orphan(base, path) for path in report_paths(base.folder) if path not in known)
@@ -97,7 +171,7 @@ def _adopt(base: KnowledgeBase, path: str) -> str:
 
 def check_export(base: KnowledgeBase) -> Iterator[Finding]:
     """``index.yaml`` and ``_archived-index.yaml`` that don't say what the database says."""
-    if not base.is_readable or not base.folder.is_dir():
+    if not base.folder.is_dir():
         return
     from kr.transfer import ARCHIVE, INDEX
     from kr.transfer.export import render_archive, render_index
@@ -144,8 +218,6 @@ def _export(base: KnowledgeBase) -> str:
 
 def check_expired(base: KnowledgeBase) -> Iterator[Finding]:
     """Leases and reservations that killed processes left."""
-    if not base.is_readable:
-        return
     with base.store.read() as unit:
         expired = unit.leases.expired(base.clock())
     if any(expired):
@@ -175,8 +247,6 @@ def _told(expired: "Expired") -> str:
 
 def check_circuits(base: KnowledgeBase) -> Iterator[Finding]:
     """Sources that are paused because they kept failing (SPEC 3.5)."""
-    if not base.is_readable:
-        return
     with base.store.read() as unit:
         circuits = unit.circuits.all()
     for circuit in circuits:
@@ -189,11 +259,6 @@ def check_circuits(base: KnowledgeBase) -> Iterator[Finding]:
                 f"is not asked until {circuit.open_until}, after {counted(circuit.failures, 'failure')} in a row; "
                 f"the last: {circuit.last_error or 'unknown'}",
             )
-
-
-_FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
-_ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
-_HEADER_CHARACTERS = 20_000
 
 
 class Facts(NamedTuple):
@@ -274,8 +339,6 @@ def _unescaped(line: str) -> str:
 
 def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
     """Rows whose report is missing, empty, or not to be read."""
-    if not base.is_readable:
-        return
     with base.store.read() as unit:
         entries = unit.entries.all()
         kept = {entry.id for entry in entries if unit.revisions.text(entry.sha256) is not None}
