@@ -54,7 +54,8 @@ _LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with 
 _OF_FIRST = 0.8  # of what the first example shows, for a second one
 _SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
-_MOST_NEAREST = 6
+_MOST_NEAREST = 5
+_GIST = 200  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
 _NO_CODE = "No code examples were found."
 _PERSONA_NOTE = "persona_load_failed"
@@ -104,7 +105,7 @@ def build_report(
     if baseline and baseline.strip() and SKELETON_MARK not in baseline.splitlines():
         text = carried_over(baseline, query, today, _told(notes))
         return Report(text=text, confidence="low", origin="baseline")
-    return _skeleton(query, choice.rows, today, notes)
+    return _skeleton(query, choice.rows, terms, today, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,16 +296,17 @@ def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _S
     return None
 
 
-def _skeleton(query: Query, nearest: Sequence[Ranked], today: date, notes: Sequence[str]) -> Report:
-    """Tell a gap as a gap, with the headings and places that come nearest (SPEC 3.7)."""
+def _skeleton(
+    query: Query, nearest: Sequence[Ranked], terms: Terms, today: date, notes: Sequence[str]
+) -> Report:
+    """Tell a gap as a gap, with what comes nearest in a few lines each (SPEC 3.7)."""
     units = list({row.unit.heading: row.unit for row in reversed(nearest) if row.unit.heading}.values())[::-1]
     units = units[:_MOST_NEAREST]
     sources = _Sources(units)
-    lines = [f"- {_bold(unit)} ({sources.number(unit)})" for unit in units]
+    gists = [summarize([(unit, unit.blocks)], terms, _GIST)[0] for unit in units]
     why = "what was found does not cover the question" if units else "no source answered"
-    found = "What was found does not answer the question. The nearest symbols and pages:\n\n" + "\n".join(
-        lines
-    )
+    told = "What was found does not answer the question. The nearest symbols and pages:"
+    found = "\n\n".join([told, *_summary(gists, sources, "From")])
     sections = {
         SUMMARY: SKELETON_MARK,
         DETAILS: found if units else "No details were found.",
@@ -333,10 +335,10 @@ def _bold(unit: Unit) -> str:
     return f"**{plain(unit.heading).replace('**', '')}**" if unit.heading else ""
 
 
-def _summary(summaries: Sequence[Summary], sources: _Sources) -> Iterator[str]:
+def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or from") -> Iterator[str]:
     """Tell the answer of the first passage, then what of others answers nearly as well."""
     for at, summary in enumerate(summaries):
-        yield sources.line(summary.unit, "Or from" if at else "From")
+        yield sources.line(summary.unit, others if at else "From")
         if summary.sentences:
             yield quote("\n".join(summary.sentences))
         if summary.code:
