@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kr.reports.passages import Unit
+from kr.reports.passages import Unit, is_example
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.text.markdown import Block
@@ -18,6 +18,7 @@ GAP = "[…]"
 """Stands where text of the source was left out. kr's own mark, never inside a quotation."""
 
 _FIRST = 0.3  # what the opening of a passage counts for being the opening, of its best part
+_DECLARES = 0.6  # the same of one that is a signature: how it is called at all
 _WORTH = 0.25  # of the best part: what tells less is left out
 _MANY = 4  # examples of one passage: of more, those that tell most of the question are shown
 _ROOM_OF_MANY = 1_500
@@ -82,7 +83,9 @@ def _kept(parts: Sequence[Part], room: int) -> set[int]:
     if not parts:
         return set()
     most = max(part.told for part in parts)
-    worth = [part.told + (_FIRST * most if at == 0 else 0.0) for at, part in enumerate(parts)]
+    opening = parts[0].blocks[0]
+    first = _DECLARES if opening.kind == "code" and not is_example(opening) else _FIRST
+    worth = [part.told + (first * most if at == 0 else 0.0) for at, part in enumerate(parts)]
     kept: set[int] = set()
     heads: set[int] = set()
     left = room

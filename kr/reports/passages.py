@@ -29,6 +29,9 @@ _SAYS_LITTLE = re.compile(
     r"|see also|notes?|output|result|complexity|exceptions?|errors)[:.]?",
     re.IGNORECASE,
 )
+_ANNOUNCES = re.compile(
+    r"\W*(?:Parameters?|Arguments?|Args|Attributes|Returns?|Raises|Throws|Yields|Exceptions)\W*:\W*"
+)
 _SIGNATURE = re.compile(
     r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
 )
@@ -154,7 +157,7 @@ def units_of(blocks: Iterable[Block], title: str = "") -> list[tuple[tuple[str, 
             outline.enter(block.level, block)
         elif block.kind == "heading":
             outline.hold(Block(kind="prose", text=f"**{block.text}:**"))
-        elif _is_name(block):
+        elif _is_name(block) and not outline.is_announced:
             outline.enter(_LOWEST, block)
         elif not _is_bare(block) and not links_only(block):
             outline.hold(block)
@@ -175,6 +178,11 @@ class _Outline:
     def is_above(self, level: int) -> bool:
         """Whether the heading that is open is of a higher rank."""
         return bool(self.above) and _TITLE < self.above[-1][0] < level
+
+    @property
+    def is_announced(self) -> bool:
+        """Whether the line before announces what follows ("Raises:"), so that a name is no heading."""
+        return bool(self.held) and _ANNOUNCES.fullmatch(self.held[-1].text) is not None
 
     def hold(self, block: Block) -> None:
         length = 0 if block.kind == "code" else len(block.text)

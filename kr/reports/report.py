@@ -29,7 +29,7 @@ from kr.reports.template import (
     title_of,
     write_shape,
 )
-from kr.reports.terms import Terms, question_terms
+from kr.reports.terms import Terms, is_subject, question_terms
 from kr.source_kinds import SOURCES, is_answer, is_package, is_pages
 from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
@@ -44,8 +44,7 @@ MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
 _DETAILS = 0.6  # of the report's characters
-_BEST = 0.6  # of the room for Details: what the best passage may take
-_OTHER = 0.3
+_SHARES = (0.6, 0.3, 0.25, 0.15, 0.1)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
@@ -250,12 +249,13 @@ class _Writer:
 
 
 def _unspoken(shown: Sequence[_Shown], terms: Terms) -> list[str]:
-    """Say which words of the question no passage has, where the passages were not written for it."""
+    """Say which words of the question that texts are about no passage has, where the passages were not written for it."""
     if is_answer(shown[0].row.unit.origin.source):
         return []
     said = terms.within("\n".join(f"{one.row.unit.title}\n{one.row.unit.text}" for one in shown))
     asked = terms.parts[0] if terms.parts else {}
-    missing = [terms.all[at].word for at, light in asked.items() if light >= 1.0 and at not in said]
+    words = [terms.all[at].word for at, light in asked.items() if light >= 1.0 and at not in said]
+    missing = [word for word in words if is_subject(word)]
     if not missing:
         return []
     return [
@@ -274,8 +274,7 @@ def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
     shown: list[_Shown] = []
     left = room
     for row in taken:
-        share = _BEST if not shown else _OTHER
-        one = _sized(row, terms, weights, min(left, int(share * room)))
+        one = _sized(row, terms, weights, min(left, int(_SHARES[len(shown)] * room)))
         if one is None:
             continue
         shown.append(one)

@@ -14,6 +14,7 @@ from functools import cache
 from itertools import islice, pairwise
 from posixpath import commonprefix
 
+from kr.matching.rarity import rarity
 from kr.matching.words import SHORT_FORMS, SYNONYMS
 from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
 from kr.text.stems import stem
@@ -29,6 +30,7 @@ _MOST_IMPLIED = 10
 _GENERIC_WEIGHT = 0.25
 _NAME_WEIGHT = 1.5
 _PART_OF_NAME = 0.4
+_SELDOM, _COMES_BACK = 0.3, 0.75  # see ``kr.matching.rarity``
 _MEMORY = 60_000  # distinct words of texts that are remembered
 
 _RUN = re.compile(f"[{WORD}]+")
@@ -265,6 +267,12 @@ def root(word: str) -> str:
         word = _OUR.sub("or", _ISE.sub("z", word))
     found = stem(SHORT_FORMS.get(word, word))
     return _synonyms().get(found, found)
+
+
+def is_subject(word: str) -> bool:
+    """Tell whether texts are about a word ("queue") rather than merely say it ("come", "longer", "generated")."""
+    found = rarity(root(word))
+    return word.isascii() and found.rarity >= _SELDOM and found.weight >= _COMES_BACK
 
 
 @cache

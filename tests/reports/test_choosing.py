@@ -197,6 +197,18 @@ def test_the_section_beside_a_deprecated_one_takes_its_place() -> None:
 
 @pytest.mark.parametrize(
     ("text", "covers"),
+    [
+        ("Validate the document: it returns true where it is valid.", False),
+        ("Validate a document against a schema, which is another document.", True),
+    ],
+)
+def test_one_heavy_word_of_a_short_question_makes_no_page_an_answer(text: str, *, covers: bool) -> None:
+    question = "How do I validate a document against a JSON schema?"
+    assert _choice(question, f"# validate\n\n{text}", source="web_search").covers is covers
+
+
+@pytest.mark.parametrize(
+    ("text", "covers"),
     [("Mocks the fake timers.", True), ("The code of a test depends on the time.", False)],
 )
 def test_rare_words_say_what_is_asked(text: str, *, covers: bool) -> None:

@@ -70,6 +70,13 @@ def test_a_signature_or_a_bold_line_names_what_follows() -> None:
     ]
 
 
+def test_a_name_that_was_announced_is_no_heading() -> None:
+    text = "# Tasks\n\nAll of them.\n\nRaises:\n\n`TimeoutError`:\n\nif it takes too long"
+    assert _outline(text) == [
+        (("Tasks",), ["All of them.", "Raises:", "`TimeoutError`:", "if it takes too long"])
+    ]
+
+
 def test_signatures_in_a_row_share_their_text() -> None:
     assert _outline("`count(sub)`\n\n`count(sub, start)`\n\nCounts.") == [
         (("`count(sub)`, `count(sub, start)`",), ["Counts."])

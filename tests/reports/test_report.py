@@ -471,16 +471,31 @@ def test_a_gap_is_told_as_a_gap() -> None:
     other = Answer(
         source="web_search",
         passages=(
-            Passage(text="# Table\n\n## Colours of a row\n\nThey are set.", url="https://a.example/t"),
+            Passage(
+                text="# Table\n\n## Colours of a row\n\nEach of the rows has a colour of its own.\n\n```py\ntable.paint(row=1)\n```\n",
+                url="https://a.example/t",
+            ),
         ),
     )
     report = _build(other)
     sections = _assert_template(report.text)
     assert (report.confidence, report.origin) == ("low", "skeleton")
     assert sections["Summary"] == SKELETON_MARK
-    assert "- **Table > Colours of a row** (Source 1)" in sections["Details"]
+    assert sections["Details"].partition("pages:\n\n")[2] == (
+        "From Source 1: **Table > Colours of a row**\n\n> Each of the rows has a colour of its own.\n\n"
+        "```py\ntable.paint(row=1)\n```"
+    )
     assert "- Source 1: https://a.example/t (via web_search)" in sections["Source Attribution"]
     assert "does not cover the question" in sections["Caveats & Version-Specific Notes"]
+
+
+def test_of_the_words_that_no_passage_has_those_are_told_that_texts_are_about() -> None:
+    text = "# Rows\n\nThe virtual table renders rows of its height. Rows are virtual."
+    query = replace(QUERY, question="How come a virtual table of rows needs no longer a queue?")
+    report = build_report(
+        query, answer=Answer(source="web_search", passages=(Passage(text=text),)), today=TODAY
+    )
+    assert "The passages do not speak of: queue." in report.text
 
 
 def test_a_stale_report_goes_before_a_gap_and_after_an_answer() -> None:
