@@ -203,7 +203,7 @@ def _stand_in(kind: str, scenario: Scenario) -> Iterator[StandIn]:
 
 
 def _control(origin: str, method: str, key: str, body: Any) -> Any:
-    connection = http.client.HTTPConnection(origin.removeprefix("http://"), timeout=20)
+    connection = http.client.HTTPConnection(origin.removeprefix("http://"), timeout=60)
     try:
         connection.request(method, f"/control/{key}", json.dumps(body), {"content-type": "application/json"})
         return json.loads(connection.getresponse().read())
