@@ -491,7 +491,9 @@ def test_a_gap_is_told_as_a_gap() -> None:
 
 def test_of_the_words_that_no_passage_has_those_are_told_that_texts_are_about() -> None:
     text = "# Rows\n\nThe virtual table renders rows of its height. Rows are virtual."
-    query = replace(QUERY, question="Does a virtual table of rows come with a queue?")
+    query = replace(
+        QUERY, question="How come the virtual table renders the rows of its height without a queue?"
+    )
     report = build_report(
         query, answer=Answer(source="web_search", passages=(Passage(text=text),)), today=TODAY
     )
