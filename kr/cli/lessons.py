@@ -9,6 +9,7 @@ import click
 
 from kr.cli.completion import complete_framework, complete_phase
 from kr.cli.options import (
+    FILE,
     Group,
     answer_request,
     common,
@@ -259,12 +260,12 @@ def review(ctx: click.Context, /) -> None:
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @with_context
-def import_(ctx: click.Context, /, files: tuple[Path, ...]) -> None:
+def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Import the lessons of other lessons files; those that are known already are not added again."""
     with open_app(ctx) as app, app.lessons() as book:
-        done = book.take_in(files)
+        done = book.take_in([*map(Path, files)])
     value = {
         "imported": done.imported,
         "duplicates": done.duplicates,

@@ -5,13 +5,12 @@ import math
 import re
 from collections import Counter
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, get_args
 
 from kr.lessons.line import QUARANTINED, Lesson, clean, columns, cut, cut_head
 from kr.naming import fold
 from kr.store.lessons import LessonState
-from kr.values import PHASES
+from kr.values import PHASES, Value
 
 COLUMNS = 160
 """Two lines of 80 columns for each lesson, its number and reference included."""
@@ -24,26 +23,60 @@ _LOOKED_AT = 3000
 _SAME_FILE = 4.0
 _SAME_FOLDER = 1.0
 _END = " .。;；"
-_FORGED_TITLE = re.compile(r"[\[［【〔]\s*LESSONS\s*[\]］】〕]", re.IGNORECASE)
+_FORGED_TITLE = r"(?i)[\[［【〔]\s*LESSONS\s*[\]］】〕]"
+_BEGINS_A_LIST = tuple("0123456789(-*+•")
 # Only what a list would put there: `404: return Not Found` and `2.x needs` say something by their numbers.
-_FIRST_NUMBER = re.compile(r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+")
+_FIRST_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
 
-_WORD = re.compile(r"[\w-]+(?:\.\w+)*")
 _UNKNOWN = LessonState(id="")
 # Tags that say what failed, and not which framework it was about: such a lesson may help with any.
 _TOOLS = frozenset(
-    re.findall(
-        r"\w+",
-        """
-    bash c cargo cmake composer curl docker eslint git go gradle java javascript jest jq kotlin kubernetes make maven mypy node
-    npm php pip playwright pnpm poetry prettier pytest python ruby ruff rust ssh terraform tsc typescript uv vitest yarn
-        """,
-    )
+    [
+        "bash",
+        "c",
+        "cargo",
+        "cmake",
+        "composer",
+        "curl",
+        "docker",
+        "eslint",
+        "git",
+        "go",
+        "gradle",
+        "java",
+        "javascript",
+        "jest",
+        "jq",
+        "kotlin",
+        "kubernetes",
+        "make",
+        "maven",
+        "mypy",
+        "node",
+        "npm",
+        "php",
+        "pip",
+        "playwright",
+        "pnpm",
+        "poetry",
+        "prettier",
+        "pytest",
+        "python",
+        "ruby",
+        "ruff",
+        "rust",
+        "ssh",
+        "terraform",
+        "tsc",
+        "typescript",
+        "uv",
+        "vitest",
+        "yarn",
+    ]
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Need:
+class Need(Value):
     """What is known of the task of the agent that is about to start; all of it optional."""
 
     phase: str = ""
@@ -160,7 +193,7 @@ def _keys(lessons: Sequence[Lesson], need: Need) -> dict[str, str]:
 
 def _named(need: Need) -> list[str]:
     framework = fold(need.framework)
-    return _WORD.findall(f"{framework} {framework.replace('-', ' ')} {fold(need.query)}")
+    return re.findall(r"[\w-]+(?:\.\w+)*", f"{framework} {framework.replace('-', ' ')} {fold(need.query)}")
 
 
 def _of_others(lessons: Sequence[Lesson], need: Need, keys: Mapping[str, str]) -> list[int]:
@@ -231,8 +264,10 @@ def numbered(number: int, lesson: Lesson) -> str:
 
 def _harmless(summary: str) -> str:
     """Keep a lesson from reading as a block of its own. One line is one lesson whatever numbers stand in it."""
-    line = _FORGED_TITLE.sub("LESSONS", clean(summary))
-    return _FIRST_NUMBER.sub("", line) or line
+    line = clean(summary)
+    if "lessons" in line.casefold():
+        line = re.sub(_FORGED_TITLE, "LESSONS", line)
+    return (re.sub(_FIRST_NUMBER, "", line) or line) if line[:1] in _BEGINS_A_LIST else line
 
 
 SUNK_AFTER = 10

@@ -11,7 +11,6 @@ import stat
 import uuid
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -46,8 +45,7 @@ class AppendBusy(AppendFailed):
     """Others have held the file's lock for too long."""
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """What became of an append: the lessons written, and how many the file holds now."""
 
     lessons: tuple[Lesson, ...]

@@ -6,7 +6,6 @@ One lesson is one line: ``- [YYYY-MM-DD] [tag, tag…] summary. Ref: path``.
 import re
 import unicodedata
 from collections.abc import Container
-from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from typing import NamedTuple
@@ -36,12 +35,9 @@ _BEFORE_REF = " " + _FORMAT_MARKS + _AUTHORS_MARKS
 _TAG_BREAK = re.compile(r"[,，、]")
 _NO_SUMMARY = ("Ref", *_FORMAT_MARKS)  # perhaps
 _NO_REF = frozenset({"", "N/A", "n/a", "-"})
-_BLANKS = re.compile(r"\s+")
-_REF_WORD = re.compile(r"\bRef([:：])")
-_OWN_BRACKETS = re.compile(r"(?:^|\s)\[|\](?:\s|$)")
-# A byte that is no UTF-8 (a lone surrogate since it was read), or a NUL: the line doesn't read so, and costs itself alone.
-_BAD = re.compile("[\0\ud800-\udfff]")
-_LAST_MARK = re.compile(r"[\s.。;；,，]+$")
+_REF_WORD = r"\bRef([:：])"
+_OWN_BRACKETS = r"(?:^|\s)\[|\](?:\s|$)"
+_LAST_MARK = r"[\s.。;；,，]+$"
 
 
 class Lesson(NamedTuple):
@@ -65,8 +61,7 @@ class Lesson(NamedTuple):
         return sha256_of(text.encode(errors="surrogatepass"))[:16]
 
 
-@dataclass(frozen=True, slots=True)
-class Parsed:
+class Parsed(NamedTuple):
     """A whole file, or the lessons of it that have a wanted tag; ``total`` counts all of them.
 
     ``unread`` counts lines that are no lesson, and neither blank, a heading nor a quote.
@@ -79,7 +74,7 @@ class Parsed:
 
 def parse_line(line: str, position: int = -1) -> Lesson | None:
     """Read one line, given without its line feed; ``None`` when it is no lesson."""
-    head = None if _BAD.search(line) else _HEAD.match(line)
+    head = None if _is_bad(line) else _HEAD.match(line)
     return None if head is None else _lesson(head, line, position)
 
 
@@ -98,10 +93,10 @@ def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
     """
     lessons: list[Lesson] = []
     unread = total = 0
-    is_clean = _BAD.search(text) is None
+    is_clean = not _is_bad(text)
     # Only a line feed ends a line: another kind of line break inside a lesson must not make two of it.
     for position, line in enumerate(text.removeprefix("\ufeff").split("\n")):
-        head = _HEAD.match(line) if is_clean or not _BAD.search(line) else None
+        head = _HEAD.match(line) if is_clean or not _is_bad(line) else None
         if head is not None and tags is not None and _is_date(head[1]):
             found = _tags(head[2])
             is_other = found and all(tag not in tags for tag in found)
@@ -115,6 +110,11 @@ def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
         elif line.strip() and not line.lstrip().startswith(("#", ">")):
             unread += 1
     return Parsed(tuple(lessons), unread, total)
+
+
+def _is_bad(text: str) -> bool:
+    """Tell whether a byte is no UTF-8 (a lone surrogate since it was read) or NUL: such a line costs itself alone."""
+    return "\0" in text or (not text.isascii() and re.search("[\ud800-\udfff]", text) is not None)
 
 
 def split_ref(text: str) -> tuple[str, str | None]:
@@ -153,7 +153,7 @@ def cleaned(lesson: Lesson) -> Lesson | None:
 
 def clean_summary(text: str) -> str:
     """Make one line of it that ends in no full stop, and in which nothing reads as a reference."""
-    return _LAST_MARK.sub("", _REF_WORD.sub(r"ref\1", clean(text)))
+    return re.sub(_LAST_MARK, "", re.sub(_REF_WORD, r"ref\1", clean(text)))
 
 
 def clean_ref(text: str | None) -> str | None:
@@ -163,8 +163,8 @@ def clean_ref(text: str | None) -> str | None:
     its own it would read as a line of the file.
     """
     first = next(filter(str.strip, (text or "").splitlines()), "")
-    ref = _REF_WORD.sub(r"ref\1", clean(first))
-    return None if ref in _NO_REF or _OWN_BRACKETS.search(ref) else ref
+    ref = re.sub(_REF_WORD, r"ref\1", clean(first))
+    return None if ref in _NO_REF or re.search(_OWN_BRACKETS, ref) else ref
 
 
 def clean_tag(text: str) -> str:
@@ -174,7 +174,7 @@ def clean_tag(text: str) -> str:
 
 def clean(text: str) -> str:
     """Make one trimmed line without control and invisible characters."""
-    return _BLANKS.sub(" ", strip_invisible(text)).strip()
+    return " ".join(strip_invisible(text).split())
 
 
 @lru_cache(maxsize=4096)

@@ -9,16 +9,17 @@ U+08E2, U+110BD, U+110CD).
 """
 
 import re
+from functools import cache
 
 # ECMA-48: control sequences (colours, cursor), command strings (titles, hyperlinks), other escapes.
-_TERMINAL = re.compile(
+_TERMINAL = (
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,8}[@-~]"
     # A string ends where another begins: a text of beginnings alone must not be read thousands of times.
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f\n]{0,4096}+(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]{0,8}[0-~]"
 )
-_LINE_BREAK = re.compile("\r\n|[\r\x0b\x0c\x85\u2028\u2029]")
-_NOT_SHOWN = re.compile(
+_LINE_BREAK = "\r\n|[\r\x0b\x0c\x85\u2028\u2029]"
+_NOT_SHOWN = (
     "["
     "\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls, but for tab and line breaks
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
@@ -31,7 +32,6 @@ _NOT_SHOWN = re.compile(
     # in a row, they can carry hidden data.
     "|(?<![#*0-9\u00a9\u00ae\u203c-\u3299\U0001f000-\U0001faff])[\ufe0e\ufe0f]"
 )
-_SPACES = re.compile(r"\s+")
 
 
 def strip_invisible(text: str) -> str:
@@ -39,12 +39,19 @@ def strip_invisible(text: str) -> str:
 
     Tabs stay; every kind of line break becomes ``\n``, so that all readers agree on where lines end.
     """
-    text = _TERMINAL.sub("", text)
+    if text.isascii() and text.isprintable():
+        return text  # most are, and to compile the patterns takes longer than all else that is done with a short text
+    terminal, line_break, not_shown = _patterns()
     # Removing one may bring an emoji selector behind a sign that it does not belong to, which is harmless.
-    return _NOT_SHOWN.sub("", _LINE_BREAK.sub("\n", text))
+    return not_shown.sub("", line_break.sub("\n", terminal.sub("", text)))
+
+
+@cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    return re.compile(_TERMINAL), re.compile(_LINE_BREAK), re.compile(_NOT_SHOWN)
 
 
 def one_line(text: str, limit: int = 500) -> str:
     """Return the visible text as one trimmed line of at most ``limit`` characters, cut with ``…``."""
-    line = _SPACES.sub(" ", strip_invisible(text[: 20 * limit])).strip()
+    line = re.sub(r"\s+", " ", strip_invisible(text[: 20 * limit])).strip()
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"

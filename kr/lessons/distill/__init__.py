@@ -1,13 +1,14 @@
 """From a failure to two lines. Pure."""
 
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 
 @cache
 def read_table(name: str) -> Any:
     """Read a shipped table; what is read is shared, and not to be changed."""
+    from importlib.resources import files
+
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
