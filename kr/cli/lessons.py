@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.completion import complete_framework, complete_phase
 from kr.cli.options import (
     FILE,
     Group,
     answer_request,
     common,
     common_options,
+    completes,
     examples,
     open_app,
     read_request,
@@ -36,7 +36,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _PHASE = click.option(
     "--phase",
-    shell_complete=complete_phase,
+    shell_complete=completes("phase"),
     help="story-creation, story-review, dev-execution, code-review, e2e-inspection, or one of lessons_phases.",
 )
 
@@ -72,7 +72,7 @@ def command() -> None:
 @click.option("--query", help="What the agent is about to do: lessons that fit go first.")
 @click.option(
     "--framework",
-    shell_complete=complete_framework,
+    shell_complete=completes("framework"),
     help="Put lessons about this framework first.",
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
@@ -156,7 +156,7 @@ def _listing(function: F) -> F:
         click.option(
             "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
         ),
-        click.option("--phase", shell_complete=complete_phase, help="Only lessons of this phase."),
+        click.option("--phase", shell_complete=completes("phase"), help="Only lessons of this phase."),
     ):
         function = option(function)
     return function
@@ -226,7 +226,7 @@ _marking(
 )
 @click.argument("text")
 @click.option(
-    "--phase", required=True, shell_complete=complete_phase, help="The phase whose agents are to know it."
+    "--phase", required=True, shell_complete=completes("phase"), help="The phase whose agents are to know it."
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from kr.app import App
+    from kr.cli.completion import Complete
     from kr.contracts.envelopes import Envelope
     from kr.research.chain import Progress
 
@@ -89,6 +90,18 @@ class File(click.ParamType[str]):
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
+
+
+def completes(name: str) -> "Complete":
+    """Complete by the function ``complete_{name}`` of ``kr.cli.completion``, which is imported at a key press."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem]":
+        from kr.cli import completion
+
+        found: list[CompletionItem] = getattr(completion, f"complete_{name}")(ctx, param, incomplete)
+        return found
+
+    return complete
 
 
 TEXT = Typed()

@@ -6,12 +6,12 @@ from typing import Any, TypeVar, get_args
 
 import click
 
-from kr.cli.completion import complete_entry_id, complete_framework
 from kr.cli.options import (
     MOST,
     TEXT,
     answer_request,
     common,
+    completes,
     examples,
     open_app,
     request_option,
@@ -19,14 +19,13 @@ from kr.cli.options import (
     with_context,
 )
 from kr.cli.output import emit, wants_text
-from kr.source_kinds import LOCAL_DOCS
 from kr.text.counting import counted
 from kr.values import IfUnsure
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _PARAMETERS = (
-    click.argument("framework", type=TEXT, required=False, shell_complete=complete_framework),
+    click.argument("framework", type=TEXT, required=False, shell_complete=completes("framework")),
     click.argument("question", type=TEXT, required=False),
     request_option,
     click.option(
@@ -99,7 +98,7 @@ def check_form(
     "--use",
     type=TEXT,
     metavar="ID",
-    shell_complete=complete_entry_id,
+    shell_complete=completes("entry_id"),
     help="Take this entry, and have it found by these words from now on.",
 )
 @click.option(
@@ -218,6 +217,8 @@ _LIKELY = 0.3
 
 def _may_be_better(results: dict[str, Any]) -> bool:
     """Tell whether the installed documentation alone answered, and a known entry may do so at least as well."""
+    from kr.source_kinds import LOCAL_DOCS  # a hit for an agent shows no view
+
     is_guess = _answered(results) == [LOCAL_DOCS] and results["confidence"] == "low"
     return is_guess and bool(results["related"]) and results["related"][0]["likelihood"] >= _LIKELY
 
@@ -264,6 +265,8 @@ def _summary(results: dict[str, Any] | None) -> str:
     if _is_empty(results):
         return f"nothing was found; {told}"
     if answered := _answered(results):
+        from kr.source_kinds import LOCAL_DOCS
+
         told = f"from {'installed documentation' if answered == [LOCAL_DOCS] else ', '.join(answered)}"
     elif results["match"] and results["match"]["entry_status"] == "stale":
         told = f"from an older report; {told}"

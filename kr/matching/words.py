@@ -171,8 +171,11 @@ def _cjk_pattern() -> re.Pattern[str]:
     return pattern(*sorted(cjk_poles(), key=len, reverse=True))
 
 
-_DISTINCT = frozenset(frozenset(pair) for group in _section("confusable") for pair in combinations(group, 2))
-"""Words of the trade that are one typing error apart and still not the same."""
+@cache
+def _confusable() -> frozenset[frozenset[str]]:
+    """Return the words of the trade that are one typing error apart and still not the same."""
+    return frozenset(frozenset(pair) for group in _section("confusable") for pair in combinations(group, 2))
+
 
 _VOWELS = frozenset("aeiouy")
 
@@ -258,7 +261,7 @@ def is_slip(one: str, other: str, *, allowed: int) -> bool:
 
 def is_distinct(one: str, other: str) -> bool:
     """Tell whether two similar words are known to mean different things."""
-    if frozenset((singular(one), singular(other))) in _DISTINCT:
+    if frozenset((singular(one), singular(other))) in _confusable():
         return True
     poles = dict(poles_of(one))
     return any(poles.get(axis, pole) != pole for axis, pole in poles_of(other))

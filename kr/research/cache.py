@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING, NoReturn
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
 from kr.log import Logger
-from kr.matching.equal import of_equal_topic
 from kr.matching.frameworks import same_framework
 from kr.naming import fold
 from kr.store.store import Shelf, Store
-from kr.values import Entry, Match, MatchRules, Query, Related, Tier, Value, replace
+from kr.values import TIERS, Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
 if TYPE_CHECKING:
     from kr.research.meaning import Meaning
@@ -250,3 +249,37 @@ def _keep_keys(unit: "UnitOfWork", made: Sequence[tuple[Entry, Mapping[str, int]
 
 def _refuse(reason: str) -> NoReturn:
     raise InvalidRequest(FieldError("config_overrides.use", f"Validation failed: {reason}"))
+
+
+def of_equal_topic(query: Query, live: Sequence[Entry], rules: MatchRules) -> Match | None:
+    """Return the entry that answers by its topic alone; None where the others have to be looked at too.
+
+    It needs no evidence: it gives what ``kr.matching.decide`` would, without its words and weights.
+    ``live`` are entries of the framework, whose status is judged; the one that was accessed last is taken.
+    """
+    wanted = _folded(query.topic)
+    same = [
+        it for it in live if it.status == "fresh" and it.origin != "skeleton" and _folded(it.topic) == wanted
+    ]
+    if not same:
+        return None
+    entry = max(sorted(same, key=lambda it: it.id), key=lambda it: it.last_accessed)
+    shared = _shared_tags(query.tags, entry.tags)
+    tier = TIERS[0] if shared else TIERS[1]
+    # In the seed's order another topic with a shared tag goes before an equal one without.
+    is_beaten = tier != TIERS[0] and (rules.mode == "seed" or rules.floor == TIERS[0])
+    if is_beaten and rules.fuzzy:
+        return None
+    return Match(entry=entry, tier=tier, topic_overlap=1.0, shared_tags=shared, likelihood=1.0)
+
+
+def _folded(topic: str) -> str:
+    return " ".join(fold(topic).split())
+
+
+def _shared_tags(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    if asked == known or (len(asked) == 1 and asked[0] in known):
+        return tuple(asked)
+    from kr.matching.evidence import shared_tags
+
+    return shared_tags(asked, known)

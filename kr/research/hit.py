@@ -21,17 +21,47 @@ from kr.contracts.envelopes import (
 from kr.contracts.requests import ResearchRequest
 from kr.errors import InvalidRequest
 from kr.freshness import parse_time
-from kr.reports.outcome import Course, research_status
 from kr.research.cache import Found, is_sure
 from kr.research.run import Policy, Run, Services
 from kr.store.requests import Need, RequestRow
 from kr.store.times import to_text
-from kr.values import Confidence, Match, Origin, Related, Value, replace
+from kr.values import Confidence, Consulted, Match, Origin, Related, ResearchStatus, Value, replace
 
 if TYPE_CHECKING:
     from kr.research.cache import Found
     from kr.store.restoring import HandedOver
     from kr.store.session import UnitOfWork
+
+
+class Course(Value):
+    """What happened to one research request."""
+
+    fresh_hit: bool = False
+    consulted: tuple[Consulted, ...] = ()
+    budget_ended: bool = False
+    """A source was not asked because the budget was empty."""
+    answered: bool = False
+    """A source of the chain answered the question. The installed package's own documentation is none, and what does
+    not cover the question is no answer (SPEC 3.7), although it was charged."""
+    written: bool = True
+    """Both the report and its index row are on disk."""
+
+
+def research_status(course: Course) -> ResearchStatus:
+    """Return the first status of SPEC 3.9's table that holds, for a request that was not refused."""
+    if course.fresh_hit:
+        return "cache-hit"
+    from kr.source_kinds import is_package
+
+    asked = {row.status for row in course.consulted if not is_package(row.source)}
+    if not course.answered:
+        return "budget-exhausted" if course.budget_ended else "degraded"
+    if not course.written:
+        return "partial"
+    # The chain stops at the first answer, so whatever failed was asked before it.
+    if "timeout" in asked:
+        return "timeout"
+    return "partial" if "unavailable" in asked else "success"
 
 
 class Ending(Value):

@@ -14,14 +14,13 @@ from kr.errors import (
 )
 from kr.freshness import judge, parse_time, same_major
 from kr.log import Logger
-from kr.reports.outcome import Course
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.template import INSTALLED_DOCS_LAST
 from kr.research.cache import Found
 from kr.research.chain import EXHAUSTED, NOTHING_ALLOWED, Chain, Gathered
 from kr.research.flight import heartbeat, renew_lease, single_flight
-from kr.research.hit import Ending, answer, guessed, matched, may_serve, serve, told_by
+from kr.research.hit import Course, Ending, answer, guessed, matched, may_serve, serve, told_by
 from kr.research.run import Policy, Run, Services, SourceSet
 from kr.research.twins import twin_of
 from kr.source_kinds import is_package

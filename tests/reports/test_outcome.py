@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.outcome import Course, confidence, copies, research_status
+from kr.reports.outcome import confidence, copies
+from kr.research.hit import Course, research_status
 from kr.values import Answer, Consulted, Passage, ResearchStatus, SourceOutcome
 
 ON_TOPIC = "Configure virtual scrolling: dynamic row heights need an estimate."
