@@ -11,7 +11,7 @@ from typing import Any
 
 from kr.lessons.distill import read_table
 from kr.lessons.distill.called import program
-from kr.lessons.distill.clean import is_meant, is_slip, teaches_nothing, without_vain_looks
+from kr.lessons.distill.clean import is_meant, is_no_failure, is_slip, teaches_nothing, without_vain_looks
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
@@ -207,7 +207,7 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
     """
     told = without_vain_looks(error[:_LONG])
     given = tool_input if isinstance(tool_input, Mapping) else {}
-    if is_slip(told) or teaches_nothing(told) or is_meant(_said_of(given)):
+    if is_slip(told) or teaches_nothing(told) or is_no_failure(told) or is_meant(_said_of(given)):
         return None
     words = _WORDS.findall(_EXIT.sub("", told).lower())
     if tool in _OWN_SLIPS or len(words) < 2 or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):

@@ -134,6 +134,12 @@ def test_a_call_that_is_meant_to_fail_is_no_lesson(given: dict[str, str], is_kep
     assert (taught("Bash", given, error) is not None) is is_kept
 
 
+def test_an_error_behind_a_clean_check_is_kept() -> None:
+    told = taught("Bash", {}, "All checks passed!\nTraceback (most recent call last):\nKeyError: 'region'")
+    assert told is not None
+    assert taught("Bash", {}, "a.py:3: DeprecationWarning: old\n1 passed, 1 warning in 0.40s") is None
+
+
 def test_what_stands_beside_a_slip_is_kept() -> None:
     told = taught(
         "Bash", {}, "cat: a.txt: No such file or directory\nModuleNotFoundError: No module named 'orjson'"

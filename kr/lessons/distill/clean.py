@@ -154,10 +154,11 @@ _SLIP = re.compile(
 _USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)
 # A linter's sum that counts warnings alone; a limit on them is a rule.
 _WARNED = re.compile(
-    r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b|\bAll checks passed!|\bSuccess: no issues found\b"
+    r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b|\bAll checks passed!|\bSuccess: no issues found\b|\b[0-9]+ passed\b[^\n]* in [0-9.]+s[ =]*\Z"
 )
 _MORE_THAN_WARNED = re.compile(
-    r"\berror\b|\bFAIL|\bmaximum\b|\btoo many\b|\b[1-9]\d* errors\b", re.IGNORECASE
+    r"error\b|exception|traceback|fail|fatal|panic|abort|killed|cannot|can't|could not|unable|not found|denied|refused|missing|\bmaximum\b|\btoo many\b|\brequired\b|\b[1-9][0-9]* errors\b",
+    re.IGNORECASE,
 )
 # Shell's ways of looking for what is not there.
 _LOOKERS = r"cat|bat|ls|cd|pushd|head|tail|less|more|e?grep|rg|find|wc|stat|tree|du|diff"
@@ -175,10 +176,14 @@ _OUT_OF_MEMORY = re.compile(r"\b(?:OOM|out of memory|memory)\b", re.IGNORECASE)
 def teaches_nothing(text: str) -> bool:
     """Tell a failure that nobody can learn from, by what was said of it and by what a tool printed."""
     text = text[:_LOOKED_AT]
+    return bool(_INTERRUPTED.search(text) or _MEANT.search(text)) or _is_moment(text)
+
+
+def is_no_failure(text: str) -> bool:
+    """Tell an output that only warns, or that only says that what was looked for is not there."""
+    text = text[:_LOOKED_AT].strip()
     is_warned = _WARNED.search(text) is not None and _MORE_THAN_WARNED.search(text) is None
-    if is_warned or _INTERRUPTED.search(text) or _MEANT.search(text) or _is_moment(text):
-        return True
-    return all(_is_in_vain(line, _LOOKS) for line in text.strip().split("\n"))
+    return is_warned or all(_is_in_vain(line, _LOOKS) for line in text.split("\n"))
 
 
 def is_meant(said: str) -> bool:

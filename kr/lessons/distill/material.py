@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kr.lessons.distill.called import tool_of
-from kr.lessons.distill.clean import clean, relative_path, teaches_nothing, visible
+from kr.lessons.distill.clean import clean, is_no_failure, relative_path, teaches_nothing, visible
 from kr.lessons.distill.distill import COLUMNS, Told, distill
 from kr.lessons.distill.problems import find_problems
 from kr.lessons.distill.remedies import Remedy
@@ -86,7 +86,7 @@ def lesson_of(
         if finding.is_summary and (again or is_passed):
             # What happened in all adds nothing to what was found, or to what teaches nothing.
             break
-        if not finding.remedy and (is_meant or (event != _TIMEOUT and teaches_nothing(finding.complaint))):
+        if not finding.remedy and (is_meant or (event != _TIMEOUT and _is_noise(finding.complaint))):
             is_passed = bool(finding.complaint.strip())
             continue
         worded = _worded(finding, phase, returned, context, date)
@@ -94,6 +94,10 @@ def lesson_of(
             return worded
         again = again or worded
     return again
+
+
+def _is_noise(complaint: str) -> bool:
+    return teaches_nothing(complaint) or is_no_failure(complaint)
 
 
 def _worded(
