@@ -237,7 +237,7 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
     llm = config.llm
 
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
-        from kr.reports.synthesis import read_reply, system_prompt, user_prompt
+        from kr.reports.persona import read_reply, system_prompt, user_prompt
         from kr.sources.model_server import LanguageModel
 
         if llm.base_url is None or llm.model is None:

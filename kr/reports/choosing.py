@@ -51,7 +51,6 @@ _HISTORY = re.compile(
 
 
 _TELLS = re.compile(r"(?:\b[a-z]{2,},? ){3,}[a-z]{2,}\b")  # words of a sentence
-_CALL = re.compile(r"([A-Za-z_]\w{3,})\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +78,6 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
     """Take the passages that answer: none far below the best, none twice, none that its source warns off before another."""
     rows = ranked(units, terms)
     best = max((row.score for row in rows), default=0.0)
-    called = _called(rows[0].unit) if rows else frozenset()
     asked = {at for at, term in enumerate(terms.all) if term.is_main}
     is_whole = bool(rows and asked and asked == _says(rows[0].unit, terms))
     taken: list[Ranked] = []
@@ -89,7 +87,8 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
             break
         said = _says(row.unit, terms)
         share = _share(row, is_whole=is_whole) * (_OF_NEWS if said - told else 1.0)
-        if row.score < share * best and _last_name(row.unit) not in called:
+        is_second = len(taken) == 1 and is_package(row.unit.origin.source)  # the order is the source's own
+        if row.score < share * best and not is_second:
             continue
         if not any(_is_alike(row.unit, other.unit) for other in taken):
             taken.append(row)
@@ -119,11 +118,6 @@ def _share(row: Ranked, *, is_whole: bool) -> float:
     if not is_package(row.unit.origin.source):
         return _OF_BEST
     return _OF_WHOLE if is_whole else _OF_BEST_IN_PACKAGE
-
-
-def _called(unit: Unit) -> frozenset[str]:
-    """Return the names that the code of a passage calls: what is documented under one of them belongs to the answer."""
-    return frozenset(name for b in unit.blocks if b.kind == "code" for name in _CALL.findall(b.text))
 
 
 def covers_question(query: Query, answer: Answer) -> bool:

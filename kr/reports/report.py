@@ -15,6 +15,7 @@ from kr.reports.choosing import Ranked, choose, covers
 from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
 from kr.reports.outcome import confidence, copies
 from kr.reports.passages import Material, Origin, Unit, is_example, read_answer
+from kr.reports.persona import Synthesis
 from kr.reports.summary import Quotation, Summary, caveats, summarize
 from kr.reports.template import (
     ATTRIBUTION,
@@ -67,15 +68,6 @@ class Report:
     text: str
     confidence: Confidence
     origin: ReportOrigin
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Synthesis:
-    """Summary and Details as a language model wrote them from the sources: untrusted Markdown."""
-
-    summary: str
-    details: str
-    model: str
 
 
 def build_report(

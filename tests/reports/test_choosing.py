@@ -167,18 +167,6 @@ def test_a_name_that_several_classes_have_takes_one_place() -> None:
     ]
 
 
-def test_what_the_example_calls_is_taken_however_little_it_says() -> None:
-    example = "Encrypt and decrypt a message with a symmetric key:\n\n```python\nf.encrypt(b'x')\nf.decrypt(token)\n```"
-    question = "How do I encrypt and decrypt a message with a symmetric key that expires?"
-    taken = _names(
-        question,
-        guide=example,
-        Fernet__decrypt="def decrypt(token, ttl=None)",
-        Fernet__extract="The key of it.",
-    )
-    assert "Fernet.decrypt" in taken[0:2][1]
-
-
 def test_the_section_beside_a_deprecated_one_takes_its_place() -> None:
     deprecated = "Cancel a request with a cancel token: the token cancels the request."
     texts = {f"Filler__f{n}": f"Sends a request, number {n} of {n + 2}." for n in range(6)}
