@@ -32,6 +32,7 @@ _STANDS = 0.5
 _CODE_TELLS = 0.6  # what code tells of the question beside prose
 _EXAMPLE = 2.0  # what code that does something counts more than a declaration
 _MOST_WORDS = 6
+_TORN = 0.5  # what a statement loses that stands inside of another one
 _SHOWS = 2.0  # words of the question in a statement out of a longer one that names nothing
 _SHORT = 25  # characters: less is a line such as "Added in: v2"
 _OPENING = 0.35  # of all that is asked: what the first sentence of a passage counts for being the first
@@ -212,9 +213,14 @@ def _standing(sentence: Sentence, terms: Terms) -> float:
     ):
         return 0.0
     if points_on(text):
-        return _INTRODUCES if text.endswith(":") and _NAME.search(text) else _ANNOUNCES
+        return _INTRODUCES if _introduces(text) else _ANNOUNCES
     about = _ITEM if sentence.is_item and not terms.within(sentence.label or "") else 1.0
     return about * (_WARNS if sentence.warns else 1.0)
+
+
+def _introduces(text: str) -> bool:
+    """Tell whether a sentence names what the code after it shows."""
+    return text.endswith(":") and not points_on(text[:-1]) and _NAME.search(text) is not None
 
 
 def _best(passage: _Passage, weights: Sequence[float]) -> _Said | None:
@@ -252,7 +258,8 @@ def _chosen(said: Sequence[_Said], weights: Sequence[float]) -> list[_Said]:
     if chosen:
         best = max(chosen, key=lambda one: one.score(weights))
         for one in said[best.at + 1 : best.at + 2]:
-            if len(chosen) == 1 and one.form >= _READS_ON and not one.sentence.is_item:
+            reads_on = len(chosen) == 1 and one.form >= _READS_ON and not one.sentence.is_item
+            if reads_on or (one.form > 0 and _introduces(one.sentence.text)):
                 _add(chosen, one, said)
     return sorted(chosen, key=lambda one: one.at)
 
@@ -286,7 +293,9 @@ def _shortest(passage: _Passage, chosen: Sequence[_Said], terms: Terms) -> Block
             told = sum(names[name] for name in found) + sum(terms.all[at].weight for at in terms.within(bare))
             if told <= 0 or _TELLS.search(bare) or not (is_whole or (found and example) or told >= _SHOWS):
                 continue
-            score = told + example + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - (not is_whole)
+            score = (
+                told + example + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - _TORN * (not is_whole)
+            )
             if best is None or score > best[0]:
                 best = (score, Block(kind="code", text=text, language=block.language))
     return best[1] if best else None
@@ -368,8 +377,8 @@ def _inside(statement: Sequence[str]) -> Iterator[str]:
         return
     for inner in _parted(body):
         text = "\n".join(inner).strip()
-        if text.startswith("@"):
-            continue  # it belongs to its class
+        if re.match(r"[@.|&-]", text) or first.endswith("\\"):
+            continue  # it belongs to its class, or to its command
         if (
             len(inner) <= _CODE_LINES
             and len(text) <= _MOST_CODE
