@@ -87,8 +87,7 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
             break
         said = _says(row.unit, terms)
         share = _share(row, is_whole=is_whole) * (_OF_NEWS if said - told else 1.0)
-        is_second = len(taken) == 1 and is_package(row.unit.origin.source)  # the order is the source's own
-        if row.score < share * best and not is_second:
+        if row.score < share * best:
             continue
         if not any(_is_alike(row.unit, other.unit) for other in taken):
             taken.append(row)
