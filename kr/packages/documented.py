@@ -31,6 +31,7 @@ MAX_SECTION = 6_000
 _PIECE = 2_500
 _ROOM = 2_200
 _HEAD = 700  # characters of a signature that stay in any case
+_BADGE = re.compile(r"\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?")
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _NAME = re.compile(r"[*_`\s/-]*([\w.$]+)")
@@ -70,7 +71,8 @@ def split_sections(markdown: str) -> list[Section]:
             close()
             level = int(token.tag[1])
             path = [entry for entry in path if entry[0] < level]
-            path.append((level, " ".join(tokens[index + 1].content.split())[:200]))
+            heading = _BADGE.sub("", tokens[index + 1].content)
+            path.append((level, " ".join(heading.split())[:200]))
         else:
             blocks += _pieces(lines[token.map[0] : token.map[1]], is_list=token.type.endswith("list_open"))
     close()
@@ -306,12 +308,17 @@ def _entries(body: str) -> str:
 
 
 def _commented(lines: list[str], index: int) -> tuple[str, int] | None:
-    """Return code that begins with a comment, fenced: to Markdown its ``#`` would be a heading."""
-    if not lines[index].startswith("#") or (index and lines[index - 1].strip()):
+    """Return code that begins with a comment, or that a colon announces, fenced: to Markdown it would be headings or prose."""
+    if not lines[index].strip() or (index and lines[index - 1].strip()):
         return None
+    before = index - 1
+    while before > 0 and not lines[before].strip():
+        before -= 1
+    is_announced = before >= 0 and lines[before].rstrip("* ").endswith(":")
     end = _end_of_paragraph(lines, index)
     code = "\n".join(lines[index:end])
-    return (fence(code, "python"), end) if _is_code(code) else None
+    is_meant = lines[index].startswith("#") or (is_announced and "(" in code)
+    return (fence(code, "python"), end) if is_meant and _is_code(code) else None
 
 
 def _with_code_fenced(text: str) -> str:

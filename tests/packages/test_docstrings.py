@@ -197,3 +197,18 @@ export function friendly(x) {}
 """
     names = [entry.name for entry in parse_comments(source, "datetime")]
     assert names == ["datetime.DateTime", "DateTime.fromFormat", "datetime.friendly"]
+
+
+def test_code_that_a_colon_announces_is_fenced() -> None:
+    told = docstring_markdown(
+        "Limits.\n\n**Usage**:\n\nTimeout(None)  # no timeouts\nTimeout(5.0)\n\nThat is all:\n\nname: text\n"
+    )
+    assert "```python\nTimeout(None)  # no timeouts\nTimeout(5.0)\n```" in told
+    assert told.count("```") == 2
+
+
+def test_badges_are_no_part_of_a_title() -> None:
+    (section,) = split_sections(
+        "# Fast [![Weekly downloads](https://x.test/b.svg)](https://x.test) thing\n\nText."
+    )
+    assert section.title == "Fast thing"
