@@ -72,9 +72,9 @@ def refuse(message: str, path: KeyPath = ()) -> NoReturn:
 
 
 def _decode(data: bytes) -> str:
-    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8-sig"
+    encoding = "utf-16" if data[:2] in {b"\xff\xfe", b"\xfe\xff"} else "utf-8"
     try:
-        return data.decode(encoding)
+        return data.removeprefix(b"\xef\xbb\xbf").decode(encoding)
     except UnicodeDecodeError as exc:
         problem = (
             f"the request is not {'UTF-16' if encoding == 'utf-16' else 'UTF-8'} text (byte {exc.start})"

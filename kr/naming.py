@@ -5,9 +5,8 @@ take alike. Two different pairs may ask for one base name; the store gives it to
 name to the later. Digests are made by Python's own module: ``hashlib`` loads OpenSSL, which costs a tenth of a hit.
 """
 
-import unicodedata
 from collections.abc import Iterable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from kr.values import NamedTuple
 
@@ -29,13 +28,6 @@ _MAX_STEM_BYTES = _MAX_SEGMENT_BYTES - len(_EXTENSION) - _SUFFIX_BYTES
 _RESERVED = frozenset(
     ["con", "prn", "aux", "nul"] + [f"{port}{number}" for port in ("com", "lpt") for number in range(10)]
 )
-# Letters and marks that show nothing, and so would make two names look alike: grapheme joiner, Hangul
-# fillers, Khmer inherent vowels, Mongolian and general variation selectors.
-_INVISIBLE_MARKS = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
-    + "".join(map(chr, range(0xFE00, 0xFE10)))
-    + "".join(map(chr, range(0xE0100, 0xE01F0)))
-)
 
 
 class Name(NamedTuple):
@@ -43,6 +35,19 @@ class Name(NamedTuple):
 
     id: str
     path: str
+
+
+@cache
+def _invisible_marks() -> frozenset[str]:
+    """Return the letters and marks that show nothing, and so would make two names look alike.
+
+    They are the grapheme joiner, Hangul fillers, Khmer inherent vowels, Mongolian and general variation selectors.
+    """
+    return frozenset(
+        "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
+        + "".join(map(chr, range(0xFE00, 0xFE10)))
+        + "".join(map(chr, range(0xE0100, 0xE01F0)))
+    )
 
 
 def fold(text: str) -> str:
@@ -53,9 +58,12 @@ def fold(text: str) -> str:
     """
     if text.isascii():  # most are, and there is but the case then
         return text.lower().strip()
-    text = "".join(char for char in text if not _is_invisible(char))
-    once = unicodedata.normalize("NFKC", unicodedata.normalize("NFD", text).casefold())
-    return unicodedata.normalize("NFKC", once.casefold()).strip()
+    from unicodedata import category, normalize
+
+    marks = _invisible_marks()
+    text = "".join(char for char in text if char not in marks and category(char) != "Cf")
+    once = normalize("NFKC", normalize("NFD", text).casefold())
+    return normalize("NFKC", once.casefold()).strip()
 
 
 @lru_cache(maxsize=2048)
@@ -82,7 +90,9 @@ def kebab(text: str) -> str:
 
     Empty when nothing is left.
     """
-    words = "".join(char if unicodedata.category(char)[0] in "LMN" else " " for char in fold(text)).split()
+    from unicodedata import category
+
+    words = "".join(char if category(char)[0] in "LMN" else " " for char in fold(text)).split()
     return "-".join(word for word in map(_without_leading_marks, words) if word)
 
 
@@ -129,12 +139,10 @@ def _digest(text: str) -> str:
     return sha256_of(text.encode(errors="surrogatepass"))[:_DIGEST_CHARS]
 
 
-def _is_invisible(char: str) -> bool:
-    return char in _INVISIBLE_MARKS or unicodedata.category(char) == "Cf"
-
-
 def _without_leading_marks(word: str) -> str:
-    start = next((at for at, char in enumerate(word) if unicodedata.category(char)[0] != "M"), len(word))
+    from unicodedata import category
+
+    start = next((at for at, char in enumerate(word) if category(char)[0] != "M"), len(word))
     return word[start:]
 
 

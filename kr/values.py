@@ -34,7 +34,7 @@ class Value:
     _names: ClassVar[frozenset[str]] = frozenset()
     _defaults: ClassVar[dict[str, Any]] = {}
 
-    def __init_subclass__(cls, *, kw_only: bool = True) -> None:
+    def __init_subclass__(cls) -> None:
         """Collect the fields, those of the base first."""
         own = [name for name in cls.__annotations__ if not name.startswith("_")]
         cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
@@ -69,6 +69,16 @@ class Value:
         """Show the fields."""
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
 
+    def _replace(self, **changes: Any) -> Self:
+        if not changes.keys() <= self._names:
+            odd = sorted(changes.keys() - self._names)
+            raise TypeError(f"{type(self).__name__}: unknown: {', '.join(odd)}")
+        made = object.__new__(type(self))
+        # What a cached property keeps beside the fields is not the new one's.
+        known = self.__dict__ if len(self.__dict__) == len(self._fields) else self.fields()
+        made.__dict__.update(known, **changes)
+        return made
+
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of the fields."""
@@ -96,7 +106,7 @@ def _plain(value: object) -> object:
 
 def replace(value: V, /, **changes: Any) -> V:
     """Return a value like another, but for some fields."""
-    return type(value)(**{**value.fields(), **changes})
+    return value._replace(**changes)
 
 
 if TYPE_CHECKING:

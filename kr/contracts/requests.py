@@ -6,7 +6,6 @@ override that is no number) is a warning. A request is a table of readers: each 
 was) and returns the value, or raises ``Bad``. Every message is a detail after the seed's words ``Validation failed:``.
 """
 
-import unicodedata
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, get_args
@@ -100,7 +99,11 @@ def as_text(value: object) -> str:
 
 def is_blank(text: str) -> bool:
     """Tell whether a text shows nothing: white space and invisible characters alone."""
-    return all(c.isspace() or c in _FILLERS or unicodedata.category(c) == "Cf" for c in text)
+    if text.isascii():
+        return not text.strip()
+    from unicodedata import category
+
+    return all(c.isspace() or c in _FILLERS or category(c) == "Cf" for c in text)
 
 
 def text(value: object) -> str:
@@ -114,8 +117,12 @@ def text(value: object) -> str:
 def line(value: object) -> str:
     """Take text that is not blank, without control characters and line breaks (SPEC 3.7), trimmed."""
     taken = text(value)
+    if taken.isascii() and taken.isprintable():
+        return taken.strip()
+    from unicodedata import category
+
     for character in taken:
-        if unicodedata.category(character) == "Cc" or character in _LINE_SEPARATORS:
+        if category(character) == "Cc" or character in _LINE_SEPARATORS:
             raise bad(f"must not contain line breaks or control characters (found U+{ord(character):04X})")
     return taken.strip()
 
