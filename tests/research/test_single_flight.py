@@ -52,8 +52,13 @@ def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
     assert 5 < interrupted < 299
 
 
+class Screen(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
 def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> None:
-    shown = io.StringIO()
+    shown = Screen()
     with Store(None, tmp_path / "knowledge-base") as store, redirect_stderr(shown):
 
         def let_go() -> None:
