@@ -26,6 +26,7 @@ from kr.matching.learning import (
     similarity_numbers,
 )
 from kr.matching.terms import keys_of
+from kr.matching.weights import DEFAULT
 from kr.research.meaning import Embedder
 from kr.values import Entry, Query
 
@@ -119,7 +120,11 @@ def calibrate(
         model=embedder.model,
         names=(*evidence.names, *SIMILARITIES),
         calibrated=Calibrated(
-            learn([example for file in meant for example in file], never_against=evidence.never_against),
+            learn(
+                [example for file in meant for example in file],
+                never_against=evidence.never_against,
+                ahead=DEFAULT.ahead,
+            ),
             usual_next=_usual_next(meant, len(evidence.names)),
         ),
         reached=_crosswise(meant, evidence.never_against),
@@ -151,7 +156,7 @@ def _crosswise(files: Sequence[Sequence[Example]], never_against: Collection[int
     judged = []
     for place, file in enumerate(files):
         others = [example for at, other in enumerate(files) if at != place for example in other]
-        judged.append(judge(learn(others, never_against=never_against), file))
+        judged.append(judge(learn(others, never_against=never_against, ahead=DEFAULT.ahead), file))
     return mean(judged)
 
 

@@ -5,6 +5,7 @@ from the other seven; then what each piece of evidence brings, by leaving it out
 """
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -94,7 +95,7 @@ def _leave_out(files: Sequence[Sequence[Case]]) -> None:
             rest = [
                 _without(one, without) for file in (*weighed[:place], *weighed[place + 1 :]) for one in file
             ]
-            learned = learn(rest, never_against=NEVER_AGAINST)
+            learned = learn(rest, never_against=NEVER_AGAINST, ahead=weights.AHEAD)
             found.append(judge(learned, [_without(one, without) for one in weighed[place]]))
         return mean(found).recall["balanced"], mean(found).wrong["balanced"]
 
@@ -115,13 +116,19 @@ def _without(example: Example, name: str | None) -> Example:
 
 
 def _write(learned: Learned) -> None:
-    fitted, least = learned
+    fitted, least, ahead = learned
     lines = [f'    "{name}": {weight:.4f},' for name, weight in zip(NAMES, fitted.weights, strict=True)]
     limits = ", ".join(f'"{mode}": {limit:.4f}' for mode, limit in least.items())
     text = Path(weights.__file__).read_text(encoding="utf-8")
     head, rest = text.split("BIAS = ", 1)
     _, tail = rest.split("LEAST = ", 1)
-    after = tail.split("\n", 1)[1]
+    after = (
+        re.sub(
+            r"(?<=\nAHEAD = ).*", f"Ahead({ahead.in_need:.2f}, {ahead.in_report:.2f})", tail.split("\n", 1)[1]
+        )
+        if ahead
+        else tail
+    )
     body = "\n".join(lines)
     written = f"{head}BIAS = {fitted.bias:.4f}\nWEIGHTS: dict[str, float] = {{\n{body}\n}}\nLEAST = {{{limits}}}\n{after}"
     Path(weights.__file__).write_text(written, encoding="utf-8")

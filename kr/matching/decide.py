@@ -178,7 +178,9 @@ def _consider(
     is_same = asked.whole == whole(entry.topic)
     is_asked_before = _is_known(asked, candidate)
     against = None if is_asked_before else evidence.comparison.contradiction
-    likelihood = learned.fitted.likelihood(evidence.numbers)
+    # Without a report nothing is known of what it speaks of, and so not how far it is ahead in that.
+    worth = learned if _has_report(keys) else learned.fitted
+    likelihood = worth.likelihood(evidence.numbers)
     is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)
     forbidden = None
     if is_asked_before:

@@ -9,6 +9,7 @@ due. No change: the database's bytes and those of its write-ahead log stay as th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -35,6 +36,8 @@ Outcome = Literal["hit", "stale", "miss"]
 _OTHER_MAJOR = "of another major version, and the topic has an entry for the one that is asked for"
 
 _FARTHER = f"{MOST} other entries share more words with the request: this one's meaning is not compared"
+
+_IN_REPORT = NAMES.index("report_relevance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,12 +197,13 @@ def _row(
 def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
     """Tell what each piece of evidence adds to the log odds, the weightiest first; what adds nothing is left out."""
     names: Sequence[str] = NAMES
-    meaning, fitted = MEANING, DEFAULT.fitted
+    meaning, learned = MEANING, DEFAULT
     if meant is not None:
         from kr.matching.learning import SIMILARITIES, SIMILARITIES_MEANING
 
         names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
-        fitted = meant.learned.fitted
+        learned = meant.learned
+    fitted = learned.fitted
     pieces = zip(names, item.numbers, fitted.weights, strict=True)
     told: list[dict[str, Any]] = [
         {"name": name, "meaning": meaning[name], "value": round(number, 3), "adds": round(number * weight, 2)}
@@ -211,6 +215,16 @@ def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
         "value": 1.0,
         "adds": round(fitted.bias, 2),
     }
+    if item.numbers[_IN_REPORT] and learned.is_hardly_ahead(item.numbers):
+        whole, half = fitted.likelihood(item.numbers), learned.likelihood(item.numbers)
+        told.append(
+            {
+                "name": "hardly_ahead",
+                "meaning": "hardly ahead of the framework's other entries: half as likely",
+                "value": 1.0,
+                "adds": round(log(half / (1 - half)) - log(whole / (1 - whole)), 2),
+            }
+        )
     weighty = [piece for piece in told if piece["adds"]]
     return [start, *sorted(weighty, key=lambda piece: -abs(piece["adds"]))]
 

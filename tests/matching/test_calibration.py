@@ -1,17 +1,20 @@
 """What the matcher reaches on labelled requests: scripts/calibrate prints each. The floors stand a little below what was measured."""
 
+from dataclasses import replace
 from functools import cache
 
 import pytest
 
 from kr.matching.weights import Learned
-from kr.values import MatchRules
+from kr.values import Entry, MatchRules, Query
 from tests.support.calibration import (
     CLOSE,
+    DATA,
     SHIPPED,
     Case,
     Score,
     learned_from,
+    left_out,
     load_close,
     load_sharing,
     score,
@@ -37,11 +40,11 @@ def crosswise(rules: MatchRules) -> list[Score]:
 
 
 def test_needs_that_agents_worded_on_their_own_are_found() -> None:
-    # Measured: recall 0.72 and 0.46, near misses answered 0.06 and 0.03, taken or related 0.99 and 0.97.
+    # Measured: recall 0.71 and 0.44, near misses answered 0.04 and 0.02, taken or related 0.99 and 0.97.
     found = crosswise(BALANCED)
     assert sum(it.recall for it in found) / 2 >= 0.55
     assert all(it.recall >= 0.42 for it in found)
-    assert sum(it.answered for it in found) / 2 <= 0.05
+    assert sum(it.answered for it in found) / 2 <= 0.04
     assert all(it.offered >= 0.95 for it in found)
 
 
@@ -49,6 +52,37 @@ def test_strict_answers_hardly_a_near_miss() -> None:
     found = crosswise(STRICT)
     assert sum(it.answered for it in found) / 2 <= 0.02
     assert sum(it.recall for it in found) / 2 >= 0.40
+
+
+def test_what_has_no_entry_yet_is_hardly_answered_by_another() -> None:
+    # A request whose own entry is taken away has nothing to do with those that are left. Measured: 0.02 and 0.02.
+    found = [score(left_out(shipped()[1 - place]), BALANCED, learned(place)) for place in range(2)]
+    assert all(it.answered <= 0.03 for it in found)
+
+
+def test_a_young_knowledge_base_of_a_framework_that_nothing_was_learned_from() -> None:
+    """Thirty needs, each asked when those before it have been answered, and then again in another agent's words."""
+    cases = load_sharing(DATA / "unseen.yaml")
+    entries = cases[0].candidates
+    first = [
+        replace(case, query=as_query(entries[at].entry), expect=None, candidates=entries[:at])
+        for at, case in enumerate(cases)
+    ]
+    assert sum(outcome.got is not None for outcome in score(first, BALANCED).outcomes) <= 2  # measured: 2
+    again = score(cases, BALANCED)
+    assert again.recall >= 0.6  # measured: 0.67
+    assert again.wrong == 0
+    assert again.offered >= 0.9
+
+
+def as_query(entry: Entry) -> Query:
+    return Query(
+        framework=entry.framework,
+        framework_version=entry.framework_version,
+        topic=entry.topic,
+        tags=entry.tags,
+        question=entry.question or entry.topic,
+    )
 
 
 @pytest.mark.parametrize("name", CLOSE)

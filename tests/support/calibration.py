@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from kr.matching import learning
 from kr.matching.decide import contradiction, decide
 from kr.matching.evidence import NEVER_AGAINST, Asked, Candidate, lead, weigh
 from kr.matching.frameworks import canonical, meant
-from kr.matching.learning import Example, learn
+from kr.matching.learning import Example, learn, learn_ahead
 from kr.matching.terms import keys_of
 from kr.matching.weights import DEFAULT, Learned
 from kr.values import Entry, MatchRules, Query
@@ -152,7 +152,19 @@ def examples(cases: Sequence[Case]) -> list[Example]:
 
 def learned_from(files: Sequence[Sequence[Case]]) -> Learned:
     """Learn from the cases of some files."""
-    return learn([one for file in files for one in examples(file)], never_against=NEVER_AGAINST)
+    found = [one for file in files for one in examples(file)]
+    ahead = learn_ahead(found, [one for file in files for one in examples(left_out(file))])
+    return learn(found, never_against=NEVER_AGAINST, ahead=ahead)
+
+
+def left_out(cases: Sequence[Case]) -> list[Case]:
+    """Give the requests that an entry answers without that entry: among the framework's others, and beside one of them alone."""
+    found = []
+    for at, case in enumerate(case for case in cases if case.expect is not None):
+        others = [candidate for candidate in case.candidates if candidate.entry.id != case.expect]
+        alone = others[at % len(others) :][:1] if others else []
+        found += [replace(case, expect=None, candidates=held) for held in (others, alone) if held]
+    return found
 
 
 def _outcome(case: Case, rules: MatchRules, learned: Learned | None) -> Outcome:
