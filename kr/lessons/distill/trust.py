@@ -122,7 +122,7 @@ _CURE = (
 # Words that nothing of this may have in it: what makes a project less safe is no cure, and a package is not to be taken.
 _NO_CURE = (
     r"(?<![a-z])(?:allow|trust\w*|verif\w*|check\w*|skip|ignore|force|disable|insecure|unsafe|dangerous\w*|privileged|root|sudo|auth|password|token|secrets?|credentials?|permissions?|hooks?|shell|legacy|break|yes|quiet|silent|audit|sign\w*|ssl|tls|certs?|certificates?|secur\w+|sandbox|approve|login|push|publish|deploy|hard|delete|purge|destroy|drop|prune|wipe|overwrite|help|verbose|debug|print|inspect|experimental|minimize|details|log|(?:stack|back)?trace|version"
-    r"|packages?|modules?|crates?|gems?|librar\w+|distributions?|images?|exec|eval|system|tests?)(?![a-z])|(?<!\w)-(?:[fkyqrvhX]+|e)\b|\bfull\b"
+    r"|packages?|modules?|crates?|gems?|librar\w+|distributions?|images?|exec|eval|system|tests?)(?![a-z])|(?<!\w)-(?:[fkyqrvhX]+|e)\b|\bfull\b|\.fail\w*=false"
 )
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
 _CLAUSE = r"(?:\w+: )?(?:either|for|if|in|note|once|please|since|to|unless|when|while|you)\b"
