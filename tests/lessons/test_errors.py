@@ -196,7 +196,7 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         ("hint: Read the manual before asking\nerror: unknown revision 'x1'", "unknown revision 'x1'"),
         (
             "CMake Error at CMakeLists.txt:3 (add_subdirectory):\n  The source directory\n\n    /home/dev/report/third_party/fmt\n\n  does not contain a CMakeLists.txt file.\n\n\n-- Configuring incomplete, errors occurred!",
-            "The source directory fmt does not contain a CMakeLists.txt file",
+            "The source directory third_party/fmt does not contain a CMakeLists.txt file",
         ),
         (
             'FAIL ./cart.test.js\n  ● Test suite failed to run\n\n    Must use import to load ES Module: /home/dev/shop/node_modules/nanoid-esm/index.js\n\n    > 1 | const { nano } = require("nanoid-esm");\n        |                  ^\n',

@@ -5,6 +5,7 @@ nothing when they were interrupted, meant to fail, or met a network that was awa
 """
 
 import re
+from collections.abc import Sequence
 from functools import cache
 
 from kr.lessons.distill import read_table
@@ -90,10 +91,19 @@ def relative_path(path: str) -> str:
     for package in _PACKAGES:
         if package in parts[:-1]:
             return "/".join(parts[len(parts) - parts[::-1].index(package) :])
-    start = next(
-        (at for at, part in enumerate(parts[1:-1], start=1) if part in _folders("project")), len(parts) - 1
-    )
+    start = next((at for at, part in enumerate(parts[1:-1], start=1) if part in _folders("project")), -1)
+    if start < 0:
+        start = _within_project(parts)
     return "/".join(parts[start:])
+
+
+def _within_project(parts: Sequence[str]) -> int:
+    """Return where in a machine's path a project's own part begins: behind the folder that a home keeps it in."""
+    last = len(parts) - 1
+    project = next((at for at in range(2, last) if parts[at] not in _folders("machine")), last)
+    # What is hidden, or an environment, holds programs and is no project.
+    is_project = parts[0] in {"home", "Users"} and not parts[project].startswith((".", "venv"))
+    return min(project + 1, last) if is_project else last
 
 
 ERROR_WORD = re.compile(

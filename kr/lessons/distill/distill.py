@@ -57,7 +57,9 @@ _CLASS = re.compile(
     r"^(?:\[\w+\] )?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Violation|Check)(?: \[\w+\])?: "
 )
 # What an error is about: in quotation marks, a host with its port, coordinates.
-_NAMED = re.compile(r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]")
+_NAMED = re.compile(
+    r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]|(?<![\w-])[A-Z]\w*\.[a-z]\w+|\bdtype=\S+"
+)
 _WORDS = re.compile(r"[\w.@/-]{3,}")
 # A colon in brackets begins no cause.
 _CHAIN = re.compile(r": (?![^()]*\))")

@@ -197,6 +197,8 @@ class Matcher:
             + "\n".join(after[:_BESIDE]),
         )
         problem = problem if problem.place else _placed(problem, before, after)
+        if not problem.place and groups.get("test_file"):
+            problem = replace(problem, file=groups["test_file"], line=int(groups["test_line"]))
         return _with_cause(problem, text[match.end() :])
 
 

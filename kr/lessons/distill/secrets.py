@@ -34,7 +34,7 @@ _VARIABLE = re.compile(
     r"[\"'`\\]*(?:\$\{?\w|<|\{\{|\*{3}|%\(|process\.env|os\.environ|[A-Z]\w*Error\b)|[\"'`]{1,2}(?:[\s,;)\]}]|$)"
 )
 _HARMLESS = re.compile(
-    r"[\"'`\\]*(?:None|null|nil|undefined|true|false|required|missing|invalid|expected|unexpected|must|should|is|was|not|no|"
+    r"[\"'`\\]*(?:None|null|nil|undefined|true|false|required|missing|invalid|expected|unexpected|keys?|must|should|is|was|not|no|"
     r"cannot|can't|could|has|have|the|an?|in|at|of|on|for|with|field|value|type|str|string|text|varchar|int|Optional|SecretStr|error|failed|expired|incorrect|wrong|"
     r"empty|unknown|unauthorized|denied|rejected|mismatch|called|command|env|getenv|config|settings)(?![\w-])"
     r"|[\"'`][A-Z][a-z]+(?: [\w'-]+){2,}\.",
