@@ -97,6 +97,9 @@ def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
         # a linter that only warns, and a compiler's word that is none
         "/home/dev/shop/src/a.js\n  1:1  warning  Unexpected console statement  no-console\n\n✖ 1 problem (0 errors, 1 warning)",
         "a.ts(1,1): error TS1435: Unknown keyword or identifier. Did you mean 'const'?",
+        # how a program of GNU tells its usage, and what Node says of code that still works
+        "tar: You must specify one of the '-Acdtrux', '--delete' or '--test-label' options\nTry 'tar --help' or 'tar --usage' for more information.",
+        "(node:6) [DEP0005] DeprecationWarning: Buffer() is deprecated due to security and usability issues. Please use Buffer.alloc().\n(Use `node --trace-deprecation ...` to show where the warning was created)\nexit 0",
         # a mirror of packages that was away, wherever it stands
         "npm ERR! code ECONNRESET\nnpm ERR! errno ECONNRESET\nnpm ERR! network request to http://127.0.0.1:8199/dayjs failed, reason: read ECONNRESET\nnpm ERR! network This is a problem related to network connectivity.",
     ],
@@ -112,6 +115,10 @@ def test_an_agents_slip_is_no_lesson(error: str) -> None:
         "zsh: command not found: ripgrep",
         "File \"<string>\", line 1, in <module>\nAttributeError: module 'click' has no attribute 'Opt'",
         "需要安装 libpq",
+        # a network that is asked for what should have been there
+        "Error: request to https://engines.example.invalid/x/libquery_engine.so.node.gz failed, reason: getaddrinfo EAI_AGAIN engines.example.invalid",
+        "socket.gaierror: [Errno -3] Temporary failure in name resolution\njsonschema.exceptions._WrappedReferencingError: Unresolvable: customer.json",
+        "(node:6) [DEP0005] DeprecationWarning: Buffer() is deprecated\nTypeError: Buffer is not a constructor",
         "invalid reference format: repository name (Web) must be lowercase\n\nUsage:  docker build [OPTIONS] PATH",
     ],
 )

@@ -139,7 +139,7 @@ _AWAY = re.compile(
     re.IGNORECASE,
 )
 _STAYS = re.compile(
-    r"\b(?:max(?:imum)? retries exceeded|retries? (?:exhausted|failed)|giving up|gave up|after \d+ (?:attempts|tries|retries)|all \d+ attempts|(?:retry|attempt|retrying).{0,20}\b(?:[3-9]|\d\d)\b(?! ?ms)|still (?:unreachable|failing|down|no)|no network|all[_ ]sources[_ ]unavailable|without network|offline|sandbox)\b",
+    r"\b(?:max(?:imum)? retries exceeded|retries? (?:exhausted|failed)|giving up|gave up|after \d+ (?:attempts|tries|retries)|all \d+ attempts|(?:retry|attempt|retrying).{0,20}\b(?:[3-9]|\d\d)\b(?! ?ms)|still (?:unreachable|failing|down|no)|no network|_WrappedReferencingError|request to \S+/\S*engine\S* failed|all[_ ]sources[_ ]unavailable|without network|offline|sandbox)\b",
     re.IGNORECASE,
 )
 _RETRIED = re.compile(r"\b(?:retry|retrying|attempt)\b", re.IGNORECASE)
@@ -161,7 +161,12 @@ _SLIP = re.compile(
     r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b|^(?:\S+: )?[Nn]o such option: ",
     re.MULTILINE,
 )
-_USAGE = re.compile(r"^[Uu]sage: ", re.MULTILINE)
+_USAGE = re.compile(r"^[Uu]sage: |^Try ['`‘][\w.-]+ --help['’]", re.MULTILINE)
+# What Node says of code that still works.
+_OUTDATED = re.compile(
+    r"^\(node:\d+\) (?:\[\w+\] )?(?:Deprecation|Experimental)Warning: .*$|^\(Use `node --trace-.*$",
+    re.MULTILINE,
+)
 # A linter's sum that counts warnings alone; a limit on them is a rule.
 _WARNED = re.compile(
     r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b|\bAll checks passed!|\bSuccess: no issues found\b|\b[0-9]+ passed\b[^\n]* in [0-9.]+s[ =]*\Z"
@@ -193,7 +198,9 @@ def is_no_failure(text: str) -> bool:
     """Tell an output that only warns, or that only says that what was looked for is not there."""
     text = text[:_LOOKED_AT].strip()
     is_warned = _WARNED.search(text) is not None and _MORE_THAN_WARNED.search(text) is None
-    return is_warned or all(_is_in_vain(line, _LOOKS) for line in text.split("\n"))
+    rest = _OUTDATED.sub("", text)
+    is_outdated = rest != text and ERROR_WORD.search(rest) is None
+    return is_warned or is_outdated or all(_is_in_vain(line, _LOOKS) for line in text.split("\n"))
 
 
 def is_meant(said: str) -> bool:
