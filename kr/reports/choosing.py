@@ -24,7 +24,6 @@ _OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the questi
 _LATER = 0.1  # by which each further place in the installed package counts less
 _ASIDE = 0.3  # what a passage counts that the source warns off, or the question sets aside
 _IN_TITLE = 0.5
-_MEANT = 0.7  # what a word counts that a passage says in the words of documentation
 _OF_QUESTION = 0.6  # what the question alone counts, where topic and tags are about something else
 _COVERS = 0.47  # of what is asked: what one passage must speak of
 _COVERS_OF_PAGE = 0.35  # the same of a page, which has to say most words of the question besides
@@ -121,9 +120,7 @@ def _share(row: Ranked, *, is_whole: bool) -> float:
 
 def covers_question(query: Query, answer: Answer) -> bool:
     """Tell whether an answer holds passages that cover the question, so that a report can be made from it."""
-    terms = question_terms(
-        query.framework, query.question, query.topic, query.tags, implies=is_package(answer.source)
-    )
+    terms = question_terms(query.framework, query.question, query.topic, query.tags)
     return choose(read_answer(answer).units, terms).covers
 
 
@@ -188,12 +185,8 @@ def heard(units: Iterable[Unit], terms: Terms) -> float:
 
 def _said(unit: Unit, parts: Sequence[Mapping[int, float]], terms: Terms) -> float:
     anywhere, titled = terms.within(f"{unit.title}\n{unit.text}"), terms.within(unit.title)
-    meant = terms.meant(anywhere) - anywhere
     shares = [
-        sum(
-            weight * ((at in anywhere) + _IN_TITLE * (at in titled) + _MEANT * (at in meant))
-            for at, weight in part.items()
-        )
+        sum(weight * ((at in anywhere) + _IN_TITLE * (at in titled)) for at, weight in part.items())
         / (sum(part.values()) or 1.0)
         for part in parts
         if part

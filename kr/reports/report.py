@@ -86,8 +86,7 @@ def build_report(
     without that a skeleton, which names what was found nearest. ``today`` is a UTC date, ``notes`` are the degradation notes.
     """
     material = read_answer(answer) if answer else Material()
-    implies = answer is not None and is_package(answer.source)
-    terms = question_terms(query.framework, query.question, query.topic, query.tags, implies=implies)
+    terms = question_terms(query.framework, query.question, query.topic, query.tags)
     choice = choose(material.units, terms)
     if answer and choice.covers:
         room = int(max_tokens * _characters_per_token(choice.taken))

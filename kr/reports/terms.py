@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cache
-from itertools import islice, pairwise
+from itertools import pairwise
 from posixpath import commonprefix
 
 from kr.matching.evidence import rarity
@@ -25,8 +25,6 @@ MAX_NAMES = 12
 _MAX_WORD = 80
 _FROM_TOPIC = 0.5
 _FROM_TAGS = 0.5
-_IMPLIED = 0.5
-_MOST_IMPLIED = 10
 _GENERIC_WEIGHT = 0.25
 _NAME_WEIGHT = 1.5
 _PART_OF_NAME = 0.4
@@ -92,7 +90,6 @@ class Terms:
         joined: Iterable[tuple[str, str]] = (),
         aside: Iterable[str] = (),
         parts: Iterable[Mapping[str, float]] = (),
-        implied: Mapping[str, Iterable[str]] | None = None,
     ) -> None:
         self.all = tuple(terms)
         self.parts = tuple(
@@ -100,12 +97,6 @@ class Terms:
         )
         """What the question, its topic and its tags say: the terms of each, by what they weigh in it."""
         self.aside = frozenset(map(root, aside))
-        places = {root(term.word): at for at, term in enumerate(self.all)}
-        self._implied_by = {
-            places[root(word)]: frozenset(at for one in said if (at := places.get(root(one))) is not None)
-            for word, said in (implied or {}).items()
-            if root(word) in places
-        }
         self._by_word: dict[str, int] = {}
         self._by_root: dict[str, int] = {}
         self._names: dict[str, int] = {}
@@ -137,10 +128,6 @@ class Terms:
     def within(self, text: str) -> frozenset[int]:
         """Return the terms that occur."""
         return frozenset(self.count(text))
-
-    def meant(self, held: frozenset[int]) -> frozenset[int]:
-        """Add the terms of the question that imply one of these: who writes of a timeout speaks of five seconds."""
-        return held.union(*(self._implied_by[at] for at in held & self._implied_by.keys()))
 
     def is_aside(self, text: str) -> bool:
         """Tell whether a short text speaks of what the question sets aside, and of nothing that it asks for."""
@@ -191,12 +178,8 @@ class Terms:
         return () if at is None else (at,)
 
 
-def question_terms(
-    framework: str, question: str, topic: str = "", tags: Iterable[str] = (), *, implies: bool = False
-) -> Terms:
+def question_terms(framework: str, question: str, topic: str = "", tags: Iterable[str] = ()) -> Terms:
     """Return the terms of a question, the heaviest first: at most 20 words and 12 identifiers.
-
-    ``implies``: also the words that documentation uses for what it says (``kr.reports.implied``), at most ten.
 
     What the topic or the tags say weighs half, on top of what the question says, and the parts of a name less than the
     name. A question of the framework's name alone is asked with what it has; a single letter ("x y z") says nothing.
@@ -216,30 +199,15 @@ def question_terms(
     kept = {word: weight for word, weight in weights.items() if word not in names}
     kept = {word: weight for word, weight in kept.items() if word not in dropped} or kept
     heaviest = sorted(kept, key=lambda word: -kept[word])[:MAX_WORDS]
-    further = _implied(wanted, {*heaviest, *names, *own}) if implies else {}
     return Terms(
         [
             *(Term(word, kept[word]) for word in heaviest),
             *(Term(name, weights[name], is_name=True) for name in names[:MAX_NAMES]),
-            *(Term(word, _IMPLIED) for word in further),
         ],
         joined=pairwise(kept),
         aside=set_aside,
         parts=said,
-        implied=further,
     )
-
-
-def _implied(question: str, known: AbstractSet[str]) -> dict[str, set[str]]:
-    """Return what the question implies besides the known words, with the words that imply it."""
-    from kr.reports.implied import implied
-
-    roots = set(map(root, known))
-    found: dict[str, tuple[str, set[str]]] = {}
-    for word, said in implied(question).items():
-        if (key := root(word)) not in roots:
-            found.setdefault(key, (word, set()))[1].update(said)
-    return dict(islice(found.values(), _MOST_IMPLIED))
 
 
 def _said(text: str, own: AbstractSet[str], known: dict[str, str]) -> dict[str, float]:

@@ -58,7 +58,7 @@ class LocalDocs:
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
-        terms = question_terms(query.framework, query.question, query.topic, query.tags, implies=True)
+        terms = question_terms(query.framework, query.question, query.topic, query.tags)
         for package in packages:
             passages = _passages(with_related(package, self._projects), terms, deadline)
             if passages:
