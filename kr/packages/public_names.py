@@ -132,14 +132,17 @@ def _is_private(path: str) -> bool:
 
 
 def _imports(source: str, module: str, *, only_listed: bool) -> Iterator[tuple[str, str]]:
-    """Yield what a module offers of others: ``(where it is defined, where it is offered)``; stars as ``.*``."""
+    """Yield what a module offers of others: ``(where it is defined, where it is offered)``; stars as ``.*``.
+
+    What an ``__init__`` imports from another package it uses, unless it says that it hands it on (``__all__``, ``Y as Y``).
+    """
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # another package's odd escapes are not our warnings
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return
-    listed = _listed(tree.body) if only_listed else None
+    listed = _listed(tree.body)
     private: dict[str, str] = {}
     for node in _statements(tree.body):
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
@@ -150,12 +153,17 @@ def _imports(source: str, module: str, *, only_listed: bool) -> Iterator[tuple[s
         if not isinstance(node, ast.ImportFrom):
             continue
         origin = _absolute(node.module or "", node.level, module, is_init=not only_listed)
+        is_own = _top(origin) == _top(module) and not only_listed
         for alias in node.names:
             shown = alias.asname or alias.name
             if shown.startswith("_"):
                 private[shown] = f"{origin}.{alias.name}"
-            elif listed is None or shown in listed or shown == "*":
+            elif is_own or shown in listed or shown == "*" or (shown == alias.asname and not only_listed):
                 yield f"{origin}.{alias.name}", f"{module}.{shown}"
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0].lstrip("_")
 
 
 def _listed(body: Iterable[ast.stmt]) -> set[str]:

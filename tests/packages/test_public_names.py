@@ -6,10 +6,10 @@ from kr.packages.public_names import PublicNames
 
 INITS = {
     "attr": "from ._next_gen import define, field as field\nfrom ._make import Factory, _Nothing\n",
-    "attrs": "from attr import define, field\n",
+    "attrs": "from attr import define, field\n__all__ = ['define', 'field']\n",
     "log": "from ._logger import Logger as _Logger\n\nlogger = _Logger(core=1)\n",
     "frames.core": "if True:\n    from .frame import Frame\ntry:\n    from ._fast import go\nexcept ImportError:\n    from ._slow import go\n",
-    "frames": "from frames.core import Frame\nfrom web.requests import Request\nfrom . import (broken\n",
+    "frames": "from frames.core import Frame\nfrom web.requests import Request as Request\nfrom web.later import Deferred\nfrom . import (broken\n",
 }
 OTHERS = {
     "attrs.validators": "from attr.validators import *\n",
@@ -32,6 +32,7 @@ INITS["frames"] = INITS["frames"].rpartition("from .")[0]
         ("frames.core.frame.Frame.merge", "frames.core.frame", "frames.Frame.merge", True),
         ("frames.core._slow.go", "frames.core._slow", "frames.core.go", True),
         ("web.requests.Request", "web.requests", "frames.Request", True),
+        ("web.later.Deferred", "web.later", "web.later.Deferred", False),  # used, not handed on
         ("plain.module.Thing", "plain.module", "plain.module.Thing", False),
         ("plain.module", "plain.module", "plain.module", False),
     ],
