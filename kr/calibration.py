@@ -26,7 +26,7 @@ from kr.matching.learning import (
     similarity_numbers,
 )
 from kr.matching.terms import keys_of
-from kr.matching.weights import DEFAULT
+from kr.matching.weights import DEFAULT, Ahead
 from kr.research.meaning import Embedder
 from kr.values import Entry, Query
 
@@ -48,6 +48,10 @@ class Evidence(Protocol):
     def never_against(self) -> Collection[int]:
         """The places of numbers that may not get a weight below 0."""
 
+    @property
+    def ahead(self) -> Ahead | None:
+        """What it is worth to be ahead of the framework's other entries, where that is known."""
+
     def __call__(
         self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]
     ) -> Mapping[str, Sequence[float]]:
@@ -59,6 +63,7 @@ class InWords:
 
     names = in_words.NAMES
     never_against = in_words.NEVER_AGAINST
+    ahead = DEFAULT.ahead
 
     def __init__(self) -> None:
         self._keys: dict[str, dict[str, int]] = {}
@@ -123,12 +128,12 @@ def calibrate(
             learn(
                 [example for file in meant for example in file],
                 never_against=evidence.never_against,
-                ahead=DEFAULT.ahead,
+                ahead=evidence.ahead,
             ),
             usual_next=_usual_next(meant, len(evidence.names)),
         ),
-        reached=_crosswise(meant, evidence.never_against),
-        without=_crosswise(plain, evidence.never_against),
+        reached=_crosswise(meant, evidence),
+        without=_crosswise(plain, evidence),
         questions=sum(map(len, meant)),
     )
 
@@ -152,11 +157,11 @@ def _usual_next(files: Sequence[Sequence[Example]], place: int) -> float:
     return sum(found) / len(found)
 
 
-def _crosswise(files: Sequence[Sequence[Example]], never_against: Collection[int]) -> Reached:
+def _crosswise(files: Sequence[Sequence[Example]], evidence: Evidence) -> Reached:
     judged = []
     for place, file in enumerate(files):
         others = [example for at, other in enumerate(files) if at != place for example in other]
-        judged.append(judge(learn(others, never_against=never_against, ahead=DEFAULT.ahead), file))
+        judged.append(judge(learn(others, never_against=evidence.never_against, ahead=evidence.ahead), file))
     return mean(judged)
 
 

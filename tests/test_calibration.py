@@ -25,6 +25,7 @@ class Words:
 
     names = ("need", "report")
     never_against: tuple[int, ...] = ()
+    ahead = None
 
     def __call__(
         self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]

@@ -11,6 +11,7 @@ from kr.freshness import Limits, judge, major_key
 from kr.matching.decide import CONTRADICTED, decide
 from kr.matching.evidence import Candidate, asked_of, weigh
 from kr.matching.terms import TOPIC, WORDINGS, Keys, fillers, terms
+from kr.matching.weights import DEFAULT, Learned
 from kr.reports.template import ATTRIBUTION, SUMMARY, read_shape
 from kr.research.candidates import gather
 from kr.values import Confidence, Entry, MatchRules, Query
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from kr.reports.report import Report
     from kr.store.session import UnitOfWork
 
+_ALONE = Learned(DEFAULT.fitted, DEFAULT.least)
+"""Without how far an entry is ahead: one that is looked at alone is ahead of nobody."""
 _SURENESS: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
@@ -60,7 +63,7 @@ def twin_of(
 
 def _is_related(query: Query, candidate: Candidate) -> bool:
     """Tell whether the need may be the same: likely enough, taken alone, and no opposite or sibling, not even told by the way."""
-    alone = decide(query, [candidate], MatchRules()).considered[0]
+    alone = decide(query, [candidate], MatchRules(), learned=_ALONE).considered[0]
     (evidence,) = weigh(asked_of(query), [candidate])
     return alone.likelihood > CONTRADICTED and evidence.comparison.contradiction is None
 

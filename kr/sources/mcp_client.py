@@ -13,6 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -207,7 +208,9 @@ class _Run(Generic[T]):
     def _failure(self) -> SourceFailure:
         found = self._told()
         reason = one_line(without_secrets(found.reason, secrets_of(self._server)))
-        return type(found)(reason, retry_after=found.retry_after, is_fault=found.is_fault)
+        told = copy(found)
+        told.reason, told.args = reason, (reason,)
+        return told
 
     def _told(self) -> SourceFailure:
         """Pick the most telling of what is known about the failure."""
