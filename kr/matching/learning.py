@@ -388,15 +388,20 @@ def similarity_numbers(similarities: Mapping[str, float], usual_next: float) -> 
 
 def to_text(names: Sequence[str], calibrated: Calibrated) -> str:
     """Return what is kept of a calibration, as JSON."""
-    fitted, least, _ = calibrated.learned
+    fitted, least, ahead = calibrated.learned
     kept = {
         "version": _VERSION,
         "bias": fitted.bias,
         "weights": dict(zip(names, fitted.weights, strict=True)),
         "least": dict(least),
         "usual_next": calibrated.usual_next,
+        "ahead": list(ahead) if ahead else None,
     }
     return json.dumps(kept)
+
+
+def _ahead(kept: Sequence[float] | None) -> Ahead | None:
+    return Ahead(*map(float, kept)) if kept else None
 
 
 def from_text(text: str, names: Sequence[str]) -> Calibrated | None:
@@ -407,7 +412,8 @@ def from_text(text: str, names: Sequence[str]) -> Calibrated | None:
             return None
         weights = tuple(float(weight) for weight in kept["weights"].values())
         least = {mode: float(kept["least"][mode]) for mode in ALLOWED}
-        learned = Learned(Fitted(float(kept["bias"]), weights), least, DEFAULT.ahead)
+        ahead = _ahead(kept["ahead"]) if "ahead" in kept else DEFAULT.ahead
+        learned = Learned(Fitted(float(kept["bias"]), weights), least, ahead)
         return Calibrated(learned, float(kept["usual_next"]))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
