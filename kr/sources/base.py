@@ -1,11 +1,20 @@
-"""The protocol that every research source follows (SPEC 3.5), and the way from a source's name to what asks it."""
+"""The protocol that every research source follows (SPEC 3.5), and the way from a source's name to what asks it.
 
-from collections.abc import Callable, Mapping
+Also what they have in common: short, harmless reasons for a failure, and the pause that a server asks for.
+"""
+
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
 from importlib import import_module
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kr.errors import SourceNotAsked
+from kr.text import characters
+from kr.text.characters import strip_invisible
 from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
@@ -89,3 +98,120 @@ def build_source(name: str, config: "KnowledgeResearch", environ: Mapping[str, s
     """Build a source of the chain with its module's ``build(config, environ)``. Nothing is asked yet."""
     source: Source = import_module(f"kr.sources.{name}").build(config, environ)
     return source
+
+
+MAX_REASON = 200
+"""Characters of a reason; the rest is cut."""
+
+_SHORTEST_SECRET = 4
+_SHORTEST_CREDENTIAL = 8
+_SECRET_FLAG = re.compile(r"(?i)(?:key|token|secret|password|passwd|auth|bearer)")
+_LONGEST_NUMBER = 12
+
+
+def one_line(text: str, *, limit: int = MAX_REASON) -> str:
+    """Make ``text`` one printable line of at most ``limit`` characters, cut with an ellipsis.
+
+    As ``kr.text.characters.one_line`` does; and what Python takes for unprintable (private and unassigned
+    characters) becomes a space, since the line ends in a terminal, a log and YAML.
+    """
+    shown = strip_invisible(text[: limit * 20])
+    return characters.one_line("".join(char if char.isprintable() else " " for char in shown), limit)
+
+
+def secrets_of(server: ServerConfig) -> tuple[str, ...]:
+    """Everything of a server's configuration that no message may repeat, longest first.
+
+    Header and environment values, and their words (``Bearer abc``); the URL's user information and query
+    values; arguments that follow a flag named like a key. Values under four characters hide nothing.
+    """
+    found: set[str] = set()
+    for value in (*server.headers.values(), *server.env.values(), *_secret_arguments(server.args)):
+        found.update((value, *value.split()))
+    if server.url:
+        found.update(_secrets_of_url(server.url))
+    kept = {
+        secret
+        for secret in found
+        if len(secret) >= _SHORTEST_SECRET and secret.lower() not in {"bearer", "basic"}
+    }
+    return tuple(sorted(kept, key=len, reverse=True))
+
+
+def credentials_of(server: ServerConfig) -> tuple[str, ...]:
+    """Return what is surely a credential: no documentation may carry it into a report, longest first.
+
+    Narrower than ``secrets_of``: an ordinary header value (``application/json``) may well stand in a text.
+    """
+    named = [*server.headers.items(), *server.env.items()]
+    found = {part for name, value in named if _SECRET_FLAG.search(name) for part in (value, *value.split())}
+    found.update(_secret_arguments(server.args))
+    if server.url:
+        found.update(_secrets_of_url(server.url))
+    return tuple(sorted((one for one in found if len(one) >= _SHORTEST_CREDENTIAL), key=len, reverse=True))
+
+
+def without_secrets(text: str, secrets: Iterable[str]) -> str:
+    """Put ``***`` for every secret in ``text``. ``secrets`` are longest first.
+
+    Also for one with invisible characters in between, which would be whole again once these are taken out.
+    """
+    known = tuple(secrets)
+    for secret in known:
+        text = text.replace(secret, "***")
+    shown = strip_invisible(text)
+    if not any(secret in shown for secret in known):
+        return text
+    for secret in known:
+        shown = shown.replace(secret, "***")
+    return shown
+
+
+def status_reason(status: int) -> str:
+    """Say an HTTP status: ``HTTP 429 Too Many Requests``."""
+    try:
+        return f"HTTP {status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return f"HTTP {status}"
+
+
+def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
+    """Read a ``Retry-After`` header, seconds or an HTTP date (RFC 9110, 10.2.3), as seconds from ``now``.
+
+    A date that has passed is 0. What is neither is None.
+    """
+    text = (value or "").strip()
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) and len(text) <= _LONGEST_NUMBER:
+        return float(text)
+    from email.utils import parsedate_to_datetime
+
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    aware = date if date.tzinfo else date.replace(tzinfo=UTC)
+    return max(0.0, (aware - now).total_seconds())
+
+
+def _secret_arguments(args: tuple[str, ...]) -> Iterable[str]:
+    for index, arg in enumerate(args):
+        name, _, value = arg.partition("=")
+        if not name.startswith("-") or not _SECRET_FLAG.search(name):
+            continue
+        yield value or (args[index + 1] if index + 1 < len(args) else "")
+
+
+def _secrets_of_url(url: str) -> Iterable[str]:
+    try:
+        parts = urlsplit(url)
+        user, password = parts.username, parts.password
+    except ValueError:
+        yield url
+        return
+    for value in (user, password, *(value for _, value in parse_qsl(parts.query))):
+        if value:
+            yield from (value, unquote(value))
+    if parts.query:
+        yield parts.query
+    if "@" in parts.netloc:
+        yield parts.netloc.rpartition("@")[0]

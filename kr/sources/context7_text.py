@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
 
-from kr.sources.reasons import one_line
+from kr.sources.base import one_line
 from kr.values import Passage
 
 FailureKind = Literal["unknown_library", "unknown_tag", "redirected", "other"]
@@ -163,8 +163,8 @@ def repository_of(library_id: str) -> str | None:
 def parse_documentation(text: str) -> tuple[Passage, ...]:
     """Read documentation: blocks of ``### Title``, ``Source: URL``, prose and fenced code.
 
-    The text of a passage is what stands below its source line, unchanged. Where no block is, the form of
-    older servers is tried, and that without source lines; nothing else is documentation.
+    The text of a passage is what stands below its source line, unchanged. Where no block is, a text that begins with
+    a title and holds code is taken as it is: nobody reports a failure so. Nothing else is documentation.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     passages = []
@@ -176,7 +176,14 @@ def parse_documentation(text: str) -> tuple[Passage, ...]:
             passage = _passage(lines[at:stop])
             if passage is not None:
                 passages.append(passage)
-    return tuple(passages) or parse_older(lines) or parse_bare(text)
+    return tuple(passages) or _bare(text)
+
+
+def _bare(text: str) -> tuple[Passage, ...]:
+    text = text.strip()
+    if re.match(r"### +\S", text) and len(re.findall(r"(?m)^ {0,3}(?:```|~~~)", text)) > 1:
+        return (Passage(text=text),)
+    return ()
 
 
 def read_failure(text: str) -> Failure:
@@ -313,62 +320,3 @@ def _is_of(framework: str, repository: str) -> bool:
     scoped = re.fullmatch(r"@([^/]+)/[^/]+", framework.strip())
     wanted = names_of(scoped[1] if scoped else framework)
     return bool(wanted & (names_of(owner) | names_of(name) | names_of(repository)))
-
-
-_RULE = re.compile(r"[-=]{16,}[ \t]*")
-_FIELD = re.compile(r"(DESCRIPTION|SOURCE|LANGUAGE|CODE):[ \t]*(.*)")
-_HEADLINES = frozenset({"CODE SNIPPETS", "QUESTIONS AND ANSWERS"})
-_LANGUAGE = re.compile(r"[\w+#.-]{1,30}", re.ASCII)
-_ADDRESS = re.compile(r"https?://[^\s<>\"]{1,2000}")
-
-
-def parse_older(lines: Sequence[str]) -> tuple[Passage, ...]:
-    """Read the older form; a title without source and code below it is none."""
-    starts = _starts(lines)
-    passages = (_older_passage(lines[at:end]) for at, end in pairwise([*starts, len(lines)]))
-    return tuple(passage for passage in passages if passage is not None)
-
-
-def parse_bare(text: str) -> tuple[Passage, ...]:
-    """Take a text that begins with a ``### Title`` and holds code as it is: nobody reports a failure so."""
-    text = text.strip()
-    if re.match(r"### +\S", text) and len(re.findall(r"(?m)^ {0,3}(?:```|~~~)", text)) > 1:
-        return (Passage(text=text),)
-    return ()
-
-
-def _starts(lines: Sequence[str]) -> list[int]:
-    """Where titles stand: at the beginning, or after a line of dashes or equal signs."""
-    starts: list[int] = []
-    before: str | None = None
-    for at, line in enumerate(lines):
-        if line.startswith("TITLE: ") and (before is None or _RULE.fullmatch(before)):
-            starts.append(at)
-        before = line if line.strip() else before
-    return starts
-
-
-def _older_passage(lines: Sequence[str]) -> Passage | None:
-    body: list[str] = []
-    fields: dict[str, str] = {}
-    in_code = False
-    for line in lines[1:]:
-        if in_code:
-            body.append(line)
-            in_code = not line.startswith("```")
-        elif line.startswith("```"):
-            named = _LANGUAGE.fullmatch(fields.get("LANGUAGE", "")) if line.strip() == "```" else None
-            body.append(f"```{named[0]}" if named else line)
-            in_code = True
-        elif field := _FIELD.fullmatch(line):
-            fields[field[1]] = field[2].strip()
-            if field[1] == "DESCRIPTION":
-                body.append(field[2])
-        elif not _RULE.fullmatch(line) and line not in _HEADLINES:
-            body.append(line)
-    text = "\n".join(body).strip("\n")
-    if not text.strip() or fields.keys().isdisjoint({"SOURCE", "CODE"}):
-        return None
-    url = fields.get("SOURCE", "")
-    title = lines[0].partition(":")[2].strip()
-    return Passage(text=text, title=title, url=url if _ADDRESS.fullmatch(url) else None)

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.sources.base import Ask, Source, with_server
-from kr.sources.reasons import one_line
+from kr.sources.base import Ask, Source, one_line, with_server
 from kr.values import Answer, Passage, ServerConfig
 
 if TYPE_CHECKING:

@@ -5,6 +5,8 @@ connects to the very address that was checked; TLS still verifies the name. Noth
 used: no proxy, no netrc, no cookies.
 """
 
+import ipaddress
+import json
 import logging
 import queue
 import socket
@@ -12,9 +14,11 @@ import ssl
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cache
+from types import MappingProxyType
 from typing import Any, TypeVar
 
 import httpcore
@@ -22,8 +26,7 @@ import httpx
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.addresses import address_refusal
-from kr.sources.reasons import one_line
+from kr.sources.base import one_line, retry_after_seconds, status_reason
 
 T = TypeVar("T")
 
@@ -108,14 +111,6 @@ def bounded(work: Callable[[], T], deadline: Deadline) -> T:
     return value  # type: ignore[return-value]  # an error was raised above
 
 
-_WINDOWS = {
-    "gzip": (zlib.MAX_WBITS | 16,),
-    "x-gzip": (zlib.MAX_WBITS | 16,),
-    "deflate": (zlib.MAX_WBITS, -zlib.MAX_WBITS),
-}
-"""zlib's window bits; ``deflate`` means the zlib format, and some servers send it without its frame."""
-
-
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
@@ -130,87 +125,109 @@ class Body:
 def read_body(chunks: Iterable[bytes], encoding: str, max_bytes: int) -> Body:
     """Read ``chunks`` until ``max_bytes`` decoded bytes are there; the rest is neither read nor unpacked.
 
-    One layer of gzip or deflate is undone, what kr asks servers for. Raises ``SourceFailure`` for any other
-    encoding, a broken one, and one that ends too early.
+    gzip is undone, the encoding that kr asks servers for. Raises ``SourceFailure`` for any other, a broken one, and one
+    that ends too early.
     """
     name = encoding.strip().lower()
-    if name in {"", "identity"}:
-        return _read_plain(chunks, max_bytes)
-    if name not in _WINDOWS:
+    if name not in {"", "identity", "gzip", "x-gzip"}:
         raise SourceFailure("the content encoding was not asked for")
-    return _Inflater(_WINDOWS[name], max_bytes).read(chunks)
-
-
-def _read_plain(chunks: Iterable[bytes], max_bytes: int) -> Body:
     kept = bytearray()
-    for chunk in chunks:
-        kept += chunk
+    for piece in _unpacked(chunks, max_bytes + 1) if name.endswith("gzip") else chunks:
+        kept += piece
         if len(kept) > max_bytes:
             return Body(bytes(kept[:max_bytes]), is_cut=True)
     return Body(bytes(kept))
 
 
-class _Inflater:
-    """Unpacks at most ``max_bytes``: a bomb is cut while it is unpacked.
+def _unpacked(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
+    """Unpack gzip, at most ``most`` bytes at a time: a bomb is cut while it is unpacked.
 
-    Several members of gzip may follow one another (RFC 1952, 2.2). Anything else after the end of the data,
-    the padding of some servers, is ignored, as browsers do.
+    Several members may follow one another (RFC 1952, 2.2); anything else after the end, the padding of some servers,
+    is ignored, as browsers do.
     """
-
-    def __init__(self, windows: tuple[int, ...], max_bytes: int) -> None:
-        self._windows = list(windows)
-        self._max = max_bytes
-        self._kept = bytearray()
-        self._decoder = zlib.decompressobj(self._windows[0])
-        self._has_started = False
-        self._has_ended = False
-        self._after_member = b""
-
-    def read(self, chunks: Iterable[bytes]) -> Body:
-        packed = 0
-        for chunk in chunks:
-            packed += len(chunk)
-            self._feed(chunk)
-            # Packed data that unpacks to nothing must not be read without end either.
-            if len(self._kept) > self._max or packed > self._max + 65536:
-                return Body(bytes(self._kept[: self._max]), is_cut=True)
-            if self._has_ended:
-                break
-        if self._has_started and not self._decoder.eof:
-            raise SourceFailure("the compressed answer ends too early")
-        return Body(bytes(self._kept))
-
-    def _feed(self, data: bytes) -> None:
-        while data and len(self._kept) <= self._max:
-            if self._decoder.eof:
-                data = self._next_member(data)
-                if not data:
+    decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    rest = b""
+    for chunk in chunks:
+        rest += chunk
+        while rest:
+            if decoder.eof:
+                if not rest.startswith(_GZIP_MAGIC[: len(rest)]):
                     return
-            self._kept += self._decompress(data)
-            self._has_started = True
-            data = self._decoder.unused_data if self._decoder.eof else self._decoder.unconsumed_tail
-
-    def _next_member(self, data: bytes) -> bytes:
-        """Begin another member and return its bytes so far; nothing when none begins, or not yet."""
-        data = self._after_member + data
-        is_gzip = self._windows[0] > zlib.MAX_WBITS
-        self._has_ended = not is_gzip or not data.startswith(_GZIP_MAGIC[: len(data)])
-        if self._has_ended or len(data) < len(_GZIP_MAGIC):
-            self._after_member = data
-            return b""
-        self._after_member = b""
-        self._decoder = zlib.decompressobj(self._windows[0])
-        return data
-
-    def _decompress(self, data: bytes) -> bytes:
-        try:
-            return self._decoder.decompress(data, self._max + 1 - len(self._kept))
-        except zlib.error as error:
-            if self._has_started or len(self._windows) == 1:
+                if len(rest) < len(_GZIP_MAGIC):
+                    break
+                decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
+            try:
+                yield decoder.decompress(rest, most)
+            except zlib.error as error:
                 raise SourceFailure("the compressed answer is broken") from error
-            self._windows = self._windows[1:]
-            self._decoder = zlib.decompressobj(self._windows[0])
-            return self._decompress(data)
+            rest = decoder.unused_data if decoder.eof else decoder.unconsumed_tail
+    if not decoder.eof:
+        raise SourceFailure("the compressed answer ends too early")
+
+
+def _networks(*texts: str) -> tuple[ipaddress.IPv4Network | ipaddress.IPv6Network, ...]:
+    return tuple(map(ipaddress.ip_network, texts))
+
+
+_NEVER = _networks(
+    "169.254.0.0/16",  # link-local, with the metadata service of most clouds
+    "fe80::/10",
+    "fd00:ec2::254/128",  # Amazon
+    "fd20:ce::254/128",  # Google
+    "100.100.100.200/32",  # Alibaba
+    "168.63.129.16/32",  # Azure, a public address
+    "192.0.0.192/32",  # Oracle
+)
+_PRIVATE = _networks(
+    "10.0.0.0/8",
+    "172.16.0.0/12",
+    "192.168.0.0/16",
+    "127.0.0.0/8",
+    "100.64.0.0/10",
+    "198.18.0.0/15",  # what some proxies answer for every name
+    "::1/128",
+    "fc00::/7",
+)
+# Python's tables hold these, or some addresses in them, to be global; the first is for protocols (RFC 6890).
+_NOT_GLOBAL = _networks("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "3fff::/20")
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""The only part of IPv6 whose addresses are given to hosts (RFC 4291, 2.4)."""
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_NEVER_REASON = "is a link-local or metadata address"
+
+
+def is_metadata_address(text: str) -> bool:
+    """Whether ``text`` is a link-local or metadata address, in whatever form: never connected to (SPEC 3.7)."""
+    return address_refusal(text, allow_private=True) == _NEVER_REASON
+
+
+def address_refusal(text: str, *, allow_private: bool) -> str | None:
+    """Say why the address ``text`` is not connected to, or None when it is (SPEC 3.7).
+
+    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are held to the same rules. ``allow_private`` lets private and
+    loopback addresses pass; link-local, metadata, multicast, reserved and unspecified ones never do.
+    """
+    try:
+        address = ipaddress.ip_address(text.partition("%")[0])
+    except ValueError:
+        return "is no address"
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None:
+        address = address.ipv4_mapped
+    if any(address in network for network in _NEVER):
+        return _NEVER_REASON
+    if address.is_unspecified or address.is_multicast:
+        return "is no single host's address"
+    if any(address in network for network in _PRIVATE):
+        return None if allow_private else "is a private address"
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF) if address in _NAT64 else address.sixtofour
+        if inner is not None:
+            return address_refusal(str(inner), allow_private=False)
+        if address not in _UNICAST:
+            return "is no public address"
+    if not address.is_global or any(address in network for network in _NOT_GLOBAL):
+        return "is no public address"
+    return None
 
 
 Resolver = Callable[[str, int], Sequence[str]]
@@ -274,7 +291,7 @@ def exchange(
     sent: dict[bytes | str, bytes | str] = {
         "Host": _host(url),
         "User-Agent": _USER_AGENT,
-        "Accept-Encoding": "gzip, deflate",
+        "Accept-Encoding": "gzip",
         "Connection": "close",
     }
     sent.update((headers or {}).items())
@@ -303,6 +320,55 @@ def exchange(
     except (httpcore.NetworkError, httpcore.ProtocolError, OSError) as error:
         deadline.remaining()  # a connection that was broken off is late, not broken
         raise SourceFailure(_why(error)) from error
+
+
+def ask_json(
+    name: str,
+    method: str,
+    url: httpx.URL,
+    *,
+    deadline: Deadline,
+    max_bytes: int,
+    headers: Mapping[str, str],
+    body: Mapping[str, object] | None = None,
+    hints: Mapping[int, str] = MappingProxyType({}),
+) -> Any:
+    """Ask a server that the user configured, whose address may be private, and read its answer as JSON.
+
+    ``hints`` are said behind a status. Redirects are not followed. Raises ``SourceTimeout`` and ``SourceFailure``; their
+    reasons begin with ``name``, and hold neither the address nor a header nor the answer.
+    """
+    sent = {"Accept": "application/json", **headers}
+    content = None
+    if body is not None:
+        sent["Content-Type"] = "application/json"
+        content = json.dumps(body).encode()
+    network = Network(allow_private=True)
+    try:
+        reply = exchange(
+            method,
+            url,
+            network=network,
+            deadline=deadline,
+            max_bytes=max_bytes,
+            headers=sent,
+            content=content,
+        )
+    except SourceTimeout as error:
+        raise SourceTimeout(f"{name} gave no answer in time") from error
+    except SourceFailure as error:
+        raise SourceFailure(f"{name}: {error.reason}") from error
+    if not 200 <= reply.status < 300:
+        after = retry_after_seconds(reply.headers.get("retry-after"), now=datetime.now(UTC))
+        more = ", a redirect that is not followed" if reply.status < 400 else hints.get(reply.status, "")
+        why = f"{status_reason(reply.status)}{more}"
+        raise SourceFailure(f"{name}: {why}", retry_after=after if reply.status in {429, 503} else None)
+    if reply.body.is_cut:
+        raise SourceFailure(f"{name}: the answer is too long")
+    try:
+        return json.loads(reply.body.data)
+    except (ValueError, RecursionError) as error:
+        raise SourceFailure(f"{name}: the answer is no JSON") from error
 
 
 def _host(url: httpx.URL) -> str:

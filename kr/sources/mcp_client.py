@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.sources.reasons import credentials_of, one_line, secrets_of, without_secrets
+from kr.sources.base import credentials_of, one_line, secrets_of, without_secrets
 from kr.values import ServerConfig
 
 if TYPE_CHECKING:

@@ -1,78 +1,45 @@
 """An OpenAI-compatible server that the user configured: one request to it, its language model, its model of embeddings."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from kr.cancellation import broken_off
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure
 from kr.matching.learning import pack
-from kr.sources.reasons import without_secrets
+from kr.sources.base import without_secrets
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelServer:
-    """``base_url`` is what a path is appended to; it may be private, like that of any configured server.
+def _post(
+    label: str,
+    address: str,
+    api_key: str | None,
+    body: Mapping[str, object],
+    *,
+    timeout: float,
+    max_bytes: int,
+) -> Any:
+    """Return what the server answers within ``timeout`` seconds; ``label`` is what messages call the model.
 
-    ``label`` is what messages call the model.
+    Raises ``SourceTimeout`` and ``SourceFailure``; no reason holds the address, the key or the answer.
     """
+    import httpx
 
-    base_url: str = field(repr=False)
-    label: str
-    api_key: str | None = field(default=None, repr=False)
+    from kr.sources.http_exchange import Deadline, ask_json
 
-    def post(self, path: str, body: Mapping[str, object], *, timeout: float, max_bytes: int) -> object:
-        """Return what the server answers, read as JSON, within ``timeout`` seconds.
-
-        Raises ``SourceTimeout`` and ``SourceFailure``; no reason holds the address, the key or the answer.
-        """
-        try:
-            content = self._post(path, json.dumps(body).encode(), timeout, max_bytes)
-        except SourceTimeout as error:
-            raise SourceTimeout(f"the {self.label} gave no answer in time") from error
-        except SourceFailure as error:
-            reason = f"the {self.label} can't be asked: {error.reason}"
-            raise SourceFailure(reason, retry_after=error.retry_after) from error
-        try:
-            return json.loads(content)
-        except (ValueError, RecursionError) as error:
-            raise SourceFailure(f"the {self.label}'s answer is no JSON") from error
-
-    def _post(self, path: str, body: bytes, timeout: float, max_bytes: int) -> bytes:
-        from datetime import UTC, datetime
-
-        import httpx
-
-        from kr.sources.http_exchange import Deadline, Network, exchange
-        from kr.sources.reasons import retry_after_seconds
-
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        if self.api_key:
-            headers["Authorization"] = f"Bearer {self.api_key}"
-        try:
-            url = httpx.URL(f"{self.base_url.rstrip('/')}{path}")
-        except httpx.InvalidURL as error:
-            raise SourceFailure("its address is no URL") from error
-        deadline = Deadline(timeout)
-        try:
-            with broken_off(deadline.cancel):
-                reply = exchange(
-                    "POST",
-                    url,
-                    network=Network(allow_private=True),
-                    deadline=deadline,
-                    max_bytes=max_bytes,
-                    headers=headers,
-                    content=body,
-                )
-        finally:
-            deadline.cancel()
-        if reply.status != httpx.codes.OK:
-            pause = retry_after_seconds(reply.headers.get("retry-after"), now=datetime.now(UTC))
-            raise SourceFailure(f"it answered HTTP {reply.status}", retry_after=pause)
-        if reply.body.is_cut:
-            raise SourceFailure("its answer is too long")
-        return reply.body.data
+    try:
+        url = httpx.URL(address)
+    except httpx.InvalidURL as error:
+        raise SourceFailure(f"{label}: its address is no URL") from error
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+    deadline = Deadline(timeout)
+    try:
+        with broken_off(deadline.cancel):
+            return ask_json(
+                label, "POST", url, deadline=deadline, max_bytes=max_bytes, headers=headers, body=body
+            )
+    finally:
+        deadline.cancel()
 
 
 _LARGEST_REPLY = 1024 * 1024
@@ -93,8 +60,10 @@ class LanguageModel:
             "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
             "temperature": 0.2,
         }
-        server = ModelServer(base_url=self.base_url, label="language model", api_key=self.api_key)
-        answer = server.post("/chat/completions", body, timeout=timeout, max_bytes=_LARGEST_REPLY)
+        address = f"{self.base_url.rstrip('/')}/chat/completions"
+        answer = _post(
+            "the language model", address, self.api_key, body, timeout=timeout, max_bytes=_LARGEST_REPLY
+        )
         return without_secrets(_text(answer), [self.api_key] if self.api_key else [])
 
 
@@ -141,9 +110,12 @@ class Embeddings:
             "input": [text[:_LONGEST_TEXT] for text in texts],
             "encoding_format": "float",
         }
-        server = ModelServer(base_url=self.base_url, label="model of embeddings", api_key=self.api_key)
+        address = f"{self.base_url.rstrip('/')}/embeddings"
         largest = 65_536 + len(texts) * _MOST_NUMBERS * _BYTES_PER_NUMBER
-        return _vectors(server.post("/embeddings", body, timeout=timeout, max_bytes=largest), len(texts))
+        answer = _post(
+            "the model of embeddings", address, self.api_key, body, timeout=timeout, max_bytes=largest
+        )
+        return _vectors(answer, len(texts))
 
 
 def _vectors(answer: object, wanted: int) -> list[bytes]:

@@ -3,36 +3,27 @@
 Only ``http`` and ``https``, only public addresses, no credentials, no cookies, no proxy; at most five
 redirects, each checked like the first address; 5 MiB of decoded text; one deadline for everything.
 
-A page's characters: a byte order mark decides, then where NUL bytes stand (UTF-16 and UTF-32), then valid UTF-8,
-then what the header and the page itself declare: a page that declares Latin-1 and is valid UTF-8 lies far more often
-than not. A label alone never makes UTF-16 or UTF-32 of a page (WHATWG HTML, 13.2.3.3).
+A page's characters: a byte order mark decides, then valid UTF-8, then what the header and the page itself declare: a page
+that declares Latin-1 and is valid UTF-8 lies far more often than not. A label alone never makes UTF-16 of a page (WHATWG
+HTML, 13.2.3.3).
 """
 
 import codecs
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
+from bs4.dammit import EncodingDetector
 
 from kr.errors import SourceFailure
-from kr.sources.addresses import address_refusal, is_private_name
-from kr.sources.http_exchange import Deadline, FetchRefused, Network, Reply, exchange
+from kr.sources.http_exchange import Deadline, FetchRefused, Network, Reply, address_refusal, exchange
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _CHARSET_PARAMETER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([a-z0-9_.:-]{1,40})""")
-_CHARSET_META = re.compile(
-    rb"""(?i)<(?:meta\b|\?xml\b)[^>]{0,512}?(?:charset|encoding)\s*=\s*["']?([a-z0-9_.:-]{1,40})"""
-)
 _HTML_START = re.compile(
     rb"(?i)\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,1000}?-->\s*)?<(?:!doctype\s+html|html|head|body)\b",
     re.DOTALL,
-)
-_BOMS = (
-    (codecs.BOM_UTF8, "utf-8-sig"),
-    (codecs.BOM_UTF32_LE, "utf-32"),
-    (codecs.BOM_UTF32_BE, "utf-32"),
-    (codecs.BOM_UTF16_LE, "utf-16"),
-    (codecs.BOM_UTF16_BE, "utf-16"),
 )
 # Real charsets of pages that are ASCII where they are ASCII. Python has codecs that are none (punycode,
 # unicode_escape), unsafe (utf-7), or wholly different (cp037, an EBCDIC).
@@ -44,18 +35,11 @@ _TEXT_APPLICATIONS = frozenset({"application/json", "application/markdown", "app
 _NO_DOCUMENTS = re.compile(
     r"text/(?:x-)?(?:(?:java|ecma|j|live)script(?:1\.\d)?|css|event-stream|calendar|vcard)"
 )
-_BINARY_START = re.compile(
-    rb"%PDF-|%!PS-Adobe|\x89PNG|GIF8[79]a|\xff\xd8\xff|RIFF.{4}(?:WEBP|WAVE|AVI )|wOF[F2]|OggS"
-    rb"|PK(?:\x03\x04|\x05\x06)|\x1f\x8b|BZh[1-9]1AY|\xfd7zXZ|7z\xbc\xaf|Rar!\x1a|\x28\xb5\x2f\xfd"
-    rb"|\x7fELF|\xca\xfe\xba\xbe|!<arch>\n",
-    re.DOTALL,
+_BINARY_START = re.compile(rb"%PDF-|\x89PNG|GIF8[79]a|\xff\xd8\xff|PK\x03\x04|\x1f\x8b")
+_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
+_MOST_CONTROLS = (
+    0.05  # of all characters; packed data has twice as many, and a stray one makes no text binary
 )
-_CONTROL = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
-_CONTROLS = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20)])
-_MOST_CONTROLS = 0.05  # of all bytes; packed data has twice as many, and a stray one makes no text binary
-_HIGH = re.compile(rb"[\x80-\xff]++(?!\Z)")  # at the end of a page, half a character may stand
-_LOOKED_AT = 4096
-"""Bytes, from the start, that tell UTF-16 and UTF-32."""
 
 
 def media_type(content_type: str, start: bytes) -> str | None:
@@ -74,86 +58,24 @@ def media_type(content_type: str, start: bytes) -> str | None:
     return declared if is_text or is_json else None
 
 
-def is_binary(data: bytes) -> bool:
-    """Whether ``data`` is no text, whatever its type says.
-
-    Told by its first bytes, or by NUL bytes among many control bytes where it is neither UTF-16 nor UTF-32.
-    """
-    if _BINARY_START.match(data):
-        return True
-    if b"\0" not in data or _wide_charset(data) is not None:
-        return False
-    return len(data) - len(data.translate(None, _CONTROLS)) > _MOST_CONTROLS * len(data)
-
-
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
     """Decode a page. Never raises: what no charset can read becomes U+FFFD.
 
     ``is_cut`` drops a character that the end of ``data`` cuts in two.
     """
-    wide = _wide_charset(data)
-    if wide is not None:
-        return codecs.getincrementaldecoder(wide)("replace").decode(data, final=not is_cut)
-    declared = tuple(_declared(data, content_type))
-    if data.isascii() and declared:  # ISO-2022 is nothing but ASCII bytes
-        return data.decode(declared[0], "replace")
-    for name in ("utf-8-sig", *declared):
-        text = _strictly(data, name, is_cut=is_cut)
-        if text is not None:
-            return text
-    marked = data.startswith(codecs.BOM_UTF8)
-    if not marked and _is_western(data):
-        return data.decode("cp1252", "replace")
-    return data.decode(declared[0] if declared and not marked else "utf-8-sig", "replace")
-
-
-def _is_western(data: bytes) -> bool:
-    """Whether the letters beyond ASCII stand alone, as in Latin-1; in UTF-8 and East Asian charsets they have two bytes."""
-    runs = _HIGH.findall(data)
-    return 2 * sum(len(run) == 1 for run in runs) > len(runs)
-
-
-def _wide_charset(data: bytes) -> str | None:
-    """UTF-16 or UTF-32, by a byte order mark or by the NUL bytes that Latin letters and markup have there."""
-    for mark, name in _BOMS:
-        if data.startswith(mark):
-            return None if name == "utf-8-sig" else name
-    start = data[:_LOOKED_AT]
-    if b"\0" not in start:
-        return None
-    return next((name for name in _by_nul_bytes(start) if _reads_as_text(start, name)), None)
-
-
-def _by_nul_bytes(start: bytes) -> list[str]:
-    lanes = [start[lane::4] for lane in range(4)]
-    if len(start) >= 4:
-        if not any(lanes[3]) and max(lanes[2]) <= 0x10:
-            return ["utf-32-le"]
-        if not any(lanes[0]) and max(lanes[1]) <= 0x10:
-            return ["utf-32-be"]
-    even, odd = start[::2].count(0), start[1::2].count(0)
-    fewest = max(2, len(start) // 8)  # one character in four
-    if odd >= fewest and odd >= 2 * even:
-        return ["utf-16-le"]
-    if even >= fewest and even >= 2 * odd:
-        return ["utf-16-be"]
-    return []
-
-
-def _reads_as_text(start: bytes, name: str) -> bool:
-    text = _strictly(start, name, is_cut=True)
-    return bool(text) and not _CONTROL.search(text or "")
-
-
-def _declared(data: bytes, content_type: str) -> list[str]:
-    labels: list[str] = []
+    text, marked = EncodingDetector.strip_byte_order_mark(data)
     header = _CHARSET_PARAMETER.search(content_type[:1000])
-    if header:
-        labels.append(header[1])
-    meta = _CHARSET_META.search(data[:4096])
-    if meta:
-        labels.append(meta[1].decode("ascii"))
-    return [name for label in labels if (name := _codec(label)) is not None]
+    labels = (
+        header[1] if header else None,
+        EncodingDetector.find_declared_encoding(data[:4096], is_html=True),
+    )
+    declared = [name for label in labels if label and (name := _codec(label)) is not None]
+    if text.isascii() and declared:  # ISO-2022 is nothing but ASCII bytes
+        return text.decode(declared[0], "replace")
+    for name in [marked] if marked else ["utf-8", *declared]:
+        with suppress(UnicodeError, ValueError):
+            return codecs.getincrementaldecoder(name)("strict").decode(text, final=not is_cut)
+    return text.decode(marked or (declared or ["cp1252"])[0], "replace")
 
 
 def _codec(label: str) -> str | None:
@@ -164,14 +86,6 @@ def _codec(label: str) -> str | None:
     if name in {"iso8859-1", "ascii"}:
         return "cp1252"  # what those labels mean on the web (WHATWG Encoding, 4.2)
     return name if _KNOWN.fullmatch(name) else None
-
-
-def _strictly(data: bytes, name: str, *, is_cut: bool) -> str | None:
-    """Decode without replacements, or return None."""
-    try:
-        return codecs.getincrementaldecoder(name)("strict").decode(data, final=not is_cut)
-    except (UnicodeError, ValueError):
-        return None
 
 
 MAX_PAGE = 5 * 1024 * 1024
@@ -259,7 +173,8 @@ def _host_refusal(host: str, *, allow_private: bool) -> str | None:
         return address_refusal(name, allow_private=allow_private)
     if len(name) > 253 or not _HOST_NAME.fullmatch(name):
         return "is no host name"
-    if is_private_name(name) and not allow_private:
+    # This machine, whatever a name server says (RFC 6761).
+    if not allow_private and (name == "localhost" or name.endswith(".localhost")):
         return "is a private address"
     return None
 
@@ -285,9 +200,12 @@ def _page(url: httpx.URL, reply: Reply) -> Page:
         raise SourceFailure(f"HTTP {reply.status}")
     content_type = reply.headers.get("content-type", "")
     kind = media_type(content_type, reply.body.data)
-    if kind is None or is_binary(reply.body.data):
-        raise FetchRefused("the content is no text")
     text = decode(reply.body.data, content_type, is_cut=reply.body.is_cut)
+    is_binary = _BINARY_START.match(reply.body.data) or len(_CONTROL.findall(text)) > _MOST_CONTROLS * len(
+        text
+    )
+    if kind is None or is_binary:
+        raise FetchRefused("the content is no text")
     if not text.strip():
         where = " in the first 5 MiB, all that was read" if reply.body.is_cut else ""
         raise SourceFailure(f"the page is empty{where}")

@@ -1,13 +1,10 @@
 """The research source ``web_search``: a search, then the pages of its first results (SPEC 3.5 item 3)."""
 
-import json
 import queue
 import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 from urllib.parse import unquote
 
@@ -109,34 +106,21 @@ class HttpProvider:
 
     def search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
         """Ask the provider, see ``Provider``. Reasons hold neither the key nor the address."""
-        from kr.sources.http_exchange import Network, exchange
+        from kr.sources.http_exchange import ask_json
 
         request = _APIS[self.name].request(query, self._key())
         base_url, credentials = _split_credentials(self._base_url())
-        target = _target(base_url, request)
-        headers = {"Accept": "application/json", **(credentials or {}), **(request.headers or {})}
-        content = None
-        if request.body is not None:
-            headers["Content-Type"] = "application/json"
-            content = json.dumps(request.body).encode()
-        try:
-            reply = exchange(
-                request.method,
-                target,
-                network=Network(allow_private=True),
-                deadline=deadline,
-                max_bytes=MAX_ANSWER,
-                headers=headers,
-                content=content,
-            )
-        except SourceTimeout as error:
-            raise SourceTimeout(f"{self.name} gave no answer in time") from error
-        except SourceFailure as error:
-            raise SourceFailure(f"{self.name}: {error.reason}") from error
-        self._check(reply.status, reply.headers)
-        if reply.body.is_cut:
-            raise SourceFailure(f"{self.name}: the answer is larger than 2 MiB")
-        return self._results(reply.body.data)
+        found = ask_json(
+            self.name,
+            request.method,
+            _target(base_url, request),
+            deadline=deadline,
+            max_bytes=MAX_ANSWER,
+            headers={**(credentials or {}), **(request.headers or {})},
+            body=request.body,
+            hints={403: " (does the instance allow the format json?)"} if self.name == "searxng" else {},
+        )
+        return self._results(found)
 
     def _key(self) -> str:
         key = (self.api_key or "").strip()
@@ -152,23 +136,7 @@ class HttpProvider:
             raise SourceNotAsked(f"{self.name} needs its address: set web_search.url")
         return url
 
-    def _check(self, status: int, headers: Mapping[str, str]) -> None:
-        from kr.sources.reasons import retry_after_seconds
-
-        if not 200 <= status < 300:
-            after = None
-            if status in {HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE}:
-                after = retry_after_seconds(headers.get("retry-after"), now=datetime.now(UTC))
-            raise SourceFailure(f"{self.name}: {_status_reason(status, self.name)}", retry_after=after)
-        kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if not kind.endswith(("/json", "+json")):
-            raise SourceFailure(f"{self.name}: the answer is no JSON")
-
-    def _results(self, data: bytes) -> Sequence[Result]:
-        try:
-            found = json.loads(data)
-        except (ValueError, RecursionError) as error:
-            raise SourceFailure(f"{self.name}: the answer is broken JSON") from error
+    def _results(self, found: Any) -> Sequence[Result]:
         for key in _APIS[self.name].results:
             if not isinstance(found, dict):
                 raise SourceFailure(f"{self.name}: the answer is not of the documented shape")
@@ -243,18 +211,6 @@ def _target(base_url: str, request: _Request) -> Any:
     except SourceFailure as error:
         raise SourceNotAsked(f"web_search.url: {error.reason}") from error
     return url.copy_merge_params(dict(request.parameters)) if request.parameters else url
-
-
-def _status_reason(status: int, name: str) -> str:
-    if 300 <= status < 400:
-        return f"HTTP {status}, a redirect that is not followed"
-    try:
-        reason = f"HTTP {status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        reason = f"HTTP {status}"
-    if status == HTTPStatus.FORBIDDEN and name == "searxng":
-        return f"{reason} (does the instance allow the format json?)"
-    return reason
 
 
 class DuckDuckGo:

@@ -227,57 +227,13 @@ def test_what_has_not_the_shape_is_no_documentation(text: str) -> None:
     assert parse_documentation(text) == ()
 
 
-OLDER = """================
-CODE SNIPPETS
-================
-TITLE: Virtual scrolling
-DESCRIPTION: Configure virtual scrolling.
-
-SOURCE: https://github.com/huangshuwei/vue-easytable/blob/main/x.md#_snippet_0
-
-LANGUAGE: JavaScript
-CODE:
-```
-virtualScrollOption: { enable: true }
-----------------------------------------
-TITLE = 1
-```
-
-LANGUAGE: Shell Session
-CODE:
-```
-$ npm i
-```
-
-----------------------------------------
-
-TITLE: Row heights
-DESCRIPTION: They vary.
-SOURCE: somewhere
-"""
-
-
-def test_the_form_of_older_servers_is_read() -> None:
-    first, second = parse_documentation(OLDER)
-    assert (first.title, first.url) == (
-        "Virtual scrolling",
-        "https://github.com/huangshuwei/vue-easytable/blob/main/x.md#_snippet_0",
-    )
-    assert first.text.startswith("Configure virtual scrolling.\n")
-    assert f"```JavaScript\nvirtualScrollOption: {{ enable: true }}\n{'-' * 40}\nTITLE = 1\n```" in first.text
-    assert first.text.endswith("```\n$ npm i\n```")
-    assert (second.title, second.text.strip(), second.url) == ("Row heights", "They vary.", None)
-
-
 def test_code_below_a_title_is_documentation_without_a_source_too() -> None:
     text = "### Title\n\nprose\n\n```js\na()\n```"
     (passage,) = parse_documentation(f"{text}\n")
     assert passage.text == text
 
 
-@pytest.mark.parametrize(
-    "text", ["TITLE: An error occurred", "Error\nTITLE: x\nSOURCE: y\n\nz", "TITLE: a\nb"]
-)
+@pytest.mark.parametrize("text", ["### An error occurred", "### Title\nprose"])
 def test_a_title_alone_is_no_documentation(text: str) -> None:
     assert parse_documentation(text) == ()
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.sources.reasons import MAX_REASON, one_line, retry_after_seconds, secrets_of, without_secrets
+from kr.sources.base import MAX_REASON, one_line, retry_after_seconds, secrets_of, without_secrets
 from kr.values import ServerConfig
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)

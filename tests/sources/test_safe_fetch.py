@@ -16,8 +16,7 @@ import httpcore
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.addresses import address_refusal
-from kr.sources.http_exchange import Deadline, FetchRefused, Network
+from kr.sources.http_exchange import Deadline, FetchRefused, Network, address_refusal
 from kr.sources.safe_fetch import MAX_PAGE, Page, checked_url, fetch_page
 from tests.support.web_servers import Reply, Request, page, redirect, refused_url, web_server
 
@@ -97,7 +96,6 @@ ATTACKS = {
     "6to4": "http://[2002:7f00:1::]:{port}/secret",
     "NAT64": "http://[64:ff9b::7f00:1]:{port}/secret",
     "Teredo": "http://[2001:0:7f00:1::1]:{port}/secret",
-    "ISATAP": "http://[2606:4700::5efe:7f00:1]:{port}/secret",
     "zone": "http://[fe80::1%25lo]:{port}/secret",
     "metadata": "http://169.254.169.254/secret",
     "metadata of Amazon": "http://[fd00:ec2::254]/secret",
@@ -248,7 +246,7 @@ def test_nothing_of_the_environment_is_sent(monkeypatch: pytest.MonkeyPatch, tmp
         assert fetch(server.url + "/").text == "done"
         for request in server.requests():
             assert not {"cookie", "authorization", "referer", "proxy-authorization"} & set(request.headers)
-            assert request.headers["accept-encoding"] == "gzip, deflate"
+            assert request.headers["accept-encoding"] == "gzip"
 
 
 def chain(length: int) -> Any:
@@ -282,11 +280,6 @@ def encoded(body: bytes, encoding: str, **more: Any) -> Reply:
     return Reply(headers={"content-type": "text/plain", "content-encoding": encoding}, body=body, **more)
 
 
-def raw_deflate(data: bytes) -> bytes:
-    packer = zlib.compressobj(wbits=-15)
-    return packer.compress(data) + packer.flush()
-
-
 PACKED = {
     "gzip": ("gzip", gzip.compress(b"text " * 1000)),
     "two members": ("gzip", gzip.compress(b"text " * 400) + gzip.compress(b"text " * 600)),
@@ -294,9 +287,6 @@ PACKED = {
     "zeros after it": ("gzip", gzip.compress(b"text " * 1000) + b"\0" * 5000),
     "garbage after it": ("gzip", gzip.compress(b"text " * 1000) + b"\x1fgarbage"),
     "half a magic number after it": ("gzip", gzip.compress(b"text " * 1000) + b"\x1f"),
-    "deflate": ("deflate", zlib.compress(b"text " * 1000)),
-    "garbage after deflate": ("deflate", zlib.compress(b"text " * 1000) + b"\x1f\x8bgarbage"),
-    "deflate without its frame": ("deflate", raw_deflate(b"text " * 1000)),
     "identity": ("identity", b"text " * 1000),
 }
 
@@ -309,11 +299,10 @@ def test_compressed_pages_are_unpacked(encoding: str, body: bytes) -> None:
     assert not found.is_cut
 
 
-@pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-def test_a_bomb_is_cut_while_it_is_unpacked(encoding: str) -> None:
-    packer = zlib.compressobj(9, wbits=31 if encoding == "gzip" else 15)
+def test_a_bomb_is_cut_while_it_is_unpacked() -> None:
+    packer = zlib.compressobj(9, wbits=31)
     bomb = b"".join(packer.compress(b"a" * 2**20) for _ in range(300)) + packer.flush()
-    with web_server({"/": encoded(bomb, encoding)}) as server:
+    with web_server({"/": encoded(bomb, "gzip")}) as server:
         started = time.monotonic()
         found = fetch(server.url + "/")
     assert len(found.text) == MAX_PAGE
@@ -339,7 +328,7 @@ def test_a_page_without_end_is_cut() -> None:
     [
         encoded(gzip.compress(gzip.compress(b"x")), "gzip, gzip"),
         encoded(b"x", "br"),
-        encoded(b"x", "zstd"),
+        encoded(zlib.compress(b"x"), "deflate"),
         encoded(b"no gzip at all", "gzip"),
         encoded(gzip.compress(b"text " * 1000)[:-20], "gzip"),
         encoded(b"\x1f\x8b\x08\x00" + b"\xff" * 500, "gzip"),

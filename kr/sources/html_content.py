@@ -1,13 +1,15 @@
-"""Which part of an HTML page is its content, which elements of it are, and which links lead somewhere (SPEC 3.5 item 3)."""
+"""Which part of an HTML page is its content, which elements of it are, what is code, and which links lead somewhere.
+
+Hidden is what the markup itself hides, by the attributes ``hidden`` and ``style``; style sheets are not read (SPEC 3.5, 3.7).
+"""
 
 import re
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from urllib.parse import quote, urljoin, urlsplit
 
 from lxml import etree
 from lxml.etree import _Element
-
-from kr.sources.html_elements import classes, is_gutter, is_hidden
 
 MAX_ELEMENTS = 200_000
 """Elements of a page that are looked at; what follows is cut."""
@@ -45,10 +47,9 @@ _IDS = (
 
 
 def parse(html: str) -> _Element | None:
-    """Parse a page of any brokenness; None when there is nothing in it, or too much for a tree.
+    """Parse a page of any brokenness; None when there is nothing in it, or a tag has hundreds of attributes.
 
-    Linear in the page's length: documents with hundreds of attributes in one tag, and with more than 2,048
-    elements inside one another, are not parsed.
+    Linear in the page's length. What stands within more than 2,048 elements is left out, with all that follows it.
     """
     data = html.replace("\0", "").encode("utf-8", "replace")
     if not data.strip() or _is_crowded(data):
@@ -57,12 +58,9 @@ def parse(html: str) -> _Element | None:
         encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True, no_network=True
     )
     try:
-        root = etree.fromstring(data, parser)
+        return etree.fromstring(data, parser)
     except (etree.LxmlError, ValueError):
         return None
-    if any(entry.type_name == "ERR_RESOURCE_LIMIT" for entry in parser.error_log):
-        return None
-    return root
 
 
 def _is_crowded(data: bytes) -> bool:
@@ -269,3 +267,212 @@ def absolute(base: str, address: str | None) -> str | None:
     if not is_address or joined.partition("#")[0] == base.partition("#")[0]:
         return None
     return _UNSAFE_IN_LINK.sub(lambda found: quote(found[0], safe=""), joined)
+
+
+Style = Mapping[str, str]
+"""Declarations of an inline style, names and values in lower case."""
+
+_MAX_STYLE = 2000
+_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
+_FAR_OFF = r"-(?:\d{4}|[5-9]\d\d|\d{3}%)"
+"""A text that is moved by so much to the left or up is off the page."""
+_NOTHING = re.compile(r"(?:0+(?:\.0\d*)?|\.0\d*|1(?=px|%|$))(?![\d.])")
+_HIDING = {
+    "display": re.compile(r"none"),
+    "opacity": re.compile(r"(?:0|\.0)\d*(?:\.0\d*)?%?$"),
+    "transform": re.compile(rf".*?(?:scale\w*\(0(?![\d.])|translate\w*\([^)]*{_FAR_OFF})"),
+    "clip": re.compile(r"rect\((?:[01](?:px)?[\s,]*+){4}\)"),
+    "clip-path": re.compile(r"inset\([^)]*(?:[5-9]\d|100)%|(?:circle|ellipse)\(0|polygon\((?:0(?:px|%)?[\s,]*+)++\)"),
+    **dict.fromkeys(
+        ("left", "right", "top", "bottom", "inset", "text-indent", "margin", "margin-left", "margin-top"),
+        re.compile(rf".*?{_FAR_OFF}"),
+    ),
+}  # fmt: skip
+
+
+def style_of(element: _Element) -> Style:
+    """Return the declarations of an element's ``style``; of repeated ones the last counts."""
+    text = element.get("style")
+    if not text:
+        return {}
+    pairs = (pair.partition(":") for pair in _COMMENT.sub(" ", text[:_MAX_STYLE]).lower().split(";"))
+    return {name.strip(): value.partition("!")[0].strip() for name, _, value in pairs if value.strip()}
+
+
+def is_hidden(element: _Element, style: Style | None = None) -> bool:
+    """Whether an element is hidden with all that is in it.
+
+    ``display: none``, no opacity, far off the page, clipped away, scaled to nothing, or of no size.
+    ``style`` is what ``style_of`` gives, for those who have it.
+    """
+    if "hidden" in element.attrib:
+        return True
+    style = style_of(element) if style is None else style
+    return any(name in _HIDING and _HIDING[name].match(value) for name, value in style.items()) or (
+        style.get("overflow", "").startswith(("hidden", "clip"))
+        and all(_NOTHING.match(style.get(side, "-")) for side in ("width", "height"))
+    )
+
+
+def text_hidden(style: Style) -> dict[str, bool]:
+    """Tell of each property that children inherit whether it hides text: ``font``, ``visibility``.
+
+    What the style does not say is not in the answer: it is as around it.
+    """
+    said: dict[str, bool] = {}
+    if "font-size" in style:
+        said["font"] = _NOTHING.match(style["font-size"]) is not None
+    if "visibility" in style:
+        said["visibility"] = style["visibility"] in {"hidden", "collapse"}
+    return said
+
+
+_GUTTERS = frozenset({
+    "linenos", "lineno", "linenodiv", "gutter", "gl", "hljs-ln-numbers", "line-numbers-rows",
+    "line-numbers-wrapper", "rouge-gutter", "ec-line-numbers", "ln", "code-lineno", "line-number",
+    "linenumber", "react-syntax-highlighter-line-number",
+})  # fmt: skip
+_NOT_CODE = frozenset({"button", "script", "style", "template", "svg", "select", "input"})
+_LINES = frozenset({"div", "li", "p", "tr", "table", "ol", "ul", "pre", "figure"})
+_WRAPPERS = frozenset({"div", "figure", "td", "tr", "tbody", "table", "section", "span"})
+_PREFIX = re.compile(
+    r"(?:highlight-source-|highlight-text-|highlight-|language-|lang-|source-|src-|brush:)(.+)"
+)
+_NO_LANGUAGE = frozenset({
+    "default", "none", "plain", "plaintext", "text", "txt", "notranslate", "hljs", "highlight",
+    "code", "container", "wrapper", "block", "copy", "group", "example", "unknown", "auto",
+    "numbers", "line-numbers", "sourcecode", "toolbar", "nohighlight", "no-highlight",
+})  # fmt: skip
+_SAME = {"python3": "python", "ipython3": "python", "ipython": "python", "source-shell": "shell"}
+# Without those that are tags of people's languages too: cs (Czech), pl (Polish), ml, ps, vi.
+_LANG = frozenset({
+    "apache", "asm", "awk", "bash", "bat", "batch", "c", "c#", "c++", "clojure", "cmake", "console", "cpp",
+    "csharp", "css", "cuda", "dart", "diff", "docker", "dockerfile", "elixir", "elm", "erlang", "fish",
+    "fortran", "fsharp", "go", "golang", "graphql", "groovy", "haskell", "hcl", "html", "http", "ini", "java",
+    "javascript", "js", "json", "json5", "jsonc", "jsx", "julia", "kotlin", "latex", "less", "lisp", "lua",
+    "makefile", "markdown", "matlab", "mysql", "nginx", "nix", "objc", "objective-c", "ocaml", "pascal",
+    "perl", "pgsql", "php", "plsql", "postgresql", "powershell", "prisma", "properties", "proto", "protobuf",
+    "py", "python", "r", "rb", "ruby", "rust", "sass", "scala", "scheme", "scss", "sh", "shell", "solidity",
+    "sql", "svelte", "swift", "terraform", "toml", "ts", "tsx", "typescript", "vb", "vbnet", "vue", "wasm",
+    "xml", "yaml", "yml", "zig", "zsh",
+})  # fmt: skip
+_LANGUAGE = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,29}")
+
+
+def classes(element: _Element) -> list[str]:
+    """Return the element's classes in lower case."""
+    return (element.get("class") or "")[:2000].lower().split()
+
+
+def is_gutter(element: _Element) -> bool:
+    """Whether an element holds line numbers beside code."""
+    if element.tag == "pre" and "lineno" not in classes(element):
+        return False
+    return not _GUTTERS.isdisjoint(classes(element)) or "data-line-number" in element.attrib
+
+
+def code_language(pre: _Element) -> str:
+    """Tell the language that a ``pre`` element, the code in it or a wrapper around it names; else ``""``.
+
+    Understood are ``language-x``, ``lang-x``, ``highlight-x``, ``highlight-source-x``, ``brush: x``,
+    ``hljs x``, ``sourceCode x`` and the attributes ``data-lang`` and ``data-language``; and ``lang`` of the block
+    and of the code in it (WordPress, older GitHub), where it names a language of programs and none of people.
+    """
+    for element in _named(pre):
+        lang = _clean(element.get("lang") or "")
+        if lang in _LANG and element.tag in {"pre", "code"}:
+            return lang
+        for name in ("data-lang", "data-language"):
+            found = _clean(element.get(name) or "")
+            if found:
+                return found
+        found = _of_classes(classes(element))
+        if found:
+            return found
+    return ""
+
+
+def code_text(pre: _Element) -> str:
+    """Return the code of a ``pre`` element verbatim, without line numbers, buttons and hidden parts.
+
+    In Doxygen's ``div`` the white space between the lines says nothing, as in any ``div``.
+    """
+    parts: list[str] = []
+    waiting: list[_Element | str | None] = [pre]  # None: the end of an element that is a line
+    while waiting:
+        item = waiting.pop()
+        if item is None:
+            _end_line(parts)
+            continue
+        if isinstance(item, str):
+            parts.append(item)
+            continue
+        if item.tag in _NOT_CODE or (
+            item is not pre and (is_gutter(item) or _is_tip(item) or _is_unseen(item))
+        ):
+            continue
+        is_line = item.tag in _LINES and item is not pre
+        if is_line:
+            _end_line(parts)
+            waiting.append(None)
+        if item.tag == "br":
+            parts.append("\n")
+        for child in reversed(item):
+            if child.tail and not (item.tag == "div" and item is pre and child.tail.isspace()):
+                waiting.append(str(child.tail))
+            waiting.append(child)
+        if item.text:
+            waiting.append(str(item.text))
+    text = "".join(parts).replace("\r\n", "\n").replace("\r", "\n")
+    return text.strip("\n").rstrip()
+
+
+def _is_tip(element: _Element) -> bool:
+    """Whether an element is what Doxygen shows when the pointer rests on a name in code."""
+    return "ttc" in classes(element)
+
+
+def _is_unseen(element: _Element) -> bool:
+    """Whether people don't see a part of code."""
+    style = style_of(element)
+    said = text_hidden(style)
+    return is_hidden(element, style) or any(said.values())
+
+
+def _end_line(parts: list[str]) -> None:
+    last = next((part for part in reversed(parts) if part), "\n")
+    if not last.endswith("\n"):
+        parts.append("\n")
+
+
+def _named(pre: _Element) -> Iterator[_Element]:
+    """The elements that may name the language: the block, the code in it, then what is wrapped around it."""
+    yield pre
+    code = next(pre.iter("code"), None)
+    if code is not None:
+        yield code
+    around = pre.getparent()
+    for _ in range(6):
+        # Its children are not counted: there may be as many as blocks that ask.
+        if around is None or around.tag not in _WRAPPERS or next(islice(around, 4, 5), None) is not None:
+            return
+        yield around
+        around = around.getparent()
+
+
+def _of_classes(names: list[str]) -> str:
+    for index, name in enumerate(names):
+        if name == "brush:" and index + 1 < len(names):
+            return _clean(names[index + 1])
+        prefixed = _PREFIX.fullmatch(name)
+        if prefixed and (found := _clean(prefixed[1])):
+            return found
+    if {"hljs", "sourcecode", "rust-example-rendered"}.isdisjoint(names):
+        return ""
+    return next((found for name in names if "-" not in name and (found := _clean(name))), "")
+
+
+def _clean(name: str) -> str:
+    name = name.strip().rstrip(";").lower()
+    name = _SAME.get(name, name)
+    return name if _LANGUAGE.fullmatch(name) and name not in _NO_LANGUAGE else ""
