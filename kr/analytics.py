@@ -382,10 +382,11 @@ def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]")
 def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime) -> int:
     """Say which of the entries that were near a need answers it, or (None) that none does; how many requests that settles.
 
-    The entry is found by the wording from then on (SPEC 3.2; ``Store.hand_over``). Raises ``UnknownEntry``.
+    The entry is found by the wording from then on (SPEC 3.2; ``kr.store.saving.hand_over``). Raises ``UnknownEntry``.
     """
+    from kr.freshness import to_text
     from kr.store.requests import Need
-    from kr.store.times import to_text
+    from kr.store.saving import hand_over
 
     with store.write() as unit:
         miss = unit.near_misses.get(request_id)
@@ -393,7 +394,7 @@ def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime)
             raise UnknownEntry("there is no such near miss; somebody may have removed it")
         if entry_id is not None:
             entry = _chosen(unit, miss, entry_id)
-            store.hand_over(unit, entry, Need(miss.topic, miss.tags, miss.question), now)
+            hand_over(unit, entry, Need(miss.topic, miss.tags, miss.question), now)
         alike = [other.request_id for other in unit.near_misses.open() if _alike(other) == _alike(miss)]
         settled = list({request_id, *alike})
         unit.near_misses.settle(settled, entry_id, at=to_text(now))

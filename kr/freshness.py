@@ -1,8 +1,11 @@
-"""Whether a cached entry may still be served (SPEC 3.3; seed 000, step 2, actions 3 and 4).
+"""Times as they are kept (SPEC 5), and whether a cached entry may still be served (SPEC 3.3; seed 000, step 2, actions 3 and 4).
 
-Pure: the clock is an argument. Ages are whole days between UTC dates, and every limit means "more than".
+A kept time is ``YYYY-MM-DDTHH:MM:SS.ffffffZ``, UTC: its width is fixed, so that text order is time order; a bare ``YYYY-MM-DD``,
+as people write it, sorts at the start of its day. Pure: the clock is an argument. Ages are whole days between UTC dates, and every
+limit means "more than".
 """
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
 
@@ -17,6 +20,7 @@ CACHE_TTL_DAYS, ARCHIVE_AFTER_DAYS = 30, 60
 UNKNOWN_VERSION = "unknown"
 """What the terminal form says where no version was detected. It goes with any major version."""
 
+_TICK = timedelta(microseconds=1)
 _MAX_DIGITS = 4000  # Python refuses to read longer integers
 _NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a skeleton, nothing was found"}
 
@@ -46,16 +50,42 @@ class Verdict(NamedTuple):
     for_major: str | None = None
 
 
-def parse_time(text: str) -> datetime | None:
-    """Read an ISO 8601 date, or date and time, as UTC; ``None`` when it is neither.
+def to_text(moment: datetime) -> str:
+    """Return the stored form. A naive ``moment`` is a programming error: ``ValueError``."""
+    if moment.tzinfo is None:
+        raise ValueError("a stored time needs a time zone")
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
-    A date alone is its midnight; a time without an offset is UTC.
+
+def from_text(text: str) -> datetime:
+    """Read a stored time; bare dates and other ISO 8601 forms too, UTC where they name no zone.
+
+    Anything else raises ``ValueError``.
     """
+    moment = datetime.fromisoformat(text.strip())
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def parse_time(text: str) -> datetime | None:
+    """Read a time as ``from_text`` does; None where it is none."""
     try:
-        moment = datetime.fromisoformat(text.strip())
-        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+        return from_text(text)
     except (ValueError, OverflowError):  # the latter: an offset leads out of the years 1 to 9999
         return None
+
+
+def after(now: datetime, newest: Iterable[str]) -> str:
+    """Return ``max(now, newest + 1 us)`` in stored form: later than every text, whatever the clock says.
+
+    A text that is no time, or the last moment there is, is passed over.
+    """
+    latest = now
+    for text in newest:
+        try:
+            latest = max(latest, from_text(text) + _TICK)
+        except (ValueError, OverflowError):
+            continue
+    return to_text(latest)
 
 
 def major(version: str) -> int | None:

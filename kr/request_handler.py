@@ -17,12 +17,12 @@ from kr.contracts.envelopes import Envelope, Problem, failure, interruption, tol
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, is_blank, parse_request
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest, StoreError
+from kr.freshness import to_text
 from kr.log import Logger
 from kr.naming import fold
 from kr.settings import Settings
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.store.times import to_text
 
 if TYPE_CHECKING:
     from _typeshed import StrPath

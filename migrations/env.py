@@ -35,7 +35,8 @@ def main() -> None:
     url = os.environ.get("KR_DATABASE_URL")
     if not url:
         raise SystemExit("set KR_DATABASE_URL to the database to migrate, for example sqlite:///kr.db")
-    Database(database_path(url, Path())).upgrade()
+    path = database_path(url, ".")
+    Database(path, str(Path(path).parent)).upgrade()
 
 
 if context.is_offline_mode():

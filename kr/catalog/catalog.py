@@ -21,7 +21,7 @@ from kr.values import Entry, EntryStatus, replace
 
 if TYPE_CHECKING:
     from kr.catalog.project import Need
-    from kr.store.restoring import Restored
+    from kr.store.saving import Restored
 
 from kr.store.reports import Revision
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import InvalidRequest, KrError, SourceFailure, StoreError
+from kr.freshness import to_text
 from kr.lessons.choose import COLUMNS, earning, matching, of_phase, state_of, to_review, view
 from kr.lessons.counts import LessonCounts, row_of
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable, waiting_recordings
@@ -14,7 +15,6 @@ from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
 from kr.log import Logger
 from kr.store.lessons import LessonMark, LessonState
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.text.counting import counted
 from kr.values import PHASES
 

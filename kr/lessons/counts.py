@@ -11,6 +11,7 @@ from pathlib import Path
 from threading import Lock
 
 from kr.errors import StoreError
+from kr.freshness import to_text
 from kr.lessons.distill.trust import rules_version
 from kr.lessons.file import Candidate, LessonsFile, LessonsUnreadable, Waiting, take
 from kr.lessons.line import Lesson
@@ -19,7 +20,6 @@ from kr.naming import sha256_of
 from kr.store.lessons import LessonRow, LessonState
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.values import NamedTuple
 
 logger = Logger(__name__)

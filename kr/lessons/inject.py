@@ -8,6 +8,7 @@ from pathlib import Path
 from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
+from kr.freshness import to_text
 from kr.lessons.choose import Need, block, choose, is_judged, of_phase, state_of
 from kr.lessons.counts import NOTHING_KNOWN, Known, LessonCounts, session_name
 from kr.lessons.file import LessonsFile, LessonsUnreadable, waiting_recordings
@@ -16,7 +17,6 @@ from kr.log import Logger
 from kr.store.lessons import LessonState
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.text.counting import counted
 
 logger = Logger(__name__)

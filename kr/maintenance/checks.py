@@ -15,13 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from kr.errors import StoreError
-from kr.freshness import parse_time
+from kr.freshness import parse_time, to_text
 from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
 from kr.store.reports import ReportFiles
 from kr.store.saving import adopt
 from kr.store.soundness import Look
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.text.characters import one_line
 from kr.text.counting import counted
 from kr.values import Entry
@@ -165,7 +164,7 @@ def _adopt(base: KnowledgeBase, path: str) -> str:
     if entry is None or content is None:
         return "it is gone"
     with base.store.write() as unit:
-        adopted = adopt(unit, base.reports, entry, content)
+        adopted = adopt(unit, entry, content)
     return f"indexed as {adopted.id}" if adopted else "somebody else has indexed its topic"
 
 

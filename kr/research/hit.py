@@ -20,16 +20,15 @@ from kr.contracts.envelopes import (
 )
 from kr.contracts.requests import ResearchRequest
 from kr.errors import InvalidRequest
-from kr.freshness import parse_time
+from kr.freshness import parse_time, to_text
 from kr.research.cache import Found, is_sure
 from kr.research.run import Policy, Run, Services
 from kr.store.requests import Need, RequestRow
-from kr.store.times import to_text
 from kr.values import Confidence, Consulted, Match, Origin, Related, ResearchStatus, Value, replace
 
 if TYPE_CHECKING:
     from kr.research.cache import Found
-    from kr.store.restoring import HandedOver
+    from kr.store.saving import HandedOver
     from kr.store.session import UnitOfWork
 
 
@@ -319,7 +318,9 @@ def _touch(
     if match.likelihood is None:  # the caller named it
         unit.near_misses.settle_alike(need.topic, need.question, match.entry.id, at=to_text(now))
         if run.cache.goes_by_words:
-            handed = services.store.hand_over(unit, match.entry, need, now, session_id=session_id)
+            from kr.store.saving import hand_over
+
+            handed = hand_over(unit, match.entry, need, now, session_id)
     elif is_sure(match):
         unit.wordings.keep(match.entry, need, at=to_text(now), session_id=session_id)
     return True, handed

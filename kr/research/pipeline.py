@@ -12,7 +12,7 @@ from kr.errors import (
     SourceTimeout,
     StoreError,
 )
-from kr.freshness import judge, parse_time, same_major
+from kr.freshness import judge, parse_time, same_major, to_text
 from kr.log import Logger
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
@@ -27,7 +27,6 @@ from kr.source_kinds import is_package
 from kr.sources.base import Ask
 from kr.store.entries import pair_of
 from kr.store.saving import Draft, Saved
-from kr.store.times import to_text
 from kr.values import Consulted
 
 logger = Logger(__name__)

@@ -12,14 +12,13 @@ from typing import TYPE_CHECKING, Protocol
 from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
 from kr.errors import KrError, SourceFailure, SourceNotAsked
-from kr.freshness import Limits
+from kr.freshness import Limits, to_text
 from kr.matching.frameworks import canonical
 from kr.research.cache import Cache
 from kr.store.lock import make_owner
 from kr.store.requests import RequestRow, Reservation, SourceCall
 from kr.store.session import UnitOfWork
 from kr.store.store import Shelf, Store
-from kr.store.times import to_text
 from kr.values import Answer, MatchRules, Query, Value, replace
 
 if TYPE_CHECKING:

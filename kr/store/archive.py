@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Literal
 
-from kr.freshness import ARCHIVE_AFTER_DAYS, oldest_live
-from kr.store import times
+from kr.freshness import from_text, oldest_live, to_text
 from kr.store.entries import WRITTEN, Entries, framework_key, pair_of, to_entry, to_values
-from kr.store.session import Session, insert_into
+from kr.store.session import Guarding, Session, insert_into
 from kr.values import Entry, NamedTuple, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
@@ -66,13 +65,6 @@ _COPY_ONE, _COPY_AGED, _COPY_OLDEST = (_COPY.format(which) for which in (_ONE, _
 _DELETE_ONE, _DELETE_AGED, _DELETE_OLDEST = (
     f"DELETE FROM entries WHERE {which}" for which in (_ONE, _AGED, _OLDEST)
 )
-
-
-class Limits(NamedTuple):
-    """The guard's: entries at most, and whole days without an access."""
-
-    max_entries: int = 200
-    archive_after_days: int = ARCHIVE_AFTER_DAYS
 
 
 class Guarded(NamedTuple):
@@ -136,7 +128,7 @@ class Archive:
 
     def move(self, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
         """Move one live entry to the archive. False when there is none."""
-        moved = {"id": entry_id, "reason": reason, "now": times.to_text(now)}
+        moved = {"id": entry_id, "reason": reason, "now": to_text(now)}
         self._session.execute(_COPY_ONE, moved)
         return bool(self._session.execute(_DELETE_ONE, moved))
 
@@ -156,14 +148,14 @@ class Archive:
         if last is not None and last["sha256"] is None:
             self._session.execute(_SET_TEXT, sha256=sha256, archive_id=last["archive_id"])
 
-    def guard(self, limits: Limits, now: datetime, *, keep: str = "") -> Guarded:
+    def guard(self, limits: Guarding, now: datetime, *, keep: str = "") -> Guarded:
         """Archive what was not accessed for too many whole UTC days, then evict down to the most entries.
 
         ``keep`` is the id of the entry just written, which stays. Its cost grows with what it moves alone.
         """
-        today = times.from_text(times.to_text(now)).date()
+        today = from_text(to_text(now)).date()
         limit = oldest_live(today, limits.archive_after_days).isoformat()
-        moved = {"keep": keep, "now": times.to_text(now)}
+        moved = {"keep": keep, "now": to_text(now)}
         self._session.execute(_COPY_AGED, {**moved, "limit": limit, "reason": "age"})
         aged = self._session.execute(_DELETE_AGED, {**moved, "limit": limit})
         too_many = Entries(self._session).count() - limits.max_entries

@@ -195,12 +195,12 @@ def _check_copy(copy: Path, source: Path) -> None:
     health = examine(copy)
     if health.problems and not health.is_mendable:
         raise StoreCorrupt(f"{source}: is not sound ({health.problems[0]}); nothing was changed")
-    with Database(copy) as database:
+    with Database(copy, str(copy.parent)) as database:
         if found.state == "older":
             database.upgrade()
         elif health.problems:
-            with database.write() as transaction:
-                repair(transaction.session)
+            with database.write() as unit:
+                repair(unit.session)
     with sqlite_file(copy).translated(), closing(sqlite3.connect(copy)) as connection:
         connection.execute("PRAGMA journal_mode = DELETE")
 
@@ -265,7 +265,7 @@ def _numbered(path: Path, name: str, make: Callable[[Path], Path]) -> Path:
 
 
 def _write_over(file: SqliteFile, copy: Path) -> None:
-    with file.translated(), closing(file.open_for_overwriting()) as target:
+    with file.translated(), closing(file.open_for_reading(any_version=True)) as target:
         size = target.execute("PRAGMA page_size").fetchone()[0]
         with closing(sqlite3.connect(copy, isolation_level=None)) as source:
             if source.execute("PRAGMA page_size").fetchone()[0] != size:

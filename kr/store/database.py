@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 
 from kr.errors import StoreError
 from kr.log import Logger
-from kr.store.session import Session
+from kr.store.session import Guarding, Session, UnitOfWork
 from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
 
 if TYPE_CHECKING:
@@ -23,39 +23,25 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from kr.store.session import UnitOfWork
-
 
 log = Logger(__name__)
 
 _CLOSE_TIMEOUT = 5.0
+_GUARDING = Guarding()
 _SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
 
 ReadReport = Callable[[str], bytes | None]
-
-
-class Transaction:
-    """A write that is under way. Steps outside the database join it here; they run with the lock held."""
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.afterwards: list[Callable[[], None]] = []
-        """Run once it is committed, with the lock still held."""
-
-    def require_alive(self) -> None:
-        """Raise ``StoreError`` when the database rolled the whole transaction back by itself."""
-        if not self.session.is_open:
-            raise StoreError("the database gave up the transaction")
 
 
 class Database:
     """A SQLite database that several threads and processes share. Opens nothing until it is used."""
 
     def __init__(
-        self, path: "StrPath", *, timeout: float = 60.0, read_report: ReadReport | None = None
+        self, path: "StrPath", folder: str, *, guarding: Guarding = _GUARDING, timeout: float = 60.0
     ) -> None:
-        """Name the file. ``timeout`` is in seconds; ``read_report``: see ``migrate``."""
-        self._read_report = read_report
+        """Name the file and the folder of its reports. ``timeout`` is in seconds."""
+        self.folder = folder
+        self.guarding = guarding
         self._file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=timeout)
         self._kept = _Kept(self._file)
         self._mutex = threading.RLock()
@@ -70,20 +56,19 @@ class Database:
         self.close()
 
     @contextmanager
-    def read(self) -> Iterator[Session]:
+    def read(self) -> Iterator[UnitOfWork]:
         """Open a snapshot. Takes no lock; a write in it fails."""
         with self._file.translated():
             self._settle()
             connection = self._kept.take() or self._opened(self._file.open_for_reading)
-            session = Session(connection, is_read_only=True)
             try:
                 connection.execute("BEGIN")
-                yield session
+                yield UnitOfWork(Session(connection, is_read_only=True), self.folder, self.guarding)
             finally:
                 self._give_back(connection)
 
     @contextmanager
-    def write(self) -> Iterator[Transaction]:
+    def write(self) -> Iterator[UnitOfWork]:
         """Wait for the lock and open a transaction; rolled back unless the block ends normally."""
         if self.is_writing:
             raise RuntimeError("a write inside a write of the same thread would wait for itself")
@@ -93,10 +78,9 @@ class Database:
                 connection = self._kept.take(to_write=True) or self._opened(
                     self._file.open_for_writing, is_locked=True
                 )
-                session = Session(connection)
                 try:
                     self._file.make_ready_for_writing(connection)
-                    yield from self._transaction(session, connection)
+                    yield from self._transaction(connection)
                 finally:
                     self._give_back(connection)
         finally:
@@ -116,18 +100,18 @@ class Database:
         with self._mutex:
             self._kept.close()
 
-    def _transaction(self, session: Session, connection: Connection) -> Iterator[Transaction]:
-        transaction = Transaction(session)
+    def _transaction(self, connection: Connection) -> Iterator[UnitOfWork]:
+        unit = UnitOfWork(Session(connection), self.folder, self.guarding)
         try:
             connection.execute("BEGIN IMMEDIATE")
             # A newer kr may have upgraded the file since it was opened.
             self._file.require_current(self._file.version(connection))
-            yield transaction
+            yield unit
             connection.execute("COMMIT")
         except BaseException:
             connection.end()
             raise
-        for step in transaction.afterwards:
+        for step in unit.afterwards:
             step()
 
     def _give_back(self, connection: Connection) -> None:
@@ -196,10 +180,11 @@ class Database:
             from pathlib import Path
 
             from kr.store.copies import keep_before_upgrade
+            from kr.store.reports import ReportFiles
 
             kept = keep_before_upgrade(Path(self._file.path), version)
             log.info("%s: backed up to %s before the upgrade", self._file.path, kept.name)
-            migrate(connection, read_report=self._read_report)
+            migrate(connection, read_report=ReportFiles(self.folder).read)
 
 
 class _Kept:
@@ -301,13 +286,11 @@ _KEY_PRESS = 0.2
 _MOST = 200
 
 
-def read_only(path: str, work: "Callable[[UnitOfWork], T]") -> T | None:
+def read_only(path: str, folder: str, work: Callable[[UnitOfWork], T]) -> T | None:
     """Let ``work`` read one snapshot; None where there is no database.
 
     Raises a ``StoreError``, also for a database of an older kr: reading it would need an upgrade.
     """
-    from kr.store.session import UnitOfWork
-
     file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_TIMEOUT)
     if file.identity() is None:
         return None
@@ -315,7 +298,7 @@ def read_only(path: str, work: "Callable[[UnitOfWork], T]") -> T | None:
         if not file.require_current(file.version(connection)):
             raise StoreError(f"{path}: is of an older kr, and this changes nothing; run `kr db upgrade`")
         connection.execute("BEGIN")
-        return work(UnitOfWork(Session(connection, is_read_only=True)))
+        return work(UnitOfWork(Session(connection, is_read_only=True), folder, _GUARDING))
 
 
 Completed = Literal["frameworks", "entry ids", "archived ids", "archived frameworks", "revisions"]

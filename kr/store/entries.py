@@ -8,9 +8,8 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from kr import naming
-from kr.freshness import major_key, same_major
+from kr.freshness import after, major_key, same_major
 from kr.matching.frameworks import canonical, lookup_keys, same_framework
-from kr.store import times
 from kr.store.session import Meta, Session, insert_into, json_list, texts_of, update_of
 from kr.values import Confidence, Entry, EntryStatus, Origin
 
@@ -242,7 +241,7 @@ class Entries:
 
     def next_access(self, now: datetime) -> str:
         """Return the time of an access now: later than every other, though the clock jumped back (SPEC 3.3)."""
-        return times.after(now, (row["last_accessed"] for row in self._session.rows(_NEWEST)))
+        return after(now, (row["last_accessed"] for row in self._session.rows(_NEWEST)))
 
     def touch(self, entry_id: str, now: datetime) -> str | None:
         """Record an access and return its time; None when the entry is gone."""

@@ -11,15 +11,14 @@ from typing import Literal, NamedTuple
 
 from kr import naming
 from kr.errors import ReportUnwritable
-from kr.freshness import UNKNOWN_VERSION
+from kr.freshness import UNKNOWN_VERSION, from_text, to_text
 from kr.log import Logger
 from kr.naming import decoded
-from kr.store import times
 from kr.store.archive import ArchiveReason
 from kr.store.database import Database
 from kr.store.entries import Pair, of_major, pair_of
-from kr.store.reports import ReportFiles, edit_at
-from kr.store.saving import Subject, wanted_names
+from kr.store.reports import edit_at
+from kr.store.saving import Holder, Subject, holders_of_id, holders_of_path, wanted_names
 from kr.store.session import UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
@@ -86,49 +85,17 @@ class Outcome(NamedTuple):
     differs: bool = False
 
 
-class Holder(NamedTuple):
-    """A row of the index, the archive or the history: each holds an id and a path."""
-
-    id: str
-    path: str
-    pair: Pair
-    is_live: int
-    last_accessed: str
-    archived_at: str | None
-    """None but for an archived row."""
-    framework_version: str | None
-
-
-def _holders(by: str) -> str:
-    rows = (
-        ("entries", "1, last_accessed, NULL"),
-        ("archived_entries", "0, last_accessed, archived_at"),
-        ("(SELECT *, entry_id AS id FROM revisions)", "0, '', NULL"),
-    )
-    return " UNION ALL ".join(
-        f"SELECT id, path, framework_key, topic_key, {more}, framework_version FROM {table} WHERE {by} = :name"
-        for table, more in rows
-    )
-
-
-_BY_ID, _BY_PATH = _holders("id"), _holders("path")
-
-
-def take_in(
-    database: Database, files: ReportFiles, batch: Sequence[Incoming], *, now: datetime
-) -> list[Outcome]:
+def take_in(database: Database, batch: Sequence[Incoming], *, now: datetime) -> list[Outcome]:
     """Place a batch, of some hundreds at most; one outcome for each, in order.
 
     Raises a ``StoreError``; rows and files are then as they were.
     """
-    with database.write() as transaction:
-        files.sweep()
-        unit = UnitOfWork(transaction.session)
+    with database.write() as unit:
+        unit.files.sweep()
         unit.entries.fill_keys()
-        intake = _Intake(unit, files, now)
-        outcomes = [intake.take(incoming) for incoming in batch]
-        transaction.afterwards.append(intake.write_files)
-    return outcomes
+        intake = _Intake(unit, now)
+        unit.afterwards.append(intake.write_files)
+        return [intake.take(incoming) for incoming in batch]
 
 
 class _NoPlace(Exception):
@@ -138,9 +105,8 @@ class _NoPlace(Exception):
 class _Intake:
     """One batch in its transaction. Each row is written as it is placed; the new files are made at the end."""
 
-    def __init__(self, unit: UnitOfWork, files: ReportFiles, now: datetime) -> None:
+    def __init__(self, unit: UnitOfWork, now: datetime) -> None:
         self._unit = unit
-        self._files = files
         self._now = now
         self._new_files: dict[str, str] = {}
 
@@ -163,7 +129,7 @@ class _Intake:
             raise _NoPlace(f"path: there is no report at {item.path}, so that it is not indexed")
         entry = self._entry(item, entry_id, self._place(item, pair, live), live)
         if live is not None and live.sha256 != entry.sha256:
-            edit = edit_at(self._unit, self._files, live.path)
+            edit = edit_at(self._unit, live.path)
             self._unit.revisions.replace(entry, live, edit.text if edit is not None else None, self._now)
         self._unit.entries.put(entry)
         return Outcome("imported" if live is None else "updated")
@@ -178,19 +144,15 @@ class _Intake:
         if item.text is not None and item.text.is_here and self._is_of_another(item.path, departure.at):
             item = replace(item, text=None)
         entry = self._entry(item, entry_id, self._place(item, pair, None), None)
-        at = _stored(departure.at) or times.to_text(self._now)
+        at = _stored(departure.at) or to_text(self._now)
         self._unit.archive.add(entry, departure.reason, at)
         return Outcome("archived")
 
     def _of_id(self, entry_id: str) -> list[Holder]:
-        return self._holding(_BY_ID, entry_id)
+        return holders_of_id(self._unit, entry_id)
 
     def _of_path(self, path: str) -> list[Holder]:
-        return self._holding(_BY_PATH, path)
-
-    def _holding(self, statement: str, name: str) -> list[Holder]:
-        rows = self._unit.session.rows(statement, name=name)
-        return [Holder(row[0], row[1], (row[2], row[3]), *row[4:]) for row in rows]
+        return holders_of_path(self._unit, path)
 
     def _is_of_another(self, path: str, archived_at: str | None) -> bool:
         """Tell whether what stands at a path is the text of a live entry, or of one that left later."""
@@ -268,11 +230,11 @@ class _Intake:
         """Tell whether this very text may stand at a path: nothing else does. Its file is made after the commit."""
         if path in self._new_files:
             return self._new_files[path] == text
-        if self._files.is_blocked(path):
+        if self._unit.files.is_blocked(path):
             return False
-        if self._files.state(path) is not None:
-            return decoded(self._files.read(path)) == text
-        self._files.place(path)
+        if self._unit.files.state(path) is not None:
+            return decoded(self._unit.files.read(path)) == text
+        self._unit.files.place(path)
         self._new_files[path] = text
         return True
 
@@ -280,12 +242,12 @@ class _Intake:
         """Make the files of what was taken in. One that can't be made is made by the next one who reads it."""
         for path, text in self._new_files.items():
             try:
-                self._files.write(path, text, to_disk=False)
+                self._unit.files.write(path, text, to_disk=False)
             except ReportUnwritable as error:
                 log.warning("%s; its text is in the database", error)
 
     def _entry(self, item: Incoming, entry_id: str, path: str, live: Entry | None) -> Entry:
-        now = times.to_text(self._now)
+        now = to_text(self._now)
         text = item.text
         sha256 = None if text is None else self._unit.revisions.keep(decoded(text.content))
         kept = live if live is not None and (text is None or sha256 == live.sha256) else None
@@ -312,7 +274,7 @@ class _Intake:
 
 def _stored(time: str | None) -> str | None:
     """Return a time in stored form; a bare date is its midnight."""
-    return None if time is None else times.to_text(times.from_text(time))
+    return None if time is None else to_text(from_text(time))
 
 
 def _is_newer(told: str | None, known: str) -> bool:

@@ -12,8 +12,6 @@ import os
 import threading
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -82,22 +80,26 @@ def _stat(pid: int) -> list[str]:
     return text.rpartition(")")[2].split()
 
 
-@contextmanager
-def exclusive(path: "StrPath", *, timeout: float) -> Iterator[None]:
+class exclusive:  # noqa: N801 - a context manager, named as the functions that make one are
     """Hold the lock: against other processes and other threads of this one; not reentrant.
 
     Waits in the kernel's queue for at most ``timeout`` seconds, then raises ``StoreBusy``. A lock file that
     can't be made raises ``StoreUnwritable``. A killed holder's lock is free at once.
     """
-    lock = _acquire(path, time.monotonic() + timeout, timeout)
-    try:
-        yield
-    finally:
+
+    def __init__(self, path: "StrPath", *, timeout: float) -> None:
+        self._path = path
+        self._timeout = timeout
+
+    def __enter__(self) -> None:
+        self._lock = _acquire(self._path, time.monotonic() + self._timeout, self._timeout)
+
+    def __exit__(self, *_: object) -> None:
         try:
             # Unlocked by name, so that a descriptor inherited through fork doesn't keep it.
-            _flock(lock, unlock=True)
+            _flock(self._lock, unlock=True)
         finally:
-            os.close(lock)
+            os.close(self._lock)
 
 
 def _acquire(path: "StrPath", deadline: float, timeout: float) -> int:

@@ -18,8 +18,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal
 
 from kr.errors import ReportUnwritable
+from kr.freshness import to_text
 from kr.naming import decoded, digest
-from kr.store import times
 from kr.store.entries import framework_key, topic_key
 from kr.store.session import Session, UnitOfWork, insert_into
 from kr.values import Entry, NamedTuple, Value, replace
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 _STAGED = ".kr-tmp-"
 _ABANDONED_SECONDS = 3600.0
-_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _REGULAR = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 _ABSENT = frozenset(
     {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EINVAL, errno.EISDIR, errno.ENXIO}
@@ -47,7 +46,7 @@ class FileState(NamedTuple):
     mtime_ns: int
 
 
-class ReportState(Value):
+class ReportState(NamedTuple):
     """Whether a report is at a path: ``absent`` is also an empty one, or no regular file.
 
     ``blocked_by`` is the file or folder that an ``unreadable`` report failed at, and ``reason`` why.
@@ -58,11 +57,18 @@ class ReportState(Value):
     reason: str = ""
 
 
-class Staged(Value):
+class Staged(NamedTuple):
     """A text on disk under a hidden name, on its way to its own; a rename leaves its ``state`` as it is."""
 
-    name: str
+    file: "Path"
     state: FileState
+
+    def put(self, target: "Path") -> None:
+        """Give it its name, in place of what stands there. Raises ``ReportUnwritable``."""
+        try:
+            self.file.replace(target)
+        except OSError as exc:
+            raise _unwritable(target, exc) from exc
 
 
 class ReportFiles:
@@ -142,8 +148,7 @@ class ReportFiles:
 
         Raises ``ReportUnwritable``.
         """
-        name = _STAGED + os.urandom(16).hex()
-        target = self._base / name
+        target = self._base / (_STAGED + os.urandom(16).hex())
         try:
             try:
                 self._base.mkdir(parents=True, exist_ok=True)
@@ -155,7 +160,7 @@ class ReportFiles:
                     status = os.fstat(file.fileno())
             except OSError as exc:
                 raise ReportUnwritable(f"{self._base}: no report can be written: {exc.strerror}") from exc
-            yield Staged(name=name, state=FileState(status.st_size, status.st_mtime_ns))
+            yield Staged(target, FileState(status.st_size, status.st_mtime_ns))
         finally:
             with suppress(OSError):
                 target.unlink(missing_ok=True)
@@ -168,56 +173,26 @@ class ReportFiles:
                 if item.name.startswith(_STAGED) and item.stat(follow_symlinks=False).st_mtime < limit:
                     os.unlink(item.path)
 
-    def place(self, path: str) -> "Place":
+    def place(self, path: str) -> "Path":
         """Make the folder of a path, and the base, where they are absent. Raises ``ReportUnwritable``."""
         folder = self._base
-        made_in = []
         try:
             relative = _parts(path)
             folder.mkdir(parents=True, exist_ok=True)
             for part in relative.parent.parts:
-                if not (folder / part).exists():
-                    made_in.append(folder)
                 folder /= part
                 _refuse_link(folder)
                 folder.mkdir(exist_ok=True)
         except (OSError, ValueError) as exc:
             raise _unwritable(self._base / path, exc) from exc
-        return Place(base=self._base, target=folder / relative.name, made_in=made_in)
+        return folder / relative.name
 
     def write(self, path: str, text: str, *, to_disk: bool = True) -> FileState:
         """Put a text at a path, whole or not at all. Call with the lock held. Raises ``ReportUnwritable``."""
-        place = self.place(path)
+        target = self.place(path)
         with self.staged(text, to_disk=to_disk) as staged:
-            place.put(staged)
-        if to_disk:
-            place.sync()
+            staged.put(target)
         return staged.state
-
-
-class Place(Value):
-    """Where one report goes: ``target``, and the folders in which others were made for it."""
-
-    base: "Path"
-    target: "Path"
-    made_in: "list[Path]"
-
-    def put(self, staged: Staged) -> None:
-        """Give a staged text its name, in place of what stands there. Raises ``ReportUnwritable``."""
-        try:
-            (self.base / staged.name).replace(self.target)
-        except OSError as exc:
-            raise _unwritable(self.target, exc) from exc
-
-    def sync(self) -> None:
-        """Bring the new names to disk; folders that know no sync are passed over."""
-        for folder in (*self.made_in, self.target.parent):
-            with suppress(OSError):
-                descriptor = os.open(folder, _DIRECTORY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
 
 
 def _refuse_link(folder: "Path") -> None:
@@ -266,6 +241,10 @@ _NOTE = (
     f"{insert_into('report_files', ('path', 'sha256', 'size', 'mtime_ns'))} ON CONFLICT (path) DO UPDATE "
     "SET sha256 = excluded.sha256, size = excluded.size, mtime_ns = excluded.mtime_ns"
 )
+_SETTLED = (
+    "SELECT noted.size, noted.mtime_ns, kept.text FROM report_files AS noted "
+    "JOIN report_texts AS kept ON kept.sha256 = noted.sha256 WHERE noted.path = :path AND noted.sha256 = :sha256"
+)
 _NOTED = "SELECT sha256, size, mtime_ns FROM report_files WHERE path = :path"
 _OF_ENTRY = (
     f"SELECT {', '.join(Revision.names())} FROM revisions WHERE entry_id = :entry_id ORDER BY revision"
@@ -274,7 +253,7 @@ _LAST = "SELECT revision, sha256 FROM revisions WHERE entry_id = :entry_id ORDER
 _ADD = insert_into("revisions", (*Revision.names(), "path", "framework_key", "topic_key"))
 
 
-class Noted(Value):
+class Noted(NamedTuple):
     """Which text a file holds while it is in this state."""
 
     sha256: str
@@ -309,11 +288,7 @@ class Revisions:
     def file_at(self, path: str) -> Noted | None:
         """Return what was noted of the file at a path."""
         row = self._session.row(_NOTED, path=path)
-        return (
-            None
-            if row is None
-            else Noted(sha256=row["sha256"], state=FileState(row["size"], row["mtime_ns"]))
-        )
+        return None if row is None else Noted(row["sha256"], FileState(row["size"], row["mtime_ns"]))
 
     def get(self, entry_id: str, number: int) -> Revision | None:
         """Return one revision of an entry."""
@@ -349,39 +324,40 @@ class Revisions:
             framework_version=old.framework_version if old else None,
             confidence=old.confidence if old else None,
             researched_at=(old.researched_at or old.created) if old else None,
-            replaced_at=times.to_text(now),
+            replaced_at=to_text(now),
         )
 
 
-class Edit(Value):
+class Edit(NamedTuple):
     """What somebody wrote, and the state of the file that holds it."""
 
     text: str
     state: FileState
 
 
-def settled(unit: UnitOfWork, files: ReportFiles, entry: Entry) -> str | None:
+def settled(unit: UnitOfWork, entry: Entry) -> str | None:
     """Return an entry's text if its file is known to hold it; None: ``settle`` is to look at both."""
-    noted = unit.revisions.file_at(entry.path)
-    if noted is None or noted.sha256 != entry.sha256 or noted.state != files.state(entry.path):
+    row = unit.session.row(_SETTLED, path=entry.path, sha256=entry.sha256)
+    if row is None or (row["size"], row["mtime_ns"]) != unit.files.state(entry.path):
         return None
-    return unit.revisions.text(entry.sha256)
+    text: str = row["text"]
+    return text
 
 
-def edit_at(unit: UnitOfWork, files: ReportFiles, path: str) -> Edit | None:
+def edit_at(unit: UnitOfWork, path: str) -> Edit | None:
     """Return what somebody wrote at a path since kr did. None: nothing that kr doesn't know, or an older file."""
-    state, noted = files.state(path), unit.revisions.file_at(path)
+    state, noted = unit.files.state(path), unit.revisions.file_at(path)
     if state is None or (noted is not None and state.mtime_ns < noted.state.mtime_ns):
         return None
-    text = decoded(files.read(path)) if noted is None or state != noted.state else ""
+    text = decoded(unit.files.read(path)) if noted is None or state != noted.state else ""
     if not text.strip() or (noted is not None and digest(text) == noted.sha256):
         return None
-    return Edit(text=text, state=state)
+    return Edit(text, state)
 
 
-def take_edit(unit: UnitOfWork, files: ReportFiles, entry: Entry) -> Entry:
+def take_edit(unit: UnitOfWork, entry: Entry) -> Entry:
     """Take in what somebody wrote into a live entry's file; return the entry as it is then."""
-    edit = edit_at(unit, files, entry.path)
+    edit = edit_at(unit, entry.path)
     if edit is None:
         return entry
     edited = replace(entry, sha256=unit.revisions.keep(edit.text))
@@ -393,7 +369,7 @@ def take_edit(unit: UnitOfWork, files: ReportFiles, entry: Entry) -> Entry:
     return edited
 
 
-def settle(unit: UnitOfWork, files: ReportFiles, entry_id: str) -> str | None:
+def settle(unit: UnitOfWork, entry_id: str) -> str | None:
     """Bring row and file of a live entry together, and return the text; None: it is nowhere, or the entry is gone.
 
     Call in a write. Raises ``ReportUnwritable`` where the file can't be made.
@@ -401,13 +377,14 @@ def settle(unit: UnitOfWork, files: ReportFiles, entry_id: str) -> str | None:
     row = unit.entries.get(entry_id)
     if row is None:
         return None
-    entry = take_edit(unit, files, row)
+    entry = take_edit(unit, row)
     text = unit.revisions.text(entry.sha256)
     if text is None or entry.sha256 is None:
         return None
-    content = files.read(entry.path)
-    if content is None and files.state(entry.path) is not None:
+    content, state = unit.files.read(entry.path), unit.files.state(entry.path)
+    if content is None and state is not None:
         return text  # somebody's own: unreadable, no regular file, or a link that leads out of the base
-    state = files.state(entry.path) if decoded(content) == text else None
-    unit.revisions.note_file(entry.path, entry.sha256, state or files.write(entry.path, text))
+    if state is None or decoded(content) != text:
+        state = unit.files.write(entry.path, text)
+    unit.revisions.note_file(entry.path, entry.sha256, state)
     return text

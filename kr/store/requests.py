@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from kr import naming
-from kr.store import times
+from kr.freshness import to_text
 from kr.store.lock import is_alive
 from kr.store.session import Session, insert_into, json_list, texts_of
 from kr.values import Entry, NamedTuple, Related, Value
@@ -152,12 +152,12 @@ class Ledger:
             session_id=session_id,
             story_key=story_key,
             owner=owner,
-            expires_at=times.to_text(now + timedelta(seconds=ttl)),
+            expires_at=to_text(now + timedelta(seconds=ttl)),
         )
         return Reservation(outcome="granted", id=reservation)
 
     def _drop_dead(self, session_id: str, story_key: str, now: datetime) -> None:
-        moment, oldest = times.to_text(now), times.to_text(now - timedelta(seconds=_LONGEST_SLEEP))
+        moment, oldest = to_text(now), to_text(now - timedelta(seconds=_LONGEST_SLEEP))
         for row in self._session.rows(_HELD, moment=moment, session_id=session_id, story_key=story_key):
             alive = is_alive(row["owner"])
             has_expired = row["expires_at"] <= moment
@@ -187,7 +187,7 @@ class Ledger:
 
     def renew(self, owner: str, *, now: datetime, ttl: float = RESERVATION_SECONDS) -> int:
         """Prolong an owner's reservations; return how many. One that was taken meanwhile is gone."""
-        expires_at = times.to_text(now + timedelta(seconds=ttl))
+        expires_at = to_text(now + timedelta(seconds=ttl))
         return self._session.execute(_RENEW, owner=owner, expires_at=expires_at)
 
     def record(self, call: SourceCall) -> None:
@@ -312,6 +312,10 @@ class Wordings:
     def of(self, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
         """Return the wordings of each of these ids that has some, oldest first."""
         return _grouped(self._session.rows(_OF, ids=json_list([*entry_ids])))
+
+    def needs(self, entry_id: str) -> list[Need]:
+        """Return what an entry was asked for in other words than its own."""
+        return [Need(it.topic, it.tags, it.question) for it in self.of([entry_id]).get(entry_id, ())]
 
     def all(self) -> dict[str, list[Wording]]:
         """Return the wordings of every id that has some, oldest first."""

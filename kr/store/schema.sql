@@ -1,5 +1,5 @@
 -- The tables as the newest migration leaves them (SPEC 5): what a new database is made by. An older one is brought here by
--- migrations/; a test holds the two against each other. Times are text (kr.store.times), lists JSON arrays.
+-- migrations/; a test holds the two against each other. Times are text (kr.freshness), lists JSON arrays.
 
 -- Which migration this is: Alembic's own table, and what kr looks at on its way.
 CREATE TABLE alembic_version (

@@ -5,20 +5,23 @@ What a hit doesn't look at is imported when it is asked for.
 
 from __future__ import annotations  # a hit does not evaluate seventeen types
 
+import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from kr.errors import StoreUnwritable
+from kr.errors import StoreError, StoreUnwritable
+from kr.freshness import ARCHIVE_AFTER_DAYS
+from kr.values import NamedTuple
 
 if TYPE_CHECKING:
     from kr.store.archive import Archive
     from kr.store.counts import Counts
     from kr.store.entries import Entries
     from kr.store.lessons import Lessons
-    from kr.store.reports import Revisions
+    from kr.store.reports import ReportFiles, Revisions
     from kr.store.requests import Ledger, NearMisses, Requests, Wordings
     from kr.store.search import Search
     from kr.store.shared_state import Circuits, Leases, Libraries, Workflows
@@ -115,17 +118,16 @@ def update_of(table: str, names: Sequence[str], where: str) -> str:
     return f"UPDATE {table} SET {', '.join(f'{name} = :{name}' for name in names)} WHERE {where}"
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
 def json_list(values: Sequence[object]) -> str:
     """Write a list as one parameter, or as a column holds it: ``IN (SELECT value FROM json_each(:name))`` reads it."""
-    import json
-
-    return json.dumps(values, ensure_ascii=False)
+    return _encode(values)
 
 
 def texts_of(text: str | None) -> tuple[str, ...]:
     """Read a list leniently: what is no JSON is taken as words parted by commas; blank members go."""
-    import json
-
     try:
         found = json.loads(text or "[]")
     except (ValueError, RecursionError):
@@ -161,15 +163,23 @@ class Meta:
         self._session.execute(_PUT_FACT, key=key, value=value)
 
 
+class Guarding(NamedTuple):
+    """What the capacity guard goes by: entries at most, and whole days without an access (SPEC 3.8)."""
+
+    max_entries: int = 200
+    archive_after_days: int = ARCHIVE_AFTER_DAYS
+
+
 Part = TypeVar("Part")
 
 
 class _Part(Generic[Part]):
-    """An attribute that is made of the session when it is first looked at, from a class named ``module.Class``."""
+    """An attribute that is made when it is first looked at, of another one, by a class named ``module.Class``."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, of: str = "session") -> None:
         self._module, _, self._class = place.partition(".")
-        self._kind: Callable[[Session], Part] | None = None
+        self._of = of
+        self._kind: Callable[[Any], Part] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -177,20 +187,33 @@ class _Part(Generic[Part]):
     def __get__(self, unit: UnitOfWork, owner: type) -> Part:
         if self._kind is None:
             self._kind = getattr(import_module(f"kr.store.{self._module}"), self._class)
-        made = unit.__dict__[self._name] = self._kind(unit.session)
+        made = unit.__dict__[self._name] = self._kind(unit.__dict__[self._of])
         return made
 
 
 class UnitOfWork:
-    """What happens through one unit happens together, or not at all. Don't use it after its block."""
+    """What happens through one unit happens together, or not at all. Don't use it after its block.
 
-    def __init__(self, session: Session) -> None:
+    ``folder`` is the knowledge base, whose report files stand beside the database.
+    """
+
+    def __init__(self, session: Session, folder: str, guarding: Guarding) -> None:
         self.session = session
+        self.folder = folder
+        self.guarding = guarding
+        self.afterwards: list[Callable[[], None]] = []
+        """Run once a write is committed, with the lock still held."""
+
+    def require_alive(self) -> None:
+        """Raise ``StoreError`` when the database rolled the whole transaction back by itself."""
+        if not self.session.is_open:
+            raise StoreError("the database gave up the transaction")
 
     archive: _Part[Archive] = _Part("archive.Archive")
     circuits: _Part[Circuits] = _Part("shared_state.Circuits")
     counts: _Part[Counts] = _Part("counts.Counts")
     entries: _Part[Entries] = _Part("entries.Entries")
+    files: _Part[ReportFiles] = _Part("reports.ReportFiles", of="folder")
     leases: _Part[Leases] = _Part("shared_state.Leases")
     ledger: _Part[Ledger] = _Part("requests.Ledger")
     lessons: _Part[Lessons] = _Part("lessons.Lessons")

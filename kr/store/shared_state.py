@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from kr.store import times
+from kr.freshness import to_text
 from kr.store.entries import framework_key
 from kr.store.lock import is_alive
 from kr.store.session import Session, insert_into, texts_of
@@ -40,7 +40,7 @@ class Leases:
 
     def holder(self, key: str, now: datetime) -> str | None:
         """Return the owner of an unexpired lease."""
-        found: str | None = self._session.value(_HOLDER, key=key, moment=times.to_text(now))
+        found: str | None = self._session.value(_HOLDER, key=key, moment=to_text(now))
         return found
 
     def acquire(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
@@ -48,13 +48,13 @@ class Leases:
         holder = self.holder(key, now)
         if holder not in {None, owner} and is_alive(holder or "") is not False:
             return False
-        self._session.execute(_CLEAR, key=key, moment=times.to_text(now))
+        self._session.execute(_CLEAR, key=key, moment=to_text(now))
         self._session.execute(_ACQUIRE, key=key, owner=owner, expires_at=_end(now, ttl))
         return True
 
     def renew(self, key: str, owner: str, *, now: datetime, ttl: float) -> bool:
         """Prolong a lease. False when it expired or is another's: the work it stood for may be done twice."""
-        moment = times.to_text(now)
+        moment = to_text(now)
         return bool(
             self._session.execute(_RENEW, key=key, owner=owner, moment=moment, expires_at=_end(now, ttl))
         )
@@ -65,21 +65,21 @@ class Leases:
 
     def expired(self, now: datetime) -> Expired:
         """Count what a killed process may have left, reservations too, and others have not yet swept away."""
-        moment = times.to_text(now)
+        moment = to_text(now)
         return Expired(
             *(self._session.value(count, moment=moment) for count in (_OLD_LEASES, _OLD_RESERVATIONS))
         )
 
     def drop_expired(self, now: datetime) -> Expired:
         """Remove those: they hold nothing any more."""
-        moment = times.to_text(now)
+        moment = to_text(now)
         return Expired(
             *(self._session.execute(drop, moment=moment) for drop in (_DROP_LEASES, _DROP_RESERVATIONS))
         )
 
 
 def _end(now: datetime, ttl: float) -> str:
-    return times.to_text(now + timedelta(seconds=ttl))
+    return to_text(now + timedelta(seconds=ttl))
 
 
 class Circuit(Value):
@@ -141,13 +141,13 @@ class Circuits:
         circuit = self.get(source)
         if circuit.open_until is None:
             return True
-        moment = times.to_text(now)
+        moment = to_text(now)
         if moment < circuit.open_until:
             return False
         is_probed = circuit.probe_until is not None and moment < circuit.probe_until
         if is_probed and circuit.probe_owner != owner and is_alive(circuit.probe_owner or "") is not False:
             return False
-        probe_until = times.to_text(now + timedelta(seconds=probe_seconds))
+        probe_until = to_text(now + timedelta(seconds=probe_seconds))
         self._put(source, probe_owner=owner, probe_until=probe_until)
         return True
 
@@ -168,7 +168,7 @@ class Circuits:
         circuit = self.get(source)
         count = circuit.failures + 1
         self._put(source, failures=count, last_error=error)
-        is_open = circuit.open_until is not None and times.to_text(now) < circuit.open_until
+        is_open = circuit.open_until is not None and to_text(now) < circuit.open_until
         if retry_after is not None and retry_after < _SHORTEST_PAUSE:
             retry_after = None  # it asks for no pause: an ordinary failure
         if failures and (retry_after is not None or (count >= failures and not is_open)):
@@ -177,7 +177,7 @@ class Circuits:
             self._put(
                 source,
                 opened_times=opened,
-                open_until=times.to_text(now + timedelta(seconds=seconds)),
+                open_until=to_text(now + timedelta(seconds=seconds)),
                 probe_owner=None,
                 probe_until=None,
             )
@@ -240,7 +240,7 @@ class Libraries:
         listed = json.dumps(list(versions)) if library_id is not None else None
         learned = {"library_id": library_id, "versions": listed, "repository": repository}
         if any(value is not None for value in learned.values()):
-            now_known = {"framework_key": framework_key(framework), "learned_at": times.to_text(now)}
+            now_known = {"framework_key": framework_key(framework), "learned_at": to_text(now)}
             self._session.execute(_PUT_LIBRARY, {**learned, **now_known})
 
 

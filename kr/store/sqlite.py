@@ -5,7 +5,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -79,8 +79,8 @@ class SqliteFile:
         self.schema_version = schema_version
         self.timeout = timeout
 
-    def exclusive(self, timeout: float | None = None) -> AbstractContextManager[None]:
-        """Hold the write lock (``<db>.lock``); see ``kr.store.lock.exclusive``."""
+    def exclusive(self, timeout: float | None = None) -> exclusive:
+        """Hold the write lock (``<db>.lock``)."""
         return exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout)
 
     def identity(self) -> tuple[int, int] | None:
@@ -103,7 +103,7 @@ class SqliteFile:
     def open_for_writing(self) -> Connection:
         """Open an existing, up-to-date database. Call with the lock held."""
         with self.translated():
-            connection = self._up_to_date("rw")
+            connection = self._opened("rw")
             self.make_ready_for_writing(connection)
             return connection
 
@@ -117,22 +117,21 @@ class SqliteFile:
             connection.execute(f"PRAGMA journal_size_limit = {_JOURNAL_SIZE_LIMIT}")
             connection.is_writing = True
 
-    def open_for_reading(self) -> Connection:
-        """Open an existing, up-to-date database; read-only where nothing may be written.
+    def open_for_reading(self, *, any_version: bool = False) -> Connection:
+        """Open an existing, up-to-date database (or of ``any_version``); read-only where nothing may be written.
 
-        That is ``mode=ro``, and ``immutable=1`` where a WAL database's folder is write-protected.
+        That is ``mode=ro``, and ``immutable=1`` where a WAL database's folder is write-protected. One that is older raises
+        ``OutdatedError``.
         """
         for mode in ("rw", "ro"):
             with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
-                return self._up_to_date(mode)
+                return self._opened(mode, any_version=any_version)
         with self.translated():
             wal = f"{self.path}-wal"
             if os.path.isfile(wal) and os.path.getsize(wal):
                 told = f"changes wait in {os.path.basename(wal)}, and nothing may be written here"
                 raise StoreUnwritable(f"{self.path}: {told}")
-            connection = self._up_to_date("ro&immutable=1")
-            connection.is_transient = True
-            return connection
+            return self._opened("ro&immutable=1", any_version=any_version)
 
     def open_untouched(self) -> Connection:
         """Open an existing database of any version so that not a byte of it, nor of its write-ahead log, changes.
@@ -149,12 +148,12 @@ class SqliteFile:
 
     @contextmanager
     def inspecting(self, *, is_locked: bool = False) -> Iterator[Connection]:
-        """Open an existing database of any version to read it.
+        """Open an existing database of any version to read all of it, however long that takes.
 
         Closed under the lock, which the caller has already when ``is_locked``: the last connection to close
         makes a checkpoint. Where no lock can be had, nothing is lost by closing.
         """
-        connection = self._open_to_inspect()
+        connection = self.open_for_reading(any_version=True)
         try:
             with self.translated():
                 yield connection
@@ -164,11 +163,6 @@ class SqliteFile:
                     with suppress(StoreError):
                         held.enter_context(self.exclusive(min(self.timeout, 5.0)))
                 connection.close()
-
-    def open_for_overwriting(self) -> Connection:
-        """Open an existing database of any version, to write another over it. Call with the lock held."""
-        with self.translated():
-            return self._connect("rw")
 
     def make_folder(self) -> None:
         """Create the folder that the database and its lock stand in."""
@@ -205,18 +199,9 @@ class SqliteFile:
             )
         return version == self.schema_version
 
-    @contextmanager
-    def translated(self, *, but: frozenset[int] = frozenset()) -> Iterator[None]:
+    def translated(self, *, but: frozenset[int] = frozenset()) -> "_Translation":
         """Turn SQLite's errors into kr's, save those whose primary code is in ``but``."""
-        try:
-            yield
-        except sqlite3.Error as exc:
-            if _code(exc) in but:
-                raise
-            raise self.error(exc) from exc
-        except UnicodeDecodeError as exc:
-            # A damaged text, or SQLite's own message when it quotes one.
-            raise StoreCorrupt(f"{self.path}: a text in it is no UTF-8") from exc
+        return _Translation(self, but)
 
     def error(self, exc: sqlite3.Error) -> StoreError:
         """Return kr's error for one of SQLite's; the message names the file."""
@@ -239,32 +224,15 @@ class SqliteFile:
         connection.identity = identity
         return connection
 
-    def _open_to_inspect(self) -> Connection:
-        for mode in ("rw", "ro"):
-            with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
-                return self._opened(mode)[0]
-        with self.translated():
-            return self._opened("ro&immutable=1")[0]
-
-    def _opened(self, mode: str) -> tuple[Connection, int]:
-        """Open it; return it with the version that it is of."""
+    def _opened(self, mode: str, *, any_version: bool = False) -> Connection:
         connection = self._connect(mode)
         try:
             version = self.version(connection)
+            is_current = any_version or self.require_current(version)
         except BaseException:
             connection.close()
             raise
-        connection.is_read_write = mode == "rw"
-        return connection, version
-
-    def _up_to_date(self, mode: str) -> Connection:
-        """Open it for reading. Raises ``OutdatedError`` with the connection, which stays open then."""
-        connection, version = self._opened(mode)
-        try:
-            is_current = self.require_current(version)
-        except StoreTooNew:
-            connection.close()
-            raise
+        connection.is_read_write, connection.is_transient = mode == "rw", "immutable" in mode
         if not is_current:
             raise OutdatedError(connection)
         return connection
@@ -281,6 +249,23 @@ class SqliteFile:
         kind = network_file_system(os.path.dirname(self.path) or ".")
         if kind is not None:
             log.warning("%s: on a network file system (%s) SQLite may corrupt the database", self.path, kind)
+
+
+class _Translation:
+    """A block whose errors of SQLite leave it as kr's. No generator: a hit enters two."""
+
+    def __init__(self, file: SqliteFile, but: frozenset[int]) -> None:
+        self._file = file
+        self._but = but
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, exc: BaseException | None, trace: object) -> None:
+        if isinstance(exc, sqlite3.Error) and _code(exc) not in self._but:
+            raise self._file.error(exc) from exc
+        if isinstance(exc, UnicodeDecodeError):  # a damaged text, or SQLite's own message when it quotes one
+            raise StoreCorrupt(f"{self._file.path}: a text in it is no UTF-8") from exc
 
 
 def _use_wal(connection: sqlite3.Connection) -> None:

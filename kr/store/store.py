@@ -6,7 +6,7 @@ A run of research sees it through a ``Shelf``: helpful, and never in the way (SP
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime
 from typing import TYPE_CHECKING, Self, TypeVar
 
@@ -20,14 +20,11 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from kr.store.archive import Archived, Guarded, Limits
+    from kr.store.archive import Archived, Guarded
     from kr.store.copies import Care
     from kr.store.database import Completed, Database
     from kr.store.importing import Incoming, Outcome
-    from kr.store.reports import ReportFiles
-    from kr.store.requests import Need
-    from kr.store.restoring import HandedOver, Restored, Restorer
-    from kr.store.saving import Draft, Saved, Twin
+    from kr.store.saving import Draft, Restored, Saved, Twin
     from kr.store.session import UnitOfWork
 
 
@@ -58,8 +55,7 @@ class Store:
         """
         self._database_url = database_url
         self._knowledge_base = os.fspath(knowledge_base)
-        self._max_entries = max_entries
-        self._archive_after_days = archive_after_days
+        self._guarding = (max_entries, archive_after_days)
         self._timeout = timeout
         self._opened: Database | None = None
         self._mutex = threading.Lock()
@@ -89,13 +85,9 @@ class Store:
         file = SqliteFile(self.place, schema_version=SCHEMA_VERSION, timeout=self._timeout)
         return file.identity() is not None
 
-    @contextmanager
-    def read(self) -> "Iterator[UnitOfWork]":
+    def read(self) -> "AbstractContextManager[UnitOfWork]":
         """Open a unit on one snapshot. Takes no lock; changes nothing."""
-        from kr.store.session import UnitOfWork
-
-        with self._database().read() as session:
-            yield UnitOfWork(session)
+        return self._database().read()
 
     @contextmanager
     def look(self) -> "Iterator[UnitOfWork]":
@@ -108,18 +100,17 @@ class Store:
         from contextlib import closing
 
         from kr.store.database import create_tables
-        from kr.store.session import Session, UnitOfWork
-        from kr.store.sqlite import Connection
+        from kr.store.session import Guarding, Session, UnitOfWork
 
-        with closing(sqlite3.connect(":memory:", isolation_level=None, factory=Connection)) as connection:
+        with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
             create_tables(connection)
-            yield UnitOfWork(Session(connection))
+            yield UnitOfWork(Session(connection), self._knowledge_base, Guarding())
 
     def read_untouched(self, work: "Callable[[UnitOfWork], T]") -> "T | None":
         """Let ``work`` read one snapshot without a trace; see ``kr.store.database.read_only``."""
         from kr.store.database import read_only
 
-        return read_only(self.place, work)
+        return read_only(self.place, self._knowledge_base, work)
 
     def complete(self, what: "Completed", **parameters: str) -> list[str]:
         """Return what a key press completes; see ``kr.store.database.complete``."""
@@ -127,16 +118,12 @@ class Store:
 
         return complete(self.place, what, **parameters)
 
-    @contextmanager
-    def write(self) -> "Iterator[UnitOfWork]":
+    def write(self) -> "AbstractContextManager[UnitOfWork]":
         """Open a unit that others wait for; it is rolled back unless the block ends normally.
 
         Do no network work in it. A write inside a write is a ``RuntimeError``.
         """
-        from kr.store.session import UnitOfWork
-
-        with self._database().write() as transaction:
-            yield UnitOfWork(transaction.session)
+        return self._database().write()
 
     def save_report(self, draft: "Draft", text: str, now: datetime, *, twin: "Twin | None" = None) -> "Saved":
         """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8).
@@ -145,18 +132,18 @@ class Store:
         """
         from kr.store.saving import save
 
-        return save(self._database(), self._files(), draft, text, limits=self._limits(), now=now, twin=twin)
+        return save(self._database(), draft, text, now=now, twin=twin)
 
     def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
         """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""
         from kr.store.importing import take_in
 
-        return take_in(self._database(), self._files(), batch, now=now)
+        return take_in(self._database(), batch, now=now)
 
     def run_guard(self, now: datetime) -> "Guarded":
         """Run the capacity guard by itself (SPEC 3.8): the last step of an import."""
         with self.write() as unit:
-            return unit.archive.guard(self._limits(), now)
+            return unit.archive.guard(unit.guarding, now)
 
     def read_file(self, path: str, *, folder: "StrPath | None" = None) -> bytes | None:
         """Return a report's bytes from the knowledge base, or from another such folder.
@@ -176,7 +163,7 @@ class Store:
         from kr.store.reports import settled
 
         with nullcontext(unit) if unit else self.read() as snapshot:
-            text = settled(snapshot, self._files(), entry)
+            text = settled(snapshot, entry)
         return text if text is not None else self._settle(entry)
 
     def drop_lost(self, entry: Entry) -> bool:
@@ -191,30 +178,31 @@ class Store:
             row = unit.entries.get(entry.id)
             if row is None or unit.revisions.text(row.sha256) is not None:
                 return False
-            if self._files().look(row.path).state != "absent":
+            if unit.files.look(row.path).state != "absent":
                 return False
             unit.wordings.forget(entry.id)
             return unit.entries.remove(entry.id)
 
     def remove(self, entry_ids: Sequence[str], now: datetime) -> "list[Archived] | None":
         """Move live entries to the archive by hand, all or none; None when one is not there (SPEC 6.3)."""
-        return self._restorer().remove(entry_ids, now)
+        from kr.store.saving import remove
 
-    def hand_over(
-        self, unit: "UnitOfWork", entry: Entry, need: "Need", now: datetime, *, session_id: str | None = None
-    ) -> "HandedOver":
-        """Have an entry answer the words of a need, as somebody said; see ``kr.store.restoring.Restorer.hand_over``."""
-        return self._restorer().hand_over(unit, entry, need, now, session_id)
+        with self.write() as unit:
+            return remove(unit, entry_ids, now)
 
     def restore_archived(
         self, archived: "Archived", now: datetime, *, replace: bool = False
     ) -> "Restored | None":
-        """Make an archived entry live again; see ``kr.store.restoring.Restorer.restore_archived``."""
-        return self._restorer().restore_archived(archived, now, replace_live=replace)
+        """Make an archived entry live again; see ``kr.store.saving.restore_archived``."""
+        from kr.store.saving import restore_archived
+
+        return restore_archived(self._database(), archived, now, replace_live=replace)
 
     def restore_revision(self, entry_id: str, number: int, now: datetime) -> "Restored | None":
         """Bring an earlier text back; None when there is no such entry or revision (SPEC 3.8)."""
-        return self._restorer().restore_revision(entry_id, number, now)
+        from kr.store.saving import restore_revision
+
+        return restore_revision(self._database(), entry_id, number, now)
 
     @property
     def care(self) -> "Care":
@@ -237,36 +225,27 @@ class Store:
         if not self._database().is_writing:
             try:
                 with self.write() as unit:
-                    text = settle(unit, self._files(), entry.id)
+                    text = settle(unit, entry.id)
             except (StoreError, ReportUnwritable) as exc:
                 log.warning("%s: its file is left as it is: %s", entry.path, exc)
         if text is None:
             with self.read() as unit:
-                text = unit.revisions.text(entry.sha256) or decoded(self._files().read(entry.path))
+                text = unit.revisions.text(entry.sha256) or decoded(unit.files.read(entry.path))
         return text if text.strip() else None
-
-    def _limits(self) -> "Limits":
-        from kr.store.archive import Limits
-
-        return Limits(self._max_entries, self._archive_after_days)
-
-    def _restorer(self) -> "Restorer":
-        from kr.store.restoring import Restorer
-
-        return Restorer(database=self._database(), files=self._files(), limits=self._limits())
 
     def _database(self) -> "Database":
         with self._mutex:
             if self._opened is None:
                 from kr.store.database import Database
+                from kr.store.session import Guarding
 
-                self._opened = Database(self.place, timeout=self._timeout, read_report=self._files().read)
+                self._opened = Database(
+                    self.place,
+                    self._knowledge_base,
+                    guarding=Guarding(*self._guarding),
+                    timeout=self._timeout,
+                )
             return self._opened
-
-    def _files(self) -> "ReportFiles":
-        from kr.store.reports import ReportFiles
-
-        return ReportFiles(self._knowledge_base)
 
 
 def database_path(database_url: str | None, knowledge_base: str) -> str:

@@ -34,8 +34,8 @@ def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetim
         return False
     from pathlib import Path
 
+    from kr.freshness import to_text
     from kr.store.lock import exclusive
-    from kr.store.times import to_text
     from kr.text.counting import counted
     from kr.transfer.import_yaml import import_yaml
 

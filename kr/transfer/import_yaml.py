@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from kr.errors import IndexUnreadable
-from kr.freshness import parse_time
+from kr.freshness import parse_time, to_text
 from kr.reports.template import fresh_until, origin_of, read_confidence, read_date
 from kr.store.importing import Incoming, ReportText
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.transfer import ARCHIVE, INDEX
 from kr.transfer.read_index import LIMIT, Bad, BadItem, Item, check_item, read_items
 from kr.transfer.wordings_yaml import WORDINGS, take_in_wordings

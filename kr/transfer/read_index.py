@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, get_args
 
 from kr.documents import Doubles, Tree
 from kr.errors import IndexUnreadable, InvalidRequest, KrError
-from kr.freshness import parse_time
+from kr.freshness import parse_time, to_text
 from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
 from kr.store.requests import Need
-from kr.store.times import to_text
 from kr.yamltext import TreeBuilder, yaml_events
 
 if TYPE_CHECKING:

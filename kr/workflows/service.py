@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from kr.errors import StoreError, WorkflowError
-from kr.store.times import to_text
+from kr.freshness import to_text
 from kr.workflows.expressions import require_cel
 from kr.workflows.files import (
     DEFAULT_NAME,

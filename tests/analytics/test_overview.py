@@ -8,9 +8,9 @@ import pytest
 
 from kr import analytics as overview
 from kr.errors import UnknownEntry
+from kr.freshness import to_text
 from kr.store.requests import RequestRow, SourceCall
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.values import Related
 from tests.support.stores import NOW, draft, sql
 

@@ -17,11 +17,11 @@ import yaml
 
 from kr.app import App
 from kr.errors import ReportUnwritable
+from kr.freshness import to_text
 from kr.maintenance import doctor
 from kr.maintenance.checks import Finding, KnowledgeBase, read_facts
 from kr.store.soundness import examine
 from kr.store.sqlite import SCHEMA_VERSION
-from kr.store.times import to_text
 from kr.transfer.export import export_yaml
 from tests.support.older import make_older
 from tests.support.program import Project

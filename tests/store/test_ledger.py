@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
+from kr.freshness import to_text
 from kr.store.requests import RequestRow
 from kr.store.store import Store
-from kr.store.times import to_text
 from tests.support.stores import NOW, call, sql, start, together
 
 

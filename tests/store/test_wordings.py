@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from kr.freshness import to_text
 from kr.store.requests import Need
 from kr.store.soundness import examine, repair
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 

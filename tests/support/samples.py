@@ -4,8 +4,8 @@ import json
 from datetime import datetime, timedelta
 from typing import Any
 
+from kr.freshness import to_text
 from kr.store.store import Store
-from kr.store.times import to_text
 from tests.support.stores import draft, sql
 
 RESEARCH_MS = 4_000

@@ -12,12 +12,12 @@ from typing import Any
 
 import yaml
 
+from kr.freshness import to_text
 from kr.lessons.line import Lesson, format_line
 from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow, SourceCall
 from kr.store.saving import Draft
 from kr.store.store import Store
-from kr.store.times import to_text
 from kr.values import PHASES, Related
 from tests.support.stores import ROOT, sql
 
