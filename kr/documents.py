@@ -4,10 +4,14 @@ Every scalar is the text that was written, so that ``framework_version: 2.10`` s
 text is a number or a boolean is for the validation of the request to decide.
 """
 
-from typing import NoReturn, TypeAlias
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn, TypeAlias
 
 from kr.errors import FieldError, InvalidRequest
 from kr.values import Value
+
+if TYPE_CHECKING:
+    import json
 
 Tree: TypeAlias = "dict[str, Tree] | list[Tree] | str | None"
 KeyPath: TypeAlias = tuple[str | int, ...]
@@ -117,13 +121,19 @@ def _read_json(text: str, depth: int, doubles: Doubles) -> tuple[Tree, str | Non
     import json
 
     try:
-        value = json.loads(text, object_pairs_hook=_Pairs, parse_int=str, parse_float=str, parse_constant=str)
-        return _from_json(value, (), doubles, depth), None
+        return _from_json(_json_decoder().decode(text), (), doubles, depth), None
     except RecursionError:  # the reader of YAML says where it becomes too deep
         return None, None
     except json.JSONDecodeError as exc:
         looks_like_json = body[1:].lstrip().startswith('"')
         return None, f"{at_place(exc.lineno - 1, exc.colno - 1)}: {exc.msg}" if looks_like_json else None
+
+
+@cache
+def _json_decoder() -> "json.JSONDecoder":
+    import json
+
+    return json.JSONDecoder(object_pairs_hook=_Pairs, parse_int=str, parse_float=str, parse_constant=str)
 
 
 def _from_json(value: object, path: KeyPath, doubles: Doubles, depth: int) -> Tree:
@@ -132,7 +142,8 @@ def _from_json(value: object, path: KeyPath, doubles: Doubles, depth: int) -> Tr
     if isinstance(value, _Pairs):
         mapping: dict[str, Tree] = {}
         for key, item in value:
-            here = (*path, checked(key, (*path, key)))
+            here = (*path, key)
+            checked(key, here)
             if key in mapping:
                 doubles.note(here)
             mapping[key] = _from_json(item, here, doubles, depth)

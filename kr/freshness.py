@@ -7,6 +7,7 @@ limit means "more than".
 
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from typing import Literal
 
 from kr.naming import fold
@@ -96,12 +97,14 @@ def major(version: str) -> int | None:
     return int(found[0][:_MAX_DIGITS]) if found else None
 
 
+@lru_cache(maxsize=2048)
 def major_key(version: str) -> str:
     """Name the major version of a version text: its number, or the folded text where it has no integer."""
     number = major(version)
     return fold(version) if number is None else str(number)
 
 
+@lru_cache(maxsize=2048)
 def same_major(one: str, other: str) -> bool:
     """Tell whether two version texts speak of one major version.
 

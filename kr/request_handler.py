@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -200,13 +200,14 @@ class RequestHandler:
         if isinstance(parsed.request, ResearchRequest):
             with self._accounted(data):
                 self._before_use()
-                researcher = self._researcher()
+                researcher = self._researcher
             try:
                 envelope = researcher.research(parsed.request, include_report=include_report)
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
             if envelope.status == "cache-hit":
                 self._settings.remember()
+                self._before_use = _nothing  # the index is not empty
             return envelope
         return self._inject(parsed.request)
 
@@ -300,6 +301,7 @@ class RequestHandler:
         self._remember_version = partial(memory.remember, version, seen, started_ns=started)
         return version
 
+    @cached_property
     def _researcher(self) -> "Researcher":
         from kr.composition import build_researcher
 

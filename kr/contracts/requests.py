@@ -291,14 +291,18 @@ _KEYS = dict.fromkeys((*_IDENTITY, "mode", *_BLOCKS.values(), "config_overrides"
 """Every key that either mode knows: a caller may send one document for both."""
 
 
-def _inject_fields(phases: Sequence[str]) -> Fields:
-    return {
-        "phase": Field(phase_of(phases)),
-        "framework": Field(optional_text),
-        "query": Field(optional_text),
-        "files": Field(optional_paths),
-        "dry_run": Field(yes_no, default=False),
-    }
+_INJECT: Fields = {
+    "phase": Field(phase_of(PHASES)),
+    "framework": Field(optional_text),
+    "query": Field(optional_text),
+    "files": Field(optional_paths),
+    "dry_run": Field(yes_no, default=False),
+}
+_WITHIN: Mapping[str, Fields] = {
+    "research_query": _QUERY,
+    "lessons_inject": _INJECT,
+    "config_overrides": {**dict.fromkeys(_COUNTS, Field(as_text)), **_OVERRIDES},
+}
 
 
 class Parsed(Value):
@@ -316,10 +320,8 @@ def parse_request(
     ``default_mode`` stands in for a missing ``mode`` where a command takes one mode alone.
     Raises ``InvalidRequest`` with one ``FieldError`` per bad field.
     """
-    blocks = {"research_query": _QUERY, "lessons_inject": _inject_fields(phases)}
-    overrides = {**dict.fromkeys(_COUNTS), **_OVERRIDES}
-    within: dict[str, Any] = {**blocks, "config_overrides": overrides}
-    warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(_KEYS, data, within=within)]
+    blocks = {"research_query": _QUERY, "lessons_inject": {**_INJECT, "phase": Field(phase_of(phases))}}
+    warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(_KEYS, data, within=_WITHIN)]
     mode = default_mode if data.get("mode") is None else data["mode"]
     if mode not in MODES:
         detail = "required, but missing" if mode is None else shown(mode)

@@ -58,6 +58,8 @@ def lookup_keys(framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> tup
     What is kept stays findable when the configuration changes: rows hold ``canonical(name)``, and a look-up asks for
     all of these. One of them may hold another framework too, when ``aliases`` parts what the table joins.
     """
+    if not aliases:
+        return (canonical(framework),)
     wanted = canonical(framework, aliases)
     names = {name for pair in aliases.items() for name in pair if canonical(name, aliases) == wanted}
     return tuple(sorted({canonical(name) for name in {framework, *names}}))

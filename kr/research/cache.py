@@ -231,7 +231,7 @@ def _tell(match: Match, verdict: Verdict) -> None:
 
 
 def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
-    return entry if verdict.status == "archived" else replace(entry, status=verdict.status)
+    return entry if verdict.status in {"archived", entry.status} else replace(entry, status=verdict.status)
 
 
 def _meant(store: Store, framework: str, packages: Collection[str]) -> str | None:

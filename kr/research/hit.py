@@ -174,14 +174,15 @@ def _keep(unit: "UnitOfWork", row: RequestRow, run: Run, ending: Ending) -> None
 
 def abandon(run: Run, error: BaseException) -> None:
     """Keep the row of a request that is interrupted: every request leaves one (SPEC 5)."""
-    row = replace(_row(run, "failure"), error=interruption(error))
+    row = _row(run, "failure", error=interruption(error))
     run.shelf.write(lambda unit: None if unit.requests.has_ended(row.id) else unit.requests.record(row), None)
 
 
 def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int) -> RequestRow:
     """Make the row of a request that is answered."""
-    return replace(
-        _row(run, status),
+    return _row(
+        run,
+        status,
         error=told(run.errors),
         tier=ending.match.tier if ending.match else None,
         likelihood=_rounded(ending.match.likelihood) if ending.match else None,
@@ -190,8 +191,8 @@ def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int)
     )
 
 
-def _row(run: Run, status: str) -> RequestRow:
-    return replace(run.row, status=status, persona=run.persona, duration_ms=run.duration_ms())
+def _row(run: Run, status: str, **more: object) -> RequestRow:
+    return replace(run.row, status=status, persona=run.persona, duration_ms=run.duration_ms(), **more)
 
 
 def _view(match: Match) -> MatchView:
@@ -287,7 +288,7 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
 
     def touch(unit: "UnitOfWork") -> "_Touched":
         is_there, handed = _touch(unit, run, match, services)
-        count, remaining = unit.entries.count(), run.budget.remaining_in(unit)
+        count, remaining = run.budget.counted_in(unit)
         unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=remaining))
         return _Touched(is_there=is_there, handed=handed, entries=count, calls_left=remaining)
 

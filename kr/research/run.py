@@ -80,11 +80,10 @@ class LedgerBudget:
             spent = recorded + self._unrecorded
         return max(0, self._limit - spent)
 
-    def remaining_in(self, unit: UnitOfWork) -> int:
-        """Count the calls left in a transaction that is open, of an invocation that has made none."""
-        if self._is_override:
-            return self._limit
-        return max(0, self._limit - unit.ledger.spent(self._payer.session_id, self._payer.story_key))
+    def counted_in(self, unit: UnitOfWork) -> tuple[int, int]:
+        """Count the live entries, and the calls left of an invocation that has made none, in a transaction that is open."""
+        entries, spent = unit.ledger.counted(self._payer.session_id, self._payer.story_key)
+        return entries, self._limit if self._is_override else max(0, self._limit - spent)
 
     def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
         """Hold one call; wait for those that other processes hold as long as ``patience`` (seconds) lasts."""
@@ -307,10 +306,11 @@ class Run:
         self._began = time.monotonic()
         self.request = request
         self.query = _under_its_name(request.research_query, policy.aliases)
-        self.owner = make_owner()
         self.started = services.clock()
+        request_id = uuid.uuid4().hex
+        self.owner = make_owner(request_id)
         self.row = RequestRow(
-            id=uuid.uuid4().hex,
+            id=request_id,
             at=to_text(self.started),
             mode="research",
             status="failure",

@@ -80,7 +80,14 @@ class Database:
                 )
                 try:
                     self._file.make_ready_for_writing(connection)
-                    yield from self._transaction(connection)
+                    connection.execute("BEGIN IMMEDIATE")
+                    # A newer kr may have upgraded the file since it was opened.
+                    self._file.require_current(self._file.version(connection))
+                    unit = UnitOfWork(Session(connection), self.folder, self.guarding)
+                    yield unit
+                    connection.execute("COMMIT")
+                    for step in unit.afterwards:
+                        step()
                 finally:
                     self._give_back(connection)
         finally:
@@ -99,20 +106,6 @@ class Database:
         """Close every connection, under the lock. The database may be used again afterwards."""
         with self._mutex:
             self._kept.close()
-
-    def _transaction(self, connection: Connection) -> Iterator[UnitOfWork]:
-        unit = UnitOfWork(Session(connection), self.folder, self.guarding)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            # A newer kr may have upgraded the file since it was opened.
-            self._file.require_current(self._file.version(connection))
-            yield unit
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.end()
-            raise
-        for step in unit.afterwards:
-            step()
 
     def _give_back(self, connection: Connection) -> None:
         """Keep a connection for the next one; what an interrupt left in a transaction is closed."""

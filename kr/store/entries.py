@@ -2,16 +2,16 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, get_args
 
 from kr import naming
-from kr.freshness import after, major_key, same_major
+from kr.freshness import after, major_key, same_major, to_text
 from kr.matching.frameworks import canonical, lookup_keys, same_framework
 from kr.store.session import Meta, Session, insert_into, json_list, texts_of, update_of
-from kr.values import Confidence, Entry, EntryStatus, Origin
+from kr.values import Confidence, Entry, Origin
 
 Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
@@ -77,10 +77,7 @@ def _follow_names(session: Session) -> None:
     meta.put(_NAMES, current)
 
 
-_Text = TypeVar("_Text", bound=str)
-
-_CONFIDENCES: tuple[Confidence, ...] = ("high", "medium", "low")
-_ORIGINS: tuple[Origin, ...] = ("researched", "installed", "baseline", "skeleton")
+_CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 WRITTEN = (
@@ -92,15 +89,24 @@ WRITTEN = (
 """The columns that ``to_values`` gives."""
 
 _LISTED = "(SELECT value FROM json_each(:{name}))"
-# A row that came by plain SQL has no key until kr writes; it is compared after it was read.
-_IS_OF = f"(framework_key IN {_LISTED.format(name='keys')} OR framework_key IS NULL)"
 _COLUMNS = ", ".join((*Entry.names(), "framework_key", "topic_key", "keys_version"))
-_IDS_OF_FRAMEWORK = (
-    f"SELECT id, framework, framework_key, status, keys_version FROM entries WHERE {_IS_OF} ORDER BY id"
+
+
+def _by_keys(statement: str) -> tuple[str, str]:
+    """Write a look-up by one key, which most frameworks have, and by several: a list costs as much as the look-up.
+
+    A row that came by plain SQL has no key until kr writes; it is compared after it was read.
+    """
+    one, some = "framework_key = :key", f"framework_key IN {_LISTED.format(name='keys')}"
+    return statement.format(one), statement.format(some)
+
+
+_IDS_OF_FRAMEWORK = _by_keys(
+    "SELECT id, framework, framework_key, status, keys_version FROM entries "
+    "WHERE {} OR framework_key IS NULL ORDER BY id"
 )
-_OF_TOPIC = (
-    f"SELECT {_COLUMNS} FROM entries "
-    f"WHERE (framework_key IN {_LISTED.format(name='keys')} AND topic_key = :topic_key) OR framework_key IS NULL ORDER BY id"
+_OF_TOPIC = _by_keys(
+    f"SELECT {_COLUMNS} FROM entries WHERE ({{}} AND topic_key = :topic_key) OR framework_key IS NULL ORDER BY id"
 )
 _FRAMEWORKS = (
     "SELECT min(framework) AS framework FROM entries WHERE origin IS NOT 'skeleton' GROUP BY framework_key"
@@ -111,6 +117,7 @@ _ALL = f"SELECT {_COLUMNS} FROM entries ORDER BY id"
 _COUNT = "SELECT entries FROM entry_count"
 _NEWEST = "SELECT last_accessed FROM entries ORDER BY last_accessed DESC LIMIT 5"
 _TOUCH = "UPDATE entries SET last_accessed = :accessed WHERE id = :id"
+_TOUCH_LAST = f"{_TOUCH} AND :accessed > (SELECT max(last_accessed) FROM entries)"
 _MARK = (
     "UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major "
     "WHERE id = :id AND (status <> 'stale' OR (:major IS NULL AND stale_major IS NOT NULL))"
@@ -128,7 +135,7 @@ _SET_TIMES = (
     "fresh_until = :fresh_until WHERE id = :id"
 )
 _BROWSED = (
-    "SELECT * FROM entries WHERE :key IS NULL OR framework_key = :key OR framework_key IS NULL "
+    f"SELECT {_COLUMNS} FROM entries WHERE :key IS NULL OR framework_key = :key OR framework_key IS NULL "
     "ORDER BY last_accessed DESC, id"
 )
 _IDS = "SELECT id FROM entries"
@@ -173,13 +180,17 @@ class Entries:
 
     def _rows(
         self,
-        statement: str,
+        statements: tuple[str, str],
         framework: str,
-        aliases: Mapping[str, str] = _NO_ALIASES,
+        aliases: Mapping[str, str],
         **more: str,
     ) -> Iterator[sqlite3.Row]:
-        listed = json_list(lookup_keys(framework, aliases))
-        for row in self._session.rows(statement, keys=listed, **more):
+        keys = lookup_keys(framework, aliases)
+        if len(keys) == 1:
+            rows = self._session.rows(statements[0], key=keys[0], **more)
+        else:
+            rows = self._session.rows(statements[1], keys=json_list(keys), **more)
+        for row in rows:
             if (row["framework_key"] is not None and not aliases) or same_framework(
                 row["framework"], framework, aliases
             ):
@@ -245,7 +256,10 @@ class Entries:
 
     def touch(self, entry_id: str, now: datetime) -> str | None:
         """Record an access and return its time; None when the entry is gone."""
-        accessed = self.next_access(now)
+        accessed = to_text(now)
+        if self._session.execute(_TOUCH_LAST, id=entry_id, accessed=accessed):
+            return accessed
+        accessed = self.next_access(now)  # the clock jumped back, or somebody else's access is of this moment
         return accessed if self._session.execute(_TOUCH, id=entry_id, accessed=accessed) else None
 
     def mark_stale(self, entry_id: str, reason: str, *, major: str | None = None) -> bool:
@@ -312,21 +326,21 @@ def to_values(entry: Entry) -> dict[str, Any]:
 
 
 def to_entry(row: sqlite3.Row, *, status: str | None = None) -> Entry:
-    """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence."""
-    state: EntryStatus = "fresh" if (status or row["status"]) == "fresh" else "stale"
-    columns = {name: row[name] for name in Entry.names()}
+    """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence.
+
+    Its first columns are those of ``Entry``.
+    """
+    columns: dict[str, Any] = dict(zip(Entry.names(), row, strict=False))
     columns["id"] = str(columns["id"])
     columns["tags"] = texts_of(columns["tags"])
-    columns["status"] = state
-    columns["confidence"] = _one_of(_CONFIDENCES, columns["confidence"], "low")
-    columns["origin"] = _one_of(_ORIGINS, columns["origin"], "researched")
+    columns["status"] = "fresh" if (status or columns["status"]) == "fresh" else "stale"
+    if columns["confidence"] not in _CONFIDENCES:
+        columns["confidence"] = "low"
+    if columns["origin"] not in _ORIGINS:
+        columns["origin"] = "researched"
     columns["sha256"] = columns["sha256"].lower() if columns["sha256"] else None
     return Entry(**columns)
 
 
 def _may_answer(row: sqlite3.Row) -> bool:
     return bool(row["status"] != "archived")
-
-
-def _one_of(allowed: Sequence[_Text], value: object, otherwise: _Text) -> _Text:
-    return next((known for known in allowed if known == value), otherwise)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
 
-def make_owner(pid: int | None = None) -> str:
-    """Name a process (None: this one), and within it one piece of work: ``machine/pid/start/unique``."""
-    return f"{_this_process(os.getpid()) if pid is None else _process(pid)}/{uuid.uuid4().hex}"
+def make_owner(work: str | None = None, *, pid: int | None = None) -> str:
+    """Name a process (None: this one), and within it one piece of ``work``: ``machine/pid/start/unique``."""
+    return f"{_this_process(os.getpid()) if pid is None else _process(pid)}/{work or uuid.uuid4().hex}"
 
 
 def _process(pid: int) -> str:

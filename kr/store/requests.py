@@ -104,6 +104,7 @@ RESERVATION_SECONDS = 15.0
 
 _OF_STORY = "session_id = :session_id AND story_key = :story_key"
 _SPENT = f"SELECT count(*) FROM source_calls WHERE {_OF_STORY} AND charged = 1"
+_COUNTED = f"SELECT (SELECT entries FROM entry_count), ({_SPENT})"
 _RESERVED = f"SELECT count(*) FROM reservations WHERE {_OF_STORY}"
 _HELD = f"SELECT id, owner, expires_at FROM reservations WHERE expires_at <= :moment OR ({_OF_STORY})"
 _RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner", "expires_at"))
@@ -114,10 +115,15 @@ _RECORD_CALL = insert_into("source_calls", SourceCall.names())
 
 
 class Ledger:
-    """Reads and writes the ledger in the caller's transaction; only ``spent`` may run in a read."""
+    """Reads and writes the ledger in the caller's transaction; only ``spent`` and ``counted`` may run in a read."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
+
+    def counted(self, session_id: str, story_key: str) -> tuple[int, int]:
+        """Return how many live entries there are, and the calls charged to a story: what every answer tells."""
+        row = self._session.row(_COUNTED, session_id=session_id, story_key=story_key)
+        return (row[0], row[1]) if row is not None else (0, 0)
 
     def spent(self, session_id: str, story_key: str) -> int:
         """Return the calls charged to a story, and nothing else."""
@@ -292,6 +298,7 @@ MOST = 20
 
 _COLUMNS = ", ".join(Wording.names())
 _OF = f"SELECT {_COLUMNS} FROM wordings WHERE entry_id IN (SELECT value FROM json_each(:ids)) ORDER BY id"
+_OF_ONE = "SELECT topic, tags, question FROM wordings WHERE entry_id = :entry_id"
 _ALL = f"SELECT {_COLUMNS} FROM wordings ORDER BY id"
 _KEEP = insert_into("wordings", Wording.names())
 _DROP_OLD = (
@@ -326,12 +333,13 @@ class Wordings:
 
         False where the entry knows these words: as its own, or as one of its wordings. ``at`` is stored text.
         """
-        said = _compared(*need)
-        if _holds(_compared(entry.topic, entry.tags, entry.question), said):
-            return False
-        rows = self._session.rows(_OF, ids=json_list([entry.id]))
-        known = (_compared(row["topic"], texts_of(row["tags"]), row["question"]) for row in rows)
-        if any(_holds(key, said) for key in known):
+        words, tags = _words(need.topic, need.question), set(map(naming.tag_key, need.tags))
+        known = [(row[0], texts_of(row[1]), row[2]) for row in self._session.rows(_OF_ONE, entry_id=entry.id)]
+        if entry.question is not None:
+            known.append((entry.topic, entry.tags, entry.question))
+        # Fewer tags say nothing new.
+        same = (theirs for topic, theirs, question in known if _words(topic, question) == words)
+        if any(tags.issubset(map(naming.tag_key, theirs)) for theirs in same):
             return False
         wording = Wording(entry_id=entry.id, at=at, session_id=session_id, **need._asdict())
         self._session.execute(_KEEP, {**wording.fields(), "tags": json.dumps(need.tags, ensure_ascii=False)})
@@ -342,7 +350,7 @@ class Wordings:
     def take(self, need: Need, entry_ids: Iterable[str]) -> None:
         """Have live entries answer these very words no more: somebody said that another one does."""
         for row in (row for rows in self.of(entry_ids).values() for row in rows):
-            if _key(row)[::2] == _compared(*need)[::2]:
+            if _words(row.topic, row.question) == _words(need.topic, need.question):
                 self._session.execute(_TAKE, row.fields())
                 self._session.execute(_KEYS_ARE_DUE, entry_id=row.entry_id)
 
@@ -358,22 +366,9 @@ def _grouped(rows: Sequence[sqlite3.Row]) -> dict[str, list[Wording]]:
     return found
 
 
-_Key = tuple[str, frozenset[str], str | None]
-"""Topic, tags and question in the form in which they are compared."""
-
-
-def _key(wording: Wording) -> _Key:
-    return _compared(wording.topic, wording.tags, wording.question)
-
-
-def _compared(topic: str, tags: Iterable[str], question: str | None) -> _Key:
-    folded = None if question is None else " ".join(naming.fold(question).split())
-    return naming.fold(topic), frozenset(map(naming.tag_key, tags)), folded
-
-
-def _holds(known: _Key, said: _Key) -> bool:
-    """Whether a wording holds all that a request says: fewer tags say nothing new."""
-    return known[::2] == said[::2] and said[1] <= known[1]
+def _words(topic: str, question: str) -> tuple[str, str]:
+    """Return topic and question in the form in which they are compared."""
+    return naming.fold(topic), " ".join(naming.fold(question).split())
 
 
 def _to_wording(row: sqlite3.Row) -> Wording:

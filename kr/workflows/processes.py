@@ -70,7 +70,7 @@ class Command:
 
     def __init__(self, job: Job, process: "subprocess.Popen[bytes]", record: Path) -> None:
         self.job = job
-        self.name = make_owner(process.pid)
+        self.name = make_owner(pid=process.pid)
         self.record = record
         self._process = process
         self._mutex = threading.Lock()

@@ -17,7 +17,9 @@ _VERBS = ("SELECT ", "INSERT ", "UPDATE ", "DELETE ")
 def _statements() -> Iterator[tuple[str, str]]:
     for module in pkgutil.iter_modules(kr.store.__path__, "kr.store."):
         for name, value in vars(import_module(module.name)).items():
-            texts = value.values() if isinstance(value, dict) else [value]
+            texts = (
+                value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
+            )
             for text in texts:
                 if isinstance(text, str) and text.startswith(_VERBS) and "{" not in text:
                     yield f"{module.name}.{name}", text
