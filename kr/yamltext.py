@@ -4,7 +4,7 @@ It recurses nowhere, so that depth is refused before it can hurt.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import yaml
 
 _NOUN = "the request"
+_MOST_COPIES = 10_000
+"""Of values, since aliases can make little text into endless trees."""
 _NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _TAG = "tag:yaml.org,2002:"
 _SCALAR_TAGS = frozenset(
@@ -49,10 +51,19 @@ def read_located(text: str, *, noun: str, depth: int = DEPTH) -> Located:
 
     Raises ``InvalidRequest``; its message names line and column, and calls the document ``noun``.
     """
-    places: dict[KeyPath, Place] = {}
-    builder = TreeBuilder(depth, Doubles(), places=places)
-    events = yaml_events(text, noun)
-    return Located(_build(events, builder, noun), places, builder.repeated)
+    return _located(text, TreeBuilder(depth, Doubles(), places={}), noun)
+
+
+def read_sections(text: str, sections: Collection[str], *, noun: str, depth: int) -> Located:
+    """Parse a file that its own user wrote: aliases and merge keys are read, and beside these sections anything may stand.
+
+    Raises ``InvalidRequest`` as ``read_located`` does.
+    """
+    return _located(text, TreeBuilder(depth, Doubles(), places={}, sections=sections), noun)
+
+
+def _located(text: str, builder: "TreeBuilder", noun: str) -> Located:
+    return Located(_build(yaml_events(text, noun), builder, noun), builder.places or {}, builder.repeated)
 
 
 def read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
@@ -91,6 +102,7 @@ class _Frame:
 
     container: dict[str, Tree] | list[Tree]
     step: str | int | None
+    anchor: str | None = None
 
     def put(self, value: Tree) -> None:
         if isinstance(self.container, list):
@@ -129,7 +141,10 @@ def _place(event: "yaml.Event") -> str:
 
 @dataclass(slots=True)
 class TreeBuilder:
-    """Makes nested text of YAML events, fed one by one. Raises ``InvalidRequest`` for what is not allowed."""
+    """Makes nested text of YAML events, fed one by one. Raises ``InvalidRequest`` for what is not allowed.
+
+    With ``sections`` it reads what ``read_sections`` does.
+    """
 
     depth: int
     doubles: Doubles
@@ -137,6 +152,9 @@ class TreeBuilder:
     root: Tree = None
     places: dict[KeyPath, Place] | None = None
     repeated: list[KeyPath] = field(default_factory=list)
+    sections: Collection[str] | None = None
+    anchors: dict[str, Tree] = field(default_factory=dict)
+    copies: int = 0
 
     def feed(self, event: "yaml.Event") -> None:
         """Take the next event; those of streams and documents say nothing here."""
@@ -147,14 +165,13 @@ class TreeBuilder:
                 self._locate(event)
                 self.scalar(event, _place(event))
             case yaml.AliasEvent():
-                message = f"{_place(event)}: aliases (*{show_key(event.anchor or '')}) are not allowed"
-                refuse(message, self.path())
+                self.alias(event.anchor or "", _place(event))
             case yaml.MappingStartEvent():
                 self._locate(event)
-                self.open({}, event.tag, _place(event))
+                self.open({}, event, _place(event))
             case yaml.SequenceStartEvent():
                 self._locate(event)
-                self.open([], event.tag, _place(event))
+                self.open([], event, _place(event))
             case yaml.MappingEndEvent() | yaml.SequenceEndEvent():
                 self.close()
 
@@ -181,7 +198,7 @@ class TreeBuilder:
     def scalar(self, event: "yaml.ScalarEvent", place: str) -> None:
         tag, text = event.tag, event.value
         if tag is not None and tag not in _SCALAR_TAGS:
-            refuse(f"{place}: the tag {show_key(tag)} is not allowed", self.path())
+            self._refuse(f"{place}: the tag {show_key(tag)} is not allowed")
         frame = self.frames[-1] if self.frames else None
         if frame is not None and frame.step is None:
             frame.step = checked(text, (*self.path(), text))
@@ -189,25 +206,72 @@ class TreeBuilder:
                 self.doubles.note(self.path())
             return
         is_null = (tag == _TAG + "null" or (tag is None and event.implicit[0])) and text in _NULLS
-        self._put(None if is_null else checked(text, self.path()))
+        value = None if is_null else checked(text, self.path())
+        self._put(value, event.anchor)
         self._advance()
 
-    def open(self, container: dict[str, Tree] | list[Tree], tag: str | None, place: str) -> None:
+    def alias(self, name: str, place: str) -> None:
+        if self.sections is None:
+            refuse(f"{place}: aliases (*{show_key(name)}) are not allowed", self.path())
+        if name not in self.anchors:  # what holds itself has no end yet
+            self._refuse(
+                f"{place}: aliases of nothing, or of what holds them (*{show_key(name)}), are not allowed"
+            )
+        self._put(self._copy(self.anchors.get(name), place))
+        self._advance()
+
+    def _copy(self, tree: Tree, place: str) -> Tree:
+        self.copies += 1
+        if self.copies > _MOST_COPIES:
+            refuse(f"{place}: it is too large once its aliases are expanded")
+        if isinstance(tree, dict):
+            return {key: self._copy(value, place) for key, value in tree.items()}
+        return [self._copy(value, place) for value in tree] if isinstance(tree, list) else tree
+
+    def open(
+        self,
+        container: dict[str, Tree] | list[Tree],
+        event: "yaml.MappingStartEvent | yaml.SequenceStartEvent",
+        place: str,
+    ) -> None:
         kind = "mapping" if isinstance(container, dict) else "list"
-        if tag is not None and tag not in _COLLECTION_TAGS[kind]:
-            refuse(f"{place}: the tag {show_key(tag)} is not allowed", self.path())
+        if event.tag is not None and event.tag not in _COLLECTION_TAGS[kind]:
+            self._refuse(f"{place}: the tag {show_key(event.tag)} is not allowed")
         if len(self.frames) >= self.depth:
             refuse(f"{place}: it is nested deeper than {self.depth}")
         if self.frames and self.frames[-1].step is None:
-            refuse(f"{place}: a key must be text, not a {kind}", self.path())
+            self._refuse(f"{place}: a key must be text, not a {kind}")
         self._put(container)
-        self.frames.append(_Frame(container, None if isinstance(container, dict) else 0))
+        self.frames.append(_Frame(container, None if isinstance(container, dict) else 0, event.anchor))
 
     def close(self) -> None:
-        self.frames.pop()
+        frame = self.frames.pop()
+        if self.sections is not None and isinstance(frame.container, dict) and "<<" in frame.container:
+            self._merge(frame.container)
+        if frame.anchor:
+            self.anchors[frame.anchor] = frame.container
         self._advance()
 
-    def _put(self, value: Tree) -> None:
+    def _merge(self, mapping: dict[str, Tree]) -> None:
+        """Put what stands under a merge key into its mapping, whose own keys count before it."""
+        merged = mapping.pop("<<")
+        for item in merged if isinstance(merged, list) else [merged]:
+            if not isinstance(item, dict):
+                place = (self.places or {})[*self.path(), "<<"]
+                self._refuse(f"{at_place(place.line - 1, place.column - 1)}: << takes mappings only")
+                return
+            for key, value in item.items():
+                mapping.setdefault(key, value)
+
+    def _refuse(self, message: str) -> None:
+        """Refuse what is not allowed; beside the sections that are read everything is."""
+        path = self.path()
+        if self.sections is None or (path and path[0] in self.sections):
+            refuse(message, path)
+
+    def _put(self, value: Tree, anchor: str | None = None) -> None:
+        if anchor:
+            self.anchors[anchor] = value
         if self.frames:
             self.frames[-1].put(value)
         else:

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from kr.settings import kinds
-from kr.settings.model import Configuration, Server
-from kr.settings.raw import OWN_NAMES, name_of
-from kr.settings.template import plain
+from kr.settings.discovery import OWN_NAMES, name_of
+from kr.settings.model import Configuration, Server, plain
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS
 
 _MAIN = "knowledge_research"

@@ -154,7 +154,7 @@ def _versioned(settings: Settings) -> str:
 
 
 def _write_config(path: Path, settings: Settings, persona: str) -> State:
-    from kr.settings.template import render_config
+    from kr.settings.model import render_config
 
     default = settings.project_root / "_bmad-output" / "knowledge-base"
     base = settings.knowledge_base

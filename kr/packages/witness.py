@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import Any, TypeAlias
 
 from kr.naming import sha256_of
-from kr.settings.settings import keep, kept
+from kr.settings import keep, kept
 
 Path: TypeAlias = "str | os.PathLike[str]"
 
@@ -96,7 +96,7 @@ def _mark(key: str) -> Any:
 
 
 class VersionMemory:
-    """The version of one framework that was found in one place, kept beside the settings (``kr.settings.settings``).
+    """The version of one framework that was found in one place, kept beside the settings (``kr.settings``).
 
     ``key`` names all that the settings are made of, the working directory included; without one nothing is kept.
     """

@@ -1,35 +1,30 @@
 """Finds the configuration file and the project it belongs to (SPEC 7), and reads its sections as nested text.
 
 Scalars are the text that was written, as in ``kr.documents``, with the line of each key; the sections decide what is a
-number. Unlike a request, a configuration is written by its user: anchors, aliases and merge keys are read.
+number. Unlike a request, a configuration is written by its user: anchors, aliases and merge keys are read. Environment variables
+(``KR_*``) override the file: ``KR_MAX_ENTRIES`` is ``knowledge_research.max_entries``, ``KR_CIRCUIT_BREAKER__FAILURES`` is
+``knowledge_research.circuit_breaker.failures``. An empty variable counts as not set; ``null`` is null. A list is a YAML or
+JSON list, or words separated by commas; a mapping is a YAML or JSON mapping and replaces the file's.
 """
 
 import errno
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-from kr.documents import KeyPath, Tree
-from kr.errors import ConfigError, KrError
-from kr.settings.settings import ROOT_MARKS
-
-if TYPE_CHECKING:
-    import yaml
+from kr.documents import KeyPath, Tree, read_document
+from kr.errors import ConfigError, InvalidRequest, KrError
+from kr.settings import ANYBODYS, OURS, ROOT_MARKS
+from kr.yamltext import read_sections
 
 MAIN_SECTION = "knowledge_research"
 SECTIONS = frozenset({MAIN_SECTION, "role_mapping", "defaults", "e2e_inspection", "output_folder"})
-_OURS = ("kr.yaml", "_bmad/bso/config.yaml")
-_ANYBODYS = "config.yaml"
 _LIMIT = 1024 * 1024
 _DEPTH = 64
-_NODES = 10_000
-_TAG = "tag:yaml.org,2002:"
-_TAGS = frozenset(
-    _TAG + name
-    for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value", "map", "seq")
-)
+_NOUN = "it"
 
 
 class UnreadableError(Exception):
@@ -92,8 +87,8 @@ def project_root(file: Path) -> Path:
 def _candidates(cwd: Path) -> Iterator[tuple[Path, bool]]:
     """Yield what is there, nearest first, each with whether it is kr's by its name."""
     for folder in (cwd, *cwd.parents):
-        for name in (*_OURS, _ANYBODYS):
-            is_ours = name in _OURS
+        for name in (*OURS, ANYBODYS):
+            is_ours = name in OURS
             if is_file(folder / name) or (is_ours and os.path.lexists(folder / name)):
                 yield folder / name, is_ours
 
@@ -167,102 +162,134 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
 
     An empty file has no sections. Raises ``UnreadableError``.
     """
-    import yaml
-
     if len(data) > _LIMIT:
         raise UnreadableError(f"larger than {_LIMIT} bytes")
     try:
-        text = data.decode("utf-8-sig")
+        found = read_sections(data.decode("utf-8-sig"), sections, noun=_NOUN, depth=_DEPTH)
     except UnicodeDecodeError as exc:
         raise UnreadableError(f"not UTF-8 text (byte {exc.start})") from exc
-    loader = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
-    try:
-        _check_depth(text, loader)
-        root = yaml.compose(text, Loader=loader)
-    except yaml.MarkedYAMLError as exc:
-        mark = exc.problem_mark or exc.context_mark
-        place = f" in line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UnreadableError(f"not valid YAML{place}: {exc.problem or exc.context}") from exc
-    # The Python parser lets the errors of chr() through.
-    except (yaml.YAMLError, ValueError, OverflowError) as exc:
-        raise UnreadableError(f"not valid YAML: {' '.join(str(exc).split())}") from exc
-    if root is None or (isinstance(root, yaml.ScalarNode) and root.tag == _TAG + "null"):
-        return Content()
-    if not isinstance(root, yaml.MappingNode):
+    except InvalidRequest as exc:
+        problem = exc.fields[0].message.removeprefix(f"{_NOUN} is broken: ")
+        raise UnreadableError(f"not valid YAML: {problem}") from exc
+    tree = {} if found.tree is None else found.tree
+    if not isinstance(tree, dict):
         raise UnreadableError("not a mapping of keys to values")
-    builder = _Builder()
-    named = [(key, value) for key, value in root.value if isinstance(key, yaml.ScalarNode)]
-    wanted = [(key, value) for key, value in named if key.value in sections]
-    for key, _ in named:
-        if key.value not in sections:
-            builder.content.others.append(key.value)
-            builder.content.lines[key.value,] = key.start_mark.line + 1
-    builder.content.data = builder.mapping(yaml.MappingNode(root.tag, wanted, root.start_mark), ())
-    return builder.content
+    return Content(
+        data={name: tree[name] for name in tree if name in sections},
+        lines={path: place.line for path, place in found.places.items()},
+        doubles=[path for path in found.repeated if path and path[0] in sections],
+        others=[name for name in tree if name not in sections],
+    )
 
 
-def _check_depth(text: str, loader: "type[yaml.SafeLoader | yaml.CSafeLoader]") -> None:
-    """Refuse what the composer, which recurses, could not take."""
-    import yaml
+PREFIX = "KR_"
+OWN_NAMES = frozenset(
+    {
+        "KR_CONFIG",
+        "KR_DATABASE_URL",
+        "KR_FORMAT",
+        "KR_OUTPUT",
+        "KR_PHASE",
+        "KR_PYTHON",
+        "KR_QUICKSTART_TIMEOUT",
+        "KR_SERVER",
+        "KR_STORY_KEY",
+        "KR_TOKEN",
+        "KR_VENV",
+    }
+)
+"""Variables that are no keys: kr's own, and those of the scripts in the repository."""
 
-    depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        if isinstance(event, yaml.CollectionStartEvent):
-            depth += 1
-            if depth > _DEPTH:
-                raise UnreadableError(f"nested deeper than {_DEPTH}")
-        elif isinstance(event, yaml.CollectionEndEvent):
-            depth -= 1
+MAPPINGS = frozenset(
+    {"aliases", "circuit_breaker", "embeddings", "repositories", "servers", "web_search", "llm"}
+)
+LISTS = frozenset({"sources", "lessons_phases"})
+_SERVER_MAPPINGS = frozenset({"headers", "env"})
+_NAME = re.compile(r"KR_[A-Z0-9]+(?:_[A-Z0-9]+)*(?:__[A-Za-z0-9]+(?:_[A-Za-z0-9]+)*)*")
 
 
-@dataclass(slots=True)
-class _Builder:
-    content: Content = field(default_factory=Content)
-    nodes: int = 0
+class Override(NamedTuple):
+    """One variable: the path of its key below ``knowledge_research``, and its value or what is wrong."""
 
-    def build(self, node: "yaml.Node", path: KeyPath) -> Tree:
-        import yaml
+    name: str
+    path: KeyPath
+    value: Tree = None
+    problem: str | None = None
 
-        self.nodes += 1
-        # Aliases can make little text into endless trees.
-        if self.nodes > _NODES or len(path) > _DEPTH:
-            raise UnreadableError("too large once its aliases are expanded")
-        if node.tag not in _TAGS:
-            raise UnreadableError(
-                f"not valid in line {node.start_mark.line + 1}: the tag {node.tag[:60]} is not allowed"
-            )
-        if isinstance(node, yaml.MappingNode):
-            return self.mapping(node, path)
-        if isinstance(node, yaml.SequenceNode):
-            return [self._placed(item, (*path, index)) for index, item in enumerate(node.value)]
-        return None if node.tag == _TAG + "null" else str(node.value)
 
-    def mapping(self, node: "yaml.MappingNode", path: KeyPath) -> dict[str, Tree]:
-        import yaml
+def read_overrides(environ: Mapping[str, str]) -> tuple[Override, ...]:
+    """Read all overrides, outer keys before the keys within them."""
+    found = (_override(name, text) for name, text in environ.items() if _is_override(name, text))
+    return tuple(sorted(found, key=lambda override: (len(override.path), override.name)))
 
-        mapping: dict[str, Tree] = {}
-        merged: dict[str, Tree] = {}
-        for key_node, value_node in node.value:
-            if not isinstance(key_node, yaml.ScalarNode):
-                raise UnreadableError(f"not valid in line {key_node.start_mark.line + 1}: a key must be text")
-            if key_node.tag == _TAG + "merge":
-                merged = self._merged(value_node, path) | merged
-                continue
-            key = str(key_node.value)
-            if key in mapping:
-                self.content.doubles.append((*path, key))
-            mapping[key] = self._placed(value_node, (*path, key), line=key_node.start_mark.line + 1)
-        return merged | mapping
 
-    def _merged(self, node: "yaml.Node", path: KeyPath) -> dict[str, Tree]:
-        value = self.build(node, path)
-        merged: dict[str, Tree] = {}
-        for item in value if isinstance(value, list) else [value]:
-            if not isinstance(item, dict):
-                raise UnreadableError(f"not valid in line {node.start_mark.line + 1}: << takes mappings only")
-            merged = item | merged
-        return merged
+def name_of(path: KeyPath) -> str:
+    """Return the variable of a key below ``knowledge_research``."""
+    return PREFIX + "__".join(str(step).upper() for step in path)
 
-    def _placed(self, node: "yaml.Node", path: KeyPath, line: int | None = None) -> Tree:
-        self.content.lines[path] = line or node.start_mark.line + 1
-        return self.build(node, path)
+
+def _is_override(name: str, text: str) -> bool:
+    return name.startswith(PREFIX) and name not in OWN_NAMES and bool(text.strip())
+
+
+def path_of(name: str) -> KeyPath:
+    """Return the path below ``knowledge_research`` that a variable means.
+
+    Keys are lower case, but the variables that a server gets (``servers.NAME.env``) keep their case.
+    """
+    steps = name.removeprefix(PREFIX).split("__")
+    lower = [step.lower() for step in steps]
+    if lower[0] == "servers" and lower[2:3] == ["env"]:
+        return (*lower[:3], *steps[3:])
+    return tuple(lower)
+
+
+def _override(name: str, text: str) -> Override:
+    # A name in another case is a key that nobody knows, so that it gets the warning.
+    path = path_of(name) if _NAME.fullmatch(name) else (name,)
+    try:
+        return Override(name, path, _value(path, text.strip()))
+    except UnreadableError as exc:
+        return Override(name, path, problem=str(exc))
+
+
+def _value(path: KeyPath, text: str) -> Tree:
+    if text in {"null", "~"}:
+        return None
+    if _is_mapping(path):
+        value = _flow(text, "{failures: 3}") if text.startswith("{") else text
+        if not isinstance(value, dict):
+            raise UnreadableError("must be a mapping such as {key: value}")
+        return value
+    if _is_list(path):
+        value = _flow(text, "[one, two]") if text.startswith("[") else list(_words(text))
+        if not isinstance(value, list):
+            raise UnreadableError("must be a list such as [one, two], or words separated by commas")
+        return value
+    return text
+
+
+def _is_mapping(path: KeyPath) -> bool:
+    if path[0] == "servers" and len(path) > 1:
+        return len(path) == 2 or (len(path) == 3 and path[2] in _SERVER_MAPPINGS)
+    return len(path) == 1 and path[0] in MAPPINGS
+
+
+def _is_list(path: KeyPath) -> bool:
+    return (len(path) == 1 and path[0] in LISTS) or (path[0] == "servers" and path[2:] == ("args",))
+
+
+def _flow(text: str, example: str) -> Tree:
+    # The reader's own words could quote a secret.
+    problem = UnreadableError(f"is not a YAML or JSON value such as {example}, each key once")
+    try:
+        document = read_document(f'{{"value": {text}}}'.encode("utf-8", "surrogateescape"))
+    except InvalidRequest as exc:
+        raise problem from exc
+    if document.warnings or len(document.data) != 1:
+        raise problem
+    return document.data["value"]
+
+
+def _words(text: str) -> Iterator[str]:
+    return (word for part in text.split(",") if (word := part.strip()))

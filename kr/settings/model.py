@@ -1,7 +1,7 @@
 """The configuration: keys, what is allowed, defaults, and a line of explanation each.
 
 The keys are those of SPEC 7 and of the seeds' "Configuration Dependencies". The descriptions feed the
-template of ``kr init`` and the reference.
+template of ``kr init`` (``render_config``) and the reference.
 """
 
 import re
@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from typing import Literal, get_args
 
 from kr.freshness import ARCHIVE_AFTER_DAYS, CACHE_TTL_DAYS
+from kr.settings import DEFAULT_KNOWLEDGE_BASE
 from kr.settings.kinds import (
+    Key,
     Problem,
     Section,
     Wrong,
@@ -27,7 +29,6 @@ from kr.settings.kinds import (
     wrong,
     yes_no,
 )
-from kr.settings.raw import DEFAULT_KNOWLEDGE_BASE
 from kr.source_kinds import CHAIN, DEFAULT_SERVERS
 from kr.values import PHASES, TIERS, CacheMatch, Tier
 
@@ -357,3 +358,58 @@ class Configuration(Section):
     role_mapping: RoleMapping = section(RoleMapping, "Which persona plays which role.")
     defaults: Defaults = section(Defaults, "Settings of the orchestrator, as far as kr uses or accepts them.")
     e2e_inspection: E2EInspection = section(E2EInspection, "End-to-end inspection.")
+
+
+_HEAD = """\
+# The configuration of kr. Every key stands here with its default: take the # away from a line that
+# begins with it directly to change the setting. Environment variables override: KR_MAX_ENTRIES is
+# max_entries, KR_CIRCUIT_BREAKER__FAILURES is failures of circuit_breaker.
+"""
+
+
+def render_config(*, persona: str | None = None, knowledge_base_path: str | None = None) -> str:
+    """Return the text of ``kr.yaml``. What is passed is set, everything else stays commented out.
+
+    As written, the file loads to the defaults and what was passed.
+    """
+    chosen = {
+        ("role_mapping", "knowledge_researcher_persona"): persona,
+        ("knowledge_research", "knowledge_base_path"): knowledge_base_path,
+    }
+    parts = [_HEAD]
+    for name, outer in Configuration.keys.items():
+        parts.append(f"\n# {outer.description}\n{name}:\n")
+        for inner, field in outer.default.keys.items():
+            value = chosen.get((name, inner))
+            parts.extend(f"  # {line}\n" for line in _explained(field))
+            mark, written = ("#", plain(field.default)) if value is None else ("", value)
+            parts.append(f"  {mark}{inner}: {_flow(written)}\n")
+    return "".join(parts)
+
+
+def _explained(field: Key) -> list[str]:
+    """Return the key's line, and one for each key within it (for the servers: within each of them)."""
+    default = field.default
+    inner = next(iter(default.values()), None) if isinstance(default, dict) else default
+    keys = inner.keys if isinstance(inner, Section) else {}
+    return [field.description, *(f"  {key}: {within.description}" for key, within in keys.items())]
+
+
+def plain(value: object) -> object:
+    """Return a default as YAML would hold it: sections as mappings of the keys that matter, tuples as lists."""
+    if isinstance(value, Server):
+        return {"url": value.url}
+    if isinstance(value, Section):
+        return {key: plain(item) for key, item in value.fields().items()}
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _flow(value: object) -> str:
+    import yaml
+
+    text: str = yaml.safe_dump(
+        value, default_flow_style=True, sort_keys=False, width=10_000, allow_unicode=True
+    )
+    return text.removesuffix("\n").removesuffix("\n...").removesuffix("...\n")

@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from kr.documents import KeyPath, Tree, show_path
 from kr.errors import ConfigError
 from kr.naming import nearest
-from kr.settings.discovery import MAIN_SECTION, SECTIONS
+from kr.settings import Details, HitSettings, Settings
+from kr.settings.discovery import MAIN_SECTION, OWN_NAMES, PREFIX, SECTIONS, name_of
 from kr.settings.kinds import Problem, Section, Wrong
 from kr.settings.model import Configuration, KnowledgeResearch, Server
-from kr.settings.raw import OWN_NAMES, PREFIX, RawSettings, expand_placeholders, expand_variables, name_of
-from kr.settings.settings import Details, HitSettings, Settings
+from kr.settings.raw import RawSettings, expand_placeholders, expand_variables
 from kr.source_kinds import DEFAULT_SERVERS
 
 # The other sections hold other programs' keys too: only what looks like a slip is worth a word.

@@ -8,8 +8,7 @@ import time
 import pytest
 
 from kr.matching.terms import fillers, root
-from kr.settings import load_settings
-from kr.settings.settings import Memory
+from kr.settings import Memory, load_settings
 from tests.support.program import Project, request
 from tests.support.stores import draft
 

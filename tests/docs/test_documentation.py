@@ -15,9 +15,9 @@ import pytest
 
 from kr.cli.main import COMMANDS, cli
 from kr.settings import load_settings
+from kr.settings.discovery import OWN_NAMES
 from kr.settings.kinds import Section
 from kr.settings.model import Configuration, Server
-from kr.settings.raw import OWN_NAMES
 from kr.store.store import Store
 from scripts import docs
 from tests.support.forked import shared

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from kr.errors import ConfigError
 from kr.settings import Settings, load_settings
+from kr.settings.discovery import LISTS, MAPPINGS, OWN_NAMES, name_of, path_of, read_overrides
 from kr.settings.model import KnowledgeResearch, Server
-from kr.settings.raw import LISTS, MAPPINGS, OWN_NAMES, name_of, path_of, read_overrides
 
 
 def load(folder: Path, environ: dict[str, str], text: str = "") -> Settings:

@@ -102,7 +102,7 @@ def test_what_is_named_as_ours_and_is_no_file_is_passed_over_with_a_warning(
         ("", "no knowledge_research section"),
         ("? [a, list]\n: as a key\n", "no knowledge_research section"),
         ("- a list\n", "not a mapping"),
-        ("a: [\n", "not valid YAML in line 2"),
+        ("a: [\n", "not valid YAML: line 1"),
         ("a: 1\n---\nb: 2\n", "not valid YAML"),
         (b"\xff\x00", "not UTF-8"),
         ("[" * 100_000, "nested deeper"),
@@ -134,7 +134,7 @@ def test_a_broken_file_of_our_own_is_an_error(tmp_path: Path, name: str) -> None
     file = write(tmp_path / name, "a: [\n")
     message = refused(tmp_path)
     assert str(file) in message
-    assert "line 2" in message
+    assert "line 1, column" in message
 
 
 def test_a_folder_of_the_name_is_no_file(tmp_path: Path) -> None:
@@ -145,17 +145,17 @@ def test_a_folder_of_the_name_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "part"),
     [
-        ("a: 1\n b: 2\n", "not valid YAML in line 2, column 3"),
+        ("a: 1\n b: 2\n", "not valid YAML: line 2, column 3"),
         ("- a list", "not a mapping of keys to values"),
         ("words", "not a mapping"),
         (b"a: \xff", "not UTF-8"),
-        ("a: 1\n---\nb: 1", "not valid YAML in line"),
+        ("a: 1\n---\nb: 1", "not valid YAML: line 2"),
         ("[" * 100_000, "nested deeper than 64"),
         ("a: 1\n" * 300_000, "larger than"),
-        ("knowledge_research: !mine {}", "line 1: the tag !mine"),
-        ("knowledge_research: {? [a] : 1}", "line 1: a key must be text"),
+        ("knowledge_research: !mine {}", "line 1, column 21: the tag !mine"),
+        ("knowledge_research: {? [a] : 1}", "line 1, column 24: a key must be text"),
         ("knowledge_research: &a {b: *a}", "aliases"),
-        ("knowledge_research:\n  <<: 5", "line 2: << takes mappings only"),
+        ("knowledge_research:\n  <<: 5", "line 2, column 3: << takes mappings only"),
     ],
 )
 @pytest.mark.parametrize("by", ["option", "variable"])

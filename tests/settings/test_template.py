@@ -8,8 +8,7 @@ import yaml
 
 from kr.settings import Settings, load_settings
 from kr.settings.kinds import Section
-from kr.settings.model import Configuration
-from kr.settings.template import plain, render_config
+from kr.settings.model import Configuration, plain, render_config
 
 
 def load(folder: Path, text: str) -> Settings:
