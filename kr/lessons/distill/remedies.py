@@ -13,6 +13,7 @@ _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _GROUP = re.compile(r"\{(\w+)\}")
 _COMMAND = re.compile(r"`[^`]*\{\w+\}[^`]* [^`]*`|`[^`]* [^`]*\{\w+\}[^`]*`")
 _KEYS = frozenset({"match", "say", "tag", "tool"})
+_SPANS = re.compile(r"\\n|\[\\s\\S\]")
 GENERAL = "general"
 """The family of the rows that hold for any tool."""
 
@@ -84,8 +85,11 @@ class Remedy:
     tool: str = ""
     family: str = ""
 
-    def says(self, problem: Problem, text: str, small: str) -> str | None:
-        """Return what to do about a problem by a text of it (``small`` in small letters); None when the row is not about it."""
+    def says(self, problem: Problem, text: str, small: str, within: str | None = None) -> str | None:
+        """Return what to do about a problem by a text of it (``small`` in small letters); None when the row is not about it.
+
+        Where a text is given that it must begin ``within``, what the row finds must also read on into the next line.
+        """
         if not any(word in small for word in words_of(self.match) or ("",)):
             return None
         if self.tool and self.tool != problem.tool:
@@ -94,6 +98,9 @@ class Remedy:
             return None
         found = _compiled(self.match).search(text)
         if found is None:
+            return None
+        first, reads_on, _ = found[0].partition("\n")
+        if within is not None and not (reads_on and first in within):
             return None
         named = {
             name.rstrip("0123456789"): value.strip().rstrip(".,;")
@@ -199,10 +206,16 @@ def remedy_for(
 
 def _first(problems: Iterable[Problem], rows: Sequence[Remedy]) -> tuple[Problem, str, str] | None:
     for problem in problems:
-        # The error's own line says more than what stands around it.
-        for text in (problem.text, problem.context):
-            small = text.lower()
-            for row in rows:
-                if (told := row.says(problem, text, small)) is not None:
-                    return problem, told, row.tag
+        around = problem.context, problem.context.lower()
+        own = problem.text, problem.text.lower()
+        # The error's own line says more than what stands around it; a row may begin there and read on.
+        for row in rows:
+            told = row.says(problem, *own)
+            if told is None and _SPANS.search(row.match):
+                told = row.says(problem, *around, within=problem.text)
+            if told is not None:
+                return problem, told, row.tag
+        for row in rows:
+            if (told := row.says(problem, *around)) is not None:
+                return problem, told, row.tag
     return None
