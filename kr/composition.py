@@ -150,10 +150,10 @@ def _meaning(
 def _breaker(
     settings: Settings, clock: Callable[[], datetime], shelf: Shelf, owner: str, timeout: float
 ) -> "Breaker":
-    from kr.research.run import StoredBreaker
+    from kr.research.chain import Breaker
 
     config = settings.knowledge_research.circuit_breaker
-    return StoredBreaker(
+    return Breaker(
         shelf,
         owner,
         failures=config.failures,

@@ -1,23 +1,30 @@
 """Step 5 of seed 000: the sources are asked in order, within the budget, until one covers the question.
 
-The chain decides and counts; who keeps the budget (`Budget`) and who remembers broken sources (`Breaker`)
-are given to it, so that a database that can't serve changes neither the order nor the rules.
+A circuit breaker skips those that keep failing, and single-flight makes one research of identical questions (SPEC 3.5).
 """
 
+import hashlib
 import logging
+import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Literal, Protocol
 
 from kr import cancellation
-from kr.errors import SourceFailure, SourceTimeout
+from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.freshness import major_key
+from kr.matching.frameworks import canonical
+from kr.naming import fold
 from kr.reports.choosing import covers_question
 from kr.reports.passages import read_answer
-from kr.research.run import OverallDeadline
+from kr.research.run import LedgerBudget, OverallDeadline
 from kr.sources.base import Ask, Source
+from kr.store.store import Shelf
 from kr.text.counting import tokens_of
-from kr.values import Answer, Consulted, Learned, SourceOutcome
+from kr.values import Answer, Consulted, Learned, Query, SourceOutcome
 
 logger = logging.getLogger(__name__)
 
@@ -29,47 +36,80 @@ EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with av
 """The log line of seed 000, step 5.3, as it stands."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
-    """One source that was asked, as the ledger keeps it."""
-
-    source: str
-    outcome: SourceOutcome
-    charged: bool
-    duration_ms: int
-    url: str | None
-    reason: str | None
-    answer_tokens: int | None = None
-    """How much there was to read in the answer (characters / 4)."""
+CIRCUIT_OPEN = "circuit open"
 
 
-class Budget(Protocol):
-    """Keeps the calls of a story (SPEC 3.4)."""
+class Breaker:
+    """Skips a source that has kept failing, until its pause is over and one process's probe succeeds.
 
-    def reserve(self, source: str, *, patience: float) -> bool:
-        """Hold one call for ``source``, or tell that none is left.
+    ``failures`` in a row open it, 0 never does; ``pause_seconds`` is the first pause. ``probe_seconds`` is how
+    long a probe may take before another process may try.
+    """
 
-        May wait up to ``patience`` seconds for calls that other processes hold and may yet give back.
-        """
-
-    def settle(self, call: Call) -> None:
-        """Note what became of a call: charge what was held, or give it back."""
-
-    def give_back(self) -> None:
-        """Give back what is held, if anything: the call was interrupted."""
-
-
-class Breaker(Protocol):
-    """Remembers which sources keep failing (SPEC 3.5)."""
+    def __init__(
+        self,
+        shelf: Shelf,
+        owner: str,
+        *,
+        failures: int,
+        pause_seconds: float,
+        probe_seconds: float,
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._shelf = shelf
+        self._owner = owner
+        self._failures = failures
+        self._pause_seconds = pause_seconds
+        self._probe_seconds = probe_seconds
+        self._clock = clock
 
     def refusal(self, source: str) -> str | None:
         """Tell why ``source`` must not be asked now, or ``None``."""
+        if self._failures == 0:
+            return None
 
-    def note(self, source: str, failure: SourceFailure | None) -> None:
-        """Remember that ``source`` answered (``None``) or failed."""
+        if self._shelf.read(lambda unit: unit.circuits.get(source).open_until, None) is None:
+            return None
+        admitted = self._shelf.write(
+            lambda unit: unit.circuits.admit(
+                source, self._owner, now=self._clock(), probe_seconds=self._probe_seconds
+            ),
+            otherwise=True,
+        )
+        return None if admitted else CIRCUIT_OPEN
 
     def give_back(self, source: str) -> None:
-        """Forget that ``source`` was about to be asked: the call was interrupted."""
+        """The call that was admitted was not made, or was interrupted: another process may probe."""
+        if self._failures and self._shelf.read(lambda unit: unit.circuits.get(source).probe_owner, None):
+            self._shelf.write(lambda unit: unit.circuits.release_probe(source, self._owner), None)
+
+    def note(self, source: str, failure: SourceFailure | None) -> None:
+        """Remember an answer (``None``), or a failure; only one that is the source's own fault counts.
+
+        Of a source that was not asked nothing new is known: its probe, if this was one, is another's to make.
+        """
+        if self._failures == 0:
+            return
+        if isinstance(failure, SourceNotAsked):
+            self.give_back(source)
+        elif failure is not None and failure.is_fault:
+            self._count(source, failure)
+        elif self._shelf.read(lambda unit: unit.circuits.get(source).failures, 0):
+            # It works: that it does not know a framework is no failure of the source.
+            self._shelf.write(lambda unit: unit.circuits.record_success(source), None)
+
+    def _count(self, source: str, failure: SourceFailure) -> None:
+        self._shelf.write(
+            lambda unit: unit.circuits.record_failure(
+                source,
+                failure.reason,
+                now=self._clock(),
+                failures=self._failures,
+                pause_seconds=self._pause_seconds,
+                retry_after=failure.retry_after,
+            ),
+            None,
+        )
 
 
 class Progress(Protocol):
@@ -112,7 +152,7 @@ class Chain:
     def __init__(
         self,
         *,
-        budget: Budget,
+        budget: LedgerBudget,
         breaker: Breaker,
         progress: Progress,
         deadline: OverallDeadline,
@@ -184,7 +224,7 @@ class Chain:
             gathered.ended = "deadline"
             gathered.notes.append(f"{source.name}: not asked: the overall deadline has passed")
             return False
-        if source.is_charged and not self._budget.reserve(source.name, patience=self._deadline.remaining()):
+        if source.is_charged and not self._budget.reserve(patience=self._deadline.remaining()):
             gathered.ended = "budget"
             return False
         return True
@@ -238,13 +278,87 @@ class Chain:
         answer_tokens: int | None = None,
     ) -> None:
         self._budget.settle(
-            Call(
-                source=source.name,
-                outcome=outcome,
-                charged=source.is_charged and outcome == "success",
-                duration_ms=round(seconds * 1000),
-                url=url,
-                reason=reason,
-                answer_tokens=answer_tokens,
-            )
+            charged=source.is_charged and outcome == "success",
+            source=source.name,
+            outcome=outcome,
+            duration_ms=round(seconds * 1000),
+            url=url,
+            reason=reason,
+            answer_tokens=answer_tokens,
         )
+
+
+LEASE_SECONDS = 8.0
+"""How long a lease outlives its holder: the others take over after it."""
+
+_BEAT_SECONDS = 2.0
+_POLL_SECONDS = 0.1
+
+
+def flight_key(query: Query) -> str:
+    """Name the report that a query would make: framework, topic and major version, as a digest."""
+    parts = (canonical(query.framework), fold(query.topic), major_key(query.framework_version))
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()
+
+
+@contextmanager
+def single_flight(
+    shelf: Shelf,
+    query: Query,
+    *,
+    owner: str,
+    deadline: OverallDeadline,
+    progress: Progress,
+    clock: Callable[[], datetime],
+) -> Iterator[bool]:
+    """Hold the lease for ``query`` within the block; yields whether another process held it before.
+
+    Without a usable database, or when the holder outlasts the deadline, the block runs without a lease.
+    """
+    key = flight_key(query)
+
+    def acquire() -> bool:
+        return shelf.write(
+            lambda unit: unit.leases.acquire(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=True
+        )
+
+    try:  # an interrupt may strike when the lease is held and nobody knows yet
+        is_ours = acquire()
+        waited = not is_ours
+        if waited:
+            logger.info("another process is researching this question; waiting for its report")
+            progress.waiting()
+            try:
+                while not is_ours and deadline.remaining() > 0:
+                    cancellation.sleep(_POLL_SECONDS)
+                    is_ours = acquire()
+            finally:
+                progress.done()
+        yield waited
+    finally:
+        shelf.write(lambda unit: unit.leases.release(key, owner), otherwise=False)
+
+
+def renew_lease(shelf: Shelf, query: Query, *, owner: str, clock: Callable[[], datetime]) -> None:
+    """Keep the lease from expiring."""
+    key = flight_key(query)
+    shelf.write(lambda unit: unit.leases.renew(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=False)
+
+
+@contextmanager
+def heartbeat(*beats: Callable[[], None]) -> Iterator[None]:
+    """Call every one of ``beats`` every two seconds, in a thread, while the block runs."""
+    stop = threading.Event()
+
+    def run() -> None:
+        while not stop.wait(_BEAT_SECONDS):
+            for beat in beats:
+                beat()
+
+    thread = threading.Thread(target=run, name="kr-heartbeat", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join(timeout=_BEAT_SECONDS)

@@ -1,17 +1,17 @@
 """What one request of research carries along, and what all of them share.
 
-What a chain may ask, kept in the database for all processes: a story's budget (SPEC 3.4), and the circuit breaker (3.5).
+Also a story's budget, which the database keeps for all processes (SPEC 3.4).
 """
 
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
-from kr.errors import KrError, SourceFailure, SourceNotAsked
+from kr.errors import KrError
 from kr.freshness import Limits, to_text
 from kr.matching.frameworks import canonical
 from kr.research.cache import Cache
@@ -24,7 +24,7 @@ from kr.values import Answer, MatchRules, Query, Value, replace
 if TYPE_CHECKING:
     from kr.reports.persona import Persona
     from kr.reports.report import Synthesis
-    from kr.research.chain import Breaker, Call, Progress
+    from kr.research.chain import Breaker, Progress
     from kr.research.meaning import Meaning
     from kr.sources.base import Source
 
@@ -85,7 +85,7 @@ class LedgerBudget:
         entries, spent = unit.ledger.counted(self._payer.session_id, self._payer.story_key)
         return entries, self._limit if self._is_override else max(0, self._limit - spent)
 
-    def reserve(self, source: str, *, patience: float) -> bool:  # noqa: ARG002 - the protocol's parameter
+    def reserve(self, *, patience: float) -> bool:
         """Hold one call; wait for those that other processes hold as long as ``patience`` (seconds) lasts."""
         give_up = time.monotonic() + patience
         self._may_hold = True
@@ -117,22 +117,17 @@ class LedgerBudget:
         reserved = self._shelf.write(reserve, None)
         return reserved or Reservation(outcome="granted" if self.remaining() else "exhausted")
 
-    def settle(self, call: "Call") -> None:
-        """Write the call into the ledger, and charge or give back what was held for it."""
+    def settle(self, *, charged: bool, **told: Any) -> None:
+        """Write what became of a call (fields of ``SourceCall``) into the ledger, and charge or give back what was held."""
         held, self._held = self._held, None
-        self._charged_here += call.charged
+        self._charged_here += charged
         row = SourceCall(
             request_id=self._payer.request.id,
             at=to_text(self._clock()),
-            source=call.source,
-            outcome=call.outcome,
             session_id=self._payer.session_id,
             story_key=self._payer.story_key,
-            duration_ms=call.duration_ms,
-            url=call.url,
-            reason=call.reason,
-            charged=call.charged,
-            answer_tokens=call.answer_tokens,
+            charged=charged,
+            **told,
         )
 
         def record(unit: UnitOfWork) -> bool:
@@ -141,7 +136,7 @@ class LedgerBudget:
             return True
 
         if not self._shelf.write(record, otherwise=False):
-            self._unrecorded += call.charged
+            self._unrecorded += charged
         self._may_hold = False
 
     def give_back(self) -> None:
@@ -154,82 +149,6 @@ class LedgerBudget:
         """Keep what is held from expiring; called by the heartbeat while a source is asked."""
         if self._held is not None:
             self._shelf.write(lambda unit: unit.ledger.renew(self._payer.owner, now=self._clock()), 0)
-
-
-CIRCUIT_OPEN = "circuit open"
-
-
-class StoredBreaker:
-    """Skips a source that has kept failing, until its pause is over and one process's probe succeeds.
-
-    ``failures`` in a row open it, 0 never does; ``pause_seconds`` is the first pause. ``probe_seconds`` is how
-    long a probe may take before another process may try.
-    """
-
-    def __init__(
-        self,
-        shelf: Shelf,
-        owner: str,
-        *,
-        failures: int,
-        pause_seconds: float,
-        probe_seconds: float,
-        clock: Callable[[], datetime],
-    ) -> None:
-        self._shelf = shelf
-        self._owner = owner
-        self._failures = failures
-        self._pause_seconds = pause_seconds
-        self._probe_seconds = probe_seconds
-        self._clock = clock
-
-    def refusal(self, source: str) -> str | None:
-        """Tell why ``source`` must not be asked now, or ``None``."""
-        if self._failures == 0:
-            return None
-
-        if self._shelf.read(lambda unit: unit.circuits.get(source).open_until, None) is None:
-            return None
-        admitted = self._shelf.write(
-            lambda unit: unit.circuits.admit(
-                source, self._owner, now=self._clock(), probe_seconds=self._probe_seconds
-            ),
-            otherwise=True,
-        )
-        return None if admitted else CIRCUIT_OPEN
-
-    def give_back(self, source: str) -> None:
-        """The call that was admitted was not made, or was interrupted: another process may probe."""
-        if self._failures and self._shelf.read(lambda unit: unit.circuits.get(source).probe_owner, None):
-            self._shelf.write(lambda unit: unit.circuits.release_probe(source, self._owner), None)
-
-    def note(self, source: str, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``), or a failure; only one that is the source's own fault counts.
-
-        Of a source that was not asked nothing new is known: its probe, if this was one, is another's to make.
-        """
-        if self._failures == 0:
-            return
-        if isinstance(failure, SourceNotAsked):
-            self.give_back(source)
-        elif failure is not None and failure.is_fault:
-            self._count(source, failure)
-        elif self._shelf.read(lambda unit: unit.circuits.get(source).failures, 0):
-            # It works: that it does not know a framework is no failure of the source.
-            self._shelf.write(lambda unit: unit.circuits.record_success(source), None)
-
-    def _count(self, source: str, failure: SourceFailure) -> None:
-        self._shelf.write(
-            lambda unit: unit.circuits.record_failure(
-                source,
-                failure.reason,
-                now=self._clock(),
-                failures=self._failures,
-                pause_seconds=self._pause_seconds,
-                retry_after=failure.retry_after,
-            ),
-            None,
-        )
 
 
 class Policy(Value):

@@ -29,7 +29,7 @@ def test_what_an_interrupted_call_reserved_is_given_back(tmp_path: Path) -> None
             budget = LedgerBudget(Shelf(store), payer, per_story=3, max_calls=None, clock=clock)
             interrupter = Interrupter(number)
             with suppress(KeyboardInterrupt), interrupter.watching():
-                budget.reserve("context7", patience=0)
+                budget.reserve(patience=0)
             budget.give_back()
             with store.read() as unit:
                 assert unit.ledger.reserved("s", "1-1") == 0

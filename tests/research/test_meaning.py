@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from kr.matching.learning import pack
+from kr.research.chain import Breaker
 from kr.research.meaning import Meaning
-from kr.research.run import StoredBreaker
 from kr.sources.model_server import MOST_TEXTS, Embeddings
 from kr.store.lock import make_owner
 from kr.store.store import Shelf, Store
@@ -45,7 +45,7 @@ class World:
     def meaning(self, url: str, model: str = "tiny") -> Meaning:
         """What a process of its own would build."""
         shelf = Shelf(self.store)
-        breaker = StoredBreaker(
+        breaker = Breaker(
             shelf, make_owner(), failures=3, pause_seconds=60, probe_seconds=10, clock=self.clock
         )
         return Meaning(Embeddings(base_url=url, model=model), shelf, breaker)

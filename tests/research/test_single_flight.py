@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from kr.cli.output import SilentProgress, TerminalProgress
-from kr.research.flight import flight_key, single_flight
+from kr.research.chain import flight_key, single_flight
 from kr.research.run import OverallDeadline
 from kr.store.lock import make_owner
 from kr.store.store import Shelf, Store

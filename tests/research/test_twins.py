@@ -8,7 +8,7 @@ import pytest
 
 from kr.freshness import Limits
 from kr.reports.report import Report
-from kr.research.twins import twin_of
+from kr.research.pipeline import twin_of
 from kr.values import Confidence, Origin, Query
 from tests.support.mcp_servers import Scenario, context7_server
 from tests.support.program import VUE, Project, request
@@ -112,14 +112,18 @@ def test_what_is_less_sure_or_about_the_opposite_renews_nothing(project: Project
 
 
 def test_two_who_research_one_answer_at_once_leave_one_entry(project: Project) -> None:
+    other = {
+        **SEVERAL,
+        "topic": COLLECT["topic"],
+    }  # whoever of the two writes first, the second says the same
     with context7_server(Scenario(delay=0.5)) as server:
         project.use_context7(server.url)
-        asked = [request(**changes, session_id=changes["topic"]) for changes in (SEVERAL, COLLECT)]
+        asked = [request(**changes, session_id=changes["topic"]) for changes in (SEVERAL, other)]
         with ThreadPoolExecutor(2) as pool:
             answers = [*pool.map(project.ask, asked)]
         assert len(server.calls()) == 4
     assert [answer["status"] for answer in answers] == ["success"] * 2
-    ((entry_id, question),) = project.sql("SELECT id, question FROM entries")
+    ((entry_id, topic),) = project.sql("SELECT id, topic FROM entries")
     assert {answer["results"]["cache_entry_id"] for answer in answers} == {entry_id}
-    ((wording,),) = project.sql("SELECT question FROM wordings")
-    assert {question, wording} == {SEVERAL["question"], COLLECT["question"]}
+    ((wording,),) = project.sql("SELECT topic FROM wordings")
+    assert {topic, wording} == {SEVERAL["topic"], COLLECT["topic"]}
