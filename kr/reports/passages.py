@@ -36,6 +36,7 @@ _SIGNATURE = re.compile(
     r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
 )
 _SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
+_DECLARED = re.compile(r"(?:export\s+)?(?:declare|interface|type)\s")
 _SHELL = re.compile(
     r"\s*(?:[$#>] )?(?:npm|npx|yarn|pnpm|bun|pip|pip3|pipx|uv|poetry|conda|brew|apt|cargo|go get|git)\b"
 )
@@ -241,15 +242,17 @@ def is_shape(code: str) -> bool:
 
 
 def is_example(block: Block) -> bool:
-    """Tell whether a block is code that does something: neither a declaration nor the command that installs a package.
+    """Tell whether a block is code that does something: neither a declaration nor the command that installs a package."""
+    return block.kind == "code" and not is_declaration(block) and not _SHELL.match(block.text)
 
-    A declaration has one or two lines, or more that end as a parameter list does.
-    """
+
+def is_declaration(block: Block) -> bool:
+    """Tell whether a block says how something is called or typed: one or two lines, or more that end as a parameter list does."""
     code = block.text.strip()
-    if block.kind != "code" or is_shape(code) or _SHELL.match(code):
-        return False
-    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].lstrip().startswith(")")
-    return not (is_short and _SIGNATURE.match(code))
+    if block.kind != "code" or _DECLARED.match(code):
+        return block.kind == "code"
+    is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
+    return is_short and _SIGNATURE.match(code) is not None
 
 
 def is_usage(markdown: str) -> bool:

@@ -331,16 +331,15 @@ def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or 
         yield sources.line(summary.unit, others if at else "From")
         if summary.sentences:
             yield quote("\n".join(summary.sentences))
-        if summary.code:
-            yield render_all([summary.code])[0]
+        yield from render_all(summary.code)
 
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
     """The one or two examples that tell most of the question, whole, of different passages."""
     code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if is_example(block)]
-    told = summary.code.text.strip() if summary.code else ""
+    told = {code.text.strip() for code in summary.code}
     # Short code stands in Details, a few lines above.
-    found = [(at, b) for at, b in code if b.text.strip() != told and b.text.count("\n") >= _SHORT]
+    found = [(at, b) for at, b in code if b.text.strip() not in told and b.text.count("\n") >= _SHORT]
     taken: dict[int, str] = {}
     least = _LEAST_SHOWN
     for at, block in sorted(found, key=lambda row: 0.1 * row[0] - terms.coverage(terms.within(row[1].text))):

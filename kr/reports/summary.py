@@ -1,12 +1,12 @@
 """What the taken passages answer in a few lines, and the sentences that warn (SPEC 3.7)."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from textwrap import indent
 
 from kr.reports.choosing import WARNED_OFF, Ranked
-from kr.reports.passages import Unit, is_example
+from kr.reports.passages import Unit, is_declaration, is_example
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.text.markdown import Block, split
@@ -27,13 +27,19 @@ _MOST_SENTENCES = 3
 _CODE_LINES = 4
 _MOST_CODE = 280  # characters
 _MOST_ITEM = 300  # characters of an item of a list, which tells of one parameter or member
-_LONGEST_LINE = 160
+_LONGEST_LINE = 200
 _STANDS = 0.5
 _CODE_TELLS = 0.6  # what code tells of the question beside prose
-_EXAMPLE = 2.0  # what code that does something counts more than a declaration
 _MOST_WORDS = 6
 _TORN = 0.5  # what a statement loses that stands inside of another one
 _SHOWS = 2.0  # words of the question in a statement out of a longer one that names nothing
+_ASIDE = 0.5  # of what the code itself tells: what its comments do
+_UNIT = 1.5
+_IMPORTS = re.compile(r"(?:^\s*(?:#|//).*\n)*^\s*(?:import|from|const .* = require)\b.*$", re.MULTILINE)
+_WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
+_MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
+_UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")
+_LINE = 0.2
 _SHORT = 25  # characters: less is a line such as "Added in: v2"
 _OPENING = 0.35  # of all that is asked: what the first sentence of a passage counts for being the first
 _NAMED = 0.1  # of it: what a sentence counts that names something
@@ -69,7 +75,7 @@ _GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|t
 _HOLDS_ON = re.compile(r"@\w|\s*(?:#|//)|.*[<,\\]\s*$")
 _TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b")  # words of a sentence, which are no code
 _PRINTED = frozenset({"console", "text", "plain", "output", "log", "pytb", "traceback"})
-_PARAMETER = re.compile(r"[\s*.]*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
+_PARAMETER = re.compile(r"[\s*.]*(?:(?:readonly|static|public) )*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
 _CAVEAT = re.compile(
     r"\b(?:deprecat\w*|breaking|warn(?:ing)?s?|caution|caveats?|beware|important|must not|only works|not supported|unsupported"
     r"|experimental|unstable|removed|renamed|since v?\d|as of v?\d|requires? \S+ ?v?\d|v\d+(?:\.\d+)+|versions? v?\d|(?:added|changed|new|introduced) in"
@@ -100,7 +106,7 @@ class Summary:
 
     unit: Unit
     sentences: tuple[str, ...]
-    code: Block | None = None
+    code: tuple[Block, ...] = ()
 
 
 @dataclass(slots=True, eq=False)
@@ -230,16 +236,18 @@ def _best(passage: _Passage, weights: Sequence[float]) -> _Said | None:
 
 def _answer(passage: _Passage, terms: Terms, weights: Sequence[float], room: int) -> Summary:
     chosen = _chosen(passage.said, weights)
-    labels = {one.sentence.label for one in chosen if one.sentence.label}
-    code = _shortest(passage, chosen, terms) or _call(passage.blocks, labels)
-    lines = MOST_LINES - (len(code.text.split("\n")) if code else 0)
+    codes: list[Block] = []
+    for code in _codes(passage, chosen, terms, weights):
+        if sum(len(one.text.split("\n")) for one in (*codes, code)) < MOST_LINES:
+            codes.append(code)
+    lines = MOST_LINES - sum(len(code.text.split("\n")) for code in codes)
     told: dict[int, str] = {}
     for one in sorted(chosen, key=lambda one: -one.score(weights)):
         text = _clean(one.sentence.text)
         room -= len(text)
         if text and room >= 0 and len(told) < lines:
             told[one.at] = text
-    return Summary(passage.unit, tuple(told[at] for at in sorted(told)), code)
+    return Summary(passage.unit, tuple(told[at] for at in sorted(told)), tuple(codes))
 
 
 def _chosen(said: Sequence[_Said], weights: Sequence[float]) -> list[_Said]:
@@ -274,31 +282,50 @@ def _add(chosen: list[_Said], one: _Said, said: Sequence[_Said]) -> None:
             chosen.append(new)
 
 
-def _shortest(passage: _Passage, chosen: Sequence[_Said], terms: Terms) -> Block | None:
-    """Return the shortest whole code that shows the answer: an example, statements of one, or the line of it that calls what is named.
+def _codes(
+    passage: _Passage, chosen: Sequence[_Said], terms: Terms, weights: Sequence[float]
+) -> Iterator[Block]:
+    """Yield the shortest code that shows the answer: how it is declared, an example or a statement of one.
 
-    What a program printed is no code.
+    Of a declaration the parameters or members are told that sentences speak of or that are asked for. What a program
+    printed is no code.
     """
-    heading = plain(passage.unit.path[-1]) if passage.unit.path else ""
     names = {name.rpartition(".")[2]: 1.0 for one in chosen for name in _NAME.findall(one.sentence.text)}
+    names.update({one.sentence.label: 1.0 for one in chosen if one.sentence.label})
+    heading = plain(passage.unit.path[-1]) if passage.unit.path else ""
     names.update({name: 2.0 for found in _SUBJECT_NAME.findall(heading) for name in found if name})
-    best: tuple[float, Block] | None = None
-    for number, block in enumerate(block for block in passage.blocks if block.kind == "code"):
-        example = _EXAMPLE * is_example(block)
-        if block.language in _PRINTED and not _PROMPT.search(block.text):
-            continue
-        for text, is_whole in _statements(block.text):
-            bare = _LITERAL.sub("", _doing(text))
-            found = set(_WORD.findall(bare)) & names.keys()
-            told = sum(names[name] for name in found) + sum(terms.all[at].weight for at in terms.within(bare))
-            if told <= 0 or _TELLS.search(bare) or not (is_whole or (found and example) or told >= _SHOWS):
+    unit = _UNIT / (max(weights, default=0.0) or 1.0)
+    for wanted in (False, True):
+        best: tuple[float, Block] | None = None
+        number = 0
+        for block in passage.blocks:
+            if block.kind != "code" or (block.language in _PRINTED and not _PROMPT.search(block.text)):
                 continue
-            score = (
-                told + example + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number - _TORN * (not is_whole)
-            )
-            if best is None or score > best[0]:
-                best = (score, Block(kind="code", text=text, language=block.language))
-    return best[1] if best else None
+            number += 1
+            if not (is_example(block) if wanted else is_declaration(block)):
+                continue
+            for text, is_whole in (
+                _statements(block.text) if wanted else _declarations(block.text, names, terms)
+            ):
+                bare = _LITERAL.sub("", _doing(text))
+                named = set(_WORD.findall(bare)) & names.keys()
+                held = terms.within(bare)
+                aside = unit * sum(weights[at] for at in terms.within(_IMPORTS.sub("", text)) - held)
+                if wanted and (_TELLS.search(bare) or not (named or held or aside >= _SHOWS)):
+                    continue
+                told = (
+                    sum(names[name] for name in named)
+                    + unit * sum(weights[at] for at in held)
+                    + _ASIDE * aside
+                )
+                if not (is_whole or named or told >= _SHOWS):
+                    continue
+                score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number
+                score -= _TORN * (not is_whole) + _LINE * text.count("\n")
+                if best is None or score > best[0]:
+                    best = (score, replace(block, text=text))
+        if best:
+            yield best[1]
 
 
 def _doing(code: str) -> str:
@@ -308,50 +335,61 @@ def _doing(code: str) -> str:
     return "\n".join(doing or lines)
 
 
-def _call(blocks: Sequence[Block], labels: AbstractSet[str]) -> Block | None:
-    """Return a signature of many lines on one, with the parameters that the sentences tell of."""
-    code = next((block for block in blocks if block.kind == "code"), None)
-    if (
-        code is None
-        or is_example(code)
-        or not code.text.rstrip().rpartition("\n")[2].lstrip().startswith(")")
-    ):
-        return None
-    first, *lines, last = code.text.strip("\n").split("\n")
-    # The parameters of types stand before those of the call.
-    opened = max((at for at, line in enumerate(lines) if line.rstrip().endswith(">(")), default=-1)
-    if opened >= 0:
-        first, lines = f"{first.partition('<')[0]}(", lines[opened + 1 :]
-    kept: list[str] = []
-    for line in lines:
-        name = _PARAMETER.match(line)
-        if name and (name[1] in labels or not labels) and name[1] not in {"self", "args", "kwargs"}:
-            kept.append(line.strip().rstrip(",") if labels else name[1])
-        elif kept[-1:] != ["..."] and labels:
-            kept.append("...")
-    text = f"{first.strip()}{', '.join(kept)}{last.strip()}"
-    return replace(code, text=text) if len(text) <= _MOST_CODE else None
+def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterator[tuple[str, bool]]:
+    """Yield each declaration on a line; of one of many lines, its other parameters by their names or not at all."""
+    for declared in re.split(r"\n[ \t]*\n(?=\S)", code.strip("\n")):
+        lines = declared.split("\n")
+        whole = _on_a_line(lines) or declared
+        if len(whole) <= _LONGEST_LINE and "\n" not in whole:
+            yield whole, True
+            continue
+        # The parameters of types stand before those of the call.
+        opened = max(
+            (at for at, line in enumerate(lines[1:-1], 1) if line.rstrip().endswith(">(")), default=0
+        )
+        first = f"{lines[0].partition('<')[0]}(" if opened else re.sub(r"\s*//.*", "", lines[0].strip())
+        last = lines[-1].strip()
+        for is_brief in (False, True):
+            kept: list[str] = []
+            for line in lines[opened + 1 : -1]:
+                name = _PARAMETER.match(line)
+                if name and (name[1] in names or terms.within(name[1])):
+                    kept.append(line.strip().rstrip(",;"))
+                elif name and not is_brief:
+                    kept.append(name[0].strip(" \t:=,?"))
+                elif kept[-1:] != ["..."] and is_brief:
+                    kept.append("...")
+            text = (
+                f"{first} {'; '.join(kept)} {last}"
+                if last.startswith("}")
+                else f"{first}{', '.join(kept)}{last}"
+            )
+            if len(lines) > 1 and len(text) <= _MOST_CODE:
+                yield text, True
+                break
 
 
 def _statements(code: str) -> Iterator[tuple[str, bool]]:
-    """Yield code of few lines: the whole of it, or whole statements (True) and single lines inside of longer ones (False)."""
-    lines = code.strip("\n").split("\n")
-    if len(lines) <= _CODE_LINES and len(code) <= _MOST_CODE:
-        if _DOES.search(code):
-            yield _dedented(lines), True
-        return
-    statements = _parted(lines)
+    """Yield whole statements that follow one another (True), and such as stand inside of longer ones (False)."""
+    statements = [
+        _on_a_line(statement) or "\n".join(statement) for statement in _parted(code.strip("\n").split("\n"))
+    ]
     for start, statement in enumerate(statements):
-        if len(statement) > _CODE_LINES:
-            yield from ((text, False) for text in _inside(statement))
-        lines = []
+        if not _fits(statement):
+            yield from ((text, False) for text in _inside(statement.split("\n")))
+        text = ""
         for further in statements[start:]:
-            lines += further
-            text = "\n".join(lines).strip("\n")
-            if len(lines) > _CODE_LINES or max(map(len, lines)) > _LONGEST_LINE or len(text) > _MOST_CODE:
+            text = f"{text}\n{further}".strip("\n")
+            if not _fits(text):
                 break
-            if _is_closed(text) and _DOES.search(text):
+            is_import = len(statements) > 1 and all(_IMPORT.match(line) for line in _doing(text).split("\n"))
+            if _is_closed(text) and _DOES.search(text) and not is_import:
                 yield text, True
+
+
+def _fits(text: str) -> bool:
+    lines = text.split("\n")
+    return len(lines) <= _CODE_LINES and max(map(len, lines)) <= _LONGEST_LINE and len(text) <= _MOST_CODE
 
 
 def _parted(lines: Sequence[str]) -> list[list[str]]:
@@ -370,24 +408,38 @@ def _parted(lines: Sequence[str]) -> list[list[str]]:
 
 
 def _inside(statement: Sequence[str]) -> Iterator[str]:
-    """Yield whole statements of few lines inside of a long one, and single links of a chain of calls with what they hang on."""
-    first, *body = statement
-    if all(line.lstrip().startswith(".") for line in body):
+    """Yield whole statements of few lines inside of a long one, below the line that opens a block of Python.
+
+    Of a chain of calls, single links with what they hang on.
+    """
+    at = next((at for at, line in enumerate(statement) if not _MARKS.match(line)), 0)
+    first, *body = statement[at:]
+    if body and all(line.lstrip().startswith(".") for line in body):
         yield from (f"{first}\n{line}" for line in body if _is_closed(line))
         return
-    for inner in _parted(body):
-        text = "\n".join(inner).strip()
-        if re.match(r"[@.|&-]", text) or first.endswith("\\"):
+    above = f"{first}\n" if first.rstrip().endswith(":") else ""
+    for lines in _parted(body):
+        inner = _on_a_line(lines) or "\n".join(lines).strip("\n")
+        if re.match(r"\s*[@.|&})\]-]", inner) or first.endswith("\\"):
             continue  # it belongs to its class, or to its command
-        if (
-            len(inner) <= _CODE_LINES
-            and len(text) <= _MOST_CODE
-            and _is_closed(text)
-            and text[-1] not in ",:{"
-        ):
-            yield text
-        elif 1 < len(inner) < len(statement):
-            yield from _inside(inner)
+        is_whole = _fits(inner) and _is_closed(inner) and inner.rstrip()[-1] not in ",:{"
+        for text in [inner] if is_whole else _inside(lines) if 1 < len(lines) < len(statement) else ():
+            below = above + indent(text, "    ")
+            yield below if above and _fits(below) else text
+
+
+def _on_a_line(lines: Sequence[str]) -> str | None:
+    """Return the lines of one bracketed expression on one line, without comment lines; None where a line end means more than a space."""
+    first, *rest = lines
+    rest = [line for line in rest if line.strip() and not _WHOLE_COMMENT.match(line)]
+    if not rest or any(_UNJOINED.search(line) for line in (first, *rest)):
+        return None
+    text = first.rstrip()
+    for line in map(str.strip, rest):
+        if _is_closed(text) or not (text[-1] in ",;{([" or line[0] in ")]}.?:&|+"):
+            return None
+        text += line if text[-1] in "([" or line[0] in ")]." else f" {line}"
+    return re.sub(r",(?=[)\]])", "", text) if len(text) <= _LONGEST_LINE else None
 
 
 def _is_closed(text: str) -> bool:
