@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 
 from kr.app import App
-from kr.cli import entries, knowledge, lessons, maintenance, matching, research, stats
+from kr.cli import entries, knowledge, lessons, maintenance, research
 from kr.cli.output import SilentProgress
 from kr.maintenance.doctor import report
 from kr.settings import load_settings
@@ -37,7 +37,7 @@ def _lessons(app: App) -> str:
 
 def _explain(app: App) -> str:
     asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="2.27")
-    return matching.explained(app.explain(asked))
+    return knowledge.explained(app.explain(asked))
 
 
 def _inject(app: App) -> str:
@@ -58,7 +58,7 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
     "export-yaml": {
         "kr export-yaml --output moved": lambda app: knowledge.exported_view(app.export_yaml(Path("moved")))
     },
-    "stats": {"kr stats": lambda app: stats.view(app.stats())},
+    "stats": {"kr stats": lambda app: maintenance.stats_view(app.stats())},
     "search": {
         "kr search context provider --limit 2": lambda app: entries.found_view(
             app.search_all("context provider", limit=2)

@@ -36,15 +36,15 @@ _GROUPS = {
     "Ask": (
         ("research", "research:command", "Answer a question from the cache, or research it once."),
         ("search", "entries:search_everything", "Find words in reports, topics, questions and lessons."),
-        ("explain", "matching:explain", "Show why the cache answers a question, or does not."),
+        ("explain", "knowledge:explain", "Show why the cache answers a question, or does not."),
     ),
     "Learn": (
         ("lessons", "lessons:command", "Inject, record, search and edit lessons of earlier failures."),
         ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),
     ),
     "Serve agents": (
-        ("mcp", "serving:mcp", "Serve an agent over MCP, on standard input and output."),
-        ("serve", "serving:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
+        ("mcp", "maintenance:mcp", "Serve an agent over MCP, on standard input and output."),
+        ("serve", "maintenance:serve", "Serve a fleet over HTTP and MCP, and people with a page."),
     ),
     "Look after the knowledge": (
         ("entries", "entries:command", "List, show, search, remove and restore entries."),
@@ -59,8 +59,8 @@ _GROUPS = {
     ),
     "Set up and look after": (
         ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
-        ("stats", "stats:command", "Count what the cache saves, costs and holds."),
-        ("calibrate", "matching:calibrate", "Learn how far to trust your model of embeddings."),
+        ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
+        ("calibrate", "knowledge:calibrate", "Learn how far to trust your model of embeddings."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
         ("completion", "completion:command", "Print the script that completes kr in a shell."),

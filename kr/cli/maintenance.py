@@ -1,12 +1,28 @@
-"""``kr init``, ``kr doctor`` and ``kr db``: the knowledge base made, examined and repaired, and its database (SPEC 6.5)."""
+"""``kr init``, ``kr doctor``, ``kr db`` and ``kr stats``, ``kr mcp`` and ``kr serve``: an installation and its knowledge base (SPEC 6.5, 8)."""
 
+import gc
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import MOST, Common, Group, common, common_options, examples, open_app, with_context
-from kr.cli.output import View, emit, wrapped
+from kr.cli.options import (
+    Common,
+    Group,
+    common,
+    common_options,
+    examples,
+    open_app,
+    start_logging,
+    with_context,
+)
+from kr.cli.output import View, emit, fitted, wrapped
+from kr.errors import NotInstalled
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
@@ -27,7 +43,7 @@ _FILE = click.Path(path_type=Path, dir_okay=True)
 )
 @common_options
 def db() -> None:
-    """Find, check, upgrade, back up and restore the database; delete old copies of it."""
+    """Find, check, upgrade, back up and restore the database."""
 
 
 @db.command("path", epilog=examples('sqlite3 "$(kr db path)" "SELECT * FROM hit_rate_by_day"'))
@@ -83,26 +99,6 @@ def restore(ctx: click.Context, /, file: Path) -> None:
         _show(app.databases().restore(file), ctx, _restored)
 
 
-@db.command("prune", epilog=examples("kr db prune --keep 2"))
-@click.option(
-    "--keep",
-    type=click.IntRange(min=0, max=MOST),
-    default=1,
-    show_default=True,
-    help="How many stay, the newest.",
-)
-@with_context
-def prune(ctx: click.Context, /, *, keep: int) -> None:
-    """Delete old copies of the database: backups beside it, those of upgrades, restores and repairs."""
-    with open_app(ctx, only_reads=True) as app:
-        _show(app.databases().prune(keep=keep), ctx, _pruned)
-
-
-def _pruned(value: dict[str, Any]) -> str:
-    told = f"{counted(len(value['deleted']), 'copy', 'copies')} deleted ({counted(value['bytes'], 'byte')})"
-    return "\n".join([*value["deleted"], f"{told}, {len(value['kept'])} kept"])
-
-
 def _show(value: dict[str, Any], ctx: click.Context, view: View, *, plain: bool = False) -> None:
     said = common(ctx)
     if plain and said.format is None:
@@ -156,7 +152,7 @@ _COLOURS = {"error": "red", "warning": "yellow", "information": "cyan"}
 )
 @with_context
 def doctor(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits: bool) -> int:
-    """Find what is wrong: database, indexes, reports, exports, leases, permissions, file system.
+    """Find what is wrong: database, indexes, reports, exports, permissions, file system.
 
     Each finding says what --repair would do. A repair loses nothing: a lost report is written back where its
     text is kept, and its entry goes to the archive where it is not; a damaged database is kept beside the new
@@ -226,3 +222,246 @@ def initialized(value: dict[str, Any]) -> str:
     lines += [f"\n{hint}" for hint in value["hints"]]
     lines += ["\nNext:", *(f"  {command}" for command in value["next"])]
     return "\n".join(lines)
+
+
+_BAR = 22
+_NAME = 30
+_MOST_ROWS = 12
+_DAYS = 30
+_WEEK = 7
+_LEVELS = "▁▂▃▄▅▆▇"
+
+
+@click.command("stats", epilog=examples("kr stats", "kr stats --format json"))
+@with_context
+def stats(ctx: click.Context) -> None:
+    """Count hits, saved calls and seconds, spending, source reliability, and what the index holds.
+
+    Saved seconds are the hits times the difference between the mean duration of a research that a source
+    answered and that of a hit; saved calls are the hits times the calls charged to such a research on average.
+    No database is made; one of an older kr is backed up beside itself and upgraded first.
+    """
+    with open_app(ctx, may_share=True, only_reads=True) as app:
+        emit(app.stats(), common(ctx), stats_view)
+
+
+def stats_view(value: dict[str, Any]) -> str:
+    """Make the readable view, 80 columns wide, with a bar beside what can be compared."""
+    requests, saved, index = value["requests"], value["saved"], value["index"]
+    archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
+    measured = counted(saved["measured_researches"], "research", "researches")
+    told = f"{saved['calls']:.0f} calls, {_duration(saved['seconds'])} (measured on {measured})"
+    lines = [
+        _title("Requests"),
+        f"  {counted(requests['research'], 'question')}: {requests['hits']} from the cache, {requests['misses']} researched",
+        _bar_line("hit rate", requests["hit_rate"] or 0.0, _percent(requests["hit_rate"])),
+        f"  saved: {told if saved['measured_researches'] else 'not measured yet: no source has answered a research'}",
+    ]
+    lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
+    lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))
+    lines += _section(
+        f"Spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}"
+        " (failed ones are not charged)",
+        _spending(spending["by_story"], spending["max_calls_per_story"]),
+    )
+    lines += _section("Sources", _sources(value["sources"]))
+    lines += _section(
+        f"Index: {index['entries']} of {counted(index['max_entries'], 'entry', 'entries')}"
+        f"{''.join(f', {number} {name}' for name, number in index['by_status'].items())}"
+        f"; {archive['entries']} archived",
+        [],
+        always=True,
+    )
+    lines += _section("Entries by last access", _shares(index["by_age"])) if index["entries"] else []
+    lines += _section("Entries by framework", _shares(index["by_framework"]))
+    lines += _section(f"Lessons: {lessons['total']}", _lessons(lessons), always=True)
+    workflows = value["workflows"]
+    if workflows["total"]:
+        lines += _section(f"Workflows: {workflows['total']}", _shares(workflows["by_status"]))
+    return "\n".join(lines)
+
+
+def spark(shares: Iterable[float | None]) -> str:
+    """Draw shares of 0.0 to 1.0 side by side, one cell each; None leaves a gap."""
+    return "".join(
+        " " if share is None else _LEVELS[min(int(share * len(_LEVELS)), len(_LEVELS) - 1)]
+        for share in shares
+    )
+
+
+def bar(share: float) -> str:
+    """Draw a share of 0.0 to 1.0; anything above nothing shows."""
+    share = min(max(share, 0.0), 1.0)
+    filled = max(round(share * _BAR), 1) if share > 0 else 0
+    return "█" * filled + "░" * (_BAR - filled)
+
+
+def _title(text: str) -> str:
+    return click.style(text, bold=True)
+
+
+def _section(title: str, rows: Iterable[str], *, always: bool = False) -> list[str]:
+    listed = list(rows)
+    if not listed and not always:
+        return []
+    shown = listed[:_MOST_ROWS]
+    more = len(listed) - len(shown)
+    return ["", _title(title), *shown, *([f"  … --format json lists {more} more"] if more else [])]
+
+
+def _bar_line(name: str, share: float, told: str) -> str:
+    return f"  {fitted(name, _NAME)} {bar(share)} {told}"
+
+
+def _rates(rows: list[dict[str, Any]], key: str) -> list[str]:
+    return [
+        _bar_line(row[key], row["hit_rate"], f"{_percent(row['hit_rate'])} of {row['requests']}")
+        for row in rows
+    ]
+
+
+def _trend(rows: list[dict[str, Any]], today: str) -> list[str]:
+    """Draw requests and hit rate by day up to today; days without requests are gaps."""
+    known = {row["day"]: row for row in rows}
+    last = date.fromisoformat(today)
+    days = [known.get((last - timedelta(days=back)).isoformat()) for back in reversed(range(_DAYS))]
+    most = max((row["requests"] for row in days if row), default=0)
+    if not most:
+        return []
+    asked = spark(row["requests"] / most if row else None for row in days)
+    rates = spark(row["hit_rate"] if row else None for row in days)
+    week, before = _percent(_hit_rate(days[-_WEEK:])), _percent(_hit_rate(days[:-_WEEK]))
+    return [
+        f"  {fitted('requests', _NAME)} {asked} most {most}",
+        f"  {fitted(f'hit rate: last {_WEEK} days, before', _NAME)} {rates} {week}, {before}",
+    ]
+
+
+def _hit_rate(days: list[dict[str, Any] | None]) -> float | None:
+    requests = sum(row["requests"] for row in days if row)
+    return sum(row["hits"] for row in days if row) / requests if requests else None
+
+
+def _spending(rows: list[dict[str, Any]], limit: int) -> list[str]:
+    most = max([limit, *(row["charged"] for row in rows)], default=1) or 1
+    return [
+        _bar_line(
+            f"{row['story_key']} {row['session_id']}",
+            row["charged"] / most,
+            f"{row['charged']} of {limit}"
+            + (f", {row['uncharged']} not charged" if row["uncharged"] else ""),
+        )
+        for row in rows
+    ]
+
+
+def _sources(rows: list[dict[str, Any]]) -> list[str]:
+    lines = []
+    for row in rows:
+        told = f"{_percent(row['success_rate'])} of {row['asked']}"
+        if row["mean_ms"] is not None:
+            told += f", {_duration(row['mean_ms'] / 1000)}"
+        lines.append(_bar_line(row["source"], row["success_rate"] or 0.0, told))
+        if row["circuit"] == "open":
+            paused = f"paused until {row['open_until']}: {row['last_error'] or 'it kept failing'}"
+            lines += [click.style(line, fg="yellow") for line in wrapped("    ", paused, indent=6)]
+    return lines
+
+
+def _shares(numbers: dict[str, int]) -> list[str]:
+    most = max(numbers.values(), default=0) or 1
+    return [_bar_line(name, number / most, str(number)) for name, number in numbers.items()]
+
+
+def _lessons(lessons: dict[str, Any]) -> list[str]:
+    lines = [
+        f"  {row['phase']:<16} {counted(row['lessons'], 'lesson'):>12}, given {counted(row['injected'], 'time')}, "
+        f"recurred {row['recurred']}"
+        for row in lessons["by_phase"]
+    ]
+    for title, name in (("helps", "helps"), ("comes back although given", "unheeded")):
+        for lesson in lessons.get(name, ()):
+            lines += wrapped("  ", f"{title}: {lesson['id']} {lesson['summary']}", indent=4)
+    if waiting := lessons.get("quarantined"):
+        lines.append(f"  {counted(waiting, 'lesson')} in quarantine: kr lessons review")
+    return lines
+
+
+def _percent(rate: float | None) -> str:
+    return "-" if rate is None else f"{rate:.0%}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{seconds * 1000:.0f} ms"
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+@click.command("mcp", epilog=examples("kr mcp", "kr mcp --kb ~/knowledge-base"))
+@with_context
+def mcp(ctx: click.Context, /) -> int:
+    """Serve the tools of kr to an agent, over standard input and output (MCP).
+
+    A program that speaks MCP starts this by itself: give it the command kr and the argument mcp.
+    """
+    if sys.stdin is not None and sys.stdin.isatty():
+        click.echo("kr speaks MCP here, to a program that starts it; Ctrl-C ends it", err=True)
+    with _lean_import():
+        from kr.server.service import RequestProgress
+        from kr.server.stdio import serve_stdio
+
+    with open_app(ctx, progress=RequestProgress(), may_share=True) as app:
+        return serve_stdio(app)
+
+
+@contextmanager
+def _lean_import() -> Iterator[None]:
+    """Import the SDK of MCP at a quarter less of its cost.
+
+    It declares 550 models, of which a session meets some twenty: each is built when it is first used. Thousands of
+    its objects stay, so looking for garbage meanwhile costs a tenth.
+    """
+    from pydantic import BaseModel
+
+    gc.disable()
+    BaseModel.model_config["defer_build"] = True  # what is declared meanwhile inherits it
+    try:
+        yield
+    finally:
+        del BaseModel.model_config["defer_build"]
+        gc.freeze()
+        gc.enable()
+
+
+@click.command("serve", epilog=examples("kr serve", "KR_TOKEN=... kr serve --host 0.0.0.0 --allow-host kr"))
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS", help="Address to listen on."
+)
+@click.option(
+    "--port", default=8765, show_default=True, type=click.IntRange(0, 65535), help="0 takes a free one."
+)
+@click.option(
+    "--allow-host",
+    "names",
+    multiple=True,
+    metavar="NAME",
+    help="A host name that this server is called by, as in http://NAME:8765; may be repeated.",
+)
+@with_context
+def serve(ctx: click.Context, /, host: str, port: int, names: tuple[str, ...]) -> int:
+    """Serve agents over HTTP (/v1, /openapi.json) and MCP (/mcp), and people with a page at /.
+
+    An address that others can reach needs a token in KR_TOKEN, which clients send as a bearer token. Requests by
+    a host name that is neither the address nor allowed are refused. Logs are JSON lines on standard error.
+    SIGTERM and SIGINT end it once what is under way is answered.
+    """
+    start_logging(ctx)
+    try:
+        from kr.server.serve import Where, serve
+    except ModuleNotFoundError as error:
+        raise NotInstalled("serve", error.name or "fastapi") from error
+    said = common(ctx)
+    where = Where(host=host, port=port, names=names, config=said.config, knowledge_base=said.kb)
+    return serve(where, os.environ)

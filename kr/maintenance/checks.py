@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from kr.errors import StoreError
 from kr.freshness import parse_time, to_text
@@ -24,10 +24,6 @@ from kr.store.store import Store
 from kr.text.characters import one_line
 from kr.text.counting import counted
 from kr.values import Entry
-
-if TYPE_CHECKING:
-    from kr.store.shared_state import Expired
-
 
 _FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -213,51 +209,6 @@ def _export(base: KnowledgeBase) -> str:
 
     export_yaml(base.store, base.folder)
     return "exported"
-
-
-def check_expired(base: KnowledgeBase) -> Iterator[Finding]:
-    """Leases and reservations that killed processes left."""
-    with base.store.read() as unit:
-        expired = unit.leases.expired(base.clock())
-    if any(expired):
-        yield Finding(
-            "expired",
-            "warning",
-            base.place,
-            f"expired: {_told(expired)}",
-            repair="remove what has expired: it holds nothing any more",
-            fix=lambda: _sweep(base),
-        )
-
-
-def _sweep(base: KnowledgeBase) -> str:
-    with base.store.write() as unit:
-        gone = unit.leases.drop_expired(base.clock())
-    return f"removed: {_told(gone)}"
-
-
-def _told(expired: "Expired") -> str:
-    parts = (
-        counted(expired.leases, "lease") if expired.leases else "",
-        counted(expired.reservations, "reserved call") if expired.reservations else "",
-    )
-    return " and ".join(part for part in parts if part) or "nothing"
-
-
-def check_circuits(base: KnowledgeBase) -> Iterator[Finding]:
-    """Sources that are paused because they kept failing (SPEC 3.5)."""
-    with base.store.read() as unit:
-        circuits = unit.circuits.all()
-    for circuit in circuits:
-        until = parse_time(circuit.open_until or "")
-        if until is not None and base.clock() < until:
-            yield Finding(
-                "circuit",
-                "information",
-                circuit.source,
-                f"is not asked until {circuit.open_until}, after {counted(circuit.failures, 'failure')} in a row; "
-                f"the last: {circuit.last_error or 'unknown'}",
-            )
 
 
 class Facts(NamedTuple):

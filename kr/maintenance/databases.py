@@ -78,16 +78,6 @@ class Databases:
             "entries": entries,
         }
 
-    def prune(self, *, keep: int) -> dict[str, Any]:
-        """Delete the copies beside the database but the ``keep`` newest: backups, those of upgrades and of restores."""
-        pruned = self.store.care.prune(keep=keep)
-        return {
-            "path": self.store.place,
-            "kept": [str(copy) for copy in pruned.kept],
-            "deleted": [str(copy) for copy in pruned.deleted],
-            "bytes": pruned.size,
-        }
-
     def _moment(self) -> str:
         return f"{self.clock():%Y%m%dT%H%M%SZ}"
 

@@ -248,11 +248,9 @@ def _some(told: Sequence[str]) -> str:
 Check = Callable[[KnowledgeBase], Iterator[Finding]]
 
 CONTENT_CHECKS: tuple[Check, ...] = (
-    checks.check_expired,
     checks.check_missing_reports,
     checks.check_orphans,
     checks.check_export,
-    checks.check_circuits,
 )
 CHECKS: tuple[Check, ...] = (
     check_network,

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import quote
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
@@ -23,14 +22,6 @@ from kr.store.sqlite import SCHEMA_VERSION, SqliteFile, network_file_system
 _STAGED = ".kr-copy-"
 _WAIT_SECONDS = 60.0
 COMPANIONS = ("-wal", "-shm", "-journal")
-
-
-class Pruned(NamedTuple):
-    """Copies that stay and those that are gone, the newest first; ``size`` is what that freed, in bytes."""
-
-    kept: list[Path]
-    deleted: list[Path]
-    size: int
 
 
 class Care:
@@ -90,19 +81,6 @@ class Care:
     def upgrade_copies(self) -> list[Path]:
         """Name the copies that upgrades made, sorted."""
         return sorted(self._path.parent.glob(f"{self._path.name}.schema-*.bak*"))
-
-    def prune(self, *, keep: int) -> Pruned:
-        """Delete the copies beside the database but the ``keep`` newest: backups, those of upgrades and of restores."""
-        folder = self._path.parent
-        found = {*folder.glob(f"{self._path.name}.*.bak*"), *folder.glob(f"{self._path.stem}-*T*Z*.db")}
-        copies = sorted(found, key=lambda copy: (copy.stat().st_mtime, copy.name), reverse=True)
-        freed = sum(copy.stat().st_size for copy in copies[keep:])
-        try:
-            for copy in copies[keep:]:
-                copy.unlink()
-        except OSError as error:
-            raise StoreError(f"{error.filename}: can't be deleted: {error.strerror}") from error
-        return Pruned(copies[:keep], copies[keep:], freed)
 
     def keep_before_repair(self) -> Path:
         """Back the database up before it is repaired."""

@@ -8,7 +8,7 @@ from kr.freshness import to_text
 from kr.store.entries import framework_key
 from kr.store.lock import is_alive
 from kr.store.session import Session, insert_into, texts_of
-from kr.values import NamedTuple, Value
+from kr.values import Value
 
 _HOLDER = "SELECT owner FROM leases WHERE key = :key AND expires_at > :moment"
 _CLEAR = "DELETE FROM leases WHERE key = :key OR expires_at <= :moment"
@@ -17,19 +17,6 @@ _RENEW = (
     "UPDATE leases SET expires_at = :expires_at WHERE key = :key AND owner = :owner AND expires_at > :moment"
 )
 _RELEASE = "DELETE FROM leases WHERE key = :key AND owner = :owner"
-
-
-_OLD_LEASES = "SELECT count(*) FROM leases WHERE expires_at <= :moment"
-_OLD_RESERVATIONS = "SELECT count(*) FROM reservations WHERE expires_at <= :moment"
-_DROP_LEASES = "DELETE FROM leases WHERE expires_at <= :moment"
-_DROP_RESERVATIONS = "DELETE FROM reservations WHERE expires_at <= :moment"
-
-
-class Expired(NamedTuple):
-    """How many leases and reservations have outlived their time."""
-
-    leases: int
-    reservations: int
 
 
 class Leases:
@@ -62,20 +49,6 @@ class Leases:
     def release(self, key: str, owner: str) -> bool:
         """Give a lease back. False when the owner doesn't hold it."""
         return bool(self._session.execute(_RELEASE, key=key, owner=owner))
-
-    def expired(self, now: datetime) -> Expired:
-        """Count what a killed process may have left, reservations too, and others have not yet swept away."""
-        moment = to_text(now)
-        return Expired(
-            *(self._session.value(count, moment=moment) for count in (_OLD_LEASES, _OLD_RESERVATIONS))
-        )
-
-    def drop_expired(self, now: datetime) -> Expired:
-        """Remove those: they hold nothing any more."""
-        moment = to_text(now)
-        return Expired(
-            *(self._session.execute(drop, moment=moment) for drop in (_DROP_LEASES, _DROP_RESERVATIONS))
-        )
 
 
 def _end(now: datetime, ttl: float) -> str:

@@ -17,6 +17,13 @@ log = Logger(__name__)
 
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
+WORDINGS = "_wordings.yaml"
+"""What entries were asked, and when, beside an index in another folder (SPEC 3.2 and 6.1).
+
+The index keeps the nine keys of seed 002, and of times the days. Without these words the entries would not be found
+elsewhere as they are here, and without the times not leave in the same order; so both go along in a file of their own:
+one item for each live entry's times, each entry's question, and each wording.
+"""
 
 _BEGUN = "begun"
 _LOCK = ".import.lock"

@@ -19,9 +19,11 @@ from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.archive import Archived
 from kr.store.lock import exclusive
 from kr.store.reports import ReportFiles
+from kr.store.requests import Need, Wording
 from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX
+from kr.transfer import ARCHIVE, INDEX, WORDINGS
+from kr.transfer.read_index import EXACT, TIMES, Asked, is_day
 from kr.values import Entry
 
 log = logging.getLogger(__name__)
@@ -48,7 +50,7 @@ def export_yaml(
     """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
 
     Into another folder the reports go along, unless ``index_only``, and what the entries were asked
-    (``kr.transfer.wordings_yaml``): an import of it makes the same knowledge base elsewhere. Returns how many
+    (``_wordings.yaml``): an import of it makes the same knowledge base elsewhere. Returns how many
     ``entries``, ``archived`` rows and ``reports`` were written, and the ``files`` of the index.
 
     Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
@@ -71,8 +73,6 @@ def export_yaml(
 
 
 def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> tuple[list[Path], int]:
-    from kr.transfer.wordings_yaml import WORDINGS, render_wordings
-
     # Reports before the index that names them.
     with _told(folder), store.read() as unit:
         reports = 0 if index_only else write_reports(unit, folder)
@@ -276,6 +276,57 @@ def write_reports(unit: UnitOfWork, folder: Path) -> int:
             files.write(path, text)
             number += 1
     return number
+
+
+def render_wordings(unit: UnitOfWork) -> str | None:
+    """Render the questions and wordings of all entries, live or archived, sorted by id, older before newer.
+
+    None where nothing is known: then there is no need of a file.
+    """
+    known: dict[str, Entry] = {row.entry.id: row.entry for row in unit.archive.all()}
+    known |= {entry.id: entry for entry in unit.entries.all()}
+    wordings = unit.wordings.all()
+    asked = (it for _, entry in sorted(known.items()) for it in _asked_of(entry, wordings.get(entry.id, ())))
+    items: list[Mapping[str, str | tuple[str, ...]]] = [
+        _times_item(entry) for entry in unit.entries.all() if _says_more_than_days(entry)
+    ]
+    items += [_asked_item(each) for each in asked]
+    return render_items(items) if items else None
+
+
+def _says_more_than_days(entry: Entry) -> bool:
+    times = (getattr(entry, name) for name in EXACT)
+    return any(time is not None and not is_day(time) for time in times)
+
+
+def _times_item(entry: Entry) -> Mapping[str, str]:
+    item = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": TIMES}
+    told = {name: getattr(entry, name) for name in EXACT}
+    return {**item, **{name: time for name, time in told.items() if time is not None}}
+
+
+def _asked_of(entry: Entry, wordings: Iterable[Wording]) -> Iterator[Asked]:
+    whose = (entry.id, entry.framework, entry.topic)
+    if entry.question is not None:
+        need = Need(entry.topic, entry.tags, entry.question)
+        yield Asked(*whose, "question", need, entry.researched_at or entry.created, None)
+    for wording in wordings:
+        need = Need(wording.topic, wording.tags, wording.question)
+        yield Asked(*whose, "wording", need, wording.at, wording.session_id)
+
+
+def _asked_item(asked: Asked) -> Mapping[str, str | tuple[str, ...]]:
+    item: dict[str, str | tuple[str, ...]] = {
+        "id": asked.id,
+        "framework": asked.framework,
+        "entry_topic": asked.entry_topic,
+        "kind": asked.kind,
+        "topic": asked.need.topic,
+        "tags": asked.need.tags,
+        "question": asked.need.question,
+        "at": asked.at,
+    }
+    return item if asked.session_id is None else {**item, "session_id": asked.session_id}
 
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"

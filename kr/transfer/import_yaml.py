@@ -14,11 +14,26 @@ from typing import Any
 from kr.errors import IndexUnreadable
 from kr.freshness import parse_time, to_text
 from kr.reports.template import fresh_until, origin_of, read_confidence, read_date
+from kr.store.entries import pair_of
 from kr.store.importing import Incoming, ReportText
+from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX
-from kr.transfer.read_index import LIMIT, Bad, BadItem, Item, check_item, read_items
-from kr.transfer.wordings_yaml import WORDINGS, take_in_wordings
+from kr.transfer import ARCHIVE, INDEX, WORDINGS
+from kr.transfer.read_index import (
+    EXACT,
+    LIMIT,
+    TIMES,
+    Asked,
+    Bad,
+    BadItem,
+    Item,
+    Times,
+    check_asked,
+    check_item,
+    check_times,
+    is_day,
+    read_items,
+)
 from kr.values import replace
 
 Progress = Callable[[int, int], None]
@@ -136,7 +151,7 @@ def _take_in_wordings(store: Store, sources: Sequence[Path], result: Imported, n
         if not file.exists():
             continue
         try:
-            result.warnings += take_in_wordings(store, file, _read(file), now=now)
+            result.warnings += _wordings_of(store, file, _read(file), now=now)
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
 
@@ -331,3 +346,52 @@ def _is_same(folder: Path, other: Path) -> bool:
         return folder.samefile(other)
     except OSError:
         return False
+
+
+def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> list[str]:
+    """Give the entries that are here what the file says of them; what they know is left. Returns what was wrong.
+
+    Raises ``IndexUnreadable``, or a ``StoreError``.
+    """
+    bad: list[str] = []
+    items = list(read_items(data))
+    with store.write() as unit:
+        for found in items:
+            if isinstance(found, Bad):
+                bad.append(f"{file}:{found.line}: {found.reason}")
+                continue
+            try:
+                if found.fields.get("kind") == TIMES:
+                    _take_times(unit, check_times(found.fields))
+                else:
+                    _take_asked(unit, check_asked(found.fields, now=now))
+            except BadItem as error:
+                bad.append(f"{file}:{found.line}: {error}")
+    return bad
+
+
+def _take_times(unit: UnitOfWork, times: Times) -> None:
+    """Say exactly when, where the entry knows the day alone: an access since then is later, and stays."""
+    entry = unit.entries.get(times.id)
+    if entry is None or pair_of(entry.framework, entry.topic) != pair_of(times.framework, times.entry_topic):
+        return
+    exact = {name: _exact(getattr(entry, name), getattr(times, name)) for name in EXACT}
+    unit.entries.set_times(entry.id, exact)
+
+
+def _exact(known: str | None, told: str | None) -> str | None:
+    if known is None or told is None or not is_day(known) or known[:10] != told[:10]:
+        return known
+    return told
+
+
+def _take_asked(unit: UnitOfWork, asked: Asked) -> None:
+    pair = pair_of(asked.framework, asked.entry_topic)
+    live = unit.entries.get(asked.id)
+    entry = live or next((row.entry for row in unit.archive.of_id(asked.id)), None)
+    if entry is None or pair_of(entry.framework, entry.topic) != pair:
+        return
+    if asked.kind == "question" and entry.question is None:
+        unit.entries.set_question(asked.id, asked.need.question, at=asked.at)
+    else:
+        unit.wordings.keep(entry, asked.need, at=asked.at, session_id=asked.session_id)

@@ -245,6 +245,16 @@ class Times(NamedTuple):
     fresh_until: str | None
 
 
+TIMES = "times"
+"""The kind of an item of ``_wordings.yaml`` that holds them."""
+EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
+
+
+def is_day(time: str) -> bool:
+    """Tell whether a time is a day alone."""
+    return time[10:19] == "T00:00:00"
+
+
 def check_times(fields: Mapping[str, Tree]) -> Times:
     """Check one item of ``_wordings.yaml`` of the kind ``times``. Raises ``BadItem`` for the first bad field."""
 
@@ -259,7 +269,7 @@ def check_times(fields: Mapping[str, Tree]) -> Times:
 
     return Times(
         *(_required(fields, name) for name in ("id", "framework", "entry_topic")),
-        *(moment(name) for name in ("created", "last_accessed", "researched_at", "fresh_until")),
+        *(moment(name) for name in EXACT),
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kr.analytics import by_age
-from kr.cli.stats import bar, spark, view
+from kr.cli.maintenance import bar, spark, stats_view
 from tests.support.program import Project
 from tests.support.samples import add_request, fill
 from tests.support.stores import sql
@@ -35,7 +35,7 @@ def test_an_absent_knowledge_base_counts_nothing_and_is_not_made(project: Projec
     assert value["requests"]["total"] == value["index"]["entries"] == value["spending"]["charged"] == 0
     assert value["requests"]["hit_rate"] is None
     assert not project.base.exists()
-    assert "0 research" in view(value)
+    assert "0 research" in stats_view(value)
 
 
 def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Project) -> None:
@@ -101,7 +101,7 @@ def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
             circuit.open_until,
             "HTTP 503",
         )
-        assert f"paused until {circuit.open_until}: HTTP 503" in view(app.stats())
+        assert f"paused until {circuit.open_until}: HTTP 503" in stats_view(app.stats())
         filled.clock.now += timedelta(minutes=2)
         assert app.stats()["sources"][0]["circuit"] == "closed"
 
@@ -161,7 +161,7 @@ def test_a_bar_has_one_width_and_hides_nothing(share: float) -> None:
 
 def test_the_last_days_are_drawn_up_to_today(filled: Project) -> None:
     with filled.app() as app:
-        lines = click.unstyle(view(app.stats())).splitlines()
+        lines = click.unstyle(stats_view(app.stats())).splitlines()
     requests, rate = lines[lines.index("The last 30 days") + 1 :][:2]
     # A research three and two days ago; five hits and a miss yesterday; two misses today.
     assert requests[33:] == " " * 26 + "▂▂▇▃ most 6"
@@ -176,7 +176,7 @@ def test_a_day_is_one_cell(share: float | None, drawn: str) -> None:
 def test_the_view_fits_80_columns(filled: Project) -> None:
     sql(filled.database, "UPDATE entries SET framework = ?, framework_key = NULL", "a\nvery " * 30)
     with filled.app() as app:
-        lines = click.unstyle(view(app.stats())).splitlines()
+        lines = click.unstyle(stats_view(app.stats())).splitlines()
     assert max(map(len, lines)) <= 80
     assert any("50% of 10" in line or "50%" in line for line in lines)
 
@@ -187,7 +187,7 @@ def test_the_view_counts_cells_not_characters(filled: Project, name: str) -> Non
     sql(filled.database, "UPDATE requests SET framework = ?", name)
     sql(filled.database, "UPDATE source_calls SET source = ?, duration_ms = 119999", name)
     with filled.app() as app:
-        lines = click.unstyle(view(app.stats())).splitlines()
+        lines = click.unstyle(stats_view(app.stats())).splitlines()
     assert max(map(cell_len, lines)) <= 80
     starts = {
         cell_len(line[: line.index(next(sign for sign in line if sign in "█░"))])

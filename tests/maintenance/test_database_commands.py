@@ -469,23 +469,3 @@ def test_a_current_database_needs_no_permission_for_an_upgrade(tmp_path: Path) -
         )
     assert (done.returncode, done.stderr) == (0, b"")
     assert b"upgraded: false" in done.stdout
-
-
-def test_old_copies_go_on_request_and_nothing_else_does(
-    store: Store, databases: Databases, base: Path
-) -> None:
-    save(store, "one")
-    kept = base / "notes-2026T1Z.db.txt"
-    kept.write_text("mine")
-    for _ in range(3):
-        databases.backup(None)
-    databases.restore(next(base.glob("kr-*.db")))
-    copies_before = {*base.glob("kr-*.db"), *base.glob("kr.db.*.bak*")}
-    assert len(copies_before) == 4
-    value = databases.prune(keep=1)
-    assert len(value["kept"]) == 1
-    assert len(value["deleted"]) == 3
-    assert {path for path in copies_before if path.exists()} == {Path(value["kept"][0])}
-    assert value["bytes"] > 0
-    assert topics(store.path) == ["one"]
-    assert kept.exists()

@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ import yaml
 
 from kr.app import App
 from kr.errors import ReportUnwritable
-from kr.freshness import to_text
 from kr.maintenance import doctor
 from kr.maintenance.checks import Finding, KnowledgeBase, read_facts
 from kr.store.soundness import examine
@@ -412,37 +410,6 @@ def test_without_auto_export_a_missing_file_is_no_problem(project: Project) -> N
     (project.base / "index.yaml").unlink()
     assert found(report(project)) == [("export", "warning")]
     project.env["KR_AUTO_EXPORT"] = "false"
-    assert report(project)["findings"] == []
-
-
-def test_expired_leases_and_reservations_go_and_held_ones_stay(project: Project) -> None:
-    keep(project, "slots")
-    now = project.clock.now
-    with project.app() as app, app.store.write() as unit:
-        unit.leases.acquire("old", "dead", now=now - timedelta(hours=1), ttl=15)
-        unit.ledger.reserve("s", "1-1", limit=3, owner="dead", now=now - timedelta(hours=1))
-        sql_now = to_text(now + timedelta(hours=1))
-    project.sql("INSERT INTO leases VALUES ('held', 'alive', ?)", sql_now)
-    assert found(report(project)) == [("expired", "warning")]
-    assert repair(project)["problems"] == 0
-    assert project.sql("SELECT key FROM leases") == [("held",)]
-    assert project.sql("SELECT count(*) FROM reservations") == [(0,)]
-
-
-def test_an_open_circuit_is_information(project: Project) -> None:
-    keep(project, "slots")
-    with project.app() as app, app.store.write() as unit:
-        unit.circuits.record_failure(
-            "context7", "HTTP 503", now=project.clock.now, failures=1, pause_seconds=60
-        )
-    (finding,) = report(project)["findings"]
-    assert (finding["check"], finding["severity"], finding["subject"]) == (
-        "circuit",
-        "information",
-        "context7",
-    )
-    assert "HTTP 503" in finding["message"]
-    project.clock.now += timedelta(minutes=2)
     assert report(project)["findings"] == []
 
 

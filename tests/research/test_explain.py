@@ -11,7 +11,7 @@ import click
 import pytest
 from rich.cells import cell_len
 
-from kr.cli.matching import explained
+from kr.cli.knowledge import explained
 from kr.errors import InvalidRequest, StoreCorrupt, StoreError
 from tests.support.program import Project, request
 from tests.support.stores import draft, insert_entry, sql

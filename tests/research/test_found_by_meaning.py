@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from kr.cli import matching
+from kr.cli import knowledge
 from kr.matching.evidence import NAMES
 from kr.matching.learning import SIMILARITIES, calibration_key
 from tests.support.mcp_servers import StandIn, context7_server
@@ -108,7 +108,7 @@ def test_it_tells_what_was_reached_with_and_without_the_model(calibrated: tuple[
     assert value["reached"]["recall_balanced"] > value["without"]["recall_balanced"] + 0.2
     assert value["reached"]["first"] > value["without"]["first"] > 0.85
     assert list(json.loads(kept)["weights"]) == [*NAMES, *SIMILARITIES]
-    shown = matching.calibrated(value)
+    shown = knowledge.calibrated(value)
     assert f"{value['reached']['first']:.1%}" in shown
     assert max(map(len, shown.splitlines()[:-2])) <= 80
     assert value["kept_in"] in shown.replace("\n", "")
@@ -247,7 +247,7 @@ def test_explain_shows_the_similarity_and_keeps_nothing(
     evidence = {piece["name"]: piece for piece in value["considered"][0]["evidence"]}
     assert evidence["similarity"]["value"] == 1.0
     assert evidence["similarity"]["adds"] + evidence["similarity_ahead"]["adds"] > 1
-    assert "similarity +" in " ".join(matching.explained(value).split())
+    assert "similarity +" in " ".join(knowledge.explained(value).split())
     assert project.sql("SELECT count(*) FROM entry_vectors") == [(0,)]
     answer = project.research(request(**OTHER_WORDS))
     assert answer["results"]["match"]["likelihood"] == value["considered"][0]["likelihood"]

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX
+from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.export import export_yaml
 from kr.transfer.import_yaml import import_yaml
-from kr.transfer.wordings_yaml import WORDINGS
 from tests.support.stores import NOW, draft, insert_entry, sql
 
 LIVE, ARCHIVED = 100, 200
