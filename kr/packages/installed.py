@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+CYTHON = (".pyx", ".pxi")
+"""Sources of compiled modules, and what they include."""
 MAX_DOCUMENTS = 60
 MAX_SOURCES = 1_200
 MAX_TEMPLATES = 40
@@ -60,6 +62,8 @@ class InstalledPackage:
     description: Description | None = None
     repository: str | None = None
     """``owner/repo`` on GitHub."""
+    by_path: tuple[Path, ...] = ()
+    """Declarations that no entry leads to, and that users import by their path."""
 
 
 def contained(path: Path, root: Path) -> Path | None:
@@ -112,7 +116,8 @@ def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
 def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Path, ...]:
     """Choose the source files of the first suffix that there is, those nearest to the top first; no tests.
 
-    A stub file (``.pyi``) counts where there is no source beside it, as is so for compiled modules.
+    A stub file (``.pyi``) counts where there is no source beside it, as is so for compiled modules, whose own source
+    (``.pyx``) may be there as well.
     """
     listed = [f for f in files if not f.endswith((".min.js", ".umd.js"))]
     suffix = next((s for s in suffixes if any(f.endswith(s) for f in listed)), None)
@@ -121,7 +126,11 @@ def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Pa
         file
         for file in listed
         if suffix
-        and (file.endswith(suffix) or (suffix == ".py" and file.endswith(".pyi") and file[:-1] not in known))
+        and (
+            file.endswith(suffix)
+            or (suffix == ".py" and file.endswith(CYTHON))
+            or (suffix == ".py" and file.endswith(".pyi") and file[:-1] not in known)
+        )
         and not any(
             re.fullmatch(r"_?tests?|testing_?data|_vendor|vendor", part) for part in file.split("/")[:-1]
         )
@@ -133,11 +142,14 @@ def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Pa
 
 def choose_templates(files: Iterable[str], root: Path) -> tuple[Path, ...]:
     """Choose the templates that a package ships for its users' projects: they show which options there are."""
+    known = set(files)
     names = [
         file
-        for file in files
+        for file in known
         if (_TEMPLATE.search(file) or any(part in {"templates", "template"} for part in file.split("/")[:-1]))
-        and not file.endswith((".pyc", "/__init__.py", ".html", ".css", ".js", ".png", ".svg", ".map"))
+        and not file.endswith((".pyc", ".html", ".css", ".js", ".png", ".svg", ".map"))
+        # ``django/template`` is code.
+        and not (file.endswith(".py") and f"{file.rpartition('/')[0]}/__init__.py" in known)
     ]
     return _existing(sorted(names, key=lambda f: (f.count("/"), f)), root, MAX_TEMPLATES)
 

@@ -30,7 +30,9 @@ MAX_FILE = 4 * 1024 * 1024
 _MAX_BYTES = 8 * 1024 * 1024
 _MAX_ENTRIES = 40
 _MAX_STEPS = 8
+_MAX_BY_PATH = 100
 _TRIED_OUT = re.compile(r"experimental|canary|internal|legacy|unstable|package\.json")
+_BUILT = re.compile(r"lib|dist|build|out|esm?|cjs|umd|src|types|typings")
 _OFTEN = 3  # one use is a detail of some type
 _DECLARATION = (".d.ts", ".d.mts", ".d.cts")
 _FROM = re.compile(
@@ -54,6 +56,7 @@ _HANDED_ON = re.compile(
     r"""\bexports\.\w+\s*=\s*(?:require\(\s*["']([^"'\n]{1,300})["']\s*\)|(\w+)(?:\.\w+)*\s*;?\s*$)""",
     re.MULTILINE,
 )
+_ANY_REQUIRED = re.compile(r"""\brequire\(\s*["']([^"'\n]{1,300})["']\s*\)""")
 _LOCAL_REQUIRE = re.compile(r"""\brequire\(\s*["'](\.{1,2}/[^"'\n]{1,300})["']\s*\)""")
 
 
@@ -68,6 +71,8 @@ class Entry:
     declarations: list[Path] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
     offered: frozenset[str] | None = frozenset()
+    is_open: bool = False
+    """Whether the manifest leaves it to users which files they import."""
 
 
 def read_entry(root: Path, manifest: dict[str, Any]) -> Entry:
@@ -78,7 +83,7 @@ def read_entry(root: Path, manifest: dict[str, Any]) -> Entry:
     size = 0
     while queue and len(found.declarations) < MAX_FILES and size < _MAX_BYTES:
         path = queue.pop(0)
-        if path in found.declarations:
+        if path in found.declarations or _is_twin(path, found.declarations):
             continue
         text = _text(path)
         size += len(text)
@@ -99,9 +104,20 @@ def read_entry(root: Path, manifest: dict[str, Any]) -> Entry:
                 for star, name in _EXPORT_FROM.findall(text)
                 if star == "*" and name.startswith(".") and (target := _resolved(path.parent, root, name))
             }
+    found.is_open = "exports" not in manifest
     if not found.declarations:
         found.packages += _required(root, manifest)
     return found
+
+
+def _is_twin(path: Path, others: Sequence[Path]) -> bool:
+    """Tell whether another file says the same for another module system (``index.d.cts`` beside ``index.d.mts``).
+
+    One that only hands the other's names on is much smaller.
+    """
+    stem = re.sub(r"\.d\.[cm]?ts$", "", str(path))
+    twins = (other.stat().st_size for other in others if str(other).startswith(f"{stem}.d."))
+    return any(0.8 < size / (path.stat().st_size + 1) < 1.25 for size in twins)
 
 
 def types_package(name: str) -> str:
@@ -215,8 +231,10 @@ def _required(root: Path, manifest: dict[str, Any]) -> list[str]:
         seen.append(path)
         text = _text(path)
         required = dict(_REQUIRED.findall(text))
-        for direct, ident in _HANDED_ON.findall(text):
-            name = direct or required.get(ident, "")
+        handed_on = [direct or required.get(ident, "") for direct, ident in _HANDED_ON.findall(text)]
+        # ``pg`` gives its pools and its types as members of one object: kin by name.
+        kin = [name for name in _ANY_REQUIRED.findall(text) if name.startswith(f"{manifest.get('name')}-")]
+        for name in (*handed_on, *kin):
             if _is_package(name) and _package(name) not in found:
                 found.append(_package(name))
         if len(seen) <= 2:
@@ -311,7 +329,21 @@ def with_declarations(package: InstalledPackage, projects: Sequence[Path]) -> In
 def _declared(package: InstalledPackage, entry: Entry) -> InstalledPackage:
     if not entry.declarations:
         return package
-    return replace(package, sources=tuple(entry.declarations), offered=entry.offered)
+    reached = {path.relative_to(package.root).parts[0] for path in entry.declarations}
+    # Whatever lies in the package can be imported (``dayjs/plugin/utc``); a folder of the main entry it leads into itself.
+    others = [
+        path
+        for path in (package.sources if entry.is_open else ())
+        if path.name.endswith(_DECLARATION)
+        and (top := path.relative_to(package.root).parts[0]) not in reached
+        and not _BUILT.fullmatch(top)
+    ]
+    return replace(
+        package,
+        sources=tuple(entry.declarations),
+        by_path=tuple(others[:_MAX_BY_PATH]),
+        offered=entry.offered,
+    )
 
 
 def _read(folder: Path, homes: list[Path]) -> InstalledPackage | None:

@@ -3,12 +3,13 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from kr.packages.declarations import Declaration, parse_declarations
 from kr.packages.documented import Documented
 from kr.packages.folder import Unreadable, read_bytes
-from kr.packages.installed import InstalledPackage
+from kr.packages.installed import CYTHON, InstalledPackage
 from kr.packages.public_names import PublicNames
 from kr.packages.restructured import fence
 from kr.reports.terms import Terms
@@ -68,7 +69,7 @@ class Piece:
     @property
     def is_python(self) -> bool:
         """Whether its docstring is one of Python's styles rather than Markdown."""
-        return self.origin.endswith((".py", ".pyi"))
+        return self.origin.endswith((".py", ".pyi", *CYTHON))
 
     @property
     def language(self) -> str:
@@ -208,7 +209,7 @@ def _templates(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
 
 def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterator[Piece]:
     """Yield what the sources say that mention the terms, the most mentioning file first, under public names."""
-    from kr.packages.python_source import parse_options, parse_source
+    from kr.packages.python_source import cython_outline, parse_options, parse_source
     from kr.reports.ranking import rarity
 
     names = _names(package)
@@ -236,7 +237,9 @@ def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterat
         if expired() or worth < _LEAST_TOLD * told[0][0]:
             return
         module, origin = _module(package, path), path.relative_to(package.root).as_posix()
-        for entry in (*parse_source(text, module), *parse_options(text, module)):
+        is_compiled = path.suffix in CYTHON
+        source = cython_outline(text) if is_compiled else text
+        for entry in (*parse_source(source, module, kept=is_compiled), *parse_options(source, module)):
             named = names.named(entry.name, module)
             if path not in foreign or named.is_exported:
                 yield Piece(package, origin, named.path, entry, weight=named.weight * entry.weight)
@@ -283,7 +286,7 @@ def _node(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
 
     for one in (package, *package.related):
         read: list[tuple[str, Sequence[Declaration]]] = []
-        for path in one.sources:
+        for path in (*one.sources, *one.by_path):
             if expired():
                 break
             origin, text = path.relative_to(one.root).as_posix(), _text(path, _MAX_SOURCE)
@@ -292,13 +295,29 @@ def _node(package: InstalledPackage, expired: Expired) -> Iterator[Piece]:
                 continue
             for entry in parse_comments(text, path.name.partition(".")[0]):
                 yield Piece(one, origin, entry.name, entry, weight=entry.weight)
+        by_path = {
+            (origin := path.relative_to(one.root).as_posix()): f"{one.name}/{origin.partition('.d.')[0]}"
+            for path in one.by_path
+        }
         for origin, entry in Declared(read, one.offered).documented():
-            yield Piece(one, origin, entry.name, entry, weight=entry.weight)
+            told = replace(entry, more=f"Comes with `{by_path[origin]}`.") if origin in by_path else entry
+            yield Piece(one, origin, entry.name, told, weight=entry.weight)
 
 
 def _module(package: InstalledPackage, path: Path) -> str:
-    origin = path.relative_to(package.root).as_posix()
-    return re.sub(r"(?:/__init__)?\.pyi?$", "", origin).replace("/", ".")
+    place = _including(path.parent).get(path.name, path) if path.suffix == ".pxi" else path
+    origin = place.relative_to(package.root).as_posix()
+    return re.sub(r"(?:/__init__)?\.(?:pyi?|pyx|pxi)$", "", origin).replace("/", ".")
+
+
+@lru_cache(maxsize=16)
+def _including(folder: Path) -> dict[str, Path]:
+    """Return the Cython source that includes each file of a folder, by the file's name."""
+    return {
+        name: path
+        for path in sorted(folder.glob("*.pyx"))
+        for name in re.findall(r"^include [\"']([\w.]+)", _text(path, _MAX_SOURCE), re.MULTILINE)
+    }
 
 
 def _text(path: Path, limit: int) -> str:

@@ -26,12 +26,66 @@ _SELF = frozenset({"self", "cls", "__self", "cls_"})
 _DEPRECATED = re.compile(r"\A.{0,300}?\bdeprecated\b", re.IGNORECASE | re.DOTALL)
 
 
+_CYTHON = re.compile(
+    r"^(?:[ \t]*(?P<property>@property)\n)?(?P<indent>[ \t]*)(?:cdef\s+(?:\w+\s+)*?)?(?P<kind>class|def|cpdef)\s+[^(:\n]*?"
+    r"(?P<name>\w+)[ \t]*(?:\((?P<arguments>(?:[^()]|\([^()]*\)){0,4000})\)|(?=[:\[]))(?:\s*\[[^]]{0,200}\])?[^:\n]*:",
+    re.MULTILINE,
+)
+_CYTHON_TEXT = re.compile(r"""(?:[ \t]*(?:\#[^\n]*)?\n)*[ \t]*([ru]?(\"{3}|'{3}).*?\2)""", re.DOTALL)
+_CYTHON_ARGUMENT = re.compile(
+    r"\s*(?:.*?[\s*\]])??(\*{1,2}\w*|/|\w+)\s*(?:(?:not|or)\s+None\s*)?(:[^=]*)?(=.*)?", re.DOTALL
+)
+
+
+def cython_outline(source: str) -> str:
+    """Return the classes and functions of a Cython source with their docstrings as Python, without types and code."""
+    out: list[str] = []
+    levels: list[int] = []
+    told = 0
+    for found in _CYTHON.finditer(source):
+        if found.start() < told:  # in a docstring
+            continue
+        indent = len(found["indent"].expandtabs())
+        if re.search(r"^[^\s#]", source[told : found.start()], re.MULTILINE):
+            levels = []  # a statement of the module has ended the class above
+        levels = [*(level for level in levels if level < indent), indent]
+        pad = "    " * (len(levels) - 1)
+        text = _CYTHON_TEXT.match(source, found.end())
+        told = text.end() if text else found.end()
+        if found["property"]:
+            out.append(f"{pad}@property")
+        out += [f"{pad}{_cython_head(found)}", f"{pad}    {_cython_text(text)}"]
+    return "\n".join(out)
+
+
+def _cython_head(found: re.Match[str]) -> str:
+    parts = re.split(r",(?![^\[({]*[\])}])", found["arguments"] or "")
+    arguments = (_CYTHON_ARGUMENT.fullmatch(part) for part in parts)
+    plain = ", ".join(f"{one[1]}{one[2] or ''}{one[3] or ''}" for one in arguments if one)
+    kind = "class" if found["kind"] == "class" else "def"
+    if kind == "class" and not plain:
+        return f"class {found['name']}:"
+    try:
+        ast.parse(f"def f({plain}): ...")
+    except (SyntaxError, ValueError):
+        plain = "*arguments"
+    return f"{kind} {found['name']}({plain}):"
+
+
+def _cython_text(found: re.Match[str] | None) -> str:
+    try:
+        return repr(str(ast.literal_eval(found[1]))) if found else "..."
+    except (SyntaxError, ValueError):
+        return "..."
+
+
 @lru_cache(maxsize=256)
-def parse_source(source: str, module: str) -> list[Documented]:
+def parse_source(source: str, module: str, *, kept: bool = False) -> list[Documented]:
     """Return what the source of ``module`` documents, in order; nothing when it is no valid Python.
 
     Public names come with docstring or without; ``__init__`` is told with its class, and so is what it documents of
-    the attributes it sets. Classes that stand in ``if`` and ``except`` count as well.
+    the attributes it sets. Classes that stand in ``if`` and ``except`` count as well. ``kept``: private classes too, which
+    compiled modules hand out (``lxml.etree._Element``).
     """
     from griffe import GriffeError, visit
 
@@ -40,7 +94,7 @@ def parse_source(source: str, module: str) -> list[Documented]:
             warnings.simplefilter("ignore")  # another package's odd escapes are not our warnings
             # griffelib asks for the file's place to resolve imports, which are not looked at here.
             tree = visit(module, filepath=Path(f"{module}.py"), code=source)
-            found = [*_module(tree, module), *_Reader(source).members(tree, module, depth=0)]
+            found = [*_module(tree, module), *_Reader(source, kept=kept).members(tree, module, depth=0)]
             if ".__doc__" in source:
                 found += _assigned(ast.parse(source).body, module)
     except (SyntaxError, ValueError, RecursionError, MemoryError, GriffeError):
@@ -62,8 +116,9 @@ def _meant(owner: "Module | Class", member: "Object | Alias") -> "Object | Alias
 
 
 class _Reader:
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, *, kept: bool) -> None:
         self._lines = source.splitlines()
+        self._kept = kept
 
     def members(self, owner: "Module | Class", prefix: str, *, depth: int) -> Iterator[Documented]:
         """Yield the public members of a module or class, and theirs."""
@@ -72,7 +127,9 @@ class _Reader:
             if name not in owner.members and not name.startswith("_"):
                 yield _overloaded(f"{prefix}.{name}", overloads, is_method=owner.is_class)
         for name, found in owner.members.items():
-            if found.is_alias or name.startswith("_") or depth >= _MAX_DEPTH:
+            if found.is_alias or depth >= _MAX_DEPTH:
+                continue
+            if name.startswith("_") and not (self._kept and found.is_class and found.docstring):
                 continue
             path = f"{prefix}.{name}"
             member = _meant(owner, found)

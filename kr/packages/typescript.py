@@ -15,6 +15,7 @@ _SMALL = 1_500
 _LONGEST_CODE = 1_200
 _LONGEST_TYPE = 700
 _LONGEST_HEAD = 120
+_LONGEST_LIST = 4_000
 _MOST_TYPES = 2
 _MOST_OVERLOADS = 3
 _MAX_STEPS = 4
@@ -125,11 +126,17 @@ class Declared:
                 f"{prefix}{declared.name}", declared.text, said, weight=weight * _declining([declared])
             )
         told, silent = _members(declared)
+        if path and listed:
+            # Options that stand beside one another are seldom used alone.
+            yield Documented(path, _head(declared.text), listed[:_LONGEST_LIST], weight=weight)
         if silent:
             # What has no text of its own is shown together; of it, later, what the question is about.
             code = _written(replace(declared, members=tuple(silent)))
             code = "\n\n".join([code, *self._reached(declared.name), *self._taken(code, declared.name)])
-            yield Documented(f"{prefix}{declared.name}", code, "", weight=of_members)
+            told_by = (
+                of_members if declared.kind in {"interface", "class", "type"} else min(of_members, _TYPES)
+            )
+            yield Documented(f"{prefix}{declared.name}", code, "", weight=told_by)
         for name, group in told.items():
             lines = "\n".join(f"  {_cut(one.text, _LONGEST_CODE)};" for one in group[:_MOST_OVERLOADS])
             where = f"  // {path}.{name}" if path else ""

@@ -1,7 +1,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.packages.python_source import parse_options, parse_source
+from kr.packages.python_source import cython_outline, parse_options, parse_source
 
 SOURCE = '''
 """The module."""
@@ -134,6 +134,57 @@ def test_overloads_of_a_stub_are_one() -> None:
     assert found.signature == (
         "def load(x: str) -> str\ndef load(x: bytes) -> bytes\ndef load(x: float) -> float"
     )
+
+
+CYTHON = '''
+cdef public class _Tree(Base) [ type TreeType,
+                               object Tree ]:
+    """A tree.
+
+    class NotThis:
+        """
+    cdef int depth
+
+    @property
+    def root(self):
+        """Its root."""
+        return self._root
+
+    cpdef object find(self, const char* path not None, list rest=[1, 2], *, bint deep=False):
+        """Finds \\
+a node."""
+
+    cdef int hidden(self) except -1:
+        """Not shown."""
+
+if DEBUG:
+    def odd(a, (b, c)):
+        """Odd."""
+
+def late(int x): pass
+'''
+
+
+def test_a_cython_source_tells_its_classes_and_functions() -> None:
+    found = parse_source(cython_outline(CYTHON), "m", kept=True)
+    assert [(entry.name, entry.signature) for entry in found] == [
+        ("m._Tree", ""),
+        ("m._Tree.root", "root"),
+        ("m._Tree.find", "def find(path, rest=[1, 2], *, deep=False)"),
+        ("m.odd", "def odd(a)"),
+        ("m.late", "def late(x)"),
+    ]
+    assert [entry.docstring.split("\n")[0] for entry in found[:3]] == [
+        "A tree.",
+        "Its root.",
+        "Finds a node.",
+    ]
+
+
+@settings(deadline=None)
+@given(st.text(alphabet="cdef class()[]:,=*'\"\n\\ @x", max_size=200))
+def test_any_cython_is_taken(text: str) -> None:
+    parse_source(cython_outline(text), "m")
 
 
 def test_nothing_is_imported_or_run() -> None:

@@ -338,6 +338,60 @@ def test_a_declaration_may_be_named_by_the_source_that_it_was_made_of(tmp_path: 
     assert [p.title for p in passages(tmp_path, "dates", "How is a date parsed from a text?")] == ["parse"]
 
 
+def test_declarations_that_users_import_by_path_are_told_with_it(tmp_path: Path) -> None:
+    plugin = "declare module 'times' {\n  interface Times {\n    tz(timezone?: string): Times;\n  }\n}\n"
+    files = {
+        "index.d.ts": "export declare function now(): Times;\nexport interface Times {}\n",
+        "plugin/zones.d.ts": plugin,
+        "esm/zones.d.ts": plugin,
+    }
+    node(tmp_path / "open", "times", files, types="index.d.ts")
+    node(tmp_path / "shut", "times", files, types="index.d.ts", exports={".": "./index.js"})
+    (found,) = [p for p in passages(tmp_path / "open", "times", "tz of a timezone") if "tz(" in p.text]
+    assert "Comes with `times/plugin/zones`." in found.text
+    assert found.url == "times 2.27.1, plugin/zones.d.ts: Times"
+    with pytest.raises(SourceFailure):
+        passages(tmp_path / "shut", "times", "tz of a timezone")
+
+
+def test_kin_that_a_package_gives_as_members_belongs_to_it(tmp_path: Path) -> None:
+    node(
+        tmp_path,
+        "db",
+        {"lib/index.js": "this.Pool = factory(require('db-pool'))\nthis.log = require('debug')\n"},
+        main="lib/index.js",
+    )
+    node(tmp_path, "db-pool", {"README.md": "# db-pool\n\nTake a client of the pool for a transaction."})
+    node(tmp_path, "debug", {"README.md": "# debug\n\nLog a transaction of the pool."})
+    assert [p.title for p in passages(tmp_path, "db", "transaction on a pool")] == ["db-pool"]
+
+
+def test_the_source_of_a_compiled_module_is_read(tmp_path: Path) -> None:
+    site = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages"
+    sources = {
+        "__init__.py": "",
+        "tree.pyx": 'include "walk.pxi"\n\ncdef class _Node:\n    """A node."""\n    def clear(self, bint keep=False):\n'
+        '        """Empties the node."""\n',
+        "walk.pxi": 'cdef class iterwalk:\n    """Walks over the nodes of a tree."""\n',
+        "template/__init__.py": "",
+        "template/engine.py": "nodes = 'nodes of a tree'\n",
+    }
+    for name, text in sources.items():
+        (site / "trees" / name).parent.mkdir(parents=True, exist_ok=True)
+        (site / "trees" / name).write_text(text)
+    (tmp_path / ".venv" / "pyvenv.cfg").write_text("")
+    info = site / "trees-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: trees\nVersion: 1.0\n")
+    (info / "RECORD").write_text("".join(f"trees/{name},,\n" for name in sources))
+    found = LocalDocs((tmp_path,), {}).ask(ask("trees", "walk the nodes, empties"), timeout=20).passages
+    assert {p.title: p.url for p in found} == {
+        "trees.tree.iterwalk": "trees 1.0, trees/walk.pxi: iterwalk",
+        "_Node": "trees 1.0, trees/tree.pyx: _Node",
+        "_Node.clear": "trees 1.0, trees/tree.pyx: clear",
+    }
+
+
 def test_single_letters_are_no_question(tmp_path: Path) -> None:
     node(tmp_path, "shapes", {"README.md": "# Shapes\n\nA point has x, y and z."})
     with pytest.raises(SourceFailure, match="no documentation about the question"):
