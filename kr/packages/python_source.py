@@ -129,7 +129,7 @@ class _Reader:
         for name, found in owner.members.items():
             if found.is_alias or depth >= _MAX_DEPTH:
                 continue
-            if name.startswith("_") and not (self._kept and found.is_class and found.docstring):
+            if name.startswith("_") and not (self._kept and found.is_class and _is_documented(found)):
                 continue
             path = f"{prefix}.{name}"
             member = _meant(owner, found)
@@ -188,6 +188,10 @@ class _Reader:
             at -= 1
         beside = re.search(r"\s#: ?(.*)$", self._lines[lineno - 1])
         return "\n".join([*found, *([beside[1]] if beside else [])])[:_LONGEST_DOCSTRING]
+
+
+def _is_documented(owner: "Object") -> bool:
+    return any(one.docstring for one in (owner, *owner.members.values()) if not one.is_alias)
 
 
 def _text(member: "Module | Class | Function | Attribute | object") -> str:
