@@ -242,7 +242,9 @@ def _python(package: InstalledPackage, terms: Terms, expired: Expired) -> Iterat
         for entry in (*parse_source(source, module, kept=is_compiled), *parse_options(source, module)):
             named = names.named(entry.name, module)
             if path not in foreign or named.is_exported:
-                yield Piece(package, origin, named.path, entry, weight=named.weight * entry.weight)
+                # The private classes of a compiled module are what its functions give.
+                known = max(named.weight, 1.0) if is_compiled else named.weight
+                yield Piece(package, origin, named.path, entry, weight=known * entry.weight)
 
 
 def _names(package: InstalledPackage) -> PublicNames:

@@ -190,7 +190,7 @@ class _Reader:
         return "\n".join([*found, *([beside[1]] if beside else [])])[:_LONGEST_DOCSTRING]
 
 
-def _is_documented(owner: "Object") -> bool:
+def _is_documented(owner: "Object | Alias") -> bool:
     return any(one.docstring for one in (owner, *owner.members.values()) if not one.is_alias)
 
 
