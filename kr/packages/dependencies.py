@@ -128,8 +128,8 @@ def with_installed(
     dependencies: Sequence[Dependency], folder: Path, environ: Mapping[str, str]
 ) -> list[Dependency]:
     """Give what is declared without a version the one that is installed, as ``version_of`` does; ``file`` is then where that is."""
+    from kr.packages.installed import installed_version, site_folders
     from kr.packages.installed_node import find_node_package
-    from kr.packages.installed_python import installed_version, site_folders
 
     sites: list[Path] | None = None
     rows = []
@@ -197,12 +197,12 @@ def _is_project(place: Path) -> bool:
 
 def _read(asked: Path, up: str) -> Found:
     """Read the project at ``up``; files are named as they are reached from ``asked``."""
-    from kr.packages import jvm, npm, python_projects, simple_projects
+    from kr.packages import jvm, npm, simple_projects
 
     folder = Folder(asked / up)
     inventory = Inventory()
     readers = (
-        *(npm.find, python_projects.find, jvm.find_maven, jvm.find_gradle),
+        *(npm.find, jvm.find_maven, jvm.find_gradle),
         *(simple_projects.find, simple_projects.find_languages),
     )
     for read in readers:

@@ -1,4 +1,4 @@
-"""Ecosystems of one manifest and one lock file: Go, PHP (Composer), Ruby (Bundler) and Rust (Cargo).
+"""Ecosystems of one manifest and one lock file: Python, Go, PHP (Composer), Ruby (Bundler) and Rust (Cargo).
 
 Also the languages that a project is written in, with the version that it pins or asks for (SPEC 6.4).
 """
@@ -13,7 +13,7 @@ from kr.packages.model import Declared, Inventory, Lock, collect
 
 def find(folder: Folder, inventory: Inventory) -> None:
     """Add what the files of these ecosystems say; a workspace's own members are left out."""
-    for ecosystem in (_find_go, _find_composer, _find_ruby, _find_cargo):
+    for ecosystem in (_find_python, _find_go, _find_composer, _find_ruby, _find_cargo):
         ecosystem(folder, inventory)
 
 
@@ -248,10 +248,6 @@ def _cargo_lock(folder: Folder, up: str, own: frozenset[str]) -> Lock | None:
     return lock
 
 
-_TOOL_NAMES = {"nodejs": "node", "golang": "go"}
-"""How asdf calls what has another name here."""
-
-
 def find_languages(folder: Folder, inventory: Inventory) -> None:
     """Add each language once, by the file that says most exactly which version: a pin before a range.
 
@@ -259,97 +255,318 @@ def find_languages(folder: Folder, inventory: Inventory) -> None:
     """
     ups = ["", *(up for up, _ in folder.above())]
     known: set[str] = set()
-    for language, version, file in [*_pins(folder, ups), *_manifests(folder)]:
-        if language not in known:
+    for file, language, pattern in [*((up + file, *rest) for up in ups for file, *rest in _PINS), *_STATED]:
+        found = re.search(pattern, folder.text(file) or "", re.MULTILINE) if language not in known else None
+        if found:
             known.add(language)
-            inventory.add("language", language, version, file, direct=True)
+            inventory.add("language", language, found[1].strip(), file, direct=True)
 
 
-def _pins(folder: Folder, ups: list[str]) -> Iterator[tuple[str, str, str]]:
-    for up in ups:
-        for language, names in _VERSION_FILES.items():
-            for name in names:
-                lines = (folder.text(f"{up}{name}") or "").splitlines()
-                line = next((text for each in lines if (text := each.partition("#")[0].strip())), None)
-                if line:
-                    yield language, _number(line), f"{up}{name}"
-        for language, version, file in _tool_versions(folder, up):
-            yield _TOOL_NAMES.get(language, language), _number(version), file
-
-
-_VERSION_FILES = {
-    "python": (".python-version", "runtime.txt"),
-    "node": (".nvmrc", ".node-version"),
-    "java": (".java-version",),
-    "php": (".php-version",),
-    "ruby": (".ruby-version",),
-    "rust": ("rust-toolchain",),
-    "go": (".go-version",),
-}
-_LANGUAGES = frozenset(_VERSION_FILES)
-
-
-def _number(text: str) -> str:
-    """Return ``3.12.4`` of ``python-3.12.4`` and ``v3.12.4``, ``21.0.2`` of ``temurin-21.0.2+13``; other texts as they are."""
-    found = re.fullmatch(r"(?:[a-z][a-z-]*-|v|[a-z]+)?(\d+(?:\.\w+)*)(?:[+-].*)?", text.strip())
-    return found[1] if found else text.strip()
-
-
-def _tool_versions(folder: Folder, up: str) -> Iterator[tuple[str, str, str]]:
-    file = f"{up}.tool-versions"
-    for line in (folder.text(file) or "").splitlines():
-        words = line.partition("#")[0].split()
-        if len(words) > 1 and _TOOL_NAMES.get(words[0], words[0]) in _LANGUAGES:
-            yield words[0], words[1], file
-
-
-def _manifests(folder: Folder) -> Iterator[tuple[str, str, str]]:
-    """Yield what the manifests ask for: a line of theirs is enough to tell it."""
-    for file, language, *patterns in _STATED:
-        text = folder.text(file) or ""
-        found = (re.search(pattern, text, re.MULTILINE) for pattern in patterns)
-        if version := next((f[1].strip() for f in found if f), ""):
-            yield language, version, file
-
-
+_PIN = r"\A(?:\s*(?:#[^\n]*)?\n)*\s*(?:(?:[a-z][a-z-]*-|v|[a-z]+)?(?=\d))?(\d+(?:\.\w+)*|[^\s#]{1,50})"
+"""The first line that is no comment: ``3.12.4`` of ``python-3.12.4`` and ``v3.12.4``, ``21.0.2`` of ``temurin-21.0.2+13``."""
+_PINS = (
+    *((file, "python", _PIN) for file in (".python-version", "runtime.txt")),
+    *((file, "node", _PIN) for file in (".nvmrc", ".node-version")),
+    *((f".{language}-version", language, _PIN) for language in ("java", "php", "ruby", "go")),
+    ("rust-toolchain", "rust", _PIN),
+    *(
+        (".tool-versions", language, rf"^{name}[ \t]+(?:[a-z]+-)?([\d.]{{1,50}})")
+        for name, language in (
+            *((same, same) for same in ("python", "node", "java", "php", "ruby", "rust", "go")),
+            ("nodejs", "node"),
+            ("golang", "go"),
+        )
+    ),
+)
 _GRADLE = (
-    r"JavaLanguageVersion\.of\(\s?[\"']?(\d{1,3})",
-    r"\bjvmToolchain\(\s?(\d{1,3})\s?\)",
-    r"\b(?:source|target)Compatibility\s?=\s?(?:JavaVersion\.VERSION_|[\"'])?(\d{1,3})",
+    r"(?:JavaLanguageVersion\.of\(\s?[\"']?|\bjvmToolchain\(\s?|\b(?:source|target)Compatibility\s?=\s?(?:JavaVersion\.VERSION_|[\"'])?)"
+    r"(\d{1,3})"
 )
 _STATED = (
-    (
-        "package.json",
-        "node",
-        r'"volta"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"',
-        r'"engines"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"',
-    ),
-    (
-        "pyproject.toml",
-        "python",
-        r"^requires-python\s*=\s*[\"']([^\"'\n]{1,50})",
-        r"^python\s*=\s*[\"']([^\"'\n]{1,50})",
-    ),
-    (
-        "composer.json",
-        "php",
-        r'"platform"\s*:\s*\{[^{}]*"php"\s*:\s*"([^"\n]{1,50})"',
-        r'"php"\s*:\s*"([^"\n]{1,50})"',
-    ),
+    ("package.json", "node", r'"volta"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"'),
+    ("package.json", "node", r'"engines"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"'),
+    ("pyproject.toml", "python", r"^(?:requires-)?python\s*=\s*[\"']([^\"'\n]{1,50})"),
+    ("composer.json", "php", r'"platform"\s*:\s*\{[^{}]*"php"\s*:\s*"([^"\n]{1,50})"'),
+    ("composer.json", "php", r'"php"\s*:\s*"([^"\n]{1,50})"'),
     ("go.mod", "go", r"^go (\S{1,50})"),
     ("rust-toolchain.toml", "rust", r'^channel\s*=\s*"([^"\n]{1,50})"'),
     ("Cargo.toml", "rust", r'^rust-version\s*=\s*"([^"\n]{1,50})"'),
-    (
-        "pom.xml",
-        "java",
-        *(
-            rf"<{name}>\s*(\d[\d.]{{0,20}})"
-            for name in ("maven.compiler.release", "java.version", "maven.compiler.source")
-        ),
-    ),
-    ("build.gradle", "java", *_GRADLE),
-    ("build.gradle.kts", "java", *_GRADLE),
+    ("pom.xml", "java", r"<(?:maven\.compiler\.(?:release|source)|java\.version)>\s*(\d[\d.]{0,20})"),
+    ("build.gradle", "java", _GRADLE),
+    ("build.gradle.kts", "java", _GRADLE),
     ("Gemfile", "ruby", r"^ruby [\"']([^\"'\n]{1,50})[\"']"),
     ("Gemfile.lock", "ruby", r"^RUBY VERSION\n +ruby (\d[\d.]{0,30})"),
 )
-"""A manifest, its language, and what finds the version in it, the better one first."""
+"""A file, its language, and what finds the version in it, the better one first."""
+
+
+_TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+_OWN_SOURCES = frozenset({"virtual", "editable", "directory"})
+"""Where uv and poetry say that a locked package is a folder of the project itself."""
+_DEVELOPMENT = re.compile(r"dev|test|lint|docs|typing|type-?check|format", re.IGNORECASE)
+"""Names of groups and files that hold tools and not what the product is built from."""
+_MOST_FILES = 50
+_MOST_LINES = 20_000
+
+
+def normalised(name: str) -> str:
+    """Return a Python project name as PEP 503 compares it."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _find_python(folder: Folder, inventory: Inventory) -> None:
+    """Add what the Python files of the project say. An exact requirement wins over a range."""
+    root = folder.document("pyproject.toml")
+    local: set[str] = set()
+    declared: list[Declared] = []
+    for file, manifest in _manifests(folder, root):
+        project = folder.table(file, manifest, "project")
+        poetry = folder.table(file, manifest, "tool", "poetry")
+        local |= {normalised(n) for n in (project.get("name"), poetry.get("name")) if isinstance(n, str)}
+        local |= _sources(folder, file, manifest)
+        declared += _pep621(folder, file, manifest, project)
+        declared += _poetry(folder, file, poetry)
+    declared += _requirements(folder)
+    lock = _read_lock(folder, root)
+    if lock is not None and not declared and lock.file == "pylock.toml":
+        declared = list(_roots(folder, lock))  # of a lock alone, direct is what nothing in it asks for
+    collect(inventory, "python", _best(d for d in declared if normalised(d.package) not in local), lock)
+
+
+def _manifests(folder: Folder, root: dict[str, Any] | None) -> Iterator[tuple[str, dict[str, Any]]]:
+    if root is None:
+        return
+    yield "pyproject.toml", root
+    workspace = folder.table("pyproject.toml", root, "tool", "uv", "workspace")
+    patterns = folder.items("pyproject.toml", workspace, "members") if workspace else []
+    excluded = folder.items("pyproject.toml", workspace, "exclude") if workspace else []
+    for member in folder.members([*patterns, *(f"!{e}" for e in excluded)], "pyproject.toml"):
+        file = f"{member}/pyproject.toml"
+        manifest = folder.document(file)
+        if manifest is not None:
+            yield file, manifest
+
+
+def _top(folder: Folder) -> str:
+    """Return the way to the nearest uv workspace that has this folder; empty when there is none."""
+    for up, here in folder.above():
+        file = f"{up}pyproject.toml"
+        workspace = folder.table(file, folder.document(file) or {}, "tool", "uv", "workspace")
+        excluded = [f"!{e}" for e in folder.items(file, workspace, "exclude")]
+        if fits(here, [*folder.items(file, workspace, "members"), *excluded]):
+            return up
+    return ""
+
+
+def _sources(folder: Folder, file: str, manifest: dict[str, Any]) -> set[str]:
+    """Return the names that uv takes from folders: the project's own packages, no dependencies."""
+    sources = folder.table(file, manifest, "tool", "uv", "sources")
+    return {
+        normalised(name)
+        for name, source in sources.items()
+        if isinstance(source, dict) and (source.get("workspace") is True or "path" in source)
+    }
+
+
+def _pep621(
+    folder: Folder, file: str, manifest: dict[str, Any], project: dict[str, Any]
+) -> Iterator[Declared]:
+    lists = [(folder.items(file, project, "dependencies"), False)]
+    extras = folder.table(file, project, "optional-dependencies")
+    lists += [(folder.items(file, extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
+    uv = folder.table(file, manifest, "tool", "uv")
+    lists.append((folder.items(file, uv, "dev-dependencies"), True))
+    for groups in (
+        folder.table(file, manifest, "dependency-groups"),
+        folder.table(file, manifest, "tool", "pdm", "dev-dependencies"),
+    ):
+        lists += [(folder.items(file, groups, group), True) for group in groups]
+    for entry, dev in ((e, dev) for entries, dev in lists for e in entries):
+        if isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
+            continue
+        requirement = parse_requirement(entry) if isinstance(entry, str) else None
+        if requirement is None:
+            folder.warn(file, f"{str(entry)[:80]!r} is no requirement")
+        else:
+            yield Declared(requirement[0], requirement[1], file, dev)
+
+
+def _poetry(folder: Folder, file: str, poetry: dict[str, Any]) -> Iterator[Declared]:
+    groups = folder.table(file, poetry, "group")
+    tables = [
+        (folder.table(file, poetry, "dependencies"), False),
+        (folder.table(file, poetry, "dev-dependencies"), True),
+        *((folder.table(file, groups, group, "dependencies"), True) for group in groups),
+    ]
+    for table, dev in tables:
+        yield from _versions(folder, file, table, dev=dev)
+
+
+def _versions(folder: Folder, file: str, table: dict[str, Any], *, dev: bool) -> Iterator[Declared]:
+    """Read the ``name = version`` tables of poetry; what lies at a path is the project's own."""
+    for name, value in table.items():
+        first = value[0] if isinstance(value, list) and value else value
+        spec = first.get("version") if isinstance(first, dict) else first
+        if name.lower() == "python" or (isinstance(first, dict) and "path" in first):
+            continue
+        if spec is not None and not isinstance(spec, str):
+            folder.warn(file, f"the version of {name} is not a text")
+            spec = None
+        exact = re.fullmatch(r"==\s*([\w.+!-]+)", spec or "")
+        yield Declared(name, exact[1] if exact else spec, file, dev)
+
+
+def _read_lock(folder: Folder, root: dict[str, Any] | None) -> Lock | None:
+    lock = next((found for file in _TOML_LOCKS if (found := _toml_lock(folder, file))), None)
+    if lock is None and root is not None and (up := _top(folder)):
+        lock = _toml_lock(folder, f"{up}uv.lock")
+    return lock
+
+
+def _toml_lock(folder: Folder, file: str) -> Lock | None:
+    """Read the locks of uv, poetry and pdm, and PEP 751's: arrays of tables. The project's own folders are left out."""
+    data = folder.document(file, "toml")
+    if data is None:
+        return None
+    lock = Lock(file, fold=normalised)
+    for package in folder.items(file, data, "packages" if file == "pylock.toml" else "package"):
+        if not isinstance(package, dict):
+            continue
+        source = package.get("source")
+        if "directory" in package or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
+            continue
+        lock.add(package.get("name"), package.get("version"))
+    return lock
+
+
+def _roots(folder: Folder, lock: Lock) -> Iterator[Declared]:
+    """Yield the packages of a pylock.toml that none of its others depends on; tools may leave out who does."""
+    packages = folder.items(lock.file, folder.document(lock.file) or {}, "packages")
+    asked_for = {
+        normalised(name)
+        for package in packages
+        if isinstance(package, dict) and isinstance(package.get("dependencies"), list)
+        for entry in package["dependencies"]
+        if isinstance(entry, dict) and isinstance(name := entry.get("name"), str)
+    }
+    for key, (name, _) in lock.packages.items():
+        if key not in asked_for:
+            yield Declared(name, None, lock.file)
+
+
+def _best(declared: Iterator[Declared]) -> list[Declared]:
+    """Keep one statement per package: an exact version before a range before none, then the first."""
+    best: dict[str, Declared] = {}
+    for dependency in declared:
+        known = best.get(normalised(dependency.package))
+        if known is None or _exactness(dependency) < _exactness(known):
+            best[normalised(dependency.package)] = dependency
+    return list(best.values())
+
+
+def _exactness(dependency: Declared) -> int:
+    if dependency.spec is None:
+        return 2
+    return 0 if re.fullmatch(r"v?\d[\w.+!-]*", dependency.spec) else 1
+
+
+def parse_requirement(text: str) -> tuple[str, str | None] | None:
+    """Return ``(name, version)`` of one PEP 508 requirement; None when it is none.
+
+    The version is the plain number for a single ``==``, the specifier's text otherwise, None for a URL or
+    where nothing is said. Extras and markers don't matter here.
+    """
+    from packaging.requirements import InvalidRequirement, Requirement
+
+    if len(text) > 2_000:
+        return None
+    try:
+        requirement = Requirement(text)
+        specifiers = list(requirement.specifier)
+    except (InvalidRequirement, ValueError, RecursionError):
+        return None
+    if not specifiers:
+        return requirement.name, None
+    only = specifiers[0]
+    if len(specifiers) == 1 and only.operator in {"==", "==="} and "*" not in only.version:
+        return requirement.name, only.version
+    order = sorted(specifiers, key=lambda s: (s.operator in {"!=", "<", "<="}, s.version))
+    return requirement.name, ",".join(str(s) for s in order)
+
+
+def _requirements(folder: Folder) -> list[Declared]:
+    """Read every ``requirements*.txt`` of the folder, those of a folder ``requirements``, and what they include inside the project."""
+    try:
+        names = sorted(p.name for p in folder.root.glob("requirements*.txt"))
+        names += sorted(f"requirements/{p.name}" for p in folder.root.glob("requirements/*.txt"))
+    except OSError as exc:
+        folder.warn("requirements*.txt", exc.strerror or "the folder can't be listed")
+        return []
+    # What is called constraints is so, also where nothing includes it.
+    queue = [(name, "constraint" in name) for name in names]
+    done: set[str] = set()
+    declared: list[Declared] = []
+    constraints: dict[str, Declared] = {}
+    while queue and len(done) < _MOST_FILES:
+        file, is_constraint = queue.pop(0)
+        if file in done:
+            continue
+        done.add(file)
+        for kind, value in _entries(folder, file):
+            if kind == "requirement":
+                for dependency in _requirement(folder, file, value):
+                    if is_constraint:
+                        constraints.setdefault(dependency.package.lower(), dependency)
+                    else:
+                        declared.append(dependency)
+            else:
+                queue += _include(folder, file, value, is_constraint=is_constraint or kind == "constraint")
+    return [constraints.get(d.package.lower(), d) if d.spec is None else d for d in declared]
+
+
+def _include(folder: Folder, file: str, target: str, *, is_constraint: bool) -> list[tuple[str, bool]]:
+    if "://" in target:
+        return []
+    included = folder.inside(f"{file.rpartition('/')[0]}/{target}".lstrip("/"))
+    if target.startswith("/") or included is None:
+        folder.warn(file, f"includes {target}, which is outside the project; it is not read")
+        return []
+    return [(included, is_constraint)]
+
+
+def _requirement(folder: Folder, file: str, line: str) -> Iterator[Declared]:
+    text = re.split(r"\s--?[a-z]", line, maxsplit=1)[0].strip()  # per-requirement options such as --hash
+    parsed = parse_requirement(text)
+    if parsed:
+        yield Declared(parsed[0], parsed[1], file, bool(_DEVELOPMENT.search(file)))
+        return
+    egg = re.search(r"#egg=([A-Za-z0-9][\w.-]*)", text)
+    if egg:
+        yield Declared(egg[1], None, file)
+    elif not re.match(r"[./~]|[a-z+]+://|[^\s=]+\.(?:whl|zip|tar\.gz)$", text):
+        folder.warn(file, f"{text[:80]!r} is no requirement")
+
+
+def _entries(folder: Folder, file: str) -> Iterator[tuple[str, str]]:
+    """Yield ``("requirement" | "include" | "constraint", text)`` of each logical line."""
+    text = folder.text(file)
+    if text is None:
+        return
+    joined = ""
+    for line in text.splitlines()[:_MOST_LINES]:
+        if line.rstrip().endswith("\\") and len(joined) < 50_000:
+            joined += line.rstrip()[:-1] + " "
+            continue
+        entry = re.sub(r"(^|\s)#.*$", "", joined + line).strip()
+        joined = ""
+        option = re.match(
+            r"(-r|--requirement|-c|--constraint|-e|--editable)(?:[\s=]+|(?<=-[rce]))(.+)", entry
+        )
+        if option:
+            name, value = option[1], option[2].strip()
+            if name in {"-e", "--editable"}:
+                yield "requirement", value
+            else:
+                yield "include" if "r" in name[:3] else "constraint", value
+        elif entry and not entry.startswith("-"):
+            yield "requirement", entry

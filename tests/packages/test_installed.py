@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kr.packages.installed import find_installed, places_searched
-from kr.packages.installed_python import site_folders
+from kr.packages.installed import find_installed, places_searched, site_folders
 
 HERE = Path(sys.prefix)
 
