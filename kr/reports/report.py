@@ -33,7 +33,7 @@ from kr.reports.template import (
 from kr.reports.terms import Terms, is_subject, question_terms
 from kr.source_kinds import SOURCES, is_answer, is_package, is_pages
 from kr.text.counting import tokens_of
-from kr.text.inline import as_paragraph, plain_line, safe_url
+from kr.text.inline import as_paragraph, code_span, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
 from kr.text.sentences import plain
 from kr.values import Answer, Confidence, Query
@@ -57,6 +57,9 @@ _MOST_NOTES = 6
 _MOST_NEAREST = 5
 _GIST = 200  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
+_MOST_FURTHER = 5
+_LINE_OF_FURTHER = 250
+_FURTHER = "Found besides, in a line each:"
 _NO_CODE = "No code examples were found."
 _PERSONA_NOTE = "persona_load_failed"
 
@@ -90,7 +93,7 @@ def build_report(
     choice = choose(material.units, terms)
     if answer and choice.covers:
         room = int(max_tokens * _characters_per_token(choice.taken))
-        writer = _Writer(query, answer, material, terms, today, notes, max_tokens, room)
+        writer = _Writer(query, answer, material, terms, today, notes, max_tokens, room, choice.rows)
         return writer.write(choice.taken, synthesis)
     if baseline and baseline.strip() and SKELETON_MARK not in baseline.splitlines():
         text = carried_over(baseline, query, today, _told(notes))
@@ -164,6 +167,7 @@ class _Writer:
     notes: Sequence[str]
     max_tokens: int
     room: int
+    rows: Sequence[Ranked]
 
     def write(self, taken: Sequence[Ranked], synthesis: Synthesis | None) -> Report:
         """Show as many of the passages as fit, at least the best."""
@@ -177,13 +181,15 @@ class _Writer:
             shown.pop()
 
     def _text(self, shown: Sequence[_Shown], level: Confidence, synthesis: Synthesis | None) -> str:
-        sources = _Sources(one.row.unit for one in shown)
+        further = _further(self.rows, shown, self.terms)
+        sources = _Sources([*(one.row.unit for one in shown), *(one.unit for one in further)])
         passages = [(one.row.unit, one.blocks) for one in shown]
         summaries = summarize(passages, self.terms, int(_SENTENCES * self.room))
         warned = caveats([one.row for one in shown], self.terms, summaries[0].sentences)
         sections = {
             SUMMARY: "\n\n".join(_summary(summaries, sources)),
-            DETAILS: "\n\n".join(f"{sources.line(one.row.unit)}\n\n{one.render()}" for one in shown),
+            DETAILS: "\n\n".join(f"{sources.line(one.row.unit)}\n\n{one.render()}" for one in shown)
+            + _listed(further, sources),
             CODE: _examples(shown, self.terms, summaries[0], sources, int(_EXAMPLES * self.room)),
             CAVEATS: _noted(self._own_notes(level, shown, sources, synthesis))
             + _warnings(warned, sources, int(_SENTENCES * self.room)),
@@ -284,6 +290,30 @@ def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _S
             return one
         aim = int(0.8 * aim)
     return None
+
+
+def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> list[Quotation]:
+    """Return what was found besides, by the sentence or declaration that tells most of the question: a member beside the one shown."""
+    named = {one.row.unit.heading for one in shown}
+    found: dict[str, Quotation] = {}
+    for row in rows:
+        heading = row.unit.heading
+        if len(found) == _MOST_FURTHER or is_answer(row.unit.origin.source):
+            break
+        if not heading or heading in named or heading in found or row.is_warned_off:
+            continue
+        gist = summarize([(row.unit, row.unit.blocks)], terms, _GIST)[0]
+        told = [*gist.sentences[:1], *(code_span(code.text) for code in gist.code if "\n" not in code.text)]
+        if told and len(told[0]) <= _LINE_OF_FURTHER:
+            found[heading] = Quotation(row.unit, told[0])
+    return list(found.values())
+
+
+def _listed(further: Sequence[Quotation], sources: _Sources) -> str:
+    if not further:
+        return ""
+    lines = (f"- {sources.number(one.unit)}, {_bold(one.unit)}: {one.text}" for one in further)
+    return f"\n\n{_FURTHER}\n\n" + quote("\n".join(lines))
 
 
 def _skeleton(

@@ -147,7 +147,7 @@ class _Writer:
         elif token.type in {"softbreak", "hardbreak"}:
             self._text.append("\n")
         elif token.type == "code_inline":
-            self._mark(_code_span(token.content))
+            self._mark(code_span(token.content))
         elif token.type == "image":
             self._text.extend(child.content for child in token.children or [] if not child.children)
         elif token.type in {"em_open", "em_close", "strong_open", "strong_close"}:
@@ -225,7 +225,7 @@ def _inline_parser() -> "MarkdownIt":
     return MarkdownIt("commonmark")
 
 
-def _code_span(code: str) -> str:
+def code_span(code: str) -> str:
     code = strip_invisible(code).replace("\n", " ")
     longest = max((len(run) for run in _BACKTICKS.findall(code)), default=0)
     edge = " " if code.startswith("`") or code.endswith("`") else ""

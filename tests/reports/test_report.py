@@ -534,3 +534,23 @@ def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
     notes = _build(cut).text.partition("Notes by kr:\n\n")[2]
     assert "- Of Source 2, only the beginning was read.\n" in notes
     assert "only the beginning" not in _build(PAGES).text
+
+
+def test_what_comes_next_is_told_in_a_line_each() -> None:
+    def passage(name: str, text: str) -> Passage:
+        return Passage(text=text, title=f"queue.{name}", url=f"queue 1.0, queue.py: {name}")
+
+    passages = [passage(f"retry_{n}", f"Retry the failed job number {n}: {'word ' * 40}.") for n in range(5)]
+    passages += [passage("attempts", "How often a failed job is tried again."), passage("close", "Close it.")]
+    query = replace(QUERY, framework="queue", topic="retry", tags=(), question="How do I retry a failed job?")
+    source = Answer(source="local_docs", passages=tuple(passages))
+    details = read_shape(build_report(query, answer=source, today=TODAY).text).sections["Details"]  # type: ignore[union-attr]
+    shown, _, besides = details.partition("Found besides, in a line each:")
+    assert "attempts" not in shown
+    assert re.search(
+        r"^> - Source \d, \*\*`queue\.attempts`\*\*: How often a failed job is tried again\.$",
+        besides,
+        re.MULTILINE,
+    )
+    asked = build_report(query, answer=replace(source, source="context7"), today=TODAY).text
+    assert "Found besides" not in asked
