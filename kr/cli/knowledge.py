@@ -13,7 +13,7 @@ import click
 from kr.cli.options import MOST, common, examples, open_app, read_request, schema_option, with_context
 from kr.cli.output import cell, complain, emit, progress_line, table, warn, wrapped
 from kr.cli.research import check_form, question_parameters
-from kr.errors import KrError
+from kr.errors import InvalidRequest, KrError
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
@@ -287,7 +287,11 @@ def explain(
     check_form(framework, question, document, options, command="explain")
     with open_app(ctx, only_reads=True) as app:
         if document is not None:
-            value = app.explain(read_request(document))
+            try:
+                value = app.explain(read_request(document))
+            except InvalidRequest as error:
+                where = "" if document == "-" else f"{document}: "
+                raise KrError(f"{where}{str(error).removeprefix('request: ')}") from error
         else:
             value = app.explain(app.requests.question_data(str(framework), str(question), **options))
         emit(value, common(ctx), explained)

@@ -11,6 +11,7 @@ import click
 from kr import log
 from kr.cli.output import warn
 from kr.errors import RequestUnreadable
+from kr.values import replace
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -49,13 +50,22 @@ def read_request(source: str) -> bytes:
 
 
 def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
-    """Answer the request in a file; one that can't be read is a failure as every other, with its envelope (SPEC 3.1)."""
+    """Answer the request in a file; one that can't be read is a failure as every other, with its envelope (SPEC 3.1).
+
+    What is wrong with the whole document is told with the file's name.
+    """
     try:
-        return answer(read_request(source))
+        envelope = answer(read_request(source))
     except RequestUnreadable as error:
         from kr.contracts.envelopes import Problem, failure
 
         return failure({}, Problem(type="validation_error", field="request", message=str(error)))
+    if source != "-":
+        envelope.errors[:] = [
+            replace(it, message=f"{source}: {it.message}") if it.field == "request" else it
+            for it in envelope.errors
+        ]
+    return envelope
 
 
 class Group(click.Group):

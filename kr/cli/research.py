@@ -296,7 +296,7 @@ def _notes(results: dict[str, Any]) -> list[str]:
     told = (note.partition("; results.related")[0] for note in results["degradation_notes"])
     notes = (note.partition(": ") for note in told if not note.startswith(_SAID))
     return [
-        f"{code}: not asked, since it kept failing; kr doctor says until when"
+        f"{code}: not asked, since it kept failing; kr stats says until when"
         if rest == "circuit open"
         else f"{_CODES.get(code, code)}{colon}{rest}"
         for code, colon, rest in notes

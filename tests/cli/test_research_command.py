@@ -535,7 +535,7 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
     assert told[0] == "degraded  from installed documentation; confidence low"
     assert told[1] == "  known entries that may answer better:"
     assert told[4:7] == [
-        "  note  context7: not asked, since it kept failing; kr doctor says until when",
+        "  note  context7: not asked, since it kept failing; kr stats says until when",
         "  note  from installed documentation alone: it may miss the question",
         "  report /r.md",
     ]
@@ -547,3 +547,12 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
     assert lines(report=skeleton.format("None."), related=[])[-1].startswith("[No research results")
     stale = lines(sources_consulted=asked[:1], match={"entry_status": "stale"}, related=[])
     assert stale[0] == "degraded  from an older report; asked: context7; confidence low"
+
+
+@pytest.mark.parametrize("command", ["research", "explain", "lessons inject"])
+def test_a_broken_request_is_told_with_its_file(project: Project, command: str) -> None:
+    (project.root / "asked.yaml").write_text("mode: research\nresearch_query: {topic: 'a\n")
+    done = project.run(*command.split(), "--request", "asked.yaml", "--format", "text")
+    assert done.returncode == 1
+    told = (done.stdout + done.stderr).decode()
+    assert "asked.yaml: the request is broken: line 2, column 25" in told
