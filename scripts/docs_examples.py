@@ -11,7 +11,7 @@ import click
 
 from kr.app import App
 from kr.cli import entries, knowledge, lessons, maintenance, research
-from kr.cli.output import SilentProgress
+from kr.cli.output import LineProgress
 from kr.maintenance.doctor import report
 from kr.settings import load_settings
 from tests.support.sprint import fill_sprint
@@ -83,7 +83,9 @@ def outputs() -> dict[str, dict[str, str]]:
         environ = {"HOME": place, "KR_SOURCES": "[]", "KR_AUTO_EXPORT": "false", "PATH": place}
         (folder / "package.json").write_text(_PACKAGE)
         settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
-        with App(settings, environ=environ, cwd=folder, progress=SilentProgress(), clock=lambda: _NOW) as app:
+        with App(
+            settings, environ=environ, cwd=folder, progress=LineProgress(is_watched=False), clock=lambda: _NOW
+        ) as app:
             fill_sprint(app.store, app.lessons_file, _NOW, entries=40, requests=120)
             return {
                 name: {

@@ -257,10 +257,10 @@ def open_app(
     tells what is there, and says so where nothing is: an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
-    from kr.cli.output import make_progress
+    from kr.cli.output import LineProgress
 
     said = common(ctx)
-    progress = progress or make_progress()
+    progress = progress or LineProgress()
     log.configure(verbose=said.verbose)
     is_shared = bool(os.environ.get("KR_SERVER"))
     if not is_quick or is_shared:

@@ -203,23 +203,11 @@ def fitted(text: str, width: int) -> str:
 _REFRESH_SECONDS = 0.5
 
 
-class SilentProgress:
-    """Says nothing: standard error is no terminal."""
+class LineProgress:
+    """Keeps one line up to date where somebody watches: ``asking context7 … 3 s``."""
 
-    def asking(self, source: str) -> None:
-        """Nobody watches."""
-
-    def waiting(self) -> None:
-        """Nobody watches."""
-
-    def done(self) -> None:
-        """Nobody watches."""
-
-
-class TerminalProgress:
-    """Keeps one line up to date: ``asking context7 … 3 s``."""
-
-    def __init__(self) -> None:
+    def __init__(self, *, is_watched: bool | None = None) -> None:
+        self._is_watched = _is_watched() if is_watched is None else is_watched
         self._stop: threading.Event | None = None
         self._thread: threading.Thread | None = None
 
@@ -232,6 +220,8 @@ class TerminalProgress:
         self._show("waiting for another process that researches the same")
 
     def _show(self, what: str) -> None:
+        if not self._is_watched:
+            return
         stop = self._stop = threading.Event()
         self._thread = threading.Thread(target=_tell, args=(what, stop), name="kr-progress", daemon=True)
         self._thread.start()
@@ -271,11 +261,6 @@ def progress_line() -> Iterator[Callable[[str], None]]:
 
 def _is_watched() -> bool:
     return sys.stderr.isatty() and not is_dumb()
-
-
-def make_progress() -> SilentProgress | TerminalProgress:
-    """Choose by whether standard error is a terminal, and one that can rewrite a line."""
-    return TerminalProgress() if _is_watched() else SilentProgress()
 
 
 _INDICATORS = frozenset("#,[]{}&*!|>'\"%@`?:")

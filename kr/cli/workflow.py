@@ -196,9 +196,9 @@ def schema() -> None:
 
 def _act(ctx: click.Context, act: Act) -> int:
     """Run something that changes an instance, watched on standard error."""
-    from kr.cli.output import SilentProgress
+    from kr.cli.output import LineProgress
 
-    with open_app(ctx, progress=SilentProgress()) as app:
+    with open_app(ctx, progress=LineProgress(is_watched=False)) as app:
         workflows = app.workflows()
         workflows.on_change = LineWatcher().changed
         instance = act(workflows)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib import import_module
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from kr.errors import SourceNotAsked
@@ -76,6 +76,20 @@ class NotConfigured:
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
         """Refuse, with a hint at the setting that is missing."""
         raise SourceNotAsked(f"not configured ({self._hint})")
+
+
+@dataclass(frozen=True, slots=True)
+class McpSource:
+    """What the sources that speak MCP have in common."""
+
+    server: ServerConfig
+    is_charged: ClassVar[bool] = True
+
+    def prepare(self) -> None:
+        """Import the MCP client."""
+        from kr.sources.mcp_client import prepare
+
+        prepare()
 
 
 def with_server(name: str, config: "KnowledgeResearch", make: Callable[[ServerConfig], Source]) -> Source:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from kr import values
 from kr.errors import SourceFailure
-from kr.sources.base import Ask, Source, with_server
+from kr.sources.base import Ask, McpSource, Source, with_server
 from kr.sources.context7_text import (
     choose_library,
     choose_version,
@@ -19,7 +19,7 @@ from kr.sources.context7_text import (
     repository_of,
     split_version,
 )
-from kr.values import Answer, Passage, ServerConfig
+from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch
@@ -36,18 +36,10 @@ def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  #
 
 
 @dataclass(frozen=True, slots=True)
-class Context7:
+class Context7(McpSource):
     """A Context7 server, hosted or local. Resolve and query together are one call of the budget."""
 
-    server: ServerConfig
     name: ClassVar[str] = "context7"
-    is_charged: ClassVar[bool] = True
-
-    def prepare(self) -> None:
-        """Import the MCP client."""
-        from kr.sources.mcp_client import prepare
-
-        prepare()
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from the framework's documentation, of the requested major version where it is listed.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.sources.base import Ask, Source, one_line, with_server
-from kr.values import Answer, Passage, ServerConfig
+from kr.sources.base import Ask, McpSource, Source, one_line, with_server
+from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch
@@ -36,18 +36,10 @@ def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  #
 
 
 @dataclass(frozen=True, slots=True)
-class DeepWiki:
+class DeepWiki(McpSource):
     """The hosted DeepWiki server, or one like it."""
 
-    server: ServerConfig
     name: ClassVar[str] = "deepwiki"
-    is_charged: ClassVar[bool] = True
-
-    def prepare(self) -> None:
-        """Import the MCP client."""
-        from kr.sources.mcp_client import prepare
-
-        prepare()
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
         """Answer from the wiki of the framework's repository, or of a framework that is given as ``owner/repo``."""

@@ -5,7 +5,7 @@ import threading
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from kr.cancellation import broken_off
@@ -269,6 +269,7 @@ def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
     """Asks a search provider and reads the pages of its first three results, all at the same time.
 
@@ -276,25 +277,14 @@ class WebSearch:
     ``allow_private_addresses``. ``api_key_env`` is the name of the variable that held ``api_key``.
     """
 
-    name = "web_search"
-    is_charged = True
-
-    def __init__(
-        self,
-        *,
-        provider: ProviderName | Literal["auto"] = "auto",
-        url: str | None = None,
-        api_key: str | None = None,
-        api_key_env: str | None = None,
-        allow_private_addresses: bool = False,
-        network: "Network | None" = None,
-    ) -> None:
-        self._provider: ProviderName | Literal["auto"] = provider
-        self._url = url
-        self._api_key = api_key
-        self._api_key_env = api_key_env
-        self._allow_private = allow_private_addresses
-        self._network = network
+    name: ClassVar[str] = "web_search"
+    is_charged: ClassVar[bool] = True
+    provider: ProviderName | Literal["auto"] = "auto"
+    url: str | None = field(default=None, repr=False)
+    api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+    allow_private_addresses: bool = False
+    network: "Network | None" = None
 
     def prepare(self) -> None:
         """There is nothing heavy to import."""
@@ -314,7 +304,7 @@ class WebSearch:
 
     def _search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
         provider: Provider = provider_for(
-            self._provider, url=self._url, api_key=self._api_key, api_key_env=self._api_key_env
+            self.provider, url=self.url, api_key=self.api_key, api_key_env=self.api_key_env
         )
         return provider.search(query, deadline.within(_SEARCH_SECONDS))
 
@@ -322,7 +312,7 @@ class WebSearch:
         """Read the pages, and wait for all or the deadline. Raises ``SourceFailure`` when none was read."""
         from kr.sources.http_exchange import Network
 
-        network = self._network or Network(allow_private=self._allow_private)
+        network = self.network or Network(allow_private=self.allow_private_addresses)
         pages = deadline.within(_PAGE_SECONDS)
         done: queue.SimpleQueue[tuple[int, Passage | SourceFailure]] = queue.SimpleQueue()
         threads = [

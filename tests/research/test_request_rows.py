@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kr.cli.output import SilentProgress
+from kr.cli.output import LineProgress
 from kr.request_handler import RequestHandler
 from tests.support.program import Project, request
 
@@ -78,7 +78,7 @@ def test_a_request_that_is_interrupted_before_research_leaves_a_row(project: Pro
             before_use=interrupt,
             environ=project.environ(),
             cwd=project.root,
-            progress=SilentProgress(),
+            progress=LineProgress(is_watched=False),
             clock=project.clock,
         )
         with pytest.raises(KeyboardInterrupt):

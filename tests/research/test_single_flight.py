@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.cli.output import SilentProgress, TerminalProgress
+from kr.cli.output import LineProgress
 from kr.research.chain import flight_key, single_flight
 from kr.research.run import OverallDeadline
 from kr.store.lock import make_owner
@@ -34,7 +34,7 @@ def test_an_interrupt_leaves_no_lease(tmp_path: Path) -> None:
                 QUERY,
                 owner=make_owner(),
                 deadline=OverallDeadline(60),
-                progress=SilentProgress(),
+                progress=LineProgress(is_watched=False),
                 clock=clock,
             )
             interrupter = Interrupter(number)
@@ -74,7 +74,7 @@ def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> N
             QUERY,
             owner=make_owner(),
             deadline=OverallDeadline(60),
-            progress=TerminalProgress(),
+            progress=LineProgress(is_watched=True),
             clock=clock,
         ) as waited:
             assert waited

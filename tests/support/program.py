@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from kr.app import App
-from kr.cli.output import SilentProgress
+from kr.cli.output import LineProgress
 from kr.settings import load_settings
 from kr.store.saving import Draft
 from tests.support.forked import shared
@@ -99,7 +99,13 @@ class Project:
     def app(self) -> App:
         environ = self.environ()
         settings = load_settings(config=None, knowledge_base=None, environ=environ, cwd=self.root)
-        return App(settings, environ=environ, cwd=self.root, progress=SilentProgress(), clock=self.clock)
+        return App(
+            settings,
+            environ=environ,
+            cwd=self.root,
+            progress=LineProgress(is_watched=False),
+            clock=self.clock,
+        )
 
     def research(self, document: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         """Answer a request in this process."""
