@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 _NONE = "none"
 _LIMIT = click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
+_ENTRY = click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
+_ARCHIVED = click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+_REPORT = click.option("--report", is_flag=True, help="Give the report's text too.")
+_FRAMEWORK = click.option(
+    "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
+)
 
 
 @click.group(
@@ -58,9 +64,7 @@ def command() -> None:
 @command.command(
     "list", epilog=examples("kr entries list", "kr entries list --framework vue --status stale --limit 20")
 )
-@click.option(
-    "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
-)
+@_FRAMEWORK
 @click.option("--status", type=click.Choice(["fresh", "stale"]), help="Entries of this status, as of today.")
 @_LIMIT
 @with_context
@@ -76,8 +80,8 @@ def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
 
 
 @command.command("show", epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"))
-@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
-@click.option("--report", is_flag=True, help="Give the report's text too.")
+@_ENTRY
+@_REPORT
 @with_context
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
     """Show one entry: its row, why it is stale, and how many earlier texts there are."""
@@ -128,7 +132,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
 @command.command(
     "history", epilog=examples("kr entries history vue-slots", "kr entries history vue-slots --revision 1")
 )
-@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
+@_ENTRY
 @click.option("--revision", type=int, metavar="N", help="Give the text of revision N.")
 @with_context
 def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
@@ -141,7 +145,7 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
 
 
 @command.command("restore", epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"))
-@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_entry_id)
+@_ENTRY
 @click.argument("revision", type=int, shell_complete=complete_revision)
 @with_context
 def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
@@ -173,7 +177,7 @@ def archive() -> None:
     type=click.Choice(["lru", "age", "manual"]),
     help="Evicted for room, not accessed for too long, or removed by hand.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), metavar="N", help="At most N entries.")
+@_LIMIT
 @with_context
 def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> None:
     """List the archived entries, the last archived first."""
@@ -190,9 +194,9 @@ _NUMBER = click.option(
 @archive.command(
     "show", epilog=examples("kr archive show vue-slots", "kr archive show vue-slots --archive-id 7 --report")
 )
-@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+@_ARCHIVED
 @_NUMBER
-@click.option("--report", is_flag=True, help="Give the report's text too.")
+@_REPORT
 @with_context
 def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
@@ -204,7 +208,7 @@ def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     "restore",
     epilog=examples("kr archive restore vue-slots", "kr archive restore vue-slots --archive-id 7 --replace"),
 )
-@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=complete_archived_id)
+@_ARCHIVED
 @_NUMBER
 @click.option("--replace", "replace_live", is_flag=True, help="Archive the live entry of this id first.")
 @with_context
@@ -324,9 +328,7 @@ def _notes(value: Row) -> list[str]:
     epilog=examples("kr search repeatable option", "kr search --framework vue virtual scroll --limit 3"),
 )
 @click.argument("words", nargs=-1, required=True, type=TEXT)
-@click.option(
-    "--framework", type=TEXT, shell_complete=complete_framework, help="Entries of this framework alone."
-)
+@_FRAMEWORK
 @click.option(
     "--limit",
     type=click.IntRange(1, MOST),
