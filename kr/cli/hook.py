@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.options import common, open_app, with_context
-from kr.lessons.claude_code import (
+from kr.lessons.returned import (
     AgentStop,
     Start,
     Task,
@@ -21,9 +21,9 @@ from kr.lessons.claude_code import (
     answer,
     last_words,
     read_hook,
+    returned_documents,
     task_of,
 )
-from kr.lessons.returned import returned_documents
 from kr.values import PHASES
 
 if TYPE_CHECKING:
@@ -134,11 +134,9 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
         case ToolFailure():
             from kr.lessons.distill.distill import is_worth_keeping
 
-            bare = re.sub(r"^Exit code -?\d+\n", "", task.error)
-            error = f"{task.about}: {bare}" if task.about else bare
-            if is_worth_keeping(error):
+            if is_worth_keeping(task.error):
                 with open_app(ctx, may_share=True) as app:
-                    _record_tool(app, task, error, story_key)
+                    _record_tool(app, task, story_key)
         case AgentStop():
             message = task.message or last_words(_tail(Path(task.transcript or "")))
             returned = _returned(returned_documents(message))
@@ -203,7 +201,7 @@ def _changed(folder: str | None) -> tuple[str, ...]:
     return tuple(line[3:] for line in lines[:_MANY_FILES] if len(line) > 3)
 
 
-def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str) -> None:
+def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
     request = {
         "session_id": task.session_id,
         "story_key": story_key,
@@ -211,7 +209,7 @@ def _record_tool(app: "App", task: ToolFailure, error: str, story_key: str) -> N
         "event_type": "general_agent_failure",
         "agent_return": {
             "status": "failure",
-            "errors": [{"message": error, "command": task.command}],
+            "errors": [{"message": task.error, "command": task.command}],
         },
     }
     _record(app, request)

@@ -263,19 +263,10 @@ def review(ctx: click.Context, /) -> None:
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @with_context
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
-    """Import the lessons of other lessons files; those that are known already are not added again."""
+    """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
     with open_app(ctx) as app, app.lessons() as book:
         done = book.take_in([*map(Path, files)])
-    value = {
-        "imported": done.imported,
-        "duplicates": done.duplicates,
-        "refused": done.refused,
-        "total": done.total,
-    }
-    emit(value, common(ctx), lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
-    if done.unread:
-        # What could be read is imported, and its counts are told, whatever the others are.
-        raise KrError("; ".join(done.unread))
+    emit(done._asdict(), common(ctx), lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
 
 
 def injection_view(value: dict[str, Any]) -> str:

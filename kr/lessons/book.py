@@ -1,7 +1,6 @@
 """The operations on one project's lessons, over requests of any shape; the faces of kr call these."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,8 +14,7 @@ from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
 from kr.log import Logger
 from kr.store.lessons import LessonMark, LessonState
 from kr.store.store import Store
-from kr.text.counting import counted
-from kr.values import PHASES
+from kr.values import PHASES, NamedTuple
 
 if TYPE_CHECKING:
     # What records loads the tables and the stemmer: listing needs neither.
@@ -32,15 +30,13 @@ logger = Logger(__name__)
 _SHOWN_BAD_LINES = 20
 
 
-@dataclass(frozen=True, slots=True)
-class Imported:
-    """What became of the lines of imported files; ``unread`` says which can't be read, and why."""
+class Imported(NamedTuple):
+    """What became of the lines of imported files."""
 
     imported: int
     duplicates: int
     refused: int
     total: int
-    unread: tuple[str, ...]
 
 
 class UnknownLessonError(KrError):
@@ -190,7 +186,7 @@ class LessonBook:
         return self._approved(new, old)
 
     def _written(self, tags: Sequence[str], summary: str, ref: str | None) -> Lesson:
-        from kr.lessons.distill.secrets import without_secrets
+        from kr.lessons.distill.clean import without_secrets
 
         today = self._clock().astimezone(UTC).date().isoformat()
         kept = tuple(tag for tag in tags if tag != QUARANTINED)
@@ -229,15 +225,14 @@ class LessonBook:
         return found[0]
 
     def take_in(self, files: Sequence[Path]) -> Imported:
-        """Append the lessons of other files that are not told yet. Raises ``AppendFailed``."""
+        """Append the lessons of other files that are not told yet; of none where one can't be read.
+
+        Raises ``LessonsUnreadable`` and ``AppendFailed``.
+        """
         lessons: list[Lesson] = []
-        refused, unread = 0, []
+        refused = 0
         for path in files:
-            try:
-                text = _text_of(path)
-            except LessonsUnreadable as error:
-                unread.append(f"{path}: can't be read: {error}")
-                continue
+            text = _text_of(path)
             parsed = parse_file(text)
             clean = [_without_secrets(lesson) for lesson in parsed.lessons]
             lessons += [lesson for lesson in clean if lesson is not None]
@@ -251,13 +246,8 @@ class LessonBook:
                 phase,
                 ", ".join(self._phases),
             )
-        return Imported(
-            imported=len(appended.lessons),
-            duplicates=len(lessons) - len(appended.lessons),
-            refused=refused,
-            total=appended.total,
-            unread=tuple(unread),
-        )
+        duplicates = len(lessons) - len(appended.lessons)
+        return Imported(len(appended.lessons), duplicates, refused, appended.total)
 
     def reconcile(self) -> None:
         """Bring the database's table to what the file holds (SPEC 4.2). Never raises for the database's sake."""
@@ -281,12 +271,15 @@ class LessonBook:
 
 def _text_of(path: Path) -> str:
     if not path.exists():
-        raise LessonsUnreadable("No such file or directory")
-    return LessonsFile(path).text()
+        raise LessonsUnreadable(f"{path}: can't be read: No such file or directory")
+    try:
+        return LessonsFile(path).text()
+    except LessonsUnreadable as error:
+        raise LessonsUnreadable(f"{path}: can't be read: {error}") from error
 
 
 def _without_secrets(lesson: Lesson) -> Lesson | None:
-    from kr.lessons.distill.secrets import without_secrets
+    from kr.lessons.distill.clean import without_secrets
 
     return cleaned(
         lesson._replace(
@@ -308,20 +301,16 @@ def _new_ones(lessons: Sequence[Lesson], present: Sequence[Lesson]) -> list[Less
 
 
 def _tell_bad_lines(path: Path, text: str) -> None:
-    told = 0
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), start=1):
-        if parse_file(line).unread:
-            told += 1
-            if told <= _SHOWN_BAD_LINES:
-                logger.warning("%s:%d: no lesson; it is not imported", path, number)
-    if told > _SHOWN_BAD_LINES:
-        more = counted(told - _SHOWN_BAD_LINES, "more line is no lesson", "more lines are no lessons")
-        logger.warning("%s: %s", path, more)
+    lines = enumerate(text.removeprefix("\ufeff").split("\n"), start=1)
+    bad = [str(number) for number, line in lines if parse_file(line).unread]
+    if bad:
+        more = f" and {len(bad) - _SHOWN_BAD_LINES} more" if len(bad) > _SHOWN_BAD_LINES else ""
+        logger.warning("%s:%s%s: no lesson; not imported", path, ", ".join(bad[:_SHOWN_BAD_LINES]), more)
 
 
 def _refused(data: Mapping[str, Any], error: InvalidRequest) -> "RecordEnvelope":
     from kr.contracts.lessons import skip
-    from kr.lessons.distill.secrets import without_secrets
+    from kr.lessons.distill.clean import without_secrets
 
     problems = [f"{field.field}: {without_secrets(field.message)}" for field in error.fields]
     for problem in problems:
@@ -332,30 +321,20 @@ def _refused(data: Mapping[str, Any], error: InvalidRequest) -> "RecordEnvelope"
 
 
 NAME = "remedies.yaml"
-_LARGEST = 1024 * 1024
 
 
 def own_remedies(folder: Path) -> "tuple[Remedy, ...]":
     """Read the rows beside the lessons file; what is wrong is told with its file and row, and costs only itself."""
     path = folder / NAME
-    try:
-        with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
-    except FileNotFoundError:
-        return ()
-    except OSError as error:
-        logger.warning("%s: %s; its remedies are not used", path, error.strerror or error)
-        return ()
-    if len(data) > _LARGEST:
-        logger.warning("%s: larger than 1 MiB; its remedies are not used", path)
+    if not path.exists():
         return ()
     import yaml
 
     from kr.lessons.distill.remedies import read_rows
 
     try:
-        rows, problems = read_rows(yaml.safe_load(data))
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        rows, problems = read_rows(yaml.safe_load(path.read_bytes()))
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         logger.warning("%s: no YAML: %s; its remedies are not used", path, " ".join(str(error).split()))
         return ()
     for problem in problems:
@@ -369,8 +348,7 @@ def lesson_writer(settings: "Settings", environ: Mapping[str, str], *, timeout: 
     ``None``, with a warning, when no endpoint is configured.
     """
     # Only where a model is configured.
-    from kr.lessons.distill.material import scrubbed
-    from kr.lessons.distill.model import DoubtError, prompts, read_lesson
+    from kr.lessons.distill.material import DoubtError, prompts, read_lesson, scrubbed
     from kr.sources.model_server import LanguageModel
 
     llm = settings.knowledge_research.llm

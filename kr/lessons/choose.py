@@ -29,51 +29,6 @@ _BEGINS_A_LIST = tuple("0123456789(-*+•")
 _FIRST_NUMBER = r"^(?:(?:\(?[0-9]{1,2}[.)、．]|[-*+•])\s+)+"
 
 _UNKNOWN = LessonState(id="")
-# Tags that say what failed, and not which framework it was about: such a lesson may help with any.
-_TOOLS = frozenset(
-    [
-        "bash",
-        "c",
-        "cargo",
-        "cmake",
-        "composer",
-        "curl",
-        "docker",
-        "eslint",
-        "git",
-        "go",
-        "gradle",
-        "java",
-        "javascript",
-        "jest",
-        "jq",
-        "kotlin",
-        "kubernetes",
-        "make",
-        "maven",
-        "mypy",
-        "node",
-        "npm",
-        "php",
-        "pip",
-        "playwright",
-        "pnpm",
-        "poetry",
-        "prettier",
-        "pytest",
-        "python",
-        "ruby",
-        "ruff",
-        "rust",
-        "ssh",
-        "terraform",
-        "tsc",
-        "typescript",
-        "uv",
-        "vitest",
-        "yarn",
-    ]
-)
 
 
 class Need(Value):
@@ -198,8 +153,11 @@ def _named(need: Need) -> list[str]:
 
 def _of_others(lessons: Sequence[Lesson], need: Need, keys: Mapping[str, str]) -> list[int]:
     """Return the lessons that are tagged with frameworks that neither the request nor its query names."""
+    # Only who names a framework needs the table.
+    from kr.lessons.distill import listed
+
     words = _named(need)
-    known = {*_TOOLS, *words, *(keys[word] for word in (need.framework, *words))}
+    known = {*listed("programs.yaml", "of_any"), *words, *(keys[word] for word in (need.framework, *words))}
     helping = {tag for tag, key in keys.items() if fold(tag) in known or key in known}
     phases = {need.phase, *PHASES}
     tags = [{tag for tag in lesson.tags if fold(tag) not in phases} for lesson in lessons]
@@ -360,6 +318,15 @@ def status(lesson: Lesson, state: LessonState) -> str:
 
 def view(lesson: Lesson, state: LessonState) -> dict[str, Any]:
     """Show a lesson with what became of it."""
+    known = (
+        "event_type",
+        "story_key",
+        "session_id",
+        "injected",
+        "sessions",
+        "recurred",
+        "recurred_after_injection",
+    )
     return {
         "id": lesson.id,
         "date": lesson.date,
@@ -370,14 +337,7 @@ def view(lesson: Lesson, state: LessonState) -> dict[str, Any]:
         "line": lesson.position + 1,
         "status": status(lesson, state),
         "source": state.source or "file",
-        "event_type": state.event_type,
-        "story_key": state.story_key,
-        "session_id": state.session_id,
-        "injected": state.injected,
-        "sessions": state.sessions,
-        "recurred": state.recurred,
-        "recurred_after_injection": state.recurred_after_injection,
-        "last_recurred_at": state.last_recurred_at,
+        **{name: getattr(state, name) for name in (*known, "last_recurred_at")},
         "worth": worth(state),
     }
 
@@ -386,18 +346,12 @@ def to_review(lessons: Sequence[Lesson], states: Mapping[str, LessonState]) -> d
     """Return the quarantined, the pairs that contradict each other, and what is given without ever helping."""
     from kr.lessons.duplicates import contradicting
 
-    live = [lesson for lesson in lessons if status(lesson, state_of(lesson, states)) in {"live", "pinned"}]
     views = {lesson.id: view(lesson, state_of(lesson, states)) for lesson in lessons}
+    live = [lesson for lesson in lessons if views[lesson.id]["status"] in {"live", "pinned"}]
     return {
-        "quarantined": [
-            views[lesson.id]
-            for lesson in lessons
-            if status(lesson, state_of(lesson, states)) == "quarantined"
-        ],
+        "quarantined": [shown for shown in views.values() if shown["status"] == "quarantined"],
         "contradicting": [[views[one.id], views[other.id]] for one, other in contradicting(live)],
-        "never_useful": [
-            views[lesson.id] for lesson in live if worth(state_of(lesson, states)) in {"idle", "unheeded"}
-        ],
+        "never_useful": [views[one.id] for one in live if views[one.id]["worth"] in {"idle", "unheeded"}],
     }
 
 

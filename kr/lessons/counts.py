@@ -4,10 +4,8 @@ The file is the authority. A database that is busy, broken or absent costs these
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from threading import Lock
 
 from kr.errors import StoreError
@@ -84,12 +82,10 @@ class LessonCounts:
         rows = [row_of(one.lesson, event_type=one.event, source=one.source, **origin) for one in recorded]
         try:
             # One transaction: many recorders at once queue for it.
-            with _taken(self._origins) as waiting, self._store.write() as unit:
-                unit.lessons.add([*rows, *waiting])
-                if recurred:
-                    # Lines of others may have come back before anybody picked them up.
-                    unit.lessons.add([row_of(lesson) for lesson in recurred])
-                    unit.lessons.recurred([lesson.id for lesson in recurred], session_id=session_id, at=at)
+            with self._store.write() as unit:
+                # Lines of others may have come back before anybody picked them up.
+                unit.lessons.add([*rows, *map(row_of, recurred)])
+                unit.lessons.recurred([lesson.id for lesson in recurred], session_id=session_id, at=at)
         except StoreError as error:
             _tell(error)
             if rows:
@@ -120,17 +116,25 @@ class LessonCounts:
         changed. Where the file can't be read, or the database belongs to another knowledge base, the table stays as it is.
         """
         try:
-            if not self._store.exists():
-                return
-            with _taken(self._origins) as waiting:
-                if waiting:
-                    with self._store.write() as unit:
-                        unit.lessons.add(waiting)
-            self._reconcile(now, most)
+            if self._store.exists():
+                self._add_waiting()
+                self._reconcile(now, most)
         except StoreError as error:
             _tell(error)
         except LessonsUnreadable as error:
             logger.warning("%s: %s; its lessons are counted as they were known", self._file.path, error)
+
+    def _add_waiting(self) -> None:
+        """Add the origins that wait. Their files go when they are kept; taking one twice does no harm."""
+        for path, items in self._origins.found():
+            try:
+                rows = [LessonRow(**{**item, "tags": tuple(item["tags"])}) for item in items]
+            except (TypeError, KeyError) as error:
+                logger.warning("%s: no origin of a lesson: %s", path, error)
+                continue
+            with self._store.write() as unit:
+                unit.lessons.add(rows)
+            take(path)
 
     def _reconcile(self, now: datetime, most: int | None) -> None:
         with self._store.read() as unit:
@@ -156,7 +160,7 @@ def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
     if _PLAIN.fullmatch(session_id):
         return session_id
-    from kr.lessons.distill.secrets import without_secrets
+    from kr.lessons.distill.clean import without_secrets
 
     is_secret = without_secrets(session_id) != session_id
     return f"session-{sha256_of(session_id.encode())[:16]}" if is_secret else session_id
@@ -177,20 +181,3 @@ def row_of(lesson: Lesson, **origin: str | None) -> LessonRow:
 
 def _tell(error: StoreError) -> None:
     logger.warning("lessons are not counted: %s", error)
-
-
-@contextmanager
-def _taken(origins: Waiting) -> Iterator[list[LessonRow]]:
-    """Give the rows that wait; their files go when the block ends well. Taking one twice does no harm."""
-    rows: list[LessonRow] = []
-    files: list[Path] = []
-    for path, items in origins.found():
-        try:
-            rows += [LessonRow(**{**item, "tags": tuple(item["tags"])}) for item in items]
-        except (TypeError, KeyError) as error:
-            logger.warning("%s: no origin of a lesson: %s", path, error)
-            continue
-        files.append(path)
-    yield rows
-    for path in files:
-        take(path)

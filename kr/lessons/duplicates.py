@@ -31,7 +31,7 @@ _NAME = re.compile(
     r"[\"'`]([^\"'`]{2,60})[\"'`]|(?<![\w.])([.#@$]?[A-Za-z_$][\w$]*(?:[._/-][\w$]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Za-z_$]\w*(?=\()|--[a-z][\w-]+|\d+(?:\.\w+)*)"
 )
 # What the error was follows what to do about it, in brackets: another column's name is the same lesson.
-_ERROR_PART = re.compile(r"(?<=.{40}) \((?!e\.g\.).*\)$")
+_ERROR_PART = re.compile(r"(?<=.{40}) \((?!e\.g\.).*\)(?:; and \d+ more.*)?$")
 _ORDERED = re.compile(
     r"^(?P<one>.+?)(?:\bbefore\b|\binstead of\b|\bover\b|\brather than\b|\bafter\b|\binto\b|\bto\b|\bwith\b|代替|替换[为成]?|换[成为]|改[为成用]|之前|之后|而不是|再)(?P<other>.+)$",
     re.IGNORECASE,
@@ -55,27 +55,10 @@ def duplicates(lesson: Lesson, others: Iterable[Lesson]) -> Iterator[Lesson]:
     )
 
 
-def contradicting(lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, Lesson]]:
-    """Yield the pairs of one phase that speak of the same, of which one says what the other forbids."""
-    by_word: defaultdict[tuple[str, str], list[Lesson]] = defaultdict(list)
-    seen: set[tuple[str, str]] = set()
-    for lesson in lessons:
-        mine = _read(lesson.summary[:_LONGEST])
-        near = {other.id: other for word in mine.words for other in by_word[lesson.tags[0], word]}
-        for other in near.values():
-            yours = _read(other.summary[:_LONGEST])
-            is_opposite = mine.denies != yours.denies or _is_turned_round(mine, yours)
-            if is_opposite and _overlap(mine, yours) > THRESHOLD and (lesson.id, other.id) not in seen:
-                seen.add((lesson.id, other.id))
-                yield other, lesson
-        for word in mine.words:
-            by_word[lesson.tags[0], word].append(lesson)
-
-
 class Told:
     """Lessons that many others are compared with: each costs the same however many there are."""
 
-    def __init__(self, lessons: Iterable[Lesson]) -> None:
+    def __init__(self, lessons: Iterable[Lesson] = ()) -> None:
         self._with: defaultdict[tuple[str, str], dict[str, Lesson]] = defaultdict(dict)
         for lesson in lessons:
             self.add(lesson)
@@ -83,20 +66,33 @@ class Told:
     def add(self, lesson: Lesson) -> None:
         """Take a lesson in."""
         for tag in lesson.tags:
-            for word in _read(lesson.summary[:_LONGEST]).words:
+            for word in _read(lesson.summary).words:
                 self._with[tag, word][lesson.summary] = lesson
+
+    def near(self, lesson: Lesson) -> Iterable[Lesson]:
+        """Return the lessons of its phase among which those stand that share most of its words."""
+        words = _read(lesson.summary).words
+        # Who shares seven words of ten is among those of any four; the rarest are the shortest lists.
+        rarest = sorted((self._with.get((lesson.tags[0], word), {}) for word in words), key=len)
+        some = rarest[: max(1, len(rarest) * 2 // 3)]
+        return {text: other for found in some for text, other in found.items()}.values()
 
     def tells(self, lesson: Lesson) -> bool:
         """Tell whether one of the lessons has the phase of this one and tells the same."""
-        words = _read(lesson.summary[:_LONGEST]).words
-        # A duplicate shares seven words of ten: it is among those of any four words; the rarest are the shortest lists.
-        rarest = sorted((self._with.get((lesson.tags[0], word), {}) for word in words), key=len)
-        near = {
-            summary: other
-            for some in rarest[: max(1, len(rarest) * 2 // 3)]
-            for summary, other in some.items()
-        }
-        return any(duplicates(lesson, near.values()))
+        return any(duplicates(lesson, self.near(lesson)))
+
+
+def contradicting(lessons: Iterable[Lesson]) -> Iterator[tuple[Lesson, Lesson]]:
+    """Yield the pairs of one phase that speak of the same, of which one says what the other forbids."""
+    told = Told()
+    for lesson in lessons:
+        mine = _read(lesson.summary)
+        for other in told.near(lesson):
+            yours = _read(other.summary)
+            is_opposite = mine.denies != yours.denies or _is_turned_round(mine, yours)
+            if is_opposite and _overlap(mine, yours) > THRESHOLD:
+                yield other, lesson
+        told.add(lesson)
 
 
 def tells_the_same(one: str, other: str) -> bool:
@@ -106,7 +102,7 @@ def tells_the_same(one: str, other: str) -> bool:
     """
     if one == other:
         return True
-    mine, yours = _read(one[:_LONGEST]), _read(other[:_LONGEST])
+    mine, yours = _read(one), _read(other)
     if mine.denies != yours.denies or _names_another(mine, yours) or _names_another(yours, mine):
         return False
     return _overlap(mine, yours) > THRESHOLD and not _is_turned_round(mine, yours)
@@ -135,7 +131,7 @@ def _is_turned_round(one: _Read, other: _Read) -> bool:
 
 @lru_cache(maxsize=8192)
 def _read(text: str) -> _Read:
-    plain = _ERROR_PART.sub("", text)
+    plain = _ERROR_PART.sub("", text[:_LONGEST])
     sides = _ORDERED.match(plain)
     names = (next(filter(None, found)).strip('.#@$^~"').casefold() for found in _NAME.findall(plain))
     return _Read(

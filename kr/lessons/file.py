@@ -67,7 +67,12 @@ class LessonsFile:
     def content(self) -> bytes:
         """Return the file's bytes; nothing where there is no file. Raises ``LessonsUnreadable``."""
         try:
-            return self._content()
+            # A pipe or a device would keep us waiting, or never end.
+            with _opened(self.path, os.O_RDONLY) as file:
+                if not stat.S_ISREG(os.fstat(file).st_mode):
+                    raise LessonsUnreadable("it is not a regular file")
+                with os.fdopen(file, "rb", closefd=False) as stream:
+                    return stream.read()
         except (FileNotFoundError, NotADirectoryError):
             return b""
         except OSError as exc:
@@ -140,14 +145,6 @@ class LessonsFile:
                 raise
         if is_new:
             _flush_folder(self.path.parent)
-
-    def _content(self) -> bytes:
-        # A pipe or a device would keep us waiting, or never end.
-        with _opened(self.path, os.O_RDONLY) as file:
-            if not stat.S_ISREG(os.fstat(file).st_mode):
-                raise LessonsUnreadable("it is not a regular file")
-            with os.fdopen(file, "rb", closefd=False) as stream:
-                return stream.read()
 
 
 def _reason(error: OSError, path: Path) -> str:
@@ -231,19 +228,17 @@ class Waiting:
 
     def found(self) -> Iterator[tuple[Path, Any]]:
         """Yield each file that waits with its data; what is none is told and stays."""
-        for path in self._paths():
+        names: list[Path] = []
+        with suppress(OSError):
+            names = sorted(path for path in self._folder.iterdir() if path.name.startswith(self._prefix))
+        for path in names[:_MOST_WAITING]:
             try:
-                yield path, json.loads(path.read_text(encoding="utf-8"))
+                if path.suffix != ".part":
+                    yield path, json.loads(path.read_text(encoding="utf-8"))
             except FileNotFoundError:
                 continue
             except (OSError, ValueError) as error:
                 logger.warning("%s: can't be read: %s", path, error)
-
-    def _paths(self) -> list[Path]:
-        with suppress(OSError):
-            names = [path for path in self._folder.iterdir() if path.name.startswith(self._prefix)]
-            return [path for path in sorted(names)[:_MOST_WAITING] if path.suffix != ".part"]
-        return []
 
 
 def take(path: Path) -> bool:

@@ -4,13 +4,14 @@ import time
 import uuid
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.freshness import to_text
 from kr.lessons.choose import Need, block, choose, is_judged, of_phase, state_of
-from kr.lessons.counts import NOTHING_KNOWN, Known, LessonCounts, session_name
+from kr.lessons.counts import NOTHING_KNOWN, LessonCounts, session_name
 from kr.lessons.file import LessonsFile, LessonsUnreadable, waiting_recordings
 from kr.lessons.line import Lesson
 from kr.log import Logger
@@ -48,7 +49,8 @@ def inject(
     try:
         answer, chosen, judged = _chosen(request, file, budget, counts)
     except LessonsUnreadable as error:
-        answer, chosen, judged = _failed(request, error), [], []
+        problem = Problem(type=error.code, message=READ_ERROR.format(detail=error))
+        answer, chosen, judged = _answered(request, "failure", None, problem), [], []
     if counts is not None and not request.lessons_inject.dry_run:
         asked = request.lessons_inject
         row = RequestRow(
@@ -82,58 +84,43 @@ def _chosen(
     known = counts.known(asked.phase) if counts and found else NOTHING_KNOWN
     need = Need(phase=asked.phase, framework=asked.framework, query=asked.query, files=asked.files)
     chosen = choose(found, budget, need, known.states, known.harmless)
+    results = InjectResults(
+        phase=asked.phase,
+        total_lessons_found=parsed.total + len(waiting),
+        phase_filtered_count=len(found),
+        injected_count=len(chosen),
+        injection_block=block(asked.phase, chosen) if chosen else "",
+        lessons=[_attributed(lesson, state_of(lesson, known.states)) for lesson in chosen],
+    )
     judged = [
         lesson
         for lesson in chosen
         if lesson.id not in known.harmless and is_judged(lesson, state_of(lesson, known.states))
     ]
-    return _answered(request, parsed.total + len(waiting), len(found), chosen, known), chosen, judged
+    return _answered(request, "success" if chosen else "empty", results.plain()), chosen, judged
 
 
 def _answered(
-    request: LessonsInjectRequest,
-    total: int,
-    found: int,
-    chosen: list[Lesson],
-    known: Known,
+    request: LessonsInjectRequest, status: str, results: dict[str, Any] | None, *problems: Problem
 ) -> Envelope:
-    phase = request.lessons_inject.phase
     return Envelope(
-        status="success" if chosen else "empty",
+        status=status,
         story_key=request.story_key,
         mode=request.mode,
         session_id=request.session_id,
-        results=InjectResults(
-            phase=phase,
-            total_lessons_found=total,
-            phase_filtered_count=found,
-            injected_count=len(chosen),
-            injection_block=block(phase, chosen) if chosen else "",
-            lessons=[_attributed(lesson, known.states.get(lesson.id)) for lesson in chosen],
-        ).plain(),
-        errors=[],
+        results=results,
+        errors=list(problems),
     )
 
 
-def _attributed(lesson: Lesson, state: LessonState | None) -> InjectedLesson:
+def _attributed(lesson: Lesson, state: LessonState) -> InjectedLesson:
     return InjectedLesson(
         id=lesson.id,
         summary=lesson.summary,
         ref=lesson.ref,
         tags=list(lesson.tags),
         date=lesson.date,
-        source=(state.source if state else None) or UNKNOWN_SOURCE,
-        story_key=state.story_key if state else None,
-        session_id=state.session_id if state else None,
-    )
-
-
-def _failed(request: LessonsInjectRequest, error: LessonsUnreadable) -> Envelope:
-    return Envelope(
-        status="failure",
-        story_key=request.story_key,
-        mode=request.mode,
-        session_id=request.session_id,
-        results=None,
-        errors=[Problem(type=error.code, message=READ_ERROR.format(detail=error))],
+        source=state.source or UNKNOWN_SOURCE,
+        story_key=state.story_key,
+        session_id=state.session_id,
     )

@@ -72,12 +72,6 @@ class Parsed(NamedTuple):
     total: int
 
 
-def parse_line(line: str, position: int = -1) -> Lesson | None:
-    """Read one line, given without its line feed; ``None`` when it is no lesson."""
-    head = None if _is_bad(line) else _HEAD.match(line)
-    return None if head is None else _lesson(head, line, position)
-
-
 def _lesson(head: re.Match[str], line: str, position: int) -> Lesson | None:
     tags = _tags(head[2])
     summary, ref = split_ref(line[head.end() :].rstrip())
@@ -87,7 +81,7 @@ def _lesson(head: re.Match[str], line: str, position: int) -> Lesson | None:
 
 
 def parse_file(text: str, tags: Container[str] | None = None) -> Parsed:
-    """Read every line of a file; the byte order mark, CRLF and a missing last line feed are no matter.
+    """Read every line of a file as a lesson or none; the byte order mark, CRLF and a missing last line feed are no matter.
 
     Lessons without any of ``tags`` are counted, and not taken apart: that is what makes a long file quick.
     """

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from kr.contracts.lessons import (
     ALL_DUPLICATES,
@@ -66,18 +65,6 @@ class _Choice:
                 self.fresh.append(candidate)
         return [candidate.lesson for candidate in self.fresh]
 
-    @property
-    def tags(self) -> set[str]:
-        return {candidate.lesson.tags[0] for candidate in self.candidates}
-
-    def plain(self) -> dict[str, Any]:
-        told = [[one.event, one.lesson._asdict(), one.source] for one in self.candidates]
-        return {
-            "story_key": self.story_key,
-            "session_id": session_name(self.session_id),
-            "candidates": told,
-        }
-
 
 class _Queue:
     """What is to be appended: a return's own candidates, and those of recorders that could not wait for their turn."""
@@ -95,7 +82,7 @@ class _Queue:
     def append(self) -> int | None:
         """Append what the file lacks; return how many lessons it holds, None where nothing waits. Raises ``AppendFailed``."""
         choices = [*self._taken, *(choice for _, choice in self._found)]
-        tags = set().union(*(choice.tags for choice in choices))
+        tags = {candidate.lesson.tags[0] for choice in choices for candidate in choice.candidates}
         if not tags:
             return None
         for candidate in choices[0].candidates:
@@ -108,7 +95,9 @@ class _Queue:
             if isinstance(error, AppendBusy) and self._own is not None:
                 others.append(self._own)
             for choice in others:
-                self._waiting.keep(choice.plain())
+                told = [[one.event, one.lesson._asdict(), one.source] for one in choice.candidates]
+                identity = {"story_key": choice.story_key, "session_id": session_name(choice.session_id)}
+                self._waiting.keep({**identity, "candidates": told})
             raise
 
     def _choose(self, present: Sequence[Lesson]) -> list[Lesson]:

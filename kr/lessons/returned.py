@@ -1,16 +1,17 @@
-"""What an agent returned, read from whatever shape it has (SPEC 4.2, "Where the facts stand").
+"""What comes from agents: their returns (SPEC 4.2, "Where the facts stand"), and the hooks of Claude Code (SPEC 8).
 
 Agents are careless: a list may be a single text, a number may be text, a block may be missing. What can't be
-read is absent; nothing here raises.
+read is absent, and what is odd in a hook's JSON means that there is nothing to do; nothing here raises.
 """
 
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
-from kr.lessons.distill.called import tool_of
+from kr.lessons.distill import listed, program, tool_of
 from kr.values import EVENT_TYPES, EventType
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
@@ -224,12 +225,17 @@ LOOKED_AT = 256 * 1024
 _MOST = 8
 _MOST_TRIED = 4 * 1024 * 1024
 _LEAST_TRIED = 1024
-_FENCE = re.compile(r"[ \t>]*(`{3,}|~{3,})")
+_FENCED = re.compile(
+    r"^[ \t>]*(?P<mark>`{3,}|~{3,})[^\n]*\n(?P<body>.*?)(?:^[ \t>]*(?P=mark)[`~ \t]*$|\Z)",
+    re.MULTILINE | re.DOTALL,
+)
 _OBJECT = re.compile(r'\{(?=\s*")')
 _STATUS = re.compile(r"status[\"']?[ \t]*:")
-_KEY = re.compile(r"[\"']?[A-Za-z_][\w.-]*[\"']?[ \t]*:(?:\s|$)")
-_FIRST_KEY = re.compile(r"[\"']?(?:status|return)[\"']?[ \t]*:(?:\s|$)")
-_GOES_ON = re.compile(r"[ \t]|- |-?$|#|[\]}]")
+_KEY = r"[\"']?[A-Za-z_][\w.-]*[\"']?[ \t]*:(?=\s|$)"
+# Lines that read as YAML: a key, and what may come under it.
+_KEYS = re.compile(rf"^{_KEY}[^\n]*(?:\n(?:{_KEY}|[ \t]|- |-?$|#|[\]}}])[^\n]*)*", re.MULTILINE)
+_FIRST_KEY = re.compile(r"^[\"']?(?:status|return)[\"']?[ \t]*:(?=\s|$)", re.MULTILINE)
+_BLANK = re.compile(r"^[ \t]*$", re.MULTILINE)
 
 _Span = tuple[int, int]
 
@@ -245,8 +251,9 @@ def returned_documents(message: str) -> list[str]:
     spans = {*_blocks(text), *_objects(text)}
     if text.lstrip().startswith("{"):
         # What is no JSON may be a mapping of YAML.
-        spans.update(_with_status(text, 0, len(text)))
-    return [text[start:end] for start, end in sorted(spans, key=lambda span: (-span[1], span[0]))[:_MOST]]
+        spans.add((0, len(text)))
+    told = (text[start:end] for start, end in sorted(spans, key=lambda span: (-span[1], span[0])))
+    return list(islice(filter(_STATUS.search, told), _MOST))
 
 
 def _objects(text: str) -> Iterator[_Span]:
@@ -278,43 +285,247 @@ def _has_status(value: object) -> bool:
 
 
 def _blocks(text: str) -> Iterator[_Span]:
-    """Find what stands in fences, and the paragraphs that read as YAML, if a status is in them."""
-    fence, start, at = "", 0, 0
-    bare: list[_Span] = []
-    for line in text.splitlines(keepends=True):
-        mark = _FENCE.match(line)
-        if fence:
-            if mark and mark[1].startswith(fence) and not line[mark.end() :].strip("`~ \t\n"):
-                yield from _with_status(text, start, at)
-                fence, bare = "", []
-        elif mark:
-            yield from _bare(text, bare)
-            fence, start, bare = mark[1], at + len(line), []
-        elif _KEY.match(line) or (bare and _GOES_ON.match(line)):
-            bare.append((at, at + len(line)))
-        else:
-            yield from _bare(text, bare)
-            bare = []
-        at += len(line)
-    if fence:
-        yield from _with_status(text, start, at)
-    yield from _bare(text, bare)
-
-
-def _bare(text: str, lines: list[_Span]) -> Iterator[_Span]:
-    """Take lines that read as YAML: all of them, or only from the first key of a return, or up to a blank line.
+    """Find what stands in fences, and lines that read as YAML: all, from a return's first key on, up to a blank line.
 
     Prose has lines with a colon too, before the return and after it.
     """
-    first = next((at for at, (start, _) in enumerate(lines) if _FIRST_KEY.match(text, start)), None)
-    if first is None:
-        return
-    start, end = lines[first][0], lines[-1][1]
-    blank = next((line[0] for line in lines[first:] if not text[line[0] : line[1]].strip()), end)
-    for span in ((lines[0][0], end), (start, end), (start, blank)):
-        yield from _with_status(text, *span)
+    yield from (fenced.span("body") for fenced in _FENCED.finditer(text))
+    for keys in _KEYS.finditer(_FENCED.sub(lambda fenced: "!" * len(fenced[0]), text)):
+        start, end = keys.span()
+        if first := _FIRST_KEY.search(text, start, end):
+            blank = _BLANK.search(text, first.start(), end)
+            yield from ((start, end), (first.start(), end), (first.start(), blank.start() if blank else end))
 
 
-def _with_status(text: str, start: int, end: int) -> Iterator[_Span]:
-    if _STATUS.search(text, start, end):
-        yield start, end
+CONTEXT_LIMIT = 10_000
+"""Characters that ``additionalContext`` may have at most."""
+
+DEFAULT_PHASE = "dev-execution"
+"""The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
+
+_PHASE_WORDS = {
+    "e2e-inspection": re.compile("e2e|browser|playwright|cypress|inspect(?:or|ion|ing)?"),
+    "code-review": re.compile("review(?:s|ers?|ing)?|audit(?:or|ing)?|critic|critique"),
+    "story-creation": re.compile("story|stories|scrum|plan(?:ner|ning)?"),
+    "dev-execution": re.compile(
+        "devs?|develop(?:ers?|ment|ing)?|cod(?:er|ers|ing)|implement(?:er|or|ation|ing)?|engineer(?:s|ing)?|programm(?:er|ers|ing)|fix(?:er|ing)?|refactor(?:er|ing)?"
+    ),
+}
+_CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_LONG_PROMPT = 4000
+_MANY_FILES = 50
+_STARTS = frozenset({"SessionStart", "SubagentStart"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Somebody starts: give them the lessons of their phase that fit what they are to do.
+
+    ``prompt`` is what the hook says of that; the transcript says more.
+    """
+
+    event: str
+    phase: str
+    session_id: str
+    prompt: str = ""
+    transcript: str | None = None
+    cwd: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFailure:
+    """A tool failed: record what its error teaches, which begins with what failed where it does not name that.
+
+    ``command`` is the command line that was run; of it no more is told than which program it calls.
+    """
+
+    phase: str
+    session_id: str
+    error: str
+    command: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStop:
+    """A subagent returned: record what its return teaches. Its words are in ``message`` or in the transcript."""
+
+    phase: str
+    session_id: str
+    message: str
+    transcript: str | None
+
+
+Task = Start | ToolFailure | AgentStop
+
+
+def read_hook(data: object, default_phase: str | None = None) -> Task | None:
+    """Tell what to do about a hook's input; ``None`` when there is nothing to do.
+
+    An agent's type goes before ``default_phase``, and that before ``DEFAULT_PHASE``.
+    """
+    if not isinstance(data, Mapping):
+        return None
+    phase = phase_of(_said(data, "agent_type")) or default_phase or DEFAULT_PHASE
+    session = _said(data, "session_id") or "hook"
+    event = _said(data, "hook_event_name")
+    if event in _STARTS:
+        return Start(
+            event=event,
+            phase=phase,
+            session_id=session,
+            prompt=_said(data, "prompt"),
+            transcript=_said(data, "transcript_path") or None,
+            cwd=_said(data, "cwd") or None,
+        )
+    if event == "PostToolUseFailure":
+        if str(data.get("is_interrupt")).lower() == "true":
+            return None
+        given = _mapping(data.get("tool_input"))
+        told = taught(_said(data, "tool_name"), given, _said(data, "error"))
+        if told is None:
+            return None
+        error, about = re.sub(r"^Exit code -?\d+\n", "", told[0]), told[1]
+        error = f"{about}: {error}" if about else error
+        command = _said(given, "command")[:_LONG_COMMAND]
+        return ToolFailure(phase=phase, session_id=session, error=error, command=command)
+    if event == "SubagentStop" and data.get("stop_hook_active") is not True:
+        message = _said(data, "last_assistant_message")
+        transcript = _said(data, "agent_transcript_path") or None
+        return (
+            AgentStop(phase=phase, session_id=session, message=message, transcript=transcript)
+            if message or transcript
+            else None
+        )
+    return None
+
+
+def phase_of(agent_type: str) -> str | None:
+    """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
+    words = _WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
+    found = [phase for phase, known in _PHASE_WORDS.items() if any(map(known.fullmatch, words))]
+    if {"code-review", "story-creation"} <= set(found):
+        return "story-review"
+    return found[0] if found else None
+
+
+def answer(event: str, context: str) -> dict[str, Any]:
+    """Make the hook's answer. Only whole lines go in, as many as fit."""
+    kept: list[str] = []
+    room = CONTEXT_LIMIT
+    for line in context.splitlines():
+        room -= len(line) + 1
+        if room < 0:
+            break
+        kept.append(line)
+    return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
+
+
+def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
+    """Return what a transcript of JSON lines says of the task: the last prompt, and the files that were changed.
+
+    The prompt is what an agent is called with, or else what the user said last.
+    """
+    prompt = ""
+    files: dict[str, None] = {}
+    for line in reversed(transcript.splitlines()):
+        message = _message(line)
+        for part in _parts(message):
+            given = part.get("input")
+            if isinstance(given, Mapping):
+                prompt = prompt or _said(given, "prompt")
+                path = _said(given, "file_path") or _said(given, "notebook_path")
+                if path and part.get("name") in _CHANGING:
+                    files[path] = None
+            elif message.get("role") == "user" and not part.get("tool_use_id"):
+                prompt = prompt or _said(part, "text")
+    return prompt[:_LONG_PROMPT], tuple(files)[:_MANY_FILES]
+
+
+def last_words(transcript: str) -> str:
+    """Return the last text of an assistant in a transcript of JSON lines; empty when there is none."""
+    for line in reversed(transcript.splitlines()):
+        message = _message(line)
+        if message.get("role") == "assistant":
+            told = "\n".join(filter(None, (_said(part, "text") for part in _parts(message))))
+            if told.strip():
+                return told
+    return ""
+
+
+def _message(line: str) -> Mapping[str, Any]:
+    try:
+        entry = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    message = entry.get("message") if isinstance(entry, Mapping) else None
+    return message if isinstance(message, Mapping) else {}
+
+
+def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = message.get("content")
+    parts = content if isinstance(content, list) else [{"text": content}]
+    return [part for part in parts if isinstance(part, Mapping)]
+
+
+def _said(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
+    # A lone surrogate is no text that a database or a stream could take.
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+_OWN_SLIPS = frozenset(
+    {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
+)
+_LONG_COMMAND = 2000
+_FEWEST = 2
+_WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
+_COMMENT = re.compile(r"(?:^|\s)#\s+(.*)")
+_EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: code| status)?|status|code):? ?-?[0-9]+", re.IGNORECASE)
+_AMOUNT = re.compile(r"[0-9]+(?:ms|[smh])?")
+# Code that was written on the command line and is gone with it.
+_THROWN_AWAY = re.compile(r"File \"<(?:string|stdin)>\"")
+_MISWRITTEN = re.compile(r"^(?:Name|Syntax|Indentation|Tab|UnboundLocal)Error\b", re.MULTILINE)
+
+
+def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
+    """Return what of an error may teach, and what it is about where the error doesn't say that.
+
+    ``None`` for what interests nobody but the agent that did it, and for what names nothing even so.
+    """
+    if tool in _OWN_SLIPS or len(_words(error)) < _FEWEST:
+        return None
+    # Half of what kr stats would load.
+    from kr.lessons.distill.clean import is_meant, is_no_failure, is_slip, teaches_nothing, without_vain_looks
+
+    told = without_vain_looks(error[:_LONG])
+    given = _mapping(tool_input)
+    if is_slip(told) or teaches_nothing(told) or is_no_failure(told) or is_meant(_said_of(given)):
+        return None
+    words = _words(told)
+    if len(words) < _FEWEST or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):
+        return None
+    if any(word not in listed("words.yaml", "said_by_any") and not _AMOUNT.fullmatch(word) for word in words):
+        return told, ""
+    about = _about(tool, given)
+    return (told, about) if about else None
+
+
+def _words(error: str) -> list[str]:
+    return _WORDS.findall(_EXIT.sub("", error[:_LONG]).lower())
+
+
+def _said_of(tool_input: Mapping[str, Any]) -> str:
+    """Return what the agent says of its call, beside it or in its comments: that the test is meant to fail, for one."""
+    comments = _COMMENT.findall(_said(tool_input, "command")[:_LONG_COMMAND])
+    return "\n".join((_said(tool_input, "description")[:_LONG_COMMAND], *comments))
+
+
+def _about(tool: str, tool_input: Mapping[str, Any]) -> str:
+    command = tool_input.get("command")
+    if isinstance(command, str):
+        return program(command[:_LONG_COMMAND])
+    path = tool_input.get("file_path")
+    if isinstance(path, str) and path.strip():
+        return re.split(r"[/\\]", path.strip())[-1]
+    # mcp__SERVER__TOOL
+    return tool.split("__")[1] if tool.startswith("mcp__") else ""

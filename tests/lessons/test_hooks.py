@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.claude_code import (
+from kr.lessons.returned import (
     AgentStop,
     Start,
     ToolFailure,
@@ -55,9 +55,7 @@ def test_what_is_to_do() -> None:
     )
     assert read(
         "PostToolUseFailure", error="Command timed out", tool_input={"command": "make"}
-    ) == ToolFailure(
-        phase="code-review", session_id="s", error="Command timed out", about="make", command="make"
-    )
+    ) == ToolFailure(phase="code-review", session_id="s", error="make: Command timed out", command="make")
     assert read("SubagentStop", last_assistant_message="m") == AgentStop(
         phase="code-review", session_id="s", message="m", transcript=None
     )

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from kr.lessons.distill.distill import Told
-from kr.lessons.distill.model import DoubtError, prompts, read_lesson
+from kr.lessons.distill.material import DoubtError, prompts, read_lesson
 from kr.lessons.returned import Finding
 from tests.support.lessons import record_data
 from tests.support.program import Project

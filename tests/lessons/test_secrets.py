@@ -2,8 +2,7 @@
 
 import pytest
 
-from kr.lessons.distill.clean import clean
-from kr.lessons.distill.secrets import without_secrets
+from kr.lessons.distill.clean import clean, without_secrets
 from tests.support.secret_shapes import SHAPES
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.claude_code import taught
-from kr.lessons.distill.called import tool_of
+from kr.lessons.distill import tool_of
+from kr.lessons.returned import taught
 
 TIMEOUT = "Command timed out after 2m 0.0s"
 

@@ -1,16 +1,46 @@
 """What of a failure is worth telling (SPEC 4.2).
 
-Out of a text goes what means nothing on another machine or tomorrow, and what nobody else may see; whole failures teach
+Out of a text goes what nobody else may see, and what means nothing on another machine or tomorrow; whole failures teach
 nothing when they were interrupted, meant to fail, or met a network that was away for a moment.
+
+Secrets go before anything else looks at a text. What has a known shape is found by the detectors of ``detect-secrets``, which
+are imported late: recording needs them, nothing else does. What has none is found by what stands before it (``secrets.yaml``).
 """
 
 import re
 from collections.abc import Sequence
 from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from kr.lessons.distill import read_table
-from kr.lessons.distill.secrets import without_secrets
+from kr.lessons.distill import listed, patterns, phrases, read_table
 from kr.text.characters import strip_invisible
+
+if TYPE_CHECKING:
+    from detect_secrets.plugins.base import RegexBasedDetector
+
+SECRET = "<secret>"  # noqa: S105 - what stands in place of one
+# What stands where a secret would, and is none: a variable, a type, a word of the complaint, a sentence.
+_VARIABLE = re.compile(
+    r"[\"'`\\]*(?:\$\{?\w|<|\{\{|\*{3}|%\(|process\.env|os\.environ|[A-Z]\w*Error\b)|[\"'`]{1,2}(?:[\s,;)\]}]|$)"
+)
+_HARMLESS = re.compile(
+    r"[\"'`\\]*(?:None|null|nil|undefined|true|false|required|missing|invalid|expected|unexpected|keys?|must|should|is|was|not|no|"
+    r"cannot|can't|could|has|have|the|an?|in|at|of|on|for|with|field|value|type|str|string|text|varchar|int|Optional|SecretStr|error|failed|expired|incorrect|wrong|"
+    r"empty|unknown|unauthorized|denied|rejected|mismatch|called|command|env|getenv|config|settings)(?![\w-])"
+    r"|[\"'`][A-Z][a-z]+(?: [\w'-]+){2,}\.",
+    re.IGNORECASE,
+)
+# Letters of full width are read as the plain ones: a name must not hide in them.
+_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
+_RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
+_HEX = re.compile(r"(?<![\w-])(?<!commit )(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
+_FOLDER = 12
+"""Characters that a folder's name has at most on the average; in a key a slash is rarer."""
+# The detectors by entropy, by keyword and for addresses stay out: the rules know what stands beside a name, and an
+# address is no secret.
+_LEFT_OUT = frozenset({"base", "high_entropy_strings", "ip_public", "keyword", "private_key"})
+_CLASSES = (str.isupper, str.islower, str.isdigit)
 
 _CLOCK = r"[0-2]?[0-9]:[0-5][0-9]:[0-5][0-9](?:[.,][0-9]{1,9})?"
 _NOISE = (
@@ -31,19 +61,81 @@ _UNIX = re.compile(rf"(?<![\w.~/:@}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})+/?
 _WINDOWS = re.compile(
     rf"(?<![\w])(?:(?:file:///)?[A-Za-z]:[\\/]|\\\\(?=\w))(?:{_SEGMENT}(?: {_SEGMENT}(?=[\\/]))*[\\/])*{_SEGMENT}"
 )
-_ROUTE_BEFORE = re.compile(
-    r"(?:\b(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|route|endpoint|path|url)\b[ :`'\"]*)$", re.IGNORECASE
-)
-_HOMES = frozenset({"home", "Users", "root", "tmp", "var", "usr", "opt"})
 _EVERYWHERE = re.compile(
     r"Cargo\.toml|package\.json|pyproject\.toml|go\.mod|pom\.xml|Makefile|CMakeLists\.txt|__init__\.py|index\.\w+"
 )
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
 
 
+def without_secrets(text: str) -> str:
+    """Return the text with ``<secret>`` in place of every value that is, or may be, one. Lines stay lines."""
+    text = text.translate(_WIDE)
+    rules, named = _rules()
+    for pattern, replacement in rules:
+        text = pattern.sub(replacement, text)
+    for detector in _detectors():
+        for found in sorted(set(detector.analyze_string(text)), key=len, reverse=True):
+            if found and len(found) > 5:
+                text = text.replace(found, SECRET)
+    for pattern in named:
+        text = pattern.sub(_taken_out, text)
+    text = _HEX.sub(SECRET, text)
+    return _RANDOM.sub(lambda found: SECRET if _is_random(found[0]) else found[0], text)
+
+
+def _taken_out(found: re.Match[str]) -> str:
+    name, value = found[1], found[2]
+    is_count = value.isdigit() and "tokens" in name.lower()
+    if is_count or SECRET in value or not any(map(str.isalnum, value)) or _is_harmless(value):
+        return found[0]
+    return f"{name}{SECRET}"
+
+
+def _is_harmless(value: str) -> bool:
+    if _VARIABLE.match(value):
+        return True
+    has_digits = any(map(str.isdigit, value))
+    return _HARMLESS.match(value) is not None and not (value[0] in "\"'`" and has_digits)
+
+
+def _is_random(text: str) -> bool:
+    """Tell a key from a name or a path: it changes between capitals, small letters and digits all the time."""
+    if text.count("/") * _FOLDER > len(text):
+        return False
+    kinds = [next((at for at, kind in enumerate(_CLASSES) if kind(letter)), 3) for letter in text]
+    changes = sum(one != other for one, other in pairwise(kinds))
+    return {0, 1, 2} <= set(kinds) and changes >= len(text) / 3
+
+
 @cache
-def _folders(kind: str) -> frozenset[str]:
-    return frozenset(read_table("words.yaml")[kind].split())
+def _rules() -> tuple[list[tuple[re.Pattern[str], str]], list[re.Pattern[str]]]:
+    """Return the rules of ``secrets.yaml`` with their replacements, and those whose value may be none."""
+    put = read_table("secrets.yaml")["rules"].values()
+    rules, named = (
+        [re.compile(pattern, re.IGNORECASE) for pattern in patterns("secrets.yaml", kind)]
+        for kind in ("rules", "named")
+    )
+    return [*zip(rules, (text or rf"\1{SECRET}" for text in put), strict=True)], named
+
+
+@cache
+def _detectors() -> "Sequence[RegexBasedDetector]":
+    # Loading them takes 0.2 s.
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    from detect_secrets import plugins
+    from detect_secrets.plugins.base import RegexBasedDetector
+
+    names = [found.name for found in iter_modules(plugins.__path__) if found.name not in _LEFT_OUT]
+    modules = [import_module(f"{plugins.__name__}.{name}") for name in names]
+    kinds = {
+        kind: None
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and issubclass(kind, RegexBasedDetector) and kind is not RegexBasedDetector
+    }
+    return tuple(kind() for kind in kinds)
 
 
 def visible(text: str) -> str:
@@ -64,22 +156,17 @@ def portable(text: str) -> str:
 
 
 def _relative_paths(line: str) -> str:
-    line = _UNIX.sub(lambda found: _shortened(found, line), line)
-    return _WINDOWS.sub(lambda found: relative_path(found[0]), line)
+    return _WINDOWS.sub(lambda found: relative_path(found[0]), _UNIX.sub(_shortened, line))
 
 
-def _shortened(found: re.Match[str], line: str) -> str:
-    """Shorten a machine's path; a route of the program stays: ``GET /api/users``."""
-    first = found[0].removeprefix("file://").strip("/").partition("/")[0]
-    before = _ROUTE_BEFORE.search(line[max(0, found.start() - 24) : found.start()])
-    # What is called a path is a route only where no machine has such a folder.
-    is_route = before is not None and not (first in _HOMES and before[0].lower().startswith("path"))
-    if first not in _folders("machine") or is_route:
+def _shortened(found: re.Match[str]) -> str:
+    """Shorten a machine's path; another one is a route of the program's: ``/api/users``."""
+    parts = found[0].removeprefix("file://").rstrip("/").split("/")
+    if parts[1] not in listed("words.yaml", "machine"):
         return found[0]
     path = relative_path(found[0])
     # Each folder has one of these: in a sentence its name alone says nothing.
-    folder = found[0].rstrip("/").rpartition("/")[0].rpartition("/")[2]
-    return f"{folder}/{path}" if _EVERYWHERE.fullmatch(path) else path
+    return f"{parts[-2]}/{path}" if _EVERYWHERE.fullmatch(path) else path
 
 
 def relative_path(path: str) -> str:
@@ -91,7 +178,9 @@ def relative_path(path: str) -> str:
     for package in _PACKAGES:
         if package in parts[:-1]:
             return "/".join(parts[len(parts) - parts[::-1].index(package) :])
-    start = next((at for at, part in enumerate(parts[1:-1], start=1) if part in _folders("project")), -1)
+    start = next(
+        (at for at, part in enumerate(parts[1:-1], start=1) if part in listed("words.yaml", "project")), -1
+    )
     if start < 0:
         start = _within_project(parts)
     return "/".join(parts[start:])
@@ -100,133 +189,61 @@ def relative_path(path: str) -> str:
 def _within_project(parts: Sequence[str]) -> int:
     """Return where in a machine's path a project's own part begins: behind the folder that a home keeps it in."""
     last = len(parts) - 1
-    project = next((at for at in range(2, last) if parts[at] not in _folders("machine")), last)
+    project = next((at for at in range(2, last) if parts[at] not in listed("words.yaml", "machine")), last)
     # What is hidden, or an environment, holds programs and is no project.
     is_project = parts[0] in {"home", "Users"} and not parts[project].startswith((".", "venv"))
     return min(project + 1, last) if is_project else last
 
 
-ERROR_WORD = re.compile(
-    r"(?<![A-Za-z])(?:\w*error|\w*exception|traceback|panic\w*|fatal|abort\w*|segmentation|assert\w*|expected|fail(?:ed|ure|s)?|cannot|can't|couldn't|could not|unable|not (?:found|allowed|supported|permitted|defined|installed|exist\w*|configured|recogni[sz]ed)|denied|invalid|missing|undefined|refused"
-    r"|exceeded|mismatch\w*|unexpected|unsupported|conflict\w*|rejected|no (?:such|module|matching|space|route)|already (?:exists|in use|used)|wrong|bad|does(?:n't| not)|is(?:n't| not)|are(?:n't| not)|not set|no ['\w ]{1,30}(?:found|matching|given|configured|available)|must|required|deprecated|removed|timed? ?out|unavailable|killed|unknown|unresolved|illegal|overflow|unbound|duplicate\w*|did not raise|no upstream|unclosed)\b"
-    r"|错误|失败|无法|不能|不支持|必须|需要|缺少|未找到|不存在|拒绝",
-    re.IGNORECASE,
-)
-"""Words of which a line that tells an error has one."""
-
-_INTERRUPTED = re.compile(
-    r"\bKeyboardInterrupt\b|\bKeyboard interrupt received\b|\b(?:interrupted|aborted|cancell?ed|stopped|declined|rejected) by (?:the )?user\b|^\^C|\bSIGINT\b|\bexit (?:code|status):? 130\b|\bsignal: interrupt\b"
-    r"|doesn't want to (?:proceed|take this action)|\brequest interrupted\b|\boperation was cancell?ed\b|\bcontext canceled\b|^Terminated$",
-    re.IGNORECASE | re.MULTILINE,
-)
-_MEANT = re.compile(
-    r"\b(?:red phase|red-green|tdd|failing test first|test[- ]first|write (?:a|the) failing test|fails? as (?:expected|intended|planned)|(?:expected|intended|meant|supposed) to fail|xfail(?:ed)?"
-    r"|expected (?:red|failure)|not yet implemented|not implemented yet|will (?:be )?implement(?:ed)? next|before (?:the )?implementation)\b|^(?:E\s+)?NotImplementedError$|^[ \t]*(?:\w*error: )?['\"]?not implemented['\"]?$"
-    r"|按预期失败|预期失败|尚未实现",
-    re.IGNORECASE | re.MULTILINE,
-)
-# Only of what is said about a call: in an output it may be a test's name.
-_MEANT_CALL = re.compile(
-    r"\b(?:should|must|expect(?:ed|ing)?(?: \w+){0,3} to|supposed to|ha(?:s|ve) to) (?:now |still |first )?fail\b|\bfail(?:s|ing)? first\b|\bexpect(?:ed|ing)? (?:a |the )?(?:red|failures?)\b|\bred (?:step|state|test)s?\b"
-    r"|\b(?:check|confirm|ensure|see|verify|watch)(?: that)? (?:it|they|(?:the |new )*tests?) (?:now |still |really )?fails?\b(?! (?:because|with|on|in|at)\b)",
-    re.IGNORECASE,
-)
-_AWAY = re.compile(
-    r"\b(?:ECONNRESET|ETIMEDOUT|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|ENOTFOUND|ESOCKETTIMEDOUT|ERR_SOCKET_TIMEOUT|ERR_NETWORK_CHANGED|ERR_INTERNET_DISCONNECTED)\b"
-    r"|\b(?:temporary failure in name resolution|could not resolve host|name or service not known|connection (?:was )?reset by peer|connection timed out|operation timed out|tls handshake timeout|i/o timeout"
-    r"|network is unreachable|read timed out|connect timeout|unexpected disconnect|the remote end hung up|early eof|rpc failed|remote host terminated|remote end closed connection)\b"
-    r"|\b(?:HTTP(?:/[\d.]+)?|status(?: code)?:?|error:?|returned:?)\s*(?:429|502|503|504)\b|\b(?:502 bad gateway|503 service unavailable|504 gateway time-?out|429 too many requests)\b",
-    re.IGNORECASE,
-)
-_STAYS = re.compile(
-    r"\b(?:max(?:imum)? retries exceeded|retries? (?:exhausted|failed)|giving up|gave up|after \d+ (?:attempts|tries|retries)|all \d+ attempts|(?:retry|attempt|retrying).{0,20}\b(?:[3-9]|\d\d)\b(?! ?ms)|still (?:unreachable|failing|down|no)|no network|_WrappedReferencingError|request to \S+/\S*engine\S* failed|all[_ ]sources[_ ]unavailable|without network|offline|sandbox)\b",
-    re.IGNORECASE,
-)
-_RETRIED = re.compile(r"\b(?:retry|retrying|attempt)\b", re.IGNORECASE)
-_HERE = re.compile(
-    r"\b(?:localhost|127\.0\.0\.\d+|0\.0\.0\.0|host\.docker\.internal)\b|\[?::1\]?|\bresolve host(?:name)?:? [\"']?[\w-]+(?:\.(?:local|internal|invalid))?(?![\w.-])"
-    r"|getaddrinfo \w+ [\w-]+(?![\w.-])"
-)
-# A package manager's own requests: what they reach is no server of the project's, wherever the mirror stands.
-_FETCHED = re.compile(r"^npm (?:ERR!|error) network .*$", re.MULTILINE)
-_SAID_AGAIN = re.compile(r"^npm (?:ERR!|error) (?:code|errno) .*$", re.MULTILINE)
 _OFTEN = 3
 _LOOKED_AT = 20_000
-# What whoever made it mends in the next minute, and what is no failure: a look that found nothing, a difference that was asked for.
-_SLIP = re.compile(
-    r"^(?:E\s+)?(?:SyntaxError: (?!.*\b(?:JSON|assert|export|import)\b)(?:invalid syntax|unterminated|unmatched|'.' was never closed|expected|unexpected|Unexpected|Missing|Invalid or unexpected)|IndentationError|TabError)"
-    r"|\berror TS1(?:0(?!64)\d|1[0-8]\d|43[4-9])\d*:|^\S+\.go:\d+:\d+: syntax error|\bsyntax error, unexpected\b|^PHP Parse error|^error: expected .+, found"
-    r"|\bwould (?:be )?reformat(?:ted)?\b|\bCode style issues\b|\bimported but unused\b|\bis (?:defined|assigned a value) but never used\b|\b(?:imported|declared) and not used\b|\bunused (?:import|variable)\b"
-    r"|\btrailing whitespace\b|\bmissing newline\b|\bline too long\b|\[\*\] \d+ fixable|\bwrong-import-order\b"
-    r"|^error: pathspec |^\d+(?:,\d+)?[acd]\d+(?:,\d+)?$|^(?:Only in |diff -)|^Binary files .* differ$|\bKilled\b|\bKilled: 9\b|^\S+: (?:invalid|illegal|unknown|unrecognized) (?:option|argument)s?\b|^(?:\S+: )?[Nn]o such option: ",
-    re.MULTILINE,
-)
-_USAGE = re.compile(r"^[Uu]sage: |^Try ['`‘][\w.-]+ --help['’]", re.MULTILINE)
-# What Node says of code that still works.
-_OUTDATED = re.compile(
-    r"^\(node:\d+\) (?:\[\w+\] )?(?:Deprecation|Experimental)Warning: .*$|^\(Use `node --trace-.*$",
-    re.MULTILINE,
-)
-# A linter's sum that counts warnings alone; a limit on them is a rule.
-_WARNED = re.compile(
-    r"\b0 errors?(?:,| and) [1-9]\d* warnings?\b|\bAll checks passed!|\bSuccess: no issues found\b|\b[0-9]+ passed\b[^\n]* in [0-9.]+s[ =]*\Z"
-)
-_MORE_THAN_WARNED = re.compile(
-    r"error\b|exception|traceback|fail|fatal|panic|abort|killed|cannot|can't|could not|unable|not found|denied|refused|missing|\bmaximum\b|\btoo many\b|\brequired\b|\b[1-9][0-9]* errors\b",
-    re.IGNORECASE,
-)
-# Shell's ways of looking for what is not there.
-_LOOKERS = r"cat|bat|ls|cd|pushd|head|tail|less|more|e?grep|rg|find|wc|stat|tree|du|diff"
-_LOOKS = re.compile(rf"\b(?:{_LOOKERS})[:-]")
-_READS = re.compile(rf"\b(?:{_LOOKERS}|sed|awk|cp|mv|rm|rmdir|mkdir|ln)[:-]")
-_ABSENT = re.compile(r"no such file|not a directory|is a directory|cannot access|file exists", re.IGNORECASE)
-# An error that tells a rule, whatever is shown of the usage beside it.
-_RULE = re.compile(
-    r"^(?![Uu]sage:)\S.{0,600}\b(?:must (?:not )?(?:be|have|contain|start|begin|end|match)|(?:is|are) not allowed|(?:version|release|format|platform|architecture)\b.{0,60}\bnot supported)\b",
-    re.MULTILINE,
-)
-_OUT_OF_MEMORY = re.compile(r"\b(?:OOM|out of memory|memory)\b", re.IGNORECASE)
 
 
 def teaches_nothing(text: str) -> bool:
     """Tell a failure that nobody can learn from, by what was said of it and by what a tool printed."""
     text = text[:_LOOKED_AT]
-    return bool(_INTERRUPTED.search(text) or _MEANT.search(text)) or _is_moment(text)
+    return _says("interrupted", text) or _says("meant", text) or _is_moment(text)
 
 
 def is_no_failure(text: str) -> bool:
     """Tell an output that only warns, or that only says that what was looked for is not there."""
     text = text[:_LOOKED_AT].strip()
-    is_warned = _WARNED.search(text) is not None and _MORE_THAN_WARNED.search(text) is None
-    rest = _OUTDATED.sub("", text)
-    is_outdated = rest != text and ERROR_WORD.search(rest) is None
-    return is_warned or is_outdated or all(_is_in_vain(line, _LOOKS) for line in text.split("\n"))
+    rest = phrases("outdated").sub("", text)
+    is_warned = _says("warned", text) and not _says("more_than_warned", text)
+    is_outdated = rest != text and not _says("error", rest)
+    return is_warned or is_outdated or all(_is_in_vain(line, "looks") for line in text.split("\n"))
 
 
 def is_meant(said: str) -> bool:
     """Tell by an agent's own words about its call that it is to fail: the red phase of test-first work."""
-    return _MEANT.search(said) is not None or _MEANT_CALL.search(said) is not None
+    return _says("meant", said) or _says("meant_call", said)
 
 
 def without_vain_looks(text: str) -> str:
     """Return a text without the lines in which a shell's program says that what it looked for is not there."""
-    return "\n".join(line for line in text.splitlines() if not _is_in_vain(line, _READS))
-
-
-def _is_in_vain(line: str, programs: re.Pattern[str]) -> bool:
-    found = programs.search(line)
-    return found is not None and _ABSENT.search(line, found.end()) is not None
-
-
-def _is_moment(text: str) -> bool:
-    """Tell a network that was away for a moment from one that stays away: that was tried again and again."""
-    if not _AWAY.search(text) or _HERE.search(_FETCHED.sub("", text)) or _STAYS.search(text):
-        return False
-    return len(_AWAY.findall(_SAID_AGAIN.sub("", text))) < _OFTEN and len(_RETRIED.findall(text)) < _OFTEN
+    return "\n".join(line for line in text.splitlines() if not _is_in_vain(line, "reads"))
 
 
 def is_slip(text: str) -> bool:
     """Tell what a tool's failure shows to be but a slip of whoever called it."""
     text = text[:_LOOKED_AT]
-    is_usage = _USAGE.search(text) is not None and not _RULE.search(text)
-    return (is_usage or _SLIP.search(text) is not None) and not _OUT_OF_MEMORY.search(text)
+    is_usage = _says("usage", text) and not _says("rule", text)
+    return (is_usage or _says("slip", text)) and not _says("out_of_memory", text)
+
+
+def _says(kind: str, text: str) -> bool:
+    return phrases(kind).search(text) is not None
+
+
+def _is_in_vain(line: str, programs: str) -> bool:
+    found = phrases(programs).search(line)
+    return found is not None and phrases("absent").search(line, found.end()) is not None
+
+
+def _is_moment(text: str) -> bool:
+    """Tell a network that was away for a moment from one that stays away: that was tried again and again."""
+    is_here = _says("here", phrases("fetched").sub("", text))
+    if not _says("away", text) or is_here or _says("stays", text):
+        return False
+    times = (phrases("away").findall(phrases("said_again").sub("", text)), phrases("retried").findall(text))
+    return max(map(len, times)) < _OFTEN

@@ -7,24 +7,20 @@ table of remedies, which says what to do about it. The line that is chosen is to
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Literal
 
-from kr.lessons.distill import read_table
-from kr.lessons.distill.called import speaks_alone
-from kr.lessons.distill.clean import ERROR_WORD, clean, portable, relative_path, visible
+from kr.lessons.distill import listed, phrases, speaks_alone
+from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.problems import (
-    VERDICT,
     Problem,
     causes,
     find_problems,
     placed,
+    plain,
+    read_structured,
     shortened,
-    with_short_lines,
-    without_prefixes,
 )
 from kr.lessons.distill.remedies import Remedy, remedy_for
-from kr.lessons.distill.structured import read_structured
 from kr.lessons.distill.trust import cures, dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
@@ -39,14 +35,7 @@ _SHORT_REMEDY = 28
 _LEAST_ERROR = 24
 _PROSE_LINES = 6
 _WHOLE_LINES = 2
-# A heading, an exclamation, a runner's sum.
-_SUM = re.compile(r"(?::|!|\.\.\.)$|\*\*\*|\bError \d+$|\bexit(?:ed)?\b.{0,20}\d+$")
-# What a shell or a runner repeats of a call.
-_ECHO = re.compile(
-    r"[>$+%]\s|[Uu]sage:|Exit code|Process exited|at (?:\S+ )*\(?\S+:\d+:\d+\)?$|at \S+ \(<anonymous>\)$"
-)
 _TRIED = 6
-_ASIDE = re.compile(r"^\W*(?:warn(?:ing)?|notice|note|info|debug|hint|help|deprecat\w+)\b", re.IGNORECASE)
 _LETTERS = re.compile(r"[^\W\d_]")
 _LABEL = re.compile(
     r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
@@ -56,37 +45,24 @@ _MODULE = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*: )")
 _CLASS = re.compile(
     r"^(?:\[\w+\] )?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Violation|Check)(?: \[\w+\])?: "
 )
-# What an error is about: in quotation marks, a host with its port, coordinates.
-_NAMED = re.compile(
-    r"\"[^\"]+\"|'[^']+'|`[^`]+`|‘[^’]+’|[\w.-]+:[\w.:-]*[0-9]|(?<![\w-])[A-Z]\w*\.[a-z]\w+|\bdtype=\S+"
-)
 _WORDS = re.compile(r"[\w.@/-]{3,}")
 # A colon in brackets begins no cause.
 _CHAIN = re.compile(r": (?![^()]*\))")
 _HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
-_SAYS_NOTHING = re.compile(
-    r"(?:raise|throw)\b|(?:import|from|export|assert|except|catch|return)\b(?! \S*[(.\[])|[\W\d]*$"
-)
 # Where a module of the runtime lies says nothing, nor does the ruling of a heading.
 _MARK = re.compile(r"^(?:x(?= [A-Z])|[×✖⨯✘✗•]) +")
 _ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}| ?[_=]{8,}")
-_HINTS_AT_NOTHING = re.compile(
-    r"^(?:\w+ )*(?:defined|declared|required) (?:here|by)|for (?:more|full) |run with |try `|make sure your test|backtrace",
-    re.IGNORECASE,
-)
 _LONG_HINT = 90
 _LONG_WORD = 30
 _LONG_CODE = 70
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*•]|\(?[0-9]{1,2}[.)、])[ \t]+(?=\S)", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?;])(?<!\.\.\.)\s+|(?<=[。！？；])|\n+")
-_EXIT_CODE = re.compile(r"^(?:Error: )?Exit code -?\d+\n?|^exit status \d+$", re.MULTILINE)
 # Python shows the line of code that warns under its warning.
 _WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTILINE)
-# Node shows the line of its own code that threw.
-_THROWN = re.compile(r"^node:\S+:\d+\n.*\n[ \t]*\^+\n", re.MULTILINE)
 _AT = re.compile(r"^(?:[\w.-]+: )?[^\s:]+\.\w+(?::\d+)*:? ")
-_POSITION = re.compile(r"^(?:\S+?\.\w+:\d+(?::\d+)?:?\s+)")
+_POSITION = re.compile(r"^\S+?\.\w+:\d+(?::\d+)?:?\s+")
+_ROOMY = 60
+_QUOTED = re.compile(r"[\"'`‘][^\"'`’]*[\"'`’]|\d+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,52 +90,64 @@ def distill(
 
 def _distilled(complaint: str, remedy: str, limit: int, own: Sequence[Remedy], tool: str) -> Told | None:
     # Cut only after the secrets are gone: half of one could not be told from a word.
-    text = _WARNED.sub(r"\1", _EXIT_CODE.sub("", without_prefixes(with_short_lines(complaint))))
-    text = _THROWN.sub("", text)
-    text = shortened(visible(text))
+    text = shortened(visible(_WARNED.sub(r"\1", plain(complaint))))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
-    if given := _remedy(remedy):
-        return _from_agent(given, _prose(portable(text)), problems, limit)
     text = portable(text)
-    words = _prose(text)
+    if given := _remedy(remedy):
+        return _from_agent(given, text, problems, limit)
     # Another tool's rows are not about what a tool said that runs no others.
     alone = tool if speaks_alone(tool) else ""
-    looked_at = problems[:_TRIED] or _lines(text)
-    looked_at = [replace(one, tool=one.tool or alone) for one in looked_at]
+    looked_at = [replace(one, tool=one.tool or alone) for one in problems[:_TRIED] or _lines(text)]
     known = remedy_for(looked_at, own, is_one=not problems)
     if known is not None:
-        problem, told, tag = known
-        tags = tuple(dict.fromkeys(filter(None, (tag, problem.tool))))
-        return _told(_with_error(told, problem, limit), "table", problem.place, tags)
+        tags = tuple(dict.fromkeys(filter(None, (known.row.tag, known.problem.tool))))
+        others = _others(known.same, problems)
+        room = limit - columns(_more(others))
+        if others and known.named and not known.problem.beside and room - columns(known.say) > _ROOMY:
+            # The order names what it is about: rather the second finding than all of the first.
+            room -= _LEAST_ERROR
+        told = _with_others(_with_error(known.say, known.problem, room), others, limit)
+        return _told(told, "table", known.problem.place, tags)
+    found = problems or [placed(_prose(text), text)]
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
-    return next(
-        filter(None, (_as_told(problems, words, text, limit, advice=advice) for advice in (False, True))),
-        None,
-    )
+    return _as_told(found, limit) or _as_told(found, limit, advice=True)
 
 
-def _as_told(problems: Sequence[Problem], words: str, whole: str, limit: int, *, advice: bool) -> Told | None:
-    """Take the first problem whose own line says something; without problems, the words."""
-    for problem in problems or [placed(words, whole)]:
+def _as_told(problems: Sequence[Problem], limit: int, *, advice: bool = False) -> Told | None:
+    """Take the first problem whose own line says something."""
+    for problem in problems:
         text = defused(problem.text, advice=advice)
-        fuller = _with_beside(text, problem, limit) if text else ""
-        if problems and columns(fuller) > limit:
-            fuller = _last_causes(fuller, limit)
-        fuller = _with_cure(fuller, problem, limit)
+        others = _others([problem], problems)
+        room = limit - columns(_more(others))
+        fuller = _with_beside(text, problem, room) if text else ""
+        if problem.context and columns(fuller) > room:
+            fuller = _last_causes(fuller, room)
         if is_telling(fuller):
-            text = _cut(fuller, limit) if problems else _fitting(text, limit)
+            text = _with_others(_cut(" ".join(fuller.split()), room), others, limit)
             told = _told(text, "tool", problem.place, (problem.tool,) if problem.tool else ())
             return replace(told, dangers=(*told.dangers, "advice")) if told and advice else told
     return None
 
 
-def _with_cure(text: str, problem: Problem, limit: int) -> str:
-    """Cut an error so that what its tool says to do about it still stands behind it."""
-    cure = next((cure for told in (problem.text, *problem.beside) for cure in cures(told)), "")
-    if not cure or cure.casefold() in cut(text, limit).casefold():
-        return text
-    room = limit - columns(cure) - 2
-    return f"{_cut(text, room)}; {cure}" if text and room >= _LEAST_ERROR else text
+def _others(told: Sequence[Problem], problems: Sequence[Problem]) -> list[str]:
+    """Return the findings of other kinds than those that are told, names aside, once each: what of it may go on."""
+    known = {_QUOTED.sub("", problem.text) for problem in told}
+    found = {
+        _QUOTED.sub("", problem.text): problem.text for problem in problems if problem.is_beside(told[0])
+    }
+    return [defused(_CLASS.sub("", text)).rstrip(" .;:") for kind, text in found.items() if kind not in known]
+
+
+def _more(others: Sequence[str]) -> str:
+    return f"; and {len(others)} more" if others else ""
+
+
+def _with_others(text: str, others: Sequence[str], limit: int) -> str:
+    """Say how many findings of other kinds there are, and which is the second where there is room for it."""
+    told = f"{text}{_more(others)}"
+    room = limit - columns(told) - 2
+    second = next(filter(is_telling, others), "")
+    return f"{told}: {_cut(second, room)}" if second and room >= _LEAST_ERROR else told
 
 
 def _with_beside(text: str, problem: Problem, limit: int) -> str:
@@ -180,7 +168,9 @@ def _with_beside(text: str, problem: Problem, limit: int) -> str:
 def _hint(more: str) -> str:
     """Return what of a tool's own hint may go on: nothing of one that says what to run, to install or to change."""
     more = _HEAD.sub("", " ".join(more.split())).rstrip(" .;:,")
-    is_plain = defused(more) == more and columns(more) <= _LONG_HINT and not _HINTS_AT_NOTHING.search(more)
+    is_plain = (
+        defused(more) == more and columns(more) <= _LONG_HINT and not phrases("hints_at_nothing").search(more)
+    )
     return more if is_plain and not is_vague(more) else ""
 
 
@@ -188,7 +178,7 @@ def _code(code: str, text: str) -> str:
     """Return the code that failed, unless it says nothing that the error does not."""
     code = " ".join(code.split())
     if (
-        _SAYS_NOTHING.match(code)
+        phrases("says_nothing").match(code)
         or columns(code) > _LONG_CODE
         or all(n in text for n in _WORDS.findall(code))
     ):
@@ -207,12 +197,12 @@ def is_worth_keeping(complaint: str) -> bool:
     if told is None:
         return False
     is_known = told.source == "table" or told.tags or told.place
-    return bool(is_known or ERROR_WORD.search(told.summary) or find_problems(complaint))
+    return bool(is_known or phrases("error").search(told.summary) or find_problems(complaint))
 
 
 def is_vague(text: str) -> bool:
     """Tell a text that only says that something failed, or nothing: ``N/A``, ``failed``."""
-    empty = _empty_words()
+    empty = listed("words.yaml", "empty")
     return all(word in empty or not _LETTERS.search(word) for word in keywords(text))
 
 
@@ -220,11 +210,6 @@ _DUMPED = 3
 _DUMP = re.compile(
     r"\{(?![^{}]*\b(?:msg|message|detail|reason|error)\b)(?:[^{}]|\{[^{}]*\}){60,}\}|(?<=\[)\{[^\[\]]{30,}\}(?=\])"
 )
-
-
-@cache
-def _empty_words() -> frozenset[str]:
-    return frozenset(read_table("words.yaml")["empty"].split())
 
 
 def _cleaned(problem: Problem) -> Problem:
@@ -248,16 +233,16 @@ def _lines(text: str) -> list[Problem]:
     """Make problems of the lines of a text that no matcher knows; of a long one, of those that speak of an error."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
     if len(lines) > _PROSE_LINES:
-        lines = [line for line in lines if ERROR_WORD.search(line) and not _ASIDE.match(line)]
+        lines = [line for line in lines if phrases("error").search(line) and not phrases("aside").match(line)]
     told = causes(Problem(text=line) for line in lines)
     return sorted(told, key=lambda problem: _telling(problem.text), reverse=True)
 
 
-def _from_agent(given: str, words: str, problems: Sequence[Problem], limit: int) -> Told | None:
+def _from_agent(given: str, text: str, problems: Sequence[Problem], limit: int) -> Told | None:
     place = next((problem.place for problem in problems if problem.place), None)
     tags = tuple(problem.tool for problem in problems[:1] if problem.tool)
-    told = _fitting(given, limit)
-    error = problems[0] if problems else Problem(text=words)
+    told = _cut(" ".join(given.split()), limit)
+    error = problems[0] if problems else Problem(text=_prose(text))
     if columns(told) < _SHORT_REMEDY and is_telling(error.text):
         told = _with_error(told, error, limit)
     return _told(told, "agent", place, tags) if is_telling(told) or keywords(told) else None
@@ -296,7 +281,7 @@ def _squeezed(error: str, room: int, remedy: str) -> str:
     error = _last_causes(_CLASS.sub("", error), room)
     if columns(error) <= room:
         return error
-    named = next((name for name in _NAMED.finditer(error) if columns(name[0]) < room), None)
+    named = next((name for name in phrases("named").finditer(error) if columns(name[0]) < room), None)
     if (
         named is None
         or columns(error[: named.end()]) < room
@@ -323,7 +308,11 @@ def _last_causes(error: str, room: int) -> str:
     parts = _CHAIN.split(error)
     ends = (": ".join(parts[at:]) for at in range(1 if "(" in parts[0] else 2, len(parts)))
     fitting = next((end for end in ends if columns(end) < room), "")
-    return f"{ELLIPSIS}{fitting}" if _NAMED.search(fitting) and columns(fitting) >= _LEAST_ERROR else error
+    return (
+        f"{ELLIPSIS}{fitting}"
+        if phrases("named").search(fitting) and columns(fitting) >= _LEAST_ERROR
+        else error
+    )
 
 
 def _remedy(text: str) -> str:
@@ -334,9 +323,9 @@ def _remedy(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Return what words say: a short text whole, of several lines from the most telling one on."""
-    lines = [line.strip() for line in _FENCE.sub("", text).split("\n")]
-    lines = [line for line in lines if _LETTERS.search(line) and not _ECHO.match(line)]
-    lines = [line for line in lines if not VERDICT.search(line)] or lines
+    lines = [line.strip() for line in text.split("\n")]
+    lines = [line for line in lines if _LETTERS.search(line) and not phrases("echo").match(line)]
+    lines = [line for line in lines if not phrases("verdict").search(line)] or lines
     if len(lines) > _WHOLE_LINES or any(map(_AT.match, lines)):
         best = max(range(len(lines)), key=lambda at: (_telling(lines[at]), -at))
         is_said = len(lines) <= _PROSE_LINES or _telling(lines[best]) > 0
@@ -346,18 +335,11 @@ def _prose(text: str) -> str:
 
 def _telling(line: str) -> int:
     """Weigh a line: it speaks of an error, it names something; it is an aside, a heading or an exclamation."""
-    says_nothing = _ASIDE.match(line) or _SUM.search(line) or VERDICT.search(line) or is_order(line)
-    says_more = bool(_NAMED.search(line)) + 2 * bool(cures(line)) + bool(_AT.match(line))
-    return 2 * bool(ERROR_WORD.search(line)) + says_more - 3 * bool(says_nothing)
-
-
-def _fitting(text: str, limit: int) -> str:
-    """Return the first sentences that fit, or what fits of the first."""
-    parts = [" ".join(part.split()) for part in _SENTENCE.split(text) if part.strip()]
-    kept = parts[0] if parts else ""
-    for part in parts[1:]:
-        mark = "" if kept[-1:] in ".!?;。！？；:：" else "."
-        if columns(f"{kept}{mark} {part}") > limit:
-            break
-        kept = f"{kept}{mark} {part}"
-    return _cut(kept, limit)
+    says_nothing = (
+        phrases("aside").match(line)
+        or phrases("sum").search(line)
+        or phrases("verdict").search(line)
+        or is_order(line)
+    )
+    says_more = bool(phrases("named").search(line)) + 2 * bool(cures(line)) + bool(_AT.match(line))
+    return 2 * bool(phrases("error").search(line)) + says_more - 3 * bool(says_nothing)

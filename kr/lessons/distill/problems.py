@@ -1,19 +1,22 @@
 """Finds the errors in a tool's output: what it says, in which file and line, and what stands beside it (SPEC 4.2).
 
-How tools begin an error is data (``matchers.yaml``). What they put beside it is alike in all of them, and is read here: the
-cause behind a wrapper, the values that were expected and given, hints, the line of code, the frames of a stack.
+Output that was written for programs is read as such: SARIF, JUnit XML, the JSON of ruff, eslint, cargo, pytest, terraform,
+services. In other output, how tools begin an error is data (``matchers.yaml``). What they put beside it is alike in all of
+them, and is read here: the cause behind a wrapper, the values that were expected and given, hints, code, the frames of a stack.
 """
 
+import json
 import re
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections import ChainMap
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache
 from itertools import islice, pairwise, takewhile
 from textwrap import dedent
 from typing import Any
 
-from kr.lessons.distill import read_table
+from kr.lessons.distill import phrases, read_table
 from kr.lessons.distill.trust import cures
 
 LOOKED_AT = 24_000
@@ -24,8 +27,6 @@ _WITHIN = 8
 _MORE = 3
 _BESIDE = 14
 _DEEP = 60
-_WRAPPED = 24
-_GOES_ON = re.compile(r"[ \t]{2,}(?!(?:at|from) )[a-z]+ [a-z]+\b[^|=>^~{}();]*$")
 _WORDS_ON = re.compile(r"(?!(?:at|by|from|in|npm|on|with)\b)[a-z]+ [a-z]+ ")
 _LONG_LINE = 2000
 _TRACEBACK = "Traceback (most recent call last):"
@@ -36,44 +37,11 @@ _CHAINED = re.compile(
 _EXCEPTION = re.compile(
     r"^(?:\s*[|+]?\s*)(?P<name>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?::(?:\s(?P<text>.*))?)?$"
 )
-_FOREIGN = re.compile(
-    r"://|(?:^|/)\.\w+$|site-packages|dist-packages|node_modules|lib/python3|<|/rustc/|/usr/(?:lib|local|share|include)/|\.cargo/|vendor/|\(eval|^node:|pyenv/versions|\bnptl/|/sysdeps/"
-)
-# A line of a stack that the runtime or a library wrote.
-_RUNTIME = re.compile(
-    r"\bat (?:java|javax|jdk|sun|scala|kotlin|groovy|org\.(?:junit|gradle|apache|springframework|hibernate))\b[./]|\bnode:"
-)
-_FRAME = re.compile(
-    r"^\s*(?:\|\s+)?\(?[Ff]ile \"(?P<python>[^\"]+)\",? line (?P<python_line>\d+)"
-    r"|(?:-->|(?:[╭┌]─|,-)\[?|❯|#\d+|\b(?:at|from|in|on))\s+(?:\S+\s+)??(?:[^\s()]*[\s(\[]+)?(?:file://)?(?P<stack>[^\s()\[\]:\"']+\.\w+)(?::|\(| line )(?P<stack_line>\d+)"
-    r"|^\s*(?:file://)?(?P<plain>[^\s():\"']+\.\w+):(?P<plain_line>\d+)(?::\d+)?(?::? \+0x|:(?: +\w|\s*$|in [`'])|$)"
-    r"|^\s+(?P<sheet>[^\s:()]+\.s[ac]ss) (?P<sheet_line>\d+):\d+\s",
-    re.MULTILINE,
-)
-# What only tells that something failed before it: an earlier error is the cause.
-_FOLLOWS = re.compile(
-    r"\bBroken(?:Process|Thread)Pool\b|\bterminated abruptly\b|\bcurrent transaction is aborted\b|\bsubprocess-exited-with-error\b"
-    r"|\boriginates from a subprocess\b|\bWorker failed to boot\b|^metadata-generation-failed|^\S+ exited with code \d+$|^process \".* did not complete successfully|\bhas a bad unit file setting\b"
-)
 # What a runner puts before each line of another program's output: compose, kubectl, a workflow's log, the journal, BuildKit.
 _PREFIX = re.compile(
     r"^(?:[\w.-]+[-_]\d+ +\| |\[pod/\S+\] |#\d+ \d+\.\d+ |\d{4}-\d\d-\d\dT[\d:.]+Z (?:##\[\w+\])?"
     r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.@-]+\[\d+\]: )",
     re.MULTILINE,
-)
-_BUILD_STEP = re.compile(r"^\d+\.\d{1,3} (?=\S)", re.MULTILINE)
-# A verdict, a runner's counters, a bare place: what came of the error, never the error.
-VERDICT = re.compile(
-    r"^(?:[\w./ -]{1,40}: )?(?:FAIL(?:ED|URE)?|(?:command |process )?(?:failed|exited|returned|terminated)|ld returned|exit)\b(?: with)?[ :]+(?:(?:exit )?(?:code|status)[ :]*)?-?\d+\b(?: exit status)?(?: \([^()]*\))?\.?$"
-    r"|^(?:[A-Z][\w ]{0,30}: \d+[,; ]*)+$|^(?:[\w./ -]{1,40}: )?\W*(?:found |total:? )?\d+ (?:\w+ )?(?:errors?|problems?|failures?|failed|issues?|offenses?|violations?|warnings?)\b(?:[, (]+\d+ [\w ]+)*[).]*$"
-    r"|^[\w ]{0,30}\b(?:errors?|problems?|failures?) (?:(?:were|was|have been|has been) (?:encountered|found|detected|reported)|occurred)\W*$"
-    r"|^(?:\w+ )?summary: \d+ errors?\b.*|^\W*\d+ (?:other|more) (?:\w+ )?(?:errors?|problems?|failures?)\b.*"
-    r"|^\S+\.\w+[ :]*\(?\d+(?:[:,]\d+)?\)?:?$|^(?:failed: |aborted with )\d+ .*|^\W*(?:evaluation|build|compilation|check|validation) failed\W*(?:\([\d. \w]+\)|in [\d. ]+m?s)?$",
-    re.IGNORECASE,
-)
-# A statement of SQL, and how to look closer.
-_NO_CURE = re.compile(
-    r"^LINE |\b(?:help|to|for|when) (?:\w+ )?(?:debug|troubleshoot)\w*\b|/troubleshooting\b"
 )
 # Where a tool shows what another one said that it called: pip.
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
@@ -83,17 +51,6 @@ _CAUSE = re.compile(
     re.MULTILINE,
 )
 _BAR = re.compile(r"^\s*\| ?")
-_PACKAGE_OF_CLASS = re.compile(r"^(?:[a-z_$][\w$]*\.)+(?=[A-Z])")
-# What was expected and what came, and what a tool says to help; not the heads of its sections.
-_VALUES = re.compile(
-    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)(?: notsup)?|[\s|│+*#])*(?P<more>(?:expected|received|actual|got|found|required|left|right|reason|symbol|detail|missing)\b[^:(=]{0,24}[:=]\s*\S.*|(?:have|want) \(.*|expected .+, but found .+"
-    r"|(?:where|peer|because) \S.*|conflicting .+: .+|.{1,60} !==? .{1,60})$",
-    re.IGNORECASE,
-)
-_HINT = re.compile(
-    r"^(?:E\s|\[ERROR\]|npm (?:ERR!|error)|[\s|│=*#])*(?:\S+:\d+:(?:\d+:)? )?(?P<more>(?:(?:(?:note|help|hint|suggestions?|tip|locator)|line \d+: (?:warning|error)):\s+\S.*|(?:did you mean\W+\w|perhaps|maybe you|possible|valid|available|allowed|the most similar)\b.*))$",
-    re.IGNORECASE,
-)
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
@@ -106,7 +63,8 @@ class Problem:
     """One error as a tool told it.
 
     ``text`` is one line; ``beside`` what the tool puts next to it, the most telling first; ``code`` the line of code that
-    it shows; ``context`` what stands around it, for the remedies.
+    it shows; ``context`` what stands around it, for the remedies; ``finding`` the matcher whose every match is a finding of
+    its own, as a linter's are.
     """
 
     text: str
@@ -116,11 +74,16 @@ class Problem:
     beside: tuple[str, ...] = ()
     code: str = ""
     context: str = ""
+    finding: str = ""
+
+    def is_beside(self, other: "Problem") -> bool:
+        """Tell another finding of the same kind of line."""
+        return self is not other and bool(self.finding) and self.finding == other.finding
 
     @property
     def place(self) -> str | None:
         """``file:line``, ``file``, or None where the tool names none of the project."""
-        if not self.file or _FOREIGN.search(self.file):
+        if not self.file or phrases("foreign").search(self.file):
             return None
         return f"{self.file}:{self.line}" if self.line else self.file
 
@@ -136,29 +99,21 @@ class Matcher:
     more: re.Pattern[str] | None = None
     within: int = _WITHIN
     unless: re.Pattern[str] | None = None
+    each: bool = False
 
     def find(self, text: str) -> Iterator[Problem]:
         """Yield the problems in a text."""
         matches = list(islice(self.pattern.finditer(text), _MOST))
         ends = [match.start() for match in matches[1:]] + [len(text)]
         for match, end in zip(matches, ends, strict=False):
-            groups = {name: value or "" for name, value in match.groupdict().items()}
-            told = " ".join(self.message.format(**groups).split())
-            is_its_own = self.back is None or self.back.search(text, 0, match.start())
-            if (
-                told
-                and is_its_own
-                and not VERDICT.search(told)
-                and not (self.unless and self.unless.search(told))
-            ):
-                yield self._problem(match, told, text, end)
+            told = " ".join(self.message.format(**match.groupdict("")).split())
+            heads = list(self.back.finditer(text, 0, match.start())) if self.back else [match]
+            is_none = phrases("verdict").search(told) or (self.unless and self.unless.search(told))
+            if told and heads and not is_none:
+                yield self._problem(match, told, heads[-1].groupdict().get("file"), text, end)
 
-    def _problem(self, match: re.Match[str], told: str, text: str, end: int) -> Problem:
+    def _problem(self, match: re.Match[str], told: str, file: str | None, text: str, end: int) -> Problem:
         groups = match.groupdict()
-        file, line = groups.get("file"), groups.get("line")
-        if self.back:
-            heads = list(self.back.finditer(text, 0, match.start()))
-            file = heads[-1]["file"] if heads else None
         after = text[match.end() : end].split("\n", _DEEP)[1:_DEEP]
         before = text[: match.start()].rsplit("\n", _WITHIN)[-_WITHIN:]
         if self.more:
@@ -167,39 +122,34 @@ class Matcher:
         if told.endswith("...") and (whole := text.find(told[:-3].removeprefix("Failed: "))) >= 0:
             # A sum that was cut: the whole stands above.
             told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
-        if told.endswith((":", "***")) or _CODE_ALONE.match(told):
-            # A heading: what it is about comes next, unless that is code, which stands beside it.
-            lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
-            said = [one.strip(" │") for one in lines if any(map(str.isalnum, one))]
-            # The sentence may go on behind what it shows.
-            goes_on = takewhile(lambda one: _WORDS_ON.match(one) or told.endswith("***"), said[1:])
-            told = ("; " if told.endswith("***") else " ").join(
-                [told, *said[:1], *islice(goes_on, _MORE - 1)]
-            )
-        elif (
-            len(told) > _WRAPPED
-            and (told[-1].isalnum() or told[-1] in ",)")
-            and after
-            and _GOES_ON.match(after[0])
-        ):
-            # A sentence that the tool wrapped.
-            told = f"{told} {after[0].strip()}"
+        told = _headed(told, after)
+        rest_of_line = text[match.end() : end][:_LONG_LINE].partition("\n")[0]
         problem = Problem(
             text=told,
             file=file,
-            line=int(line) if line else None,
+            line=int(groups["line"]) if groups.get("line") else None,
             tool=_tool_of(file or "") if self.tool == "extension" else self.tool,
             beside=tuple(_beside(after)),
             code=_code_shown(before, match[0].split("\n") + after[:_WITHIN]),
-            context=told
-            + text[match.end() : end][:_LONG_LINE].partition("\n")[0]
-            + "\n"
-            + "\n".join(after[:_BESIDE]),
+            context="\n".join([told + rest_of_line, *after[:_BESIDE]]),
+            finding=self.pattern.pattern if self.each else "",
         )
         problem = problem if problem.place else _placed(problem, before, after)
         if not problem.place and groups.get("test_file"):
             problem = replace(problem, file=groups["test_file"], line=int(groups["test_line"]))
         return _with_cause(problem, text[match.end() :])
+
+
+def _headed(told: str, after: Sequence[str]) -> str:
+    """Put behind a heading what it is about, which comes next, unless that is code, which stands beside it."""
+    is_alarm = told.endswith("***")
+    if not (is_alarm or told.endswith(":") or _CODE_ALONE.match(told)):
+        return told
+    lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
+    said = [one.strip(" │") for one in lines if any(map(str.isalnum, one))]
+    # The sentence may go on behind what it shows.
+    goes_on = takewhile(lambda one: is_alarm or _WORDS_ON.match(one), said[1:])
+    return ("; " if is_alarm else " ").join([told, *said[:1], *islice(goes_on, _MORE - 1)])
 
 
 def _tool_of(file: str) -> str:
@@ -215,9 +165,9 @@ def _beside(after: Sequence[str]) -> Iterator[str]:
     """Yield what a tool puts under an error: what it says to do, values, the labels in its code, its hints."""
     lines = after[:_BESIDE]
     # In code it is code; what shows more of a failure mends nothing.
-    said = (line for line in lines if not _GUTTER.match(line) and not _NO_CURE.search(line))
+    said = (line for line in lines if not (_GUTTER.match(line) or phrases("looks_closer").search(line)))
     yield from islice((cure for line in said for cure in cures(line)), 1)
-    for pattern in (_VALUES, _LABEL, _HINT):
+    for pattern in (phrases("values"), _LABEL, phrases("hint")):
         found = (match["more"].strip() for line in lines if (match := pattern.match(line)))
         yield from islice(dict.fromkeys(found), _MORE)
 
@@ -235,11 +185,11 @@ def _code_shown(before: Sequence[str], after: Sequence[str]) -> str:
 def _placed(problem: Problem, before: Sequence[str], after: Sequence[str]) -> Problem:
     """Give a problem the first place of the project in the lines under it, or else right above it."""
     for line in (*after, *reversed(before)):
-        if _RUNTIME.search(line):
+        if phrases("runtime").search(line):
             continue
-        for frame in _FRAME.finditer(line):
+        for frame in phrases("frame").finditer(line):
             file, number = _of_frame(frame)
-            if not _FOREIGN.search(file):
+            if not phrases("foreign").search(file):
                 return replace(problem, file=file, line=number)
     return problem
 
@@ -269,7 +219,7 @@ def _with_cause(problem: Problem, rest: str) -> Problem:
     placed = _placed(replace(problem, file=None, line=None), (), after)
     return replace(
         placed if placed.file else problem,
-        text=f"{told} ({_PACKAGE_OF_CLASS.sub('', problem.text)})",
+        text=f"{told} ({problem.text})",
         context=f"{told}\n{problem.context}",
     )
 
@@ -289,31 +239,23 @@ def find_problems(text: str) -> list[Problem]:
             # A general matcher finds again what one of a tool found: it is that tool's.
             tool = problem.tool or (found[0].tool if found else "")
             found.append(replace(problem, tool=tool))
-    return [problem for problem in found if not _FOLLOWS.search(problem.text)] or found
+    return [problem for problem in found if not phrases("follows").search(problem.text)] or found
 
 
 def causes(problems: Iterable[Problem]) -> list[Problem]:
     """Leave out what stands behind an error that only follows from those before it."""
     found = list(problems)
-    return list(takewhile(lambda problem: not _FOLLOWS.search(problem.text), found)) or found
+    return list(takewhile(lambda problem: not phrases("follows").search(problem.text), found)) or found
 
 
-def without_prefixes(output: str) -> str:
-    """Take out what a runner puts before the lines of what it ran."""
-    plain = _PREFIX.sub("", output)
-    return _BUILD_STEP.sub("", plain) if "failed to solve" in output else plain
+def plain(output: str) -> str:
+    """Take out what a runner puts before the lines of what it ran, and of each line what is not looked at."""
+    return _PREFIX.sub("", "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n")))
 
 
-def with_short_lines(output: str) -> str:
-    """Cut the lines of an output to what of a line is looked at."""
-    return "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n"))
-
-
-def shortened(output: str) -> str:
+def shortened(output: str, limit: int = LOOKED_AT) -> str:
     """Cut an output to what of it is looked at: its head and its tail."""
-    if len(output) <= LOOKED_AT:
-        return output
-    return f"{output[: LOOKED_AT // 2]}\n{output[-LOOKED_AT // 2 :]}"
+    return output if len(output) <= limit else f"{output[: limit // 2]}\n{output[-limit // 2 :]}"
 
 
 def _tracebacks(text: str) -> Iterator[Problem]:
@@ -322,7 +264,7 @@ def _tracebacks(text: str) -> Iterator[Problem]:
     problem = _exception(parts[-2], parts[-1]) if len(parts) > 1 else None
     if problem is None:
         return
-    if len(parts) > 2 and _FOLLOWS.search(problem.text):
+    if len(parts) > 2 and phrases("follows").search(problem.text):
         yield _exception(parts[0], parts[1]) or problem
     if len(parts) > 2 and _CHAINED.search(parts[-2]):
         cause = _exception(parts[-3], parts[-2])
@@ -345,8 +287,10 @@ def _exception(head: str, body: str) -> Problem | None:
             # A message of several lines, which begins on the next one.
             said = takewhile(str.strip, lines[number + 1 :])
             told = " ".join([told, *islice(map(str.strip, said), _MORE)])
-        frames = [(at, frame) for at, one in enumerate(lines[:number]) if (frame := _FRAME.match(one))]
-        own = [(at, frame) for at, frame in frames if not _FOREIGN.search(_of_frame(frame)[0])]
+        frames = [
+            (at, frame) for at, one in enumerate(lines[:number]) if (frame := phrases("frame").match(one))
+        ]
+        own = [(at, frame) for at, frame in frames if not phrases("foreign").search(_of_frame(frame)[0])]
         at, place = own[-1] if own else (-1, None)
         code = lines[at + 1].strip() if place else ""
         file, line_number = _of_frame(place) if place else (None, None)
@@ -371,7 +315,7 @@ def _library(frames: Sequence[tuple[int, re.Match[str]]]) -> str:
     return "" if package.startswith("_") or "." in package else package
 
 
-@lru_cache(maxsize=1)
+@cache
 def matchers() -> tuple[Matcher | None, ...]:
     """Return the shipped problem matchers, in their order; None is the place of the reader of tracebacks."""
     rows: list[dict[str, Any]] = read_table("matchers.yaml")
@@ -383,3 +327,151 @@ def matchers() -> tuple[Matcher | None, ...]:
 
 def _read(key: str, value: Any) -> Any:
     return re.compile(value, re.MULTILINE) if key in {"pattern", "back", "more", "unless"} else value
+
+
+_LARGEST = 1024 * 1024
+_DEPTH = 6
+_MOST_READ = 50
+_MESSAGES = ("message", "msg", "detail", "description", "error_description", "errorMessage", "error_message", "defaultMessage", "title", "reason", "error")  # fmt: skip
+_CAUSES = ("err", "error", "cause", "exception")
+_NESTED = ("error", "errors", "detail", "details", "fault", "violations", "failures", "issues")
+_FIELDS = ("loc", "field", "param", "property", "instancePath", "pointer")
+_XML = re.compile(r"<(?:testsuites?|\?xml)\b")
+
+
+def read_structured(output: str) -> list[Problem]:
+    """Return the problems of structured output, empty when it is none, or tells of none."""
+    text = output.strip()
+    if len(text) > _LARGEST:
+        return []
+    if (start := _XML.search(text[:LOOKED_AT])) and "<testcase" in text:
+        return list(_junit(text[start.start() :]))
+    problems = [problem for document in _documents(text) for problem in _of_json(document)]
+    return problems[:_MOST_READ]
+
+
+def _documents(text: str) -> Iterator[Any]:
+    """Yield the JSON of a text: one document after words of a program, or one in each line."""
+    decoder = json.JSONDecoder(strict=False)
+    lines = [line for line in text.split("\n") if line.startswith("{")]
+    if len(lines) > 1 and all(line.endswith("}") for line in lines):
+        for line in lines:
+            try:
+                yield decoder.decode(line)
+            except (ValueError, RecursionError):
+                continue
+        return
+    starts = [found.start() for found in re.finditer(r"(?:^|(?<=\s))(?:\{\s*\"|\[\s*\{)", text)][:_DEPTH]
+    for start in starts:
+        try:
+            yield decoder.raw_decode(text, start)[0]
+        except (ValueError, RecursionError):
+            continue
+        return
+
+
+def _of_json(data: Any) -> Iterator[Problem]:
+    for item in data[:_MOST_READ] if isinstance(data, list) else [data]:
+        if not isinstance(item, Mapping):
+            continue
+        shapes = [
+            shape for shape in read_table("structured.yaml") if all(map(item.__contains__, shape["has"]))
+        ]
+        told = (list(_of_shape(item, shape)) for shape in shapes)
+        found = next(filter(None, told), [])
+        yield from found
+        if not shapes and "Action" not in item and "reason" not in item and (text := _message(item)):
+            # What has an action or a reason is a step of `go test -json` or of cargo, and tells no error.
+            path = item.get("file") or item.get("path") or item.get("filename")
+            yield _problem(text, path if isinstance(path, str) else None, item.get("line"), "")
+
+
+def _of_shape(data: Mapping[str, Any], shape: Mapping[str, Any]) -> Iterator[Problem]:
+    for error in _walk(data, shape["path"].split(".") if shape["path"] else [], ()):
+        if "severity" in shape and _get(error, shape["severity"]) not in shape["errors"]:
+            continue
+        text = _filled(shape["text"], error).replace(" ()", "").replace("..", ".").strip(" .")
+        if text:
+            tool = _filled(shape["tool"], error).lower()
+            yield _problem(text, _get(error, shape["file"]), _get(error, shape["line"]), tool)
+
+
+def _walk(data: Any, path: list[str], around: tuple[Mapping[str, Any], ...]) -> Iterator[Mapping[str, Any]]:
+    """Yield what a path leads to, with the keys of what is around it."""
+    if not path:
+        if isinstance(data, Mapping):
+            yield ChainMap(*({**one} for one in (data, *around)))
+    elif path[0] == "*":
+        for item in data[:_MOST_READ] if isinstance(data, list) else ():
+            yield from _walk(item, path[1:], around)
+    elif isinstance(data, Mapping):
+        yield from _walk(data.get(path[0]), path[1:], (data, *around))
+
+
+def _get(data: Any, path: str) -> Any:
+    """Follow a path of keys; a number is a place in a list, another key the first item that has it. Empty: nothing."""
+    for key in path.split(".") if path else ():
+        if isinstance(data, list):
+            place = int(key) if key.isdigit() else None
+            some = data[place : place + 1] if place is not None else [it for it in data if _get(it, key)]
+            data = some[0] if some else ""
+        else:
+            data = data.get(key) if isinstance(data, Mapping) else ""
+    return "" if data is None or not path else data
+
+
+def _filled(template: str, data: Mapping[str, Any]) -> str:
+    return re.sub(r"\{([\w.]+)\}", lambda found: str(_get(data, found[1])).strip(), template)
+
+
+def _junit(text: str) -> Iterator[Problem]:
+    # A stranger's XML: entities and the like are refused, not expanded.
+    from defusedxml import DefusedXmlException, ElementTree
+
+    try:
+        root = ElementTree.fromstring(text)
+    except (ElementTree.ParseError, DefusedXmlException, ValueError):
+        return
+    for case in root.iter("testcase"):
+        for failure in (*case.findall("error"), *case.findall("failure")):
+            told = failure.get("message") or (failure.text or "").strip()
+            kind = failure.get("type") or ""
+            text = (
+                told if not kind or kind.rpartition(".")[2] in told else f"{kind.rpartition('.')[2]}: {told}"
+            )
+            yield _problem(text, case.get("file"), case.get("line"), "")
+
+
+def _message(data: Any, depth: int = 0) -> str:
+    """Read the innermost message of a service's error, with the field it speaks of."""
+    if isinstance(data, str):
+        return data.strip()
+    if isinstance(data, list):
+        return next((told for item in data[:5] if (told := _message(item, depth + 1))), "")
+    if not isinstance(data, Mapping) or depth > _DEPTH:
+        return ""
+    inner = (_message(data[key], depth + 1) for key in _NESTED if isinstance(data.get(key), Mapping | list))
+    told = next(filter(None, inner), "") or next(
+        (text for key in _MESSAGES if (text := _text(data, key))), ""
+    )
+    if (
+        (cause := next(filter(None, (_text(data, key) for key in _CAUSES)), ""))
+        and told
+        and cause not in told
+    ):
+        told = f"{told}: {cause}"
+    where = next((data[key] for key in _FIELDS if data.get(key)), "")
+    field = ".".join(map(str, where)) if isinstance(where, list) else str(where)
+    return f"{field}: {told}" if told and field and field not in told else told
+
+
+def _problem(text: str, file: object, line: object, tool: str) -> Problem:
+    number = int(line) if isinstance(line, int | str) and str(line).isdigit() else None
+    first = " ".join(text.split("\n\n", maxsplit=1)[0].split("\n    at ", maxsplit=1)[0].split())
+    where = str(file) if file else None
+    return Problem(text=first, file=where, line=number, tool=tool, context=text[:2000], finding=tool)
+
+
+def _text(data: Mapping[str, Any], key: str) -> str:
+    value = data.get(key)
+    return value.strip() if isinstance(value, str) else ""

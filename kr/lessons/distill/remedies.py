@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from kr.lessons.distill import read_table
 from kr.lessons.distill.problems import Problem, matchers
@@ -85,13 +86,11 @@ class Remedy:
     tool: str = ""
     family: str = ""
 
-    def says(self, problem: Problem, text: str, small: str, within: str | None = None) -> str | None:
-        """Return what to do about a problem by a text of it (``small`` in small letters); None when the row is not about it.
+    def named(self, problem: Problem, text: str, within: str | None = None) -> dict[str, str] | None:
+        """Return the names that the row takes of a text of a problem; None when the row is not about it.
 
         Where a text is given that it must begin ``within``, what the row finds must also read on into the next line.
         """
-        if not any(word in small for word in words_of(self.match) or ("",)):
-            return None
         if self.tool and self.tool != problem.tool:
             return None
         if self.family not in {"", GENERAL, problem.tool, _families().get(problem.tool, self.family)}:
@@ -108,12 +107,28 @@ class Remedy:
             if value
         }
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
-        if not all(_NAME.fullmatch(value) and not (" " in value and is_order(value)) for value in said):
-            return None
-        return _GROUP.sub(lambda group: named[group[1]], self.say)
+        is_plain = all(_NAME.fullmatch(value) and not (" " in value and is_order(value)) for value in said)
+        return named if is_plain else None
+
+    def said(self, named: Mapping[str, str], say: str = "") -> str:
+        """Return what to do, with these names."""
+        return _GROUP.sub(lambda group: named[group[1]], say or self.say)
 
 
-@lru_cache(maxsize=1)
+class Known(NamedTuple):
+    """A problem that a row knows, the names that the row takes of it, and what to do about it.
+
+    ``same`` are all findings that this is said of.
+    """
+
+    problem: Problem
+    row: Remedy
+    named: Mapping[str, str]
+    say: str
+    same: Sequence[Problem]
+
+
+@cache
 def shipped() -> tuple[Remedy, ...]:
     """Return the shipped rows: those of services and the system, then those of languages, `any` and `general`."""
     return tuple(
@@ -131,7 +146,7 @@ def shipped() -> tuple[Remedy, ...]:
     )
 
 
-@lru_cache(maxsize=1)
+@cache
 def _families() -> dict[str, str]:
     """Return the family of each tool that has one."""
     # A tool with a matcher and no row of its own is a family alone; the package of an exception may be anybody's.
@@ -185,37 +200,70 @@ def _wrong(item: object) -> str:
     return f"say is longer than {LONGEST} characters" if len(item["say"]) > LONGEST else ""
 
 
+_Row = tuple[tuple[str, ...], bool, Remedy]
+_MOST_NAMES = 3
+# A row that goes on in the singular is said of one name.
+_SUBJECT = re.compile(r"\} (?:\w+s)\b")
+
+
 def remedy_for(
     problems: Sequence[Problem], own: Sequence[Remedy] = (), *, is_one: bool = False
-) -> tuple[Problem, str, str] | None:
-    """Return the first problem that a row knows, what to do about it, and the row's tag; users' rows go first.
+) -> Known | None:
+    """Return the first problem that a row knows, with what to do about it; users' rows go first.
 
     ``is_one`` tells that the problems are the lines of one text: then what is particular in any of them goes first.
     """
-    table = (*own, *shipped())
-    particular = [row for row in table if row.family != GENERAL]
-    general = [row for row in table if row.family == GENERAL]
+    rows = _by_words(tuple(own))
+    particular, general = ([row for row in rows if (row[-1].family == GENERAL) is it] for it in (False, True))
     # What holds for any tool is not said of an error that says itself what to do.
     silent = [problem for problem in problems if not cures(problem.text)]
     if is_one:
         return _first(problems, particular) or _first(silent, general)
     # What holds for any tool is said of its first error alone.
     first = [problem for problem in silent if problem is problems[0]]
-    return _first(problems[:1], particular) or _first(first, general) or _first(problems[1:], particular)
+    known = _first(problems[:1], particular) or _first(first, general) or _first(problems[1:], particular)
+    return known and _of_all(known, problems)
 
 
-def _first(problems: Iterable[Problem], rows: Sequence[Remedy]) -> tuple[Problem, str, str] | None:
+@lru_cache(maxsize=8)
+def _by_words(own: tuple[Remedy, ...]) -> tuple[_Row, ...]:
+    """Return the rows, each with the words of which a text that it is about has one, and whether it spans lines."""
+    return tuple(
+        (words_of(row.match) or ("",), _SPANS.search(row.match) is not None, row)
+        for row in (*own, *shipped())
+    )
+
+
+def _first(problems: Iterable[Problem], rows: Sequence[_Row]) -> Known | None:
     for problem in problems:
-        around = problem.context, problem.context.lower()
-        own = problem.text, problem.text.lower()
+        own, around = problem.text.lower(), problem.context.lower()
         # The error's own line says more than what stands around it; a row may begin there and read on.
-        for row in rows:
-            told = row.says(problem, *own)
-            if told is None and _SPANS.search(row.match):
-                told = row.says(problem, *around, within=problem.text)
-            if told is not None:
-                return problem, told, row.tag
-        for row in rows:
-            if (told := row.says(problem, *around)) is not None:
-                return problem, told, row.tag
+        for words, reads_on, row in rows:
+            named = row.named(problem, problem.text) if any(word in own for word in words) else None
+            if named is None and reads_on and any(word in around for word in words):
+                named = row.named(problem, problem.context, within=problem.text)
+            if named is not None:
+                return Known(problem, row, named, row.said(named), (problem,))
+        for words, _, row in rows:
+            if any(word in around for word in words):
+                named = row.named(problem, problem.context)
+                if named is not None:
+                    return Known(problem, row, named, row.said(named), (problem,))
     return None
+
+
+def _of_all(known: Known, problems: Sequence[Problem]) -> Known:
+    """Say a row once of all findings that it is about: with the names of each, where they differ in one name."""
+    group = "" if _SUBJECT.search(known.row.say) else next(iter(_GROUP.findall(known.row.say)), "")
+    names, same = [known.named.get(group, "")], [known.problem]
+    for other in problems:
+        named = known.row.named(other, other.text) if other.is_beside(known.problem) else None
+        if named is not None and known.row.said({**named, group: names[0]}) == known.say:
+            names += [named[group]] if group and named[group] not in names else []
+            same.append(other)
+    more = len(names) - _MOST_NAMES
+    told = [*names[:_MOST_NAMES], f"{more} more"] if more > 0 else names
+    joined = " and ".join(filter(None, [", ".join(told[:-1]), told[-1]]))
+    template = known.row.say.replace(f"{{{group}}}", joined, 1) if group else ""
+    say = known.row.said(known.named, template)
+    return known._replace(say=say, same=tuple(same)) if len(say) <= LONGEST else known
