@@ -264,8 +264,8 @@ class App:
 
         Raises ``UnknownEntry`` for the entry, and ``InvalidRequest`` for the section.
         """
-        from kr.reports.bounded import fit, headings
-        from kr.reports.bounded import section as section_of
+        from kr.text.counting import fit, headings
+        from kr.text.counting import section as section_of
 
         found = self.entry(entry_id, report=True)
         text = found["report"]

@@ -12,8 +12,7 @@ from kr.calibration import Calibration, Evidence, calibrate, load_labelled
 from kr.errors import SourceFailure
 from kr.matching.learning import ALLOWED, from_text, need_text, similarity_numbers, to_text
 from kr.sources.model_server import MOST_TEXTS, Embeddings
-from kr.text.keywords import keywords
-from kr.text.stems import stem
+from kr.text.keywords import keywords, stem
 from kr.values import Entry, Query
 from tests.support.web_servers import Reply, Request, WebServer, as_json, web_server
 

@@ -166,7 +166,7 @@ def command(
             )
         value = envelope.plain()
         if max_tokens is not None and value["results"] and value["results"]["report"]:
-            from kr.reports.bounded import fit
+            from kr.text.counting import fit
 
             value["results"]["report"], _ = fit(value["results"]["report"], max_tokens)
         emit(value, common(ctx), partial(view, is_whole=include_report, is_typed=document is None))
@@ -197,7 +197,7 @@ def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True)
 
 def _shortened(results: dict[str, Any]) -> str:
     """Give the summary of a report that stands in a file, with the title; of a skeleton what was found nearest."""
-    from kr.reports.bounded import section
+    from kr.text.counting import section
 
     report = results["report"]
     title, _, _ = report.partition("\n")

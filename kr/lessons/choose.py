@@ -187,8 +187,7 @@ def matching(lessons: Sequence[Lesson], count: int, *, query: str) -> list[Lesso
 
 def _stems(text: str) -> frozenset[str]:
     # Only who says what the task is needs them, and the stemmer is not light.
-    from kr.text.keywords import keywords
-    from kr.text.stems import stem
+    from kr.text.keywords import keywords, stem
 
     return frozenset(map(stem, keywords(text)))
 

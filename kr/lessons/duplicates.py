@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from kr.lessons.line import Lesson
-from kr.text.keywords import keywords
-from kr.text.stems import stem
+from kr.text.keywords import keywords, stem
 from kr.values import NamedTuple
 
 THRESHOLD = 0.70

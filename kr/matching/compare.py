@@ -7,8 +7,7 @@ from kr.matching.opposites import Axis, are_opposed, is_reversed
 from kr.matching.terms import NEED, Keys, in_english
 from kr.matching.topic import LIGHT, Name, Segment, Topic, Unit, need_of, same_name, topic_of
 from kr.matching.words import SHORT_FORMS, is_near, is_short_for, singular, stem
-from kr.text.keywords import MAX_CHARACTERS, is_cjk
-from kr.text.stopwords import FUNCTION_WORDS
+from kr.text.keywords import FUNCTION_WORDS, MAX_CHARACTERS, is_cjk
 from kr.values import NamedTuple
 
 BOTH_SIDES, ONE_SIDE = 2.0, 0.35

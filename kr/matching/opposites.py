@@ -9,8 +9,7 @@ from collections import Counter
 from functools import cache, lru_cache
 
 from kr.matching.words import Token, bases, pattern, poles_in, poles_of, singular, stem
-from kr.text.keywords import bigrams
-from kr.text.stopwords import CJK_FUNCTION, FUNCTION_WORDS, LIGHT_WORDS, phrases, word_set
+from kr.text.keywords import CJK_FUNCTION, FUNCTION_WORDS, LIGHT_WORDS, bigrams, phrases, word_set
 from kr.values import NamedTuple
 
 NEGATIONS = word_set(

@@ -4,9 +4,20 @@ import re
 from functools import cache
 
 from kr.matching.frameworks import same_framework
-from kr.text.keywords import MAX_CHARACTERS, MAX_KEYWORDS, keywords, normalise, runs, split_compound
-from kr.text.stems import stem
-from kr.text.stopwords import CJK_FUNCTION, CJK_LIGHT, EMPTY_WORDS, LIGHT_WORDS, word_set
+from kr.text.keywords import (
+    CJK_FUNCTION,
+    CJK_LIGHT,
+    EMPTY_WORDS,
+    LIGHT_WORDS,
+    MAX_CHARACTERS,
+    MAX_KEYWORDS,
+    keywords,
+    normalise,
+    runs,
+    split_compound,
+    stem,
+    word_set,
+)
 
 _WORD = re.compile(r"\S+")
 _BEFORE = " \t,;:!?\"'`()[]{}<>«»“”‘’„…，。；：！？、（）【】《》"

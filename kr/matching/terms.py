@@ -9,9 +9,7 @@ from functools import cache, lru_cache
 from kr.matching import table
 from kr.matching.words import SHORT_FORMS, SYNONYMS, bases, simplified, singular
 from kr.naming import fold
-from kr.text.keywords import runs, split_compound
-from kr.text.stems import stem
-from kr.text.stopwords import FUNCTION_WORDS
+from kr.text.keywords import FUNCTION_WORDS, runs, split_compound, stem
 from kr.values import NamedTuple
 
 MOST_CHARACTERS = 262_144

@@ -20,7 +20,7 @@ from kr.matching.opposites import (
 )
 from kr.matching.words import Token, is_distinct, is_slip, pattern, simplified, singular, stem
 from kr.text import keywords as kw
-from kr.text.stopwords import (
+from kr.text.keywords import (
     CJK_FUNCTION,
     CJK_LIGHT,
     FUNCTION_WORDS,

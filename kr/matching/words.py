@@ -7,7 +7,7 @@ from itertools import combinations
 from typing import Literal
 
 from kr.matching import table
-from kr.text.stopwords import word_set
+from kr.text.keywords import word_set
 from kr.values import NamedTuple
 
 

@@ -7,13 +7,14 @@ A report fits a context: it is made for a number of tokens, estimated as ``kr.te
 gets up to two fifths of it, and the others share what Summary, examples and caveats leave.
 """
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from kr.naming import sha256_of
 from kr.reports.choosing import Ranked, choose, covers
 from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
-from kr.reports.outcome import confidence, copies
 from kr.reports.passages import Material, Origin, Unit, is_example, read_answer
 from kr.reports.persona import Synthesis
 from kr.reports.summary import Quotation, Summary, caveats, summarize
@@ -436,3 +437,44 @@ def _version_note(query: Query, answer: Answer) -> str:
         other = "" if told == asked else f", and the request is about {asked}"
         return f"Version: {told} is installed{other}."
     return f"Version: the request is about {asked}, the source about {told}."
+
+
+_READ_FOR_COPIES = 1_000_000  # characters of a page
+_COMPARED = 100_000
+# A link's target, which differs between copies: relative ones are made absolute.
+_ADDRESS = r"\]\([^()\s]*\)|https?://[^\s<>()]+"
+_WORD = r"[^\W_]+"
+
+
+def confidence(source: str, *, has_code: bool = False, agreeing: int = 0) -> Confidence:
+    """Return the confidence of a report that was made from one source's answer (SPEC 3.7's table).
+
+    ``has_code`` tells whether the answer holds at least one code example, ``agreeing`` how many distinct web pages
+    have taken passages that cover the question.
+    """
+    kind = SOURCES.get(source)
+    if kind is None:
+        return "low"
+    if is_pages(source) and agreeing > 1:
+        return "medium"
+    return kind.with_code if has_code else kind.confidence
+
+
+def copies(answer: Answer) -> dict[str | None, str]:
+    """Return a digest of each page's words by its address: addresses with equal digests hold one page.
+
+    Passages of one address are one page, and a page confirms itself as little as a copy does. Links differ between
+    copies, so they don't count.
+    """
+    from kr.text.inline import safe_url
+
+    texts: dict[str | None, str] = {}
+    for passage in answer.passages:
+        url = safe_url(passage.url) or safe_url(answer.url)
+        texts[url] = f"{texts.get(url, '')}\n{passage.text}"[:_READ_FOR_COPIES]
+    return {url: _words_digest(text) for url, text in texts.items()}
+
+
+def _words_digest(text: str) -> str:
+    words = " ".join(re.findall(_WORD, re.sub(_ADDRESS, " ", text).casefold()))
+    return sha256_of(words[:_COMPARED].encode("utf-8", "replace"))

@@ -16,9 +16,7 @@ from posixpath import commonprefix
 
 from kr.matching.evidence import rarity
 from kr.matching.words import SHORT_FORMS, SYNONYMS
-from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound
-from kr.text.stems import stem
-from kr.text.stopwords import word_set
+from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound, stem, word_set
 
 MAX_WORDS = 20
 MAX_NAMES = 12

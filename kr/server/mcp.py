@@ -31,8 +31,8 @@ from kr.contracts.envelopes import Envelope, ResearchEnvelope
 from kr.contracts.lessons import InjectResults, RecordEnvelope
 from kr.contracts.models import model_of
 from kr.errors import FieldError, InvalidRequest, KrError
-from kr.reports.bounded import fit
 from kr.server.service import Service
+from kr.text.counting import fit
 from kr.values import EVENT_TYPES, IfUnsure
 
 logger = logging.getLogger("kr.server")

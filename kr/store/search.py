@@ -11,8 +11,7 @@ from typing import Literal
 from kr.errors import UnknownEntry
 from kr.store.session import Session, UnitOfWork, json_list
 from kr.text.characters import one_line
-from kr.text.keywords import normalise, runs
-from kr.text.stopwords import FUNCTION_WORDS
+from kr.text.keywords import FUNCTION_WORDS, normalise, runs
 from kr.values import NamedTuple
 
 Kind = Literal["entry", "lesson"]

@@ -5,9 +5,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from kr.text.admonitions import begins_caveat
-from kr.text.markdown import Block
-from kr.text.stopwords import FUNCTION_WORDS
+from kr.text.keywords import FUNCTION_WORDS
+from kr.text.markdown import Block, begins_caveat
 
 SHORTEST, LONGEST = 20, 500
 _LINKS = 0.6  # of a sentence: with more it is a row of links

@@ -9,7 +9,7 @@ from kr.matching.opposites import BACK, EXCLUSIONS, FORTH, NEGATIONS, PHRASES, T
 from kr.matching.question import derive_tags, derive_topic
 from kr.matching.topic import topic_of
 from kr.matching.words import english_poles
-from kr.text.stopwords import EMPTY_WORDS, FUNCTION_WORDS, HEAVY_PREPOSITIONS
+from kr.text.keywords import EMPTY_WORDS, FUNCTION_WORDS, HEAVY_PREPOSITIONS
 from kr.values import Match, MatchRules, Query
 from tests.support import calibration
 from tests.support.candidates import candidate

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.bounded import CUT, fit, headings, section
+from kr.text.counting import CUT, fit, headings, section
 
 REPORT = """# vue - slots
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.outcome import confidence, copies
+from kr.reports.report import confidence, copies
 from kr.research.hit import Course, research_status
 from kr.values import Answer, Consulted, Passage, ResearchStatus, SourceOutcome
 

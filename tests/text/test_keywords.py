@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.text.keywords import MAX_KEYWORDS, keywords
-from kr.text.stopwords import FUNCTION_WORDS
+from kr.text.keywords import FUNCTION_WORDS, MAX_KEYWORDS, keywords
 
 WORDS = st.sampled_from(
     [

@@ -1,14 +1,14 @@
 import subprocess
 import sys
 
-from kr.text.stems import stem
+from kr.text.keywords import stem
 
 
 def test_threads_that_load_the_language_at_once_all_get_it() -> None:
     """Each in a process of its own, where nothing has loaded it; a race of imports needs some tries."""
     threads = (
         "import sys, threading; sys.setswitchinterval(1e-6)\n"
-        "from kr.text.stems import stem\n"
+        "from kr.text.keywords import stem\n"
         "stems, gate = [], threading.Barrier(8)\n"
         "work = [threading.Thread(target=lambda: (gate.wait(), stems.append(stem('running')))) for _ in range(8)]\n"
         "[it.start() for it in work]; [it.join() for it in work]\n"

@@ -21,8 +21,7 @@ from kr.lessons.distill.remedies import Remedy
 from kr.lessons.distill.trust import addresses, commands, dangers, is_advice, is_order
 from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_summary, clean_tag, cleaned, columns, cut
 from kr.lessons.returned import AgentReturn, Finding, phase_tag
-from kr.text.keywords import keywords
-from kr.text.stems import stem
+from kr.text.keywords import keywords, stem
 from kr.values import EventType
 
 Writer = Callable[[Finding, Told | None, int], Told | None]
