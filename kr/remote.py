@@ -18,9 +18,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from kr.app import App
 from kr.cancellation import broken_off, check, sleep
-from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope
+from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope, value_of
 from kr.contracts.lessons import RecordEnvelope
-from kr.contracts.models import value_of
 from kr.contracts.requests import Mode
 from kr.documents import LIMIT
 from kr.errors import ConfigError, KrError, UnknownEntry

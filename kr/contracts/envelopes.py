@@ -1,13 +1,19 @@
 """Return values of F1 (seed 000, "Return Value"), every field in the seed's order.
 
-``envelope.plain()`` gives nested plain data for YAML or JSON.
+``envelope.plain()`` gives nested plain data for YAML or JSON, ``model_of`` what MCP and HTTP describe and check it by.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from types import UnionType
+from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kr.errors import FieldError
-from kr.values import Confidence, EntryStatus, ResearchStatus, SourceOutcome, Tier, Value
+from kr.values import Confidence, Consulted, EntryStatus, Related, ResearchStatus, Tier, Value
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+V = TypeVar("V", bound=Value)
 
 
 class Problem(Value):
@@ -22,14 +28,6 @@ class Problem(Value):
         return {name: value for name, value in super().plain().items() if value is not None}
 
 
-class ConsultedSource(Value):
-    """One item of ``sources_consulted``."""
-
-    source: str
-    status: SourceOutcome
-    url: str | None
-
-
 class MatchView(Value):
     """Why an entry answered (SPEC 3.2)."""
 
@@ -38,16 +36,6 @@ class MatchView(Value):
     shared_tags: list[str]
     entry_status: EntryStatus
     likelihood: float | None
-
-
-class RelatedView(Value):
-    """An entry that may answer and was not taken (SPEC 3.2)."""
-
-    id: str
-    framework_version: str
-    topic: str
-    path: str
-    likelihood: float
 
 
 class ResearchResults(Value):
@@ -60,14 +48,14 @@ class ResearchResults(Value):
     cache_entry_id: str | None
     report_path: str | None
     confidence: Confidence | None
-    sources_consulted: list[ConsultedSource]
+    sources_consulted: list[Consulted]
     budget_remaining: int
     degradation_notes: list[str]
     index_updated: bool
     index_count: int
     lru_evicted: int
     match: MatchView | None
-    related: list[RelatedView]
+    related: list[Related]
     auto_archived: int
     report: str | None
     report_file: str | None
@@ -120,3 +108,48 @@ def told(problems: Iterable[Problem]) -> str | None:
 def interruption(error: BaseException) -> str:
     """Say in one text what ended a request before it had an answer."""
     return f"interrupted: {type(error).__name__}"
+
+
+def model_of(value: type[Value]) -> "type[BaseModel]":
+    """Make the pydantic model that has the fields of a value, and models in place of the values within it."""
+    from pydantic import create_model
+
+    hints = get_type_hints(value)
+    fields: dict[str, Any] = {
+        name: (_modelled(hints[name]), value.field_defaults().get(name, ...)) for name in value.names()
+    }
+    model: type[BaseModel] = create_model(value.__name__, __doc__=value.__doc__, **fields)
+    return model
+
+
+def _modelled(hint: Any) -> Any:
+    if isinstance(hint, type) and issubclass(hint, Value):
+        return model_of(hint)
+    origin: Any = get_origin(hint)
+    inner = get_args(hint)
+    if origin in {Union, UnionType}:
+        return Union[tuple(map(_modelled, inner))]  # noqa: UP007 - of members that are known at run time alone
+    if isinstance(origin, type):
+        generic: Any = origin
+        return generic[tuple(map(_modelled, inner))]
+    return hint
+
+
+def value_of(value: type[V], plain: Any) -> V:
+    """Read back what ``plain()`` gave, in another process. Raises ``ValueError``; unknown fields are passed over."""
+    model_of(value).model_validate(plain)
+    hints = get_type_hints(value)
+    return value(**{name: _read_back(hints[name], plain[name]) for name in value.names() if name in plain})
+
+
+def _read_back(hint: Any, plain: Any) -> Any:
+    if isinstance(plain, list):
+        return (
+            [_read_back(inner, item) for item in plain for inner in get_args(hint)[:1]]
+            if get_args(hint)
+            else plain
+        )
+    inner = next(
+        (kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, Value)), None
+    )
+    return value_of(inner, plain) if inner is not None and isinstance(plain, dict) else plain

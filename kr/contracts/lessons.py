@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from kr.contracts.requests import (
-    Bad,
     Field,
     Fields,
     as_text,
     bad,
     optional_paths,
     optional_text,
-    phase_of,
     read_fields,
     shown,
     story_key,
+    tag_of,
     text,
     unknown_keys,
 )
@@ -29,13 +28,6 @@ APPEND_FAILED = "Failed to append lesson entries to file"
 """Messages of seed 003, steps 1, 4 and 5, as they stand."""
 
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
-
-
-def _event_type(value: object) -> object:
-    if isinstance(value, str) and value in EVENT_TYPES:
-        return value
-    detail = shown(value) if value else "required, but missing"
-    raise Bad(f"Invalid event type: {detail}; allowed: {', '.join(EVENT_TYPES)}")
 
 
 def _agent_return(value: object) -> object:
@@ -64,8 +56,8 @@ def _fields(phases: Sequence[str]) -> Fields:
     return {
         "session_id": Field(text),
         "story_key": Field(story_key),
-        "phase": Field(phase_of(phases)),
-        "event_type": Field(_event_type),
+        "phase": Field(tag_of("phase tag", phases)),
+        "event_type": Field(tag_of("event type", EVENT_TYPES)),
         "agent_return": Field(_agent_return),
         "code_paths": Field(optional_paths),
         "framework_context": Field(optional_text),

@@ -136,14 +136,14 @@ def story_key(value: object) -> str:
     return taken
 
 
-def phase_of(phases: Sequence[str]) -> Reader:
-    """Take one of the legal phase tags."""
+def tag_of(what: str, names: Sequence[str]) -> Reader:
+    """Take one of these names; the message has the seed's words, ``Invalid phase tag``."""
 
     def read(value: object) -> str:
-        if isinstance(value, str) and value in phases:
+        if isinstance(value, str) and value in names:
             return value
         detail = shown(value) if value else "required, but missing"
-        raise Bad(f"Invalid phase tag: {detail}; allowed: {', '.join(phases)}")
+        raise Bad(f"Invalid {what}: {detail}; allowed: {', '.join(names)}")
 
     return read
 
@@ -210,20 +210,15 @@ MODES = ("research", "lessons-inject")
 Mode = Literal["research", "lessons-inject"]
 
 
-class ConfigOverrides(Value):
-    """What a caller may override; ``None`` is the configured value."""
-
-    max_calls: int | None = None
-    timeout_seconds: int | None = None
-
-
-class ResearchOverrides(ConfigOverrides):
-    """What a caller of research may say besides (SPEC 3.1, 3.2).
+class ResearchOverrides(Value):
+    """What a caller of research may override (SPEC 3.1, 3.2); ``None`` is the configured value.
 
     ``refresh`` researches again whatever the cache holds; ``use`` is the id of the entry to be served; ``if_unsure``
     says what to do where kr is not sure.
     """
 
+    max_calls: int | None = None
+    timeout_seconds: int | None = None
     refresh: bool = False
     use: str | None = None
     if_unsure: IfUnsure = "research"
@@ -256,7 +251,6 @@ class LessonsInjectRequest(Value):
     mode: Literal["lessons-inject"] = "lessons-inject"
     session_id: str
     lessons_inject: LessonsInject
-    config_overrides: ConfigOverrides = ConfigOverrides()
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -292,7 +286,7 @@ _KEYS = dict.fromkeys((*_IDENTITY, "mode", *_BLOCKS.values(), "config_overrides"
 
 
 _INJECT: Fields = {
-    "phase": Field(phase_of(PHASES)),
+    "phase": Field(tag_of("phase tag", PHASES)),
     "framework": Field(optional_text),
     "query": Field(optional_text),
     "files": Field(optional_paths),
@@ -320,7 +314,10 @@ def parse_request(
     ``default_mode`` stands in for a missing ``mode`` where a command takes one mode alone.
     Raises ``InvalidRequest`` with one ``FieldError`` per bad field.
     """
-    blocks = {"research_query": _QUERY, "lessons_inject": {**_INJECT, "phase": Field(phase_of(phases))}}
+    blocks = {
+        "research_query": _QUERY,
+        "lessons_inject": {**_INJECT, "phase": Field(tag_of("phase tag", phases))},
+    }
     warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(_KEYS, data, within=_WITHIN)]
     mode = default_mode if data.get("mode") is None else data["mode"]
     if mode not in MODES:
@@ -349,9 +346,7 @@ def parse_request(
             return Parsed(request=research, warnings=tuple(warnings))
     if errors:
         raise InvalidRequest(*errors, warnings=warnings)
-    inject = LessonsInjectRequest(
-        **identity, lessons_inject=LessonsInject(**asked), config_overrides=ConfigOverrides(**counts)
-    )
+    inject = LessonsInjectRequest(**identity, lessons_inject=LessonsInject(**asked))
     return Parsed(request=inject, warnings=tuple(warnings))
 
 

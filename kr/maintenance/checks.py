@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 from kr.errors import StoreError
 from kr.freshness import parse_time, to_text
 from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
+from kr.store.care import Look
 from kr.store.reports import ReportFiles
 from kr.store.saving import adopt
-from kr.store.soundness import Look
 from kr.store.store import Store
 from kr.text.characters import one_line
 from kr.text.counting import counted

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kr.errors import KrError, SourceFailure, SourceNotAsked, StoreError
 from kr.maintenance import checks
 from kr.maintenance.checks import Finding, Fix, KnowledgeBase, report_paths
-from kr.store import soundness
+from kr.store import care
 from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX
 from kr.values import Query
@@ -119,7 +119,7 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
 def _repair(base: KnowledgeBase) -> str:
     kept = base.store.care.keep_before_repair()
     with base.store.write() as unit:
-        made = soundness.repair(unit.session)
+        made = care.repair(unit.session)
     mended = f"put right: {', '.join(made)}; " if made else ""
     return f"{mended}indexes rebuilt; the database as it was is {kept}"
 
@@ -217,7 +217,7 @@ def replace_damaged(base: KnowledgeBase) -> str:
 
 def _rescue(base: KnowledgeBase, damaged: Path) -> str:
     with base.store.write() as unit:
-        rows = soundness.rescue(damaged, unit.session)
+        rows = care.rescue(damaged, unit.session)
     told = ", ".join(f"{number} of {table}" for table, number in rows.items() if number)
     return f"rows rescued: {told or 'none'}"
 

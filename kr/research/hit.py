@@ -10,9 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from kr.contracts.envelopes import (
-    ConsultedSource,
     MatchView,
-    RelatedView,
     ResearchEnvelope,
     ResearchResults,
     interruption,
@@ -149,17 +147,14 @@ def _results(run: Run, ending: Ending, count: int, remaining: int) -> ResearchRe
         cache_entry_id=ending.entry_id,
         report_path=ending.path,
         confidence=ending.confidence,
-        sources_consulted=[
-            ConsultedSource(source=row.source, status=row.status, url=row.url)
-            for row in ending.course.consulted
-        ],
+        sources_consulted=[*ending.course.consulted],
         budget_remaining=remaining,
         degradation_notes=[*run.notes],
         index_updated=ending.index_updated,
         index_count=count,
         lru_evicted=ending.lru_evicted,
         match=_view(ending.match) if ending.match else None,
-        related=[_related(related) for related in ending.related],
+        related=[*ending.related],
         auto_archived=ending.auto_archived,
         report=ending.report,
         report_file=os.path.join(run.knowledge_base, ending.path) if ending.path is not None else None,
@@ -207,10 +202,6 @@ def _view(match: Match) -> MatchView:
 
 def _rounded(likelihood: float | None) -> float | None:
     return None if likelihood is None else round(likelihood, 4)
-
-
-def _related(related: Related) -> RelatedView:
-    return RelatedView(**{**related.fields(), "likelihood": round(related.likelihood, 4)})
 
 
 class Researcher:

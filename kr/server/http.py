@@ -17,9 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from kr import __version__
-from kr.contracts.envelopes import Envelope, ResearchEnvelope
+from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
 from kr.contracts.lessons import RecordEnvelope
-from kr.contracts.models import model_of
 from kr.errors import KrError, Overloaded
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server

@@ -27,9 +27,8 @@ from mcp_types import Tool as ListedTool
 
 from kr import __version__
 from kr.app import App
-from kr.contracts.envelopes import Envelope, ResearchEnvelope
+from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
 from kr.contracts.lessons import InjectResults, RecordEnvelope
-from kr.contracts.models import model_of
 from kr.errors import FieldError, InvalidRequest, KrError
 from kr.server.service import Service
 from kr.text.counting import fit

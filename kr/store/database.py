@@ -172,10 +172,10 @@ class Database:
                 return
             from pathlib import Path
 
-            from kr.store.copies import keep_before_upgrade
+            from kr.store.care import Care
             from kr.store.reports import ReportFiles
 
-            kept = keep_before_upgrade(Path(self._file.path), version)
+            kept = Care(Path(self._file.path)).keep_before_upgrade(version)
             log.info("%s: backed up to %s before the upgrade", self._file.path, kept.name)
             migrate(connection, read_report=ReportFiles(self.folder).read)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.store.archive import Archived, Guarded
-    from kr.store.copies import Care
+    from kr.store.care import Care
     from kr.store.database import Completed, Database
     from kr.store.importing import Incoming, Outcome
     from kr.store.saving import Draft, Restored, Saved, Twin
@@ -207,7 +207,7 @@ class Store:
     @property
     def care(self) -> "Care":
         """Copies of the database, its soundness and its repair."""
-        from kr.store.copies import Care
+        from kr.store.care import Care
 
         return Care(self.path)
 

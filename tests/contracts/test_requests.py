@@ -183,8 +183,7 @@ def test_what_a_caller_of_research_may_not_say(given: dict[str, object], told: d
 
 
 def test_lessons_are_injected_whatever_research_is_told() -> None:
-    parsed = parse_request(inject(config_overrides={"refresh": "often", "max_calls": 2}))
-    assert parsed.request.config_overrides.max_calls == 2
+    assert parse_request(inject(config_overrides={"refresh": "often", "max_calls": 2})).warnings == ()
 
 
 @pytest.mark.parametrize("block", [None, "dev-execution", []])
@@ -263,14 +262,15 @@ def test_scalars_of_other_faces_are_read_as_text() -> None:
 )
 def test_overrides(given: object, max_calls: int | None, timeout: int | None) -> None:
     parsed = parse_request(research(config_overrides={"max_calls": given, "timeout_seconds": given}))
-    assert parsed.request.config_overrides.max_calls == max_calls
-    assert parsed.request.config_overrides.timeout_seconds == timeout
+    read = overrides(max_calls=given, timeout_seconds=given)
+    assert (read.max_calls, read.timeout_seconds) == (max_calls, timeout)
     assert len(parsed.warnings) == (max_calls is None) + (timeout is None)
 
 
 @pytest.mark.parametrize("block", ["fast", [1], "3"])
 def test_overrides_of_the_wrong_kind_fall_back(block: object) -> None:
     parsed = parse_request(research(config_overrides=block))
+    assert isinstance(parsed.request, ResearchRequest)
     assert parsed.request.config_overrides.max_calls is None
     assert "config_overrides" in parsed.warnings[0]
 

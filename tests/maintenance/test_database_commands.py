@@ -14,8 +14,7 @@ import pytest
 
 from kr.errors import StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.maintenance.databases import Databases
-from kr.store import copies
-from kr.store.soundness import examine, look
+from kr.store.care import Care
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 from tests.support.older import make_older
@@ -56,8 +55,8 @@ def test_a_backup_is_a_sound_database_in_one_file(store: Store, databases: Datab
     save(store, "one")
     value = databases.backup(tmp_path / "copy.db")
     assert value["backup"] == str(tmp_path / "copy.db")
-    assert look(tmp_path / "copy.db").state == "current"
-    assert examine(tmp_path / "copy.db").problems == ()
+    assert Care(tmp_path / "copy.db").look().state == "current"
+    assert Care(tmp_path / "copy.db").examine().problems == ()
     assert topics(tmp_path / "copy.db") == ["one"]
     assert sql(tmp_path / "copy.db", "PRAGMA journal_mode") == [("delete",)]
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".kr", "copy.db-"))]
@@ -97,7 +96,7 @@ def test_a_backup_that_lacks_an_index_is_mended_on_its_way(
     copy = Path(databases.backup(tmp_path / "copy.db")["backup"])
     sql(copy, "DROP INDEX entries_path")
     databases.restore(copy)
-    assert (topics(store.path), examine(store.path).problems) == (["one"], ())
+    assert (topics(store.path), Care(store.path).examine().problems) == (["one"], ())
 
 
 def test_a_folder_gets_a_named_copy(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -139,7 +138,7 @@ def test_backups_made_while_others_write_are_whole(databases: Databases, base: P
         writer.kill()
         writer.communicate()
     for path in made:
-        assert examine(path).problems == ()
+        assert Care(path).examine().problems == ()
         ((sha256,),) = sql(path, "SELECT sha256 FROM entries")
         assert sql(path, "SELECT count(*) FROM report_texts WHERE sha256 = ?", sha256) == [(1,)]
 
@@ -153,7 +152,7 @@ def test_a_restore_brings_the_backup_and_keeps_the_present(
     value = databases.restore(tmp_path / "copy.db")
     assert (value["entries"], topics(store.path)) == (1, ["one"])
     assert topics(Path(value["kept"])) == ["one", "two"]
-    assert examine(store.path).problems == ()
+    assert Care(store.path).examine().problems == ()
     save(store, "three")
     assert topics(store.path) == ["one", "three"]
     assert topics(tmp_path / "copy.db") == ["one"]
@@ -175,7 +174,7 @@ def test_whoever_has_it_open_sees_the_restored_rows(
         other.save_report(draft(topic="three"), "# three\n", NOW)
         with store.read() as unit:
             assert [entry.topic for entry in unit.entries.all()] == ["one", "three"]
-    assert examine(store.path).problems == ()
+    assert Care(store.path).examine().problems == ()
 
 
 def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -203,7 +202,7 @@ def test_writers_go_on_through_a_restore(store: Store, databases: Databases, tmp
             thread.join()
     assert not errors
     assert len(set(kept)) == 5
-    assert all(not examine(path).problems for path in (store.path, *kept))
+    assert all(not Care(path).examine().problems for path in (store.path, *kept))
 
 
 def test_a_restore_makes_a_database_where_none_is(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -234,7 +233,7 @@ def test_a_damaged_database_is_moved_aside(
     value = databases.restore(tmp_path / "copy.db")
     assert value["entries"] == 30
     assert Path(value["kept"]).read_bytes() == broken
-    assert examine(store.path).problems == ()
+    assert Care(store.path).examine().problems == ()
 
 
 def test_an_older_backup_is_upgraded_on_its_way(store: Store, databases: Databases, tmp_path: Path) -> None:
@@ -244,7 +243,7 @@ def test_an_older_backup_is_upgraded_on_its_way(store: Store, databases: Databas
     databases.upgrade()
     before = copy.read_bytes()
     databases.restore(copy)
-    assert look(store.path).state == "current"
+    assert Care(store.path).look().state == "current"
     assert copy.read_bytes() == before
 
 
@@ -404,7 +403,7 @@ def test_a_copy_that_fails_leaves_nothing(store: Store, tmp_path: Path) -> None:
     save(store, "one")
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreUnwritable):
-        copies.backup(store.path, tmp_path / "file" / "copy.db")
+        store.care.backup(tmp_path / "file" / "copy.db", "")
     assert [path.name for path in store.path.parent.iterdir() if "copy" in path.name] == []
 
 
@@ -449,7 +448,7 @@ def test_a_write_protected_folder_is_backed_up_elsewhere(tmp_path: Path) -> None
             preexec_fn=obey_permissions,
         )
     assert done.returncode == 0, done.stderr
-    assert look(tmp_path / "copy.db").state == "current"
+    assert Care(tmp_path / "copy.db").look().state == "current"
     assert os.access(tmp_path / "copy.db", os.R_OK)
 
 

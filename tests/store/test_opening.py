@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
+from kr.store.care import Care
 from kr.store.database import create_tables, migrate
 from kr.store.session import UnitOfWork
-from kr.store.soundness import examine
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 from tests.support.older import make_older
@@ -101,7 +101,7 @@ def test_a_database_of_every_version_is_upgraded_with_all_it_holds(
     assert sql(store.path, "SELECT request_id FROM source_calls ORDER BY id") == [
         (one,) for one in ("r", *killed, *killed)
     ]
-    assert examine(store.path).problems == ()
+    assert Care(store.path).examine().problems == ()
 
 
 def test_an_empty_file_is_a_new_database(store: Store, base: Path) -> None:

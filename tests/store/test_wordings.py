@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from kr.freshness import to_text
+from kr.store.care import Care, repair
 from kr.store.requests import Need
-from kr.store.soundness import examine, repair
 from kr.store.store import Store
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
@@ -124,10 +124,10 @@ def test_what_a_deletion_by_plain_sql_leaves_is_told_and_put_right(store: Store,
     make_keys(store, entry)
     sql(store.path, "DELETE FROM entries")
     store.close()
-    health = examine(store.path)
+    health = Care(store.path).examine()
     assert len(health.problems) == 2
     assert health.is_mendable
     with store.write() as unit:
         repair(unit.session)
     store.close()
-    assert examine(store.path).problems == ()
+    assert Care(store.path).examine().problems == ()
