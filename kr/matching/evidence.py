@@ -278,12 +278,11 @@ def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular
 
 def _slips(asked: Asked, keys: Keys) -> set[str]:
     """Return the words that nobody writes and that are a typing error away from one of the entry's need."""
+    due = [term for term in asked.unusual if term not in keys]
+    if not due:
+        return set()
     known = [term for term, places in keys.items() if places & NEED and len(term) >= _SHORTEST_SLIP - 1]
-    return {
-        term
-        for term in asked.unusual
-        if term not in keys and any(term[0] == other[0] and is_near(term, other) for other in known)
-    }
+    return {term for term in due if any(term[0] == other[0] and is_near(term, other) for other in known)}
 
 
 _LEADING = {

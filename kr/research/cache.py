@@ -162,14 +162,15 @@ class Cache:
         return self._read(store, entry, verdict, Found(match=named(query, _as_judged(entry, verdict))))
 
     def _look_up(self, store: Store, query: Query, aliases: Mapping[str, str]) -> Found:
-        found = self._of_equal_topic(store, query, aliases)
-        if found is not None:
-            return found
-        from kr.matching.decide import decide
-        from kr.research.candidates import gather
-
         with store.read() as unit:
-            gathered = gather(unit, query, aliases, read=lambda entry: store.read_report(entry) or "")
+            found = self._of_equal_topic(store, unit, query, aliases)
+            if found is not None:
+                return found
+            from kr.research.candidates import gather
+
+            gathered = gather(unit, query, aliases, read=lambda entry: store.read_report(entry, unit) or "")
+        from kr.matching.decide import decide
+
         candidates = gathered.entries
         if gathered.made:
             self._shelf.write(lambda unit: _keep_keys(unit, gathered.made), None)
@@ -187,14 +188,17 @@ class Cache:
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         return self._read(store, stored, verdict, Found(match=match, related=decision.related))
 
-    def _of_equal_topic(self, store: Store, query: Query, aliases: Mapping[str, str]) -> Found | None:
+    def _of_equal_topic(
+        self, store: Store, unit: "UnitOfWork", query: Query, aliases: Mapping[str, str]
+    ) -> Found | None:
         """Look for a fresh entry of this very topic, which answers whatever else there is; None: look at all of them."""
-        with store.read() as unit:
-            candidates = unit.entries.of_same_topic(query.framework, query.topic, aliases)
-            judged = judge_all(candidates, query, self._limits, self._clock())
-            live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
-            match = of_equal_topic(query, own_majors(live, query.framework_version), self._rules)
-            report = store.read_report(match.entry, unit) if match is not None else None
+        candidates = unit.entries.of_same_topic(query.framework, query.topic, aliases)
+        if not candidates:
+            return None
+        judged = judge_all(candidates, query, self._limits, self._clock())
+        live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
+        match = of_equal_topic(query, own_majors(live, query.framework_version), self._rules)
+        report = store.read_report(match.entry, unit) if match is not None else None
         if match is None or report is None:
             return None
         _tell(match, judged[match.entry.id][1])

@@ -442,13 +442,15 @@ def rescue(damaged: Path, session: Session) -> dict[str, int]:
 
 def _carry(source: sqlite3.Connection, session: Session, table: str, new: sqlite3.Connection) -> int:
     types = _columns(new, table)
-    required = {row[1] for row in new.execute(f"PRAGMA table_info({table})") if row[3]}
-    references = new.execute(f"PRAGMA foreign_key_list({table})").fetchall()
+    references = [row[3] for row in new.execute(f"PRAGMA foreign_key_list({table})")]
     carried = 0
     for row in _readable(source, table, types):
-        if _fits(table, row, types) and _refers(session, row, references, required):
-            insert = insert_into(table, [*row]).replace("INSERT", "INSERT OR IGNORE", 1)
-            carried += session.execute(insert, row)
+        insert = insert_into(table, [*row]).replace("INSERT", "INSERT OR IGNORE", 1)
+        # What it refers to may be lost; where it need not refer to anything, it then does not.
+        for fitting in (row, {**row, **dict.fromkeys(references)}) if _fits(table, row, types) else ():
+            with suppress(sqlite3.IntegrityError):
+                carried += session.execute(insert, fitting)
+                break
     return carried
 
 
@@ -470,15 +472,3 @@ def _fits(table: str, row: dict[str, Any], types: dict[str, str]) -> bool:
     if not all(isinstance(value, kind) for value, kind in told):
         return False
     return table != "report_texts" or (isinstance(row["text"], str) and digest(row["text"]) == row["sha256"])
-
-
-def _refers(session: Session, row: dict[str, Any], references: list[Any], required: set[str]) -> bool:
-    """Whether what a row refers to is there; where it need not refer to anything, it then does not."""
-    for reference in references:
-        parent, column, key = reference[2:5]
-        known = f"SELECT 1 FROM {parent} WHERE {key} = :value"
-        if row.get(column) is not None and session.row(known, value=row[column]) is None:
-            if column in required:
-                return False
-            row[column] = None
-    return True

@@ -60,7 +60,7 @@ class Database:
         """Open a snapshot. Takes no lock; a write in it fails."""
         with self._file.translated():
             self._settle()
-            connection = self._kept.take() or self._opened(self._file.open_for_reading)
+            connection = self._kept.take() or self._opened()
             try:
                 connection.execute("BEGIN")
                 yield UnitOfWork(Session(connection, is_read_only=True), self.folder, self.guarding)
@@ -75,9 +75,7 @@ class Database:
         try:
             self._writing.now = True
             with self._locked(), self._file.translated():
-                connection = self._kept.take(to_write=True) or self._opened(
-                    self._file.open_for_writing, is_locked=True
-                )
+                connection = self._kept.take(to_write=True) or self._opened(is_locked=True)
                 try:
                     self._file.make_ready_for_writing(connection)
                     connection.execute("BEGIN IMMEDIATE")
@@ -139,16 +137,16 @@ class Database:
                 self._upgrade(None)
             self._kept.open(self._file.identity())
 
-    def _opened(self, opener: Callable[[], Connection], *, is_locked: bool = False) -> Connection:
+    def _opened(self, *, is_locked: bool = False) -> Connection:
         try:
-            return opener()
+            return self._file.open_for_reading()
         except OutdatedError as outdated:
             if is_locked:
                 outdated.connection.close()
                 self._bring_up()
             else:
                 self._upgrade(outdated.connection)
-        return opener()
+        return self._file.open_for_reading()
 
     def _upgrade(self, old: Connection | None) -> None:
         self._file.make_folder()

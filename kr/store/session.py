@@ -19,13 +19,12 @@ from kr.values import NamedTuple
 if TYPE_CHECKING:
     from kr.store.archive import Archive
     from kr.store.counts import Counts
-    from kr.store.entries import Entries
+    from kr.store.entries import Entries, Terms, Vectors
     from kr.store.lessons import Lessons
     from kr.store.reports import ReportFiles, Revisions
     from kr.store.requests import Ledger, NearMisses, Requests, Wordings
     from kr.store.search import Search
     from kr.store.shared_state import Circuits, Leases, Libraries, Workflows
-    from kr.store.terms import Terms, Vectors
 
 
 Parameters = Mapping[str, Any]
@@ -223,7 +222,7 @@ class UnitOfWork:
     requests: _Part[Requests] = _Part("requests.Requests")
     revisions: _Part[Revisions] = _Part("reports.Revisions")
     search: _Part[Search] = _Part("search.Search")
-    terms: _Part[Terms] = _Part("terms.Terms")
-    vectors: _Part[Vectors] = _Part("terms.Vectors")
+    terms: _Part[Terms] = _Part("entries.Terms")
+    vectors: _Part[Vectors] = _Part("entries.Vectors")
     wordings: _Part[Wordings] = _Part("requests.Wordings")
     workflows: _Part[Workflows] = _Part("shared_state.Workflows")

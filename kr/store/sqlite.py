@@ -100,13 +100,6 @@ class SqliteFile:
             raise StoreCorrupt(f"{self.path}: file is not a database")
         return (status.st_dev, status.st_ino) if status.st_size else None
 
-    def open_for_writing(self) -> Connection:
-        """Open an existing, up-to-date database. Call with the lock held."""
-        with self.translated():
-            connection = self._opened("rw")
-            self.make_ready_for_writing(connection)
-            return connection
-
     def make_ready_for_writing(self, connection: Connection) -> None:
         """Let a connection that was opened for reading write. Call with the lock held."""
         if not connection.is_writing:

@@ -6,9 +6,9 @@ import pytest
 
 from kr.freshness import to_text
 from kr.matching.terms import QUESTION, REPORT, TAGS, TOPIC, VERSION, WORDINGS, keys_of, root, whole
+from kr.store.entries import Keys
 from kr.store.requests import Need
 from kr.store.store import Store
-from kr.store.terms import Keys
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
 
