@@ -60,8 +60,8 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
 
 
 def _requests(unit: "UnitOfWork") -> dict[str, Any]:
-    modes = unit.counts.requests_by("mode")
-    research = unit.counts.research_statuses()
+    modes = unit.counts.number_by("mode", "requests")
+    research = unit.counts.number_by("status", "requests", mode="research")
     hits = research.get("cache-hit", 0)
     answered = sum(number for status, number in research.items() if status != "failure")
     return {
@@ -71,12 +71,14 @@ def _requests(unit: "UnitOfWork") -> dict[str, Any]:
         "misses": answered - hits,
         "hit_rate": _ratio(hits, answered),
         "by_mode": modes,
-        "by_status": unit.counts.requests_by("status"),
+        "by_status": unit.counts.number_by("status", "requests"),
     }
 
 
 def _saved(unit: "UnitOfWork") -> dict[str, Any]:
-    hits, answered = unit.counts.hits(), unit.counts.answered()
+    from kr.store.counts import ANSWERED, HIT
+
+    hits, answered = unit.counts.averages(HIT), unit.counts.averages(*ANSWERED)
     spared_ms = max(answered.mean_ms - hits.mean_ms, 0.0) if answered.number else 0.0
     return {
         "calls": round(hits.number * answered.mean_calls, 1),
@@ -90,15 +92,15 @@ def _index(unit: "UnitOfWork", settings: "Settings", now: datetime) -> dict[str,
     return {
         "entries": len(accesses),
         "max_entries": settings.knowledge_research.max_entries,
-        "by_status": unit.counts.entries_by("status"),
-        "by_confidence": unit.counts.entries_by("confidence"),
+        "by_status": unit.counts.number_by("status", "entries"),
+        "by_confidence": unit.counts.number_by("confidence", "entries"),
         "by_age": by_age(accesses, now.astimezone(UTC).date()),
-        "by_framework": _merged(unit.counts.entries_by("framework")),
+        "by_framework": _merged(unit.counts.number_by("framework", "entries")),
     }
 
 
 def _archive(unit: "UnitOfWork") -> dict[str, Any]:
-    reasons = unit.counts.archived_by_reason()
+    reasons = unit.counts.number_by("reason", "archived_entries")
     return {"entries": sum(reasons.values()), "by_reason": reasons}
 
 

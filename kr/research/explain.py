@@ -152,7 +152,7 @@ def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
         return _Held(
             entries=gathered.entries,
             keys=gathered.best,
-            others=() if gathered.entries else list(unit.counts.entries_by("framework")),
+            others=() if gathered.entries else list(unit.counts.number_by("framework", "entries")),
             is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
         )
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from kr.freshness import from_text, oldest_live, to_text
 from kr.store.entries import WRITTEN, Entries, framework_key, pair_of, to_entry, to_values
-from kr.store.session import Guarding, Session, insert_into
+from kr.store.session import Guarding, Part, insert_into
 from kr.values import Entry, NamedTuple, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
@@ -74,11 +74,8 @@ class Guarded(NamedTuple):
     lru_evicted: int
 
 
-class Archive:
+class Archive(Part):
     """Reads and fills the archive in the caller's transaction. Only a restored row leaves it (``take``)."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self) -> list[Archived]:
         """Return every archived row, in the order in which they were archived."""

@@ -2,7 +2,7 @@
 
 from typing import Any, Literal, NamedTuple
 
-from kr.store.session import Session, json_list
+from kr.store.session import Part, json_list
 
 HIT = "cache-hit"
 ANSWERED = ("success", "partial", "timeout")
@@ -22,10 +22,7 @@ _BY_STORY = (
     f"SELECT session_id, story_key, count(*) AS requests, sum(status = '{HIT}') AS hits, max(at) AS last_at "
     "FROM requests WHERE mode = 'research' AND status <> 'failure' GROUP BY session_id, story_key"
 )
-_COUNTED = (
-    "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} GROUP BY {0} ORDER BY number DESC, {0}"
-)
-_RESEARCHES = _COUNTED.format("status", "requests WHERE mode = 'research'")
+_COUNTED = "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} {2} GROUP BY {0} ORDER BY number DESC, {0}"
 _LAST_ACCESSES = "SELECT last_accessed FROM entries"
 _LESSONS = "SELECT count(*) FROM lessons WHERE gone_at IS NULL"
 _AVERAGES = (
@@ -43,11 +40,8 @@ class Averages(NamedTuple):
     mean_calls: float
 
 
-class Counts:
+class Counts(Part):
     """Counts in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def view(self, name: str) -> list[Row]:
         """Return the rows of a public view, in its order."""
@@ -66,44 +60,30 @@ class Counts:
         """Count the research requests of each story that were no failure, and how many of them were hits."""
         return self._rows(_BY_STORY)
 
-    def entries_by(self, column: Literal["status", "confidence", "framework"]) -> dict[str, int]:
-        """Count live entries by a column; most first."""
-        return self._counted(_COUNTED.format(column, "entries"))
-
-    def archived_by_reason(self) -> dict[str, int]:
-        """Count archived rows by why they were archived."""
-        return self._counted(_COUNTED.format("reason", "archived_entries"))
+    def number_by(
+        self,
+        column: str,
+        table: Literal["entries", "archived_entries", "requests"],
+        *,
+        mode: str | None = None,
+    ) -> dict[str, int]:
+        """Count the rows of a table (of one ``mode`` the requests) by a column, most first; where there is none: ``none``."""
+        which = "" if mode is None else "WHERE mode = :mode"
+        rows = self._session.rows(_COUNTED.format(column, table, which), mode=mode)
+        return {row["name"]: row["number"] for row in rows}
 
     def last_accesses(self) -> list[str]:
         """Return the time of the last access of every live entry."""
         return [row[0] for row in self._session.rows(_LAST_ACCESSES)]
 
-    def requests_by(self, column: Literal["mode", "status"]) -> dict[str, int]:
-        """Count requests by ``mode`` or ``status``; what a bad request lacked counts as ``none``."""
-        return self._counted(_COUNTED.format(column, "requests"))
-
-    def research_statuses(self) -> dict[str, int]:
-        """Count the requests in mode research by status."""
-        return self._counted(_RESEARCHES)
-
     def lessons(self) -> int:
         """Count the lessons that the file holds, as far as is known."""
         return int(self._session.value(_LESSONS))
 
-    def hits(self) -> Averages:
-        """Measure the research requests that the cache answered."""
-        return self._averages(HIT)
-
-    def answered(self) -> Averages:
-        """Measure the research requests that a source answered."""
-        return self._averages(*ANSWERED)
-
-    def _averages(self, *statuses: str) -> Averages:
+    def averages(self, *statuses: str) -> Averages:
+        """Measure the research requests that ended so."""
         [row] = self._session.rows(_AVERAGES, statuses=json_list(statuses))
         return Averages(*row)
-
-    def _counted(self, statement: str) -> dict[str, int]:
-        return {row["name"]: row["number"] for row in self._session.rows(statement)}
 
     def _rows(self, statement: str, **named: str) -> list[Row]:
         return [dict(row) for row in self._session.rows(statement, **named)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 from kr import naming
 from kr.freshness import after, major_key, same_major, to_text
 from kr.matching.frameworks import canonical, lookup_keys, same_framework
-from kr.store.session import Meta, Session, insert_into, json_list, texts_of, update_of
+from kr.store.session import Meta, Part, Session, insert_into, json_list, texts_of, update_of
 from kr.values import Confidence, Entry, Origin
 
 if TYPE_CHECKING:
@@ -156,11 +156,8 @@ _OVERWRITE = update_of("entries", WRITTEN, "id = :id").replace(
 _FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id = :id"
 
 
-class Entries:
+class Entries(Part):
     """Reads and changes live entries in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
         """Return the ids of a framework's entries, sorted, with the version of the keys that each has, if any.
@@ -368,11 +365,8 @@ _NEEDS = (
 )
 
 
-class Terms:
+class Terms(Part):
     """Keeps what entries are looked up by (SPEC 3.2; ``kr.matching.terms`` makes it) in the caller's transaction. It goes with their row."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def put(self, entry: Entry, keys: Mapping[str, int]) -> None:
         """Keep the keys of a live entry in place of those it had; one that is gone meanwhile needs none."""
@@ -422,11 +416,8 @@ _PUT_VECTOR = "INSERT OR REPLACE INTO entry_vectors (entry_id, model, vector) SE
 _FORGET_ALL_VECTORS = "DELETE FROM entry_vectors WHERE entry_id IN (SELECT value FROM json_each(:ids))"
 
 
-class Vectors:
+class Vectors(Part):
     """Keeps packed vectors (``kr.matching.learning``) in the caller's transaction. They go with their entry's row."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def of(self, model: str, entry_ids: Iterable[str]) -> dict[str, bytes]:
         """Return the vectors that are known of these entries."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from kr.store.session import Session, insert_into, json_list
+from kr.store.session import Part, insert_into, json_list
 from kr.values import Value
 
 LessonMark = Literal["retired_at", "pinned_at", "approved_at", "superseded_by"]
@@ -89,11 +89,8 @@ _MARKS = {
 }
 
 
-class Lessons:
+class Lessons(Part):
     """Reads and writes them in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(self, rows: Sequence[LessonRow]) -> int:
         """Add the rows whose id is new, and return how many those are.

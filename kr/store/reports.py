@@ -21,7 +21,7 @@ from kr.errors import ReportUnwritable
 from kr.freshness import to_text
 from kr.naming import decoded, digest
 from kr.store.entries import framework_key, topic_key
-from kr.store.session import Session, UnitOfWork, insert_into
+from kr.store.session import Part, UnitOfWork, insert_into, upsert_into
 from kr.values import Entry, NamedTuple, Value, replace
 
 if TYPE_CHECKING:
@@ -237,10 +237,7 @@ class Revision(Value):
 _KEEP = "INSERT INTO report_texts (sha256, text) VALUES (:sha256, :text) ON CONFLICT DO NOTHING"
 _TEXT = "SELECT text FROM report_texts WHERE sha256 = :sha256"
 _HAS = "SELECT 1 FROM report_texts WHERE sha256 = :sha256"
-_NOTE = (
-    f"{insert_into('report_files', ('path', 'sha256', 'size', 'mtime_ns'))} ON CONFLICT (path) DO UPDATE "
-    "SET sha256 = excluded.sha256, size = excluded.size, mtime_ns = excluded.mtime_ns"
-)
+_NOTE = upsert_into("report_files", ("path", "sha256", "size", "mtime_ns"), "path")
 _SETTLED = (
     "SELECT noted.size, noted.mtime_ns, kept.text FROM report_files AS noted "
     "JOIN report_texts AS kept ON kept.sha256 = noted.sha256 WHERE noted.path = :path AND noted.sha256 = :sha256"
@@ -260,11 +257,8 @@ class Noted(NamedTuple):
     state: FileState
 
 
-class Revisions:
+class Revisions(Part):
     """Keeps texts in the caller's transaction. No text is ever deleted here."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def keep(self, text: str) -> str:
         """Store a text unless it is there already; return its hash."""

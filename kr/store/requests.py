@@ -14,7 +14,7 @@ from typing import Literal
 from kr import naming
 from kr.freshness import to_text
 from kr.store.lock import is_alive
-from kr.store.session import Session, insert_into, json_list, texts_of
+from kr.store.session import Part, insert_into, json_list, texts_of, upsert_into
 from kr.values import Entry, NamedTuple, Related, Value
 
 
@@ -45,16 +45,12 @@ UNDER_WAY = "interrupted, or still under way"
 """The error of a request that has asked a source and has no answer yet: what a killed process leaves."""
 
 _HAS_ENDED = f"SELECT 1 FROM requests WHERE id = :id AND error IS NOT '{UNDER_WAY}'"
-_ENDING = ", ".join(f"{name} = excluded.{name}" for name in RequestRow.names() if name != "id")
 _BEGIN = f"{insert_into('requests', RequestRow.names())} ON CONFLICT (id) DO NOTHING"
-_RECORD = f"{insert_into('requests', RequestRow.names())} ON CONFLICT (id) DO UPDATE SET {_ENDING}"
+_RECORD = upsert_into("requests", RequestRow.names(), "id")
 
 
-class Requests:
+class Requests(Part):
     """Writes the log in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def has_ended(self, request_id: str) -> bool:
         """Tell whether the row of a request says how it ended."""
@@ -114,11 +110,8 @@ _RENEW = "UPDATE reservations SET expires_at = :expires_at WHERE owner = :owner"
 _RECORD_CALL = insert_into("source_calls", SourceCall.names())
 
 
-class Ledger:
+class Ledger(Part):
     """Reads and writes the ledger in the caller's transaction; only ``spent`` and ``counted`` may run in a read."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def counted(self, session_id: str, story_key: str) -> tuple[int, int]:
         """Return how many live entries there are, and the calls charged to a story: what every answer tells."""
@@ -236,11 +229,8 @@ _SETTLE = (
 )
 
 
-class NearMisses:
+class NearMisses(Part):
     """Keeps near misses in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def keep(self, request_id: str, tags: Sequence[str], related: Sequence[Related]) -> None:
         """Keep what was near a request, whose row must be there, best first."""
@@ -310,11 +300,8 @@ _TAKE = "DELETE FROM wordings WHERE entry_id = :entry_id AND topic = :topic AND 
 _FORGET = "DELETE FROM wordings WHERE entry_id = :entry_id"
 
 
-class Wordings:
+class Wordings(Part):
     """Keeps wordings in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def of(self, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
         """Return the wordings of each of these ids that has some, oldest first."""

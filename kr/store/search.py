@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from kr.errors import UnknownEntry
-from kr.store.session import Session, UnitOfWork, json_list
+from kr.store.session import Part, UnitOfWork, json_list
 from kr.text.characters import one_line
 from kr.text.keywords import FUNCTION_WORDS, normalise, runs
 from kr.values import NamedTuple
@@ -69,11 +69,8 @@ class Passage(NamedTuple):
     text: str
 
 
-class Search:
+class Search(Part):
     """Searches in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def find(self, words: str, kind: Kind) -> list[Passage]:
         """Return what holds all the words, best first, and after that what holds some of them."""

@@ -112,6 +112,12 @@ def insert_into(table: str, names: Sequence[str]) -> str:
     return f"INSERT INTO {table} ({', '.join(names)}) VALUES ({', '.join(f':{name}' for name in names)})"
 
 
+def upsert_into(table: str, names: Sequence[str], key: str) -> str:
+    """Write the statement that inserts a row with these columns, or sets them in the one that has its key."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name != key)
+    return f"{insert_into(table, names)} ON CONFLICT ({key}) DO UPDATE SET {changes}"
+
+
 def update_of(table: str, names: Sequence[str], where: str) -> str:
     """Write the statement that sets these columns, each to the parameter of its name."""
     return f"UPDATE {table} SET {', '.join(f'{name} = :{name}' for name in names)} WHERE {where}"
@@ -136,6 +142,13 @@ def texts_of(text: str | None) -> tuple[str, ...]:
     return tuple(member for member in (str(item) for item in found if item is not None) if member.strip())
 
 
+class Part:
+    """What speaks of one or a few tables, in the caller's transaction."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+
 FIRST_IMPORT = "first_import"
 """The key of when the index beside an empty database was imported; see ``kr.transfer``."""
 
@@ -143,14 +156,11 @@ ARCHIVE_CHANGES = "archive_changes"
 """The key of how often archived rows changed, or left; triggers count."""
 
 _GET_FACT = "SELECT value FROM meta WHERE key = :key"
-_PUT_FACT = f"{insert_into('meta', ('key', 'value'))} ON CONFLICT (key) DO UPDATE SET value = excluded.value"
+_PUT_FACT = upsert_into("meta", ("key", "value"), "key")
 
 
-class Meta:
+class Meta(Part):
     """Reads and writes them in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def get(self, key: str) -> str | None:
         """Return a value."""
@@ -169,21 +179,21 @@ class Guarding(NamedTuple):
     archive_after_days: int = ARCHIVE_AFTER_DAYS
 
 
-Part = TypeVar("Part")
+Kind = TypeVar("Kind")
 
 
-class _Part(Generic[Part]):
+class _Made(Generic[Kind]):
     """An attribute that is made when it is first looked at, of another one, by a class named ``module.Class``."""
 
     def __init__(self, place: str, *, of: str = "session") -> None:
         self._module, _, self._class = place.partition(".")
         self._of = of
-        self._kind: Callable[[Any], Part] | None = None
+        self._kind: Callable[[Any], Kind] | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, unit: UnitOfWork, owner: type) -> Part:
+    def __get__(self, unit: UnitOfWork, owner: type) -> Kind:
         if self._kind is None:
             self._kind = getattr(import_module(f"kr.store.{self._module}"), self._class)
         made = unit.__dict__[self._name] = self._kind(unit.__dict__[self._of])
@@ -208,21 +218,21 @@ class UnitOfWork:
         if not self.session.is_open:
             raise StoreError("the database gave up the transaction")
 
-    archive: _Part[Archive] = _Part("archive.Archive")
-    circuits: _Part[Circuits] = _Part("shared_state.Circuits")
-    counts: _Part[Counts] = _Part("counts.Counts")
-    entries: _Part[Entries] = _Part("entries.Entries")
-    files: _Part[ReportFiles] = _Part("reports.ReportFiles", of="folder")
-    leases: _Part[Leases] = _Part("shared_state.Leases")
-    ledger: _Part[Ledger] = _Part("requests.Ledger")
-    lessons: _Part[Lessons] = _Part("lessons.Lessons")
-    libraries: _Part[Libraries] = _Part("shared_state.Libraries")
-    meta: _Part[Meta] = _Part("session.Meta")
-    near_misses: _Part[NearMisses] = _Part("requests.NearMisses")
-    requests: _Part[Requests] = _Part("requests.Requests")
-    revisions: _Part[Revisions] = _Part("reports.Revisions")
-    search: _Part[Search] = _Part("search.Search")
-    terms: _Part[Terms] = _Part("entries.Terms")
-    vectors: _Part[Vectors] = _Part("entries.Vectors")
-    wordings: _Part[Wordings] = _Part("requests.Wordings")
-    workflows: _Part[Workflows] = _Part("shared_state.Workflows")
+    archive: _Made[Archive] = _Made("archive.Archive")
+    circuits: _Made[Circuits] = _Made("shared_state.Circuits")
+    counts: _Made[Counts] = _Made("counts.Counts")
+    entries: _Made[Entries] = _Made("entries.Entries")
+    files: _Made[ReportFiles] = _Made("reports.ReportFiles", of="folder")
+    leases: _Made[Leases] = _Made("shared_state.Leases")
+    ledger: _Made[Ledger] = _Made("requests.Ledger")
+    lessons: _Made[Lessons] = _Made("lessons.Lessons")
+    libraries: _Made[Libraries] = _Made("shared_state.Libraries")
+    meta: _Made[Meta] = _Made("session.Meta")
+    near_misses: _Made[NearMisses] = _Made("requests.NearMisses")
+    requests: _Made[Requests] = _Made("requests.Requests")
+    revisions: _Made[Revisions] = _Made("reports.Revisions")
+    search: _Made[Search] = _Made("search.Search")
+    terms: _Made[Terms] = _Made("entries.Terms")
+    vectors: _Made[Vectors] = _Made("entries.Vectors")
+    wordings: _Made[Wordings] = _Made("requests.Wordings")
+    workflows: _Made[Workflows] = _Made("shared_state.Workflows")

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from kr.freshness import to_text
 from kr.store.entries import framework_key
 from kr.store.lock import is_alive
-from kr.store.session import Session, insert_into, texts_of
+from kr.store.session import Part, insert_into, texts_of, upsert_into
 from kr.values import Value
 
 _HOLDER = "SELECT owner FROM leases WHERE key = :key AND expires_at > :moment"
@@ -19,11 +19,8 @@ _RENEW = (
 _RELEASE = "DELETE FROM leases WHERE key = :key AND owner = :owner"
 
 
-class Leases:
+class Leases(Part):
     """Reads and writes leases in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def holder(self, key: str, now: datetime) -> str | None:
         """Return the owner of an unexpired lease."""
@@ -73,9 +70,7 @@ _LONGEST_RETRY_AFTER = 60 * 60.0
 
 _ALL = f"SELECT {', '.join(Circuit.names())} FROM circuits ORDER BY source"
 _GET = f"SELECT {', '.join(Circuit.names())} FROM circuits WHERE source = :source"
-_PUT = f"{insert_into('circuits', Circuit.names())} ON CONFLICT (source) DO UPDATE SET " + ", ".join(
-    f"{name} = excluded.{name}" for name in Circuit.names() if name != "source"
-)
+_PUT = upsert_into("circuits", Circuit.names(), "source")
 _RELEASE_PROBE = "UPDATE circuits SET probe_owner = NULL, probe_until = NULL WHERE source = :source AND probe_owner = :owner"
 _CLOSE = "DELETE FROM circuits WHERE source = :source"
 
@@ -90,11 +85,8 @@ def pause(opened_times: int, *, base: float, retry_after: float | None) -> float
     return min(base * 2.0 ** min(opened_times - 1, 30), _LONGEST_PAUSE)
 
 
-class Circuits:
+class Circuits(Part):
     """Reads and writes breakers in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def all(self) -> list[Circuit]:
         """Return the breakers of all sources that failed lately, by name."""
@@ -187,11 +179,8 @@ _PUT_LIBRARY = (
 )
 
 
-class Libraries:
+class Libraries(Part):
     """Reads and writes that memory in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def get(self, framework: str) -> Library | None:
         """Return what is known of a framework (whichever of its names)."""
@@ -238,11 +227,8 @@ _NEWEST = f"SELECT {', '.join(WorkflowRow.names())} FROM workflows ORDER BY crea
 _BY_STATUS = "SELECT status, count(*) AS number FROM workflows GROUP BY status ORDER BY number DESC, status"
 
 
-class Workflows:
+class Workflows(Part):
     """Reads and writes the rows in the caller's transaction."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def record(self, row: WorkflowRow) -> None:
         """Write a row, in the place of the instance's earlier one."""
