@@ -15,7 +15,7 @@ from kr.values import Value
 
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9_]*)")
 _YES_NO = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_VARIABLE = r"[A-Za-z_][A-Za-z0-9_]*"
 
 
 class Problem(NamedTuple):
@@ -89,9 +89,7 @@ def whole(low: int, high: int, *, nullable: bool = False) -> Kind:
             raise ValueError
         return number
 
-    return Kind(
-        f"a whole number from {low} to {high}{' or null' if nullable else ''}", read, nullable=nullable
-    )
+    return Kind(f"a whole number from {low} to {high}{_or_null(nullable)}", read, nullable=nullable)
 
 
 def yes_no() -> Kind:
@@ -106,70 +104,77 @@ def yes_no() -> Kind:
     return Kind("true or false", read)
 
 
-def one_of(*names: str, nullable: bool = False) -> Kind:
-    def read(text: str) -> str:
-        if text not in names:
-            raise ValueError
-        return text
+def _fitting(
+    allowed: str, fits: Callable[[str], bool], *, nullable: bool = False, secret: bool = False
+) -> Kind:
+    """Take the text as it is where it ``fits``, which may raise ValueError too."""
 
-    return Kind(f"one of {', '.join(names)}{' or null' if nullable else ''}", read, nullable=nullable)
+    def read(value: str) -> str:
+        if not fits(value):
+            raise ValueError
+        return value
+
+    return Kind(f"{allowed}{_or_null(nullable)}", read, nullable=nullable, secret=secret)
+
+
+def _or_null(nullable: bool) -> str:
+    return " or null" if nullable else ""
+
+
+def one_of(*names: str, nullable: bool = False) -> Kind:
+    return _fitting(f"one of {', '.join(names)}", names.__contains__, nullable=nullable)
 
 
 def text(what: str = "text", *, pattern: str = r".+", nullable: bool = False, secret: bool = False) -> Kind:
     """Take printable text that is not blank and wholly matches the pattern."""
-    compiled = re.compile(pattern)
 
-    def read(value: str) -> str:
-        if not value.strip() or not value.isprintable() or compiled.fullmatch(value) is None:
-            raise ValueError
-        return value
+    def fits(value: str) -> bool:
+        return bool(value.strip()) and value.isprintable() and re.fullmatch(pattern, value) is not None
 
-    return Kind(f"{what}{' or null' if nullable else ''}", read, nullable=nullable, secret=secret)
+    return _fitting(what, fits, nullable=nullable, secret=secret)
 
 
 def web_address(*, nullable: bool = False) -> Kind:
     """Take an http or https URL. It may hold a key, so it is never shown."""
 
-    def read(value: str) -> str:
+    def fits(value: str) -> bool:
         parts = urlsplit(value)
         _ = parts.port  # raises ValueError when it is none
-        if (
-            parts.scheme not in {"http", "https"}
-            or not parts.hostname
-            or " " in value
-            or not value.isprintable()
-        ):
-            raise ValueError
-        return value
+        is_web = parts.scheme in {"http", "https"} and bool(parts.hostname)
+        return is_web and " " not in value and value.isprintable()
 
-    return Kind(f"an http or https URL{' or null' if nullable else ''}", read, nullable=nullable, secret=True)
+    return _fitting("an http or https URL", fits, nullable=nullable, secret=True)
 
 
 def header_value() -> Kind:
     """Take what fits into one line of a header."""
-
-    def read(value: str) -> str:
-        if not value.isprintable():
-            raise ValueError
-        return value
-
-    return Kind("text of one line", read, secret=True)
+    return _fitting("text of one line", str.isprintable, secret=True)
 
 
 def variable_value() -> Kind:
     """Take what an environment variable can hold, several lines included."""
-
-    def read(value: str) -> str:
-        if "\0" in value:
-            raise ValueError
-        return value
-
-    return Kind("text without NUL", read, secret=True)
+    return _fitting("text without NUL", lambda value: "\0" not in value, secret=True)
 
 
 def variable_name() -> Kind:
     """Take the name of an environment variable. A key pasted in its place is not shown."""
-    return text("the name of an environment variable", pattern=_VARIABLE.pattern, nullable=True, secret=True)
+    return text("the name of an environment variable", pattern=_VARIABLE, nullable=True, secret=True)
+
+
+def list_of(
+    allowed: str, is_member: Callable[[object], bool], *, once: bool = False, secret: bool = False
+) -> "Reader":
+    """Take a list of such members, ``once``: each at most once; what is ``allowed`` follows "must be a list of"."""
+
+    def read(value: object) -> object:
+        items = value if isinstance(value, list | tuple) else [value]
+        is_list = items is value and all(map(is_member, items))
+        if not is_list or (once and len(set(items)) < len(items)):
+            told = "" if secret else f", not {', '.join(map(shown, items[:5]))}"
+            raise wrong(f"must be a list of {allowed}{told}")
+        return tuple(items)
+
+    return read
 
 
 def mapping_of(kind: Kind, *, is_name: Callable[[str], bool] = bool, bad_name: str = "") -> "Reader":

@@ -17,6 +17,7 @@ from kr.settings.kinds import (
     Wrong,
     header_value,
     key,
+    list_of,
     mapping_of,
     one_of,
     section,
@@ -38,26 +39,12 @@ _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 _PHASE = re.compile(r"(?!quarantined$)[a-z][a-z0-9-]{0,39}")
 
 
-def _sources(value: object) -> object:
-    if (
-        not isinstance(value, list | tuple)
-        or any(item not in CHAIN for item in value)
-        or len(set(value)) < len(value)
-    ):
-        allowed = f"must be a list of {', '.join(CHAIN)}, each at most once"
-        items = (
-            ", ".join(shown(item) for item in value[:5]) if isinstance(value, list | tuple) else shown(value)
-        )
-        raise wrong(f"{allowed}, not {items}")
-    return tuple(value)
-
-
-def _phases(value: object) -> object:
-    if not isinstance(value, list | tuple) or not all(
-        isinstance(item, str) and _PHASE.fullmatch(item) for item in value
-    ):
-        raise wrong(f"must be a list of tags in small letters, digits and dashes, not {shown(value)}")
-    return tuple(value)
+_SOURCES = list_of(f"{', '.join(CHAIN)}, each at most once", lambda item: item in CHAIN, once=True)
+_PHASES = list_of(
+    "tags in small letters, digits and dashes",
+    lambda item: isinstance(item, str) and _PHASE.fullmatch(item) is not None,
+)
+_TEXTS = list_of("texts", lambda item: isinstance(item, str), secret=True)
 
 
 class CircuitBreaker(Section):
@@ -95,16 +82,8 @@ class WebSearch(Section):
     )
 
 
-class LanguageModel(Section):
-    """The OpenAI-compatible endpoint of ``synthesis: llm``."""
-
-    base_url: str | None = key(web_address(nullable=True), None, "The endpoint's base URL.", is_hidden=True)
-    model: str | None = key(text(nullable=True), None, "The model's name.")
-    api_key_env: str | None = key(variable_name(), None, "The environment variable that holds its key.")
-
-
-class Embeddings(Section):
-    """The OpenAI-compatible server that turns a need into a vector (SPEC 3.2)."""
+class ModelServer(Section):
+    """An OpenAI-compatible server: what ``synthesis: llm`` asks, or what turns a need into a vector (SPEC 3.2, 3.7)."""
 
     base_url: str | None = key(
         web_address(nullable=True),
@@ -112,7 +91,7 @@ class Embeddings(Section):
         "The server's base URL, Ollama's for example; ${VAR} expands.",
         is_hidden=True,
     )
-    model: str | None = key(text(nullable=True), None, "The name of the embedding model.")
+    model: str | None = key(text(nullable=True), None, "The model's name.")
     api_key_env: str | None = key(variable_name(), None, "The environment variable that holds its key.")
 
 
@@ -125,12 +104,6 @@ _VARIABLES = mapping_of(
     is_name=lambda name: bool(name) and "=" not in name and name.isprintable(),
     bad_name="no environment variable",
 )
-
-
-def _list_of_text(value: object) -> object:
-    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
-        raise wrong("must be a list of texts")
-    return tuple(value)
 
 
 class Server(Section):
@@ -156,7 +129,7 @@ class Server(Section):
     command: str | None = key(
         text("a program", nullable=True), None, "A program that speaks MCP over standard input and output."
     )
-    args: tuple[str, ...] = key(_list_of_text, (), "The program's arguments.", is_hidden=True)
+    args: tuple[str, ...] = key(_TEXTS, (), "The program's arguments.", is_hidden=True)
     env: Mapping[str, str] = key(
         _VARIABLES,
         {},
@@ -247,15 +220,15 @@ class KnowledgeResearch(Section):
         {},
         "Other names of frameworks, each with the framework that it stands for: {nuxtjs: nuxt}.",
     )
-    embeddings: Embeddings = section(
-        Embeddings,
+    embeddings: ModelServer = section(
+        ModelServer,
         "An embedding server; the similarity that it gives is used as evidence once kr calibrate has been run.",
     )
     report_max_tokens: int = key(
         whole(200, 64_000), 3000, "The longest that a report may be, in tokens of four characters."
     )
     sources: tuple[str, ...] = key(
-        _sources,
+        _SOURCES,
         CHAIN,
         "The sources, in the order in which they are asked; with [] the fallback is still asked, unless it is null.",
     )
@@ -266,7 +239,7 @@ class KnowledgeResearch(Section):
     )
     lessons_injection_budget: int = key(whole(0, 1000), 10, "The most lessons that one agent is given.")
     lessons_phases: tuple[str, ...] = key(
-        _phases,
+        _PHASES,
         (),
         "Phases of your own beside the five that kr has: [release, security-review].",
     )
@@ -299,8 +272,8 @@ class KnowledgeResearch(Section):
         "extractive",
         "How a report is written: from the sources' passages as they stand (extractive), or by the model of llm (llm).",
     )
-    llm: LanguageModel = section(
-        LanguageModel, "The OpenAI-compatible endpoint that synthesis: llm and lessons_distiller: llm use."
+    llm: ModelServer = section(
+        ModelServer, "The OpenAI-compatible endpoint that synthesis: llm and lessons_distiller: llm use."
     )
 
     @property

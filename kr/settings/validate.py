@@ -29,10 +29,7 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
         raise _config_error(raw, [])
     raw.warnings.extend(_unfinished(raw, configuration))
     details = Details(
-        knowledge_research=configuration.knowledge_research,
-        role_mapping=configuration.role_mapping,
-        defaults=configuration.defaults,
-        e2e_inspection=configuration.e2e_inspection,
+        **configuration.fields(),
         project_root=raw.found.root,
         config_file=raw.found.file,
     )
@@ -47,19 +44,9 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
 
 def _for_hits(details: Details) -> HitSettings:
     config = details.knowledge_research
+    told = {name: getattr(config, name) for name in HitSettings.names() if hasattr(config, name)}
     return HitSettings(
-        enabled=config.enabled,
-        phases=config.phases,
-        lessons_injection_budget=config.lessons_injection_budget,
-        cache_ttl_days=config.cache_ttl_days,
-        archive_after_days=config.archive_after_days,
-        max_age_days=config.max_age_days,
-        max_entries=config.max_entries,
-        max_calls_per_story=config.max_calls_per_story,
-        cache_match=config.cache_match,
-        cache_match_floor=config.cache_match_floor,
-        cache_fuzzy_match=config.cache_fuzzy_match,
-        aliases=dict(config.aliases),
+        **{**told, "aliases": dict(config.aliases)},
         configured_sources=_configured_sources(config),
         has_embeddings=config.embeddings.base_url is not None and config.embeddings.model is not None,
         overall_timeout=details.defaults.agent_timeout_seconds.knowledge_research,
