@@ -97,14 +97,14 @@ def major(version: str) -> int | None:
     return int(found[0][:_MAX_DIGITS]) if found else None
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=128)
 def major_key(version: str) -> str:
     """Name the major version of a version text: its number, or the folded text where it has no integer."""
     number = major(version)
     return fold(version) if number is None else str(number)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=128)
 def same_major(one: str, other: str) -> bool:
     """Tell whether two version texts speak of one major version.
 
