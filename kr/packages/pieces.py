@@ -1,7 +1,7 @@
 """All that an installed package says, in pieces that can be ranked: sections of documents, names with their texts."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -33,13 +33,6 @@ _PLUMBING = re.compile(
 )
 """Parts of names that stand for tests, for the far side of a connection, or for what others are built on."""
 _ASYNC = re.compile(r"(?<![^.])Async[A-Z]")
-_GIVES = re.compile(r"(?:->|\)\s*:)\s*([^\n]{1,200})\s*\Z")
-_RETURNS = re.compile(r"^[ \t]*:returns?:[ \t]*((?:[^\n]+\n?){1,3})", re.MULTILINE)
-_EXACTLY = re.compile(r"(?:[\w.]*(?:Iterator|Generator|Manager|Awaitable)\[)?[\w.]+(?:(?:, None)*\])?")
-_MADE = re.compile(r"class \w+\(|(?:export |declare |abstract )*class \w+[^\0]*\bconstructor\(")
-_CLASS_NAME = re.compile(r"\b[A-Z]\w*[a-z]\w*\b(?!\.)")
-_MOST_GIVERS = 6  # where more give one, an object is had anyhow
-_OFFERED = 1.2  # weight of what the package offers at its top
 _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1
 
@@ -104,61 +97,6 @@ def read_pieces(package: InstalledPackage, terms: Terms, *, read: Expired, parse
         if _ASYNC.search(piece.title) and not terms.within("async await"):
             factor *= _OF_ASYNC
         yield replace(piece, weight=piece.weight * factor)
-
-
-class Sources:
-    """Which functions give the objects whose methods are told about: ``SSHClient.open_sftp`` an ``SFTPClient``."""
-
-    def __init__(self, pieces: Sequence[Piece]) -> None:
-        """Read what the signatures of the pieces say that they return, or their docstrings where those don't."""
-        self._givers: dict[str, list[Piece]] = {}
-        self._made = {
-            _last(one.title) for one in pieces if one.documented and _MADE.match(one.documented.signature)
-        }
-        """Classes that are made by calling them, as a rule: only what gives exactly one is told."""
-        for piece in pieces:
-            entry = piece.documented
-            if entry is None or piece.weight < 1.0 or not _last(piece.title).isidentifier():
-                continue
-            if entry.signature.startswith("class "):
-                continue
-            if found := _GIVES.search(entry.signature):
-                text = found[1].strip("'\"")
-                names = [text] if "Callable" in text or "=>" in text else _CLASS_NAME.findall(text)
-                self._add(piece, names, is_exact=_EXACTLY.fullmatch(text) is not None)
-            elif piece.is_python and (found := _RETURNS.search(entry.docstring)):
-                self._add(piece, _CLASS_NAME.findall(found[1]), is_exact=True)
-
-    def _add(self, piece: Piece, names: Iterable[str], *, is_exact: bool) -> None:
-        for name in dict.fromkeys(names):
-            if is_exact or name not in self._made:
-                self._givers.setdefault(name, []).append(piece)
-
-    def line(self, piece: Piece) -> str:
-        """Say what to call for an object of the class that a method belongs to; empty where nothing gives one."""
-        *_, owner, _ = ["", *piece.title.split(".")]
-        if piece.documented is None or not owner[:1].isupper() or owner.endswith(("Options", "Error")):
-            return ""
-        least = _OFFERED if owner in self._made else 1.0
-        givers = [
-            one
-            for one in self._givers.get(owner, ())
-            if owner not in one.title.split(".") and one.weight >= least
-        ]
-        givers.sort(key=lambda one: (-one.weight, one.title.count("."), one.title))
-        names = list(dict.fromkeys(_short(one.title) for one in givers))
-        told = " or ".join(f"`{name}()`" for name in names[:2])
-        return f"`{owner}` is what {told} returns." if 0 < len(names) <= _MOST_GIVERS else ""
-
-
-def _short(title: str) -> str:
-    """Return a function's name with its class, without the modules it lies in."""
-    *_, owner, name = ["", *title.split(".")]
-    return f"{owner}.{name}" if owner[:1].isupper() else name
-
-
-def _last(title: str) -> str:
-    return title.rpartition(".")[2]
 
 
 def _sections(package: InstalledPackage, expired: Expired, weight: float) -> Iterator[Piece]:

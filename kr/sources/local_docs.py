@@ -13,7 +13,7 @@ from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.packages.installed import InstalledPackage
-    from kr.packages.pieces import Piece, Sources
+    from kr.packages.pieces import Piece
     from kr.reports.ranking import Scored
     from kr.reports.terms import Terms
 
@@ -77,7 +77,7 @@ class LocalDocs:
 
 
 def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> tuple[Passage, ...]:
-    from kr.packages.pieces import Sources, read_pieces
+    from kr.packages.pieces import read_pieces
     from kr.reports.passages import is_usage
     from kr.reports.ranking import rank, varied
 
@@ -103,8 +103,7 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
         for row in second
     ]
     order = [second[at] for at in varied(held, weights)]
-    sources = Sources(pieces)
-    best = _best([_with_source(*shown[row.index], sources) for row in order if row.score >= enough])
+    best = _best([shown[row.index] for row in order if row.score >= enough])
     usage = next(
         (p for p in pieces if p.documented is None and p.package is package and is_usage(p.section)), None
     )
@@ -126,12 +125,6 @@ def _by_fitness(
         likely = math.exp(_STEEP * (row.score / rows[0].score + fit)) * piece.weight
         judged.append(replace(row, score=likely))
     return sorted(judged, key=lambda row: (-row.score, row.index))
-
-
-def _with_source(piece: "Piece", text: str, sources: "Sources") -> "tuple[Piece, str]":
-    """Say below a method's text how to get an object that has it."""
-    line = sources.line(piece)
-    return piece, f"{text}\n\n{line}" if line else text
 
 
 def _limit(deadline: float, seconds: float) -> "Callable[[], bool]":
