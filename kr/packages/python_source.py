@@ -23,6 +23,8 @@ _MOST_OVERLOADS = 3
 _MAX_DEPTH = 4
 _DECLINING = 0.5
 _SELF = frozenset({"self", "cls", "__self", "cls_"})
+_FILLED_IN = re.compile(r"^[ \t]*%\(\w+\)s[ \t]*\n?", re.MULTILINE)
+"""A line that stands for a text which the package puts in when it is imported."""
 _DEPRECATED = re.compile(r"\A.{0,300}?\bdeprecated\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -196,7 +198,8 @@ def _is_documented(owner: "Object | Alias") -> bool:
 
 def _text(member: "Module | Class | Function | Attribute | object") -> str:
     docstring = getattr(member, "docstring", None)
-    return inspect.cleandoc(docstring.value)[:_LONGEST_DOCSTRING] if docstring is not None else ""
+    text = inspect.cleandoc(docstring.value)[:_LONGEST_DOCSTRING] if docstring is not None else ""
+    return _FILLED_IN.sub("", text) if "%(" in text else text
 
 
 def _weight(member: "Class | Function | Attribute", docstring: str) -> float:

@@ -116,6 +116,12 @@ def test_a_class_that_is_made_anew_keeps_its_text_alone() -> None:
     assert remade.docstring.startswith("An option.")
 
 
+def test_a_line_that_the_package_fills_in_when_it_is_imported_is_left_out() -> None:
+    source = 'def legend():\n    """Place it.\n\n    %(_legend_kw)s\n\n    It is 5%(about)s."""\n'
+    (found,) = parse_source(source, "m")
+    assert found.docstring == "Place it.\n\n\nIt is 5%(about)s."
+
+
 def test_annotations_tell_about_parameters() -> None:
     found = next(d for d in parse_source(SOURCE, "m") if d.name == "m.documented")
     assert "Doc(" not in found.signature
