@@ -17,7 +17,7 @@ import httpx
 from bs4.dammit import EncodingDetector
 
 from kr.errors import SourceFailure
-from kr.sources.http_exchange import Deadline, FetchRefused, Network, Reply, address_refusal, exchange
+from kr.sources.http_exchange import Deadline, FetchRefused, Network, Reply, exchange
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _CHARSET_PARAMETER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([a-z0-9_.:-]{1,40})""")
@@ -96,11 +96,6 @@ MAX_REDIRECTS = 5
 _MAX_URL = 8192
 _ACCEPT = "text/html, application/xhtml+xml, text/markdown;q=0.9, text/plain;q=0.8, application/json;q=0.5"
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
-_LABEL = r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-_HOST_NAME = re.compile(rf"(?:{_LABEL}\.)*{_LABEL}")
-_DOTTED_QUAD = re.compile(r"[0-9]{1,3}(?:\.[0-9]{1,3}){3}")
-# The last label of what a resolver may read as an IPv4 address: 2130706433, 127.1, 0x7f.1 (WHATWG URL, 3.5).
-_NUMERIC_END = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +114,7 @@ def fetch_page(url: str, *, network: Network, deadline: Deadline) -> Page:
     Raises ``FetchRefused`` (an address, scheme, redirect or content that is not allowed), ``SourceTimeout``
     and ``SourceFailure`` (the server's fault); each reason is one short line without the URL.
     """
-    target = checked_url(url, allow_private=network.allow_private)
+    target = checked_url(url)
     for _ in range(MAX_REDIRECTS + 1):
         reply = exchange(
             "GET",
@@ -131,14 +126,14 @@ def fetch_page(url: str, *, network: Network, deadline: Deadline) -> Page:
         )
         if reply.status not in _REDIRECTS:
             return _page(target, reply)
-        target = _next(target, reply, allow_private=network.allow_private)
+        target = _next(target, reply)
     raise FetchRefused(f"more than {MAX_REDIRECTS} redirects")
 
 
-def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
+def checked_url(url: str) -> httpx.URL:
     """Parse an address and refuse all that is not plainly one of an HTTP server. Raises ``FetchRefused``.
 
-    Host names are checked again, by their addresses, when they are connected to.
+    Hosts are checked by their addresses, when they are connected to, so that no spelling of one gets around it.
     """
     if len(url) > _MAX_URL:
         raise FetchRefused("the address is too long")
@@ -155,31 +150,12 @@ def checked_url(url: str, *, allow_private: bool) -> httpx.URL:
         raise FetchRefused("the address has a user name in it")
     if port is not None and not 0 < port < 65536:
         raise FetchRefused("the address has no valid port")
-    refusal = _host_refusal(parsed.raw_host.decode("ascii", "replace").lower(), allow_private=allow_private)
-    if refusal is not None:
-        raise FetchRefused(f"the host {refusal}")
+    if not parsed.host:
+        raise FetchRefused("the address has no host")
     return parsed
 
 
-def _host_refusal(host: str, *, allow_private: bool) -> str | None:
-    if "%" in host:
-        return "has percent signs"
-    if ":" in host:
-        return address_refusal(host, allow_private=allow_private)
-    name = host.removesuffix(".")
-    if _NUMERIC_END.fullmatch(name):
-        if not _DOTTED_QUAD.fullmatch(name):
-            return "is a number in disguise"
-        return address_refusal(name, allow_private=allow_private)
-    if len(name) > 253 or not _HOST_NAME.fullmatch(name):
-        return "is no host name"
-    # This machine, whatever a name server says (RFC 6761).
-    if not allow_private and (name == "localhost" or name.endswith(".localhost")):
-        return "is a private address"
-    return None
-
-
-def _next(current: httpx.URL, reply: Reply, *, allow_private: bool) -> httpx.URL:
+def _next(current: httpx.URL, reply: Reply) -> httpx.URL:
     location = reply.headers.get("location", "")
     if not location:
         raise SourceFailure(f"HTTP {reply.status} without a location")
@@ -189,7 +165,7 @@ def _next(current: httpx.URL, reply: Reply, *, allow_private: bool) -> httpx.URL
         joined = str(current.join(location))
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise FetchRefused("the redirect's address is not valid") from error
-    target = checked_url(joined, allow_private=allow_private)
+    target = checked_url(joined)
     if current.scheme == "https" and target.scheme == "http":
         raise FetchRefused("a redirect from https to http")
     return target

@@ -2,11 +2,9 @@
 
 import queue
 import threading
-from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol
-from urllib.parse import unquote
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
@@ -109,14 +107,13 @@ class HttpProvider:
         from kr.sources.http_exchange import ask_json
 
         request = _APIS[self.name].request(query, self._key())
-        base_url, credentials = _split_credentials(self._base_url())
         found = ask_json(
             self.name,
             request.method,
-            _target(base_url, request),
+            _target(self._base_url(), request),
             deadline=deadline,
             max_bytes=MAX_ANSWER,
-            headers={**(credentials or {}), **(request.headers or {})},
+            headers=request.headers or {},
             body=request.body,
             hints={403: " (does the instance allow the format json?)"} if self.name == "searxng" else {},
         )
@@ -189,17 +186,6 @@ def usable(items: Sequence[object], name: str, *, address: str = "url") -> Seque
     return tuple(kept.values())
 
 
-def _split_credentials(url: str) -> tuple[str, Mapping[str, str] | None]:
-    """Take a user name and password out of an address; they go into a header."""
-    scheme, separator, rest = url.partition("://")
-    authority, slash, path = rest.partition("/")
-    user, at, host = authority.rpartition("@")
-    if not at:
-        return url, None
-    token = b64encode(unquote(user).encode()).decode()
-    return f"{scheme}{separator}{host}{slash}{path}", {"Authorization": f"Basic {token}"}
-
-
 def _target(base_url: str, request: _Request) -> Any:
     """Return the ``httpx.URL`` of a request. Raises ``SourceFailure`` when the configured address is none."""
     from kr.sources.safe_fetch import checked_url
@@ -207,7 +193,7 @@ def _target(base_url: str, request: _Request) -> Any:
     base, mark, query = base_url.partition("#")[0].partition("?")
     base = base.rstrip("/").removesuffix("/search")
     try:
-        url = checked_url(base + request.path + mark + query, allow_private=True)
+        url = checked_url(base + request.path + mark + query)
     except SourceFailure as error:
         raise SourceNotAsked(f"web_search.url: {error.reason}") from error
     return url.copy_merge_params(dict(request.parameters)) if request.parameters else url

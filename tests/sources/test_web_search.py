@@ -107,13 +107,9 @@ def test_searxng_is_asked_for_json() -> None:
     assert answer.passages[0].text == "# A\n\nVirtual scroll, page A.\n\n```js\non()\n```"
 
 
-def test_credentials_in_the_address_become_a_header() -> None:
-    with search_server({"/a": article("A")}) as server:
-        ask(searxng(server.url.replace("http://", "http://us%3Aer:pa%40ss@") + "/search?token=t"))
-        first, second = server.requests()
-    assert first.headers["authorization"] == "Basic dXM6ZXI6cGFAc3M="
-    assert parse_qs(urlsplit(first.target).query)["token"] == ["t"]
-    assert "authorization" not in second.headers
+def test_credentials_in_the_address_are_refused() -> None:
+    found = failure(WebSearch(provider="searxng", url=f"http://user:{KEY}@127.0.0.1:1/"))
+    assert found.reason == "web_search.url: the address has a user name in it"
 
 
 def test_brave_is_asked_with_its_token() -> None:
