@@ -20,17 +20,6 @@ if TYPE_CHECKING:
     from detect_secrets.plugins.base import RegexBasedDetector
 
 SECRET = "<secret>"  # noqa: S105 - what stands in place of one
-# What stands where a secret would, and is none: a variable, a type, a word of the complaint, a sentence.
-_VARIABLE = re.compile(
-    r"[\"'`\\]*(?:\$\{?\w|<|\{\{|\*{3}|%\(|process\.env|os\.environ|[A-Z]\w*Error\b)|[\"'`]{1,2}(?:[\s,;)\]}]|$)"
-)
-_HARMLESS = re.compile(
-    r"[\"'`\\]*(?:None|null|nil|undefined|true|false|required|missing|invalid|expected|unexpected|keys?|must|should|is|was|not|no|"
-    r"cannot|can't|could|has|have|the|an?|in|at|of|on|for|with|field|value|type|str|string|text|varchar|int|Optional|SecretStr|error|failed|expired|incorrect|wrong|"
-    r"empty|unknown|unauthorized|denied|rejected|mismatch|called|command|env|getenv|config|settings)(?![\w-])"
-    r"|[\"'`][A-Z][a-z]+(?: [\w'-]+){2,}\.",
-    re.IGNORECASE,
-)
 # Letters of full width are read as the plain ones: a name must not hide in them.
 _WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
 _RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
@@ -42,20 +31,6 @@ _FOLDER = 12
 _LEFT_OUT = frozenset({"base", "high_entropy_strings", "ip_public", "keyword", "private_key"})
 _CLASSES = (str.isupper, str.islower, str.isdigit)
 
-_CLOCK = r"[0-2]?[0-9]:[0-5][0-9]:[0-5][0-9](?:[.,][0-9]{1,9})?"
-_NOISE = (
-    # Times: ISO, log4j, syslog and HTTP dates.
-    (re.compile(rf"[\[(]?\b[0-9]{{4}}[-/][0-9]{{2}}[-/][0-9]{{2}}[T ]{_CLOCK}\s?(?:Z|UTC|[+-][0-9]{{2}}:?[0-9]{{2}})?[\])]?|\[[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}\]"), ""),
-    (re.compile(rf"\b(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?(?:[0-9]{{1,2}} )?(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* (?:[0-9]{{1,2}},? )?(?:[0-9]{{4}} )?{_CLOCK}(?: ?(?:GMT|UTC))?(?: [0-9]{{4}})?|\b{_CLOCK}\b"), ""),
-    (re.compile(r"^==\d+==\s*", re.MULTILINE), ""),
-    # Names that a process or a machine gave.
-    (re.compile(r"\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b", re.IGNORECASE), "<id>"),
-    (re.compile(r"\s?\bat 0x[0-9a-f]{6,16}\b|\b0x[0-9a-f]{8,16}\b|(?<=\w)@sha256:[0-9a-f]{12,64}\b", re.IGNORECASE), ""),
-    (re.compile(r"\[(?:main|[\w-]*(?:thread|nio|exec|worker)[\w-]*)\]\s?|\b(?:pid|tid)[ :=]+[0-9]+\b", re.IGNORECASE), ""),
-    # People and accounts.
-    (re.compile(r"(?<![\w./@:+-])[\w.+-]{1,64}@(?!example\.)(?:[A-Za-z0-9-]{1,63}\.){1,5}[A-Za-z]{2,12}\b(?![:/@(])"), "<e-mail>"),
-    (re.compile(r"(?<=:)[0-9]{12}(?=:)|\b[0-9]{12}(?=\.dkr\.ecr\.)"), "<account>"),
-)  # fmt: skip
 _SEGMENT = r"[^\s/\\:*?\"'<>|()\[\]{},;，。；：（）`]+"
 _UNIX = re.compile(rf"(?<![\w.~/:@}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})+/?")
 _WINDOWS = re.compile(
@@ -70,14 +45,13 @@ _PACKAGES = ("site-packages", "dist-packages", "node_modules")
 def without_secrets(text: str) -> str:
     """Return the text with ``<secret>`` in place of every value that is, or may be, one. Lines stay lines."""
     text = text.translate(_WIDE)
-    rules, named = _rules()
-    for pattern, replacement in rules:
+    for pattern, replacement in _rules("rules"):
         text = pattern.sub(replacement, text)
     for detector in _detectors():
         for found in sorted(set(detector.analyze_string(text)), key=len, reverse=True):
             if found and len(found) > 5:
                 text = text.replace(found, SECRET)
-    for pattern in named:
+    for pattern, _ in _rules("named"):
         text = pattern.sub(_taken_out, text)
     text = _HEX.sub(SECRET, text)
     return _RANDOM.sub(lambda found: SECRET if _is_random(found[0]) else found[0], text)
@@ -92,10 +66,10 @@ def _taken_out(found: re.Match[str]) -> str:
 
 
 def _is_harmless(value: str) -> bool:
-    if _VARIABLE.match(value):
+    if phrases("variable").match(value):
         return True
     has_digits = any(map(str.isdigit, value))
-    return _HARMLESS.match(value) is not None and not (value[0] in "\"'`" and has_digits)
+    return phrases("harmless").match(value) is not None and not (value[0] in "\"'`" and has_digits)
 
 
 def _is_random(text: str) -> bool:
@@ -108,14 +82,14 @@ def _is_random(text: str) -> bool:
 
 
 @cache
-def _rules() -> tuple[list[tuple[re.Pattern[str], str]], list[re.Pattern[str]]]:
-    """Return the rules of ``secrets.yaml`` with their replacements, and those whose value may be none."""
-    put = read_table("secrets.yaml")["rules"].values()
-    rules, named = (
-        [re.compile(pattern, re.IGNORECASE) for pattern in patterns("secrets.yaml", kind)]
-        for kind in ("rules", "named")
-    )
-    return [*zip(rules, (text or rf"\1{SECRET}" for text in put), strict=True)], named
+def _rules(kind: str) -> list[tuple[re.Pattern[str], str]]:
+    """Return rules of ``secrets.yaml``: what they find, and what takes its place."""
+    rows = read_table("secrets.yaml")[kind]
+    put = (rf"\1{SECRET}" if text is None else text for text in map(rows.get, rows))
+    return [
+        (re.compile(pattern, re.IGNORECASE), text)
+        for pattern, text in zip(patterns("secrets.yaml", kind), put, strict=True)
+    ]
 
 
 @cache
@@ -150,7 +124,7 @@ def clean(text: str) -> str:
 
 def portable(text: str) -> str:
     """Return a ``visible`` text without times, machine names and absolute paths."""
-    for pattern, replacement in _NOISE:
+    for pattern, replacement in _rules("noise"):
         text = pattern.sub(replacement, text)
     return "\n".join(_relative_paths(line) for line in text.split("\n"))
 
