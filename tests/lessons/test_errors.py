@@ -208,6 +208,8 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         ),
         # what follows from it, and what stands behind that
         ('psql:a.sql:1: ERROR:  syntax error at or near "x"\npsql:a.sql:2: ERROR:  current transaction is aborted, commands ignored\npsql:a.sql:3: ERROR:  relation "a" does not exist', "syntax error"),
+        # where there is no room for all of a list, the name that was meant
+        ('polars.exceptions.ColumnNotFoundError: unable to find column "customerId"; valid columns: ["order_id", "customer_id", "placed_at", "total"]', "nearest: customer_id"),
         # the rest of an advice
         ("Error: Resolution method is overspecified. Specify a callback *or* return a Promise; not both.", "overspecified"),
         # of a chain of causes the last

@@ -7,6 +7,7 @@ table of remedies, which says what to do about it. The line that is chosen is to
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import Literal
 
 from kr.lessons.distill import listed, phrases, speaks_alone
@@ -32,6 +33,11 @@ Source = Literal["table", "agent", "tool", "model", "person"]
 """Who worded a lesson: kr's table (its users' rows too), an agent's remedy, a tool's output, a model, a person."""
 
 _SHORT_REMEDY = 28
+_GUESS = re.compile(r"\b[Dd]id you mean\b(?: to \w+)?[^\w?;]{1,12}(?P<name>[\w.$@/-]{2,40})[^?;]{0,20}\?")
+_LISTED = re.compile(
+    r"\b(?:valid|available|known|allowed|possible|existing|choose from|one of|supported)\b[^:\[(]{0,24}[:\[(]+(?P<names>[^\])]*)",
+    re.IGNORECASE,
+)
 _LEAST_ERROR = 24
 _PROSE_LINES = 6
 _WHOLE_LINES = 2
@@ -268,9 +274,25 @@ def _with_error(remedy: str, problem: Problem, limit: int) -> str:
     if not error or room < _LEAST_ERROR or error.casefold() in remedy.casefold():
         return remedy
     if columns(error) > room:
-        return f"{remedy.rstrip('.')} ({_squeezed(error, room, remedy)})"
+        short = _squeezed(error, room, remedy)
+        meant = _meant(error)
+        if meant and meant[1] not in f"{remedy} {short}" and columns(meant[0]) <= room:
+            head = _cut(error, room - columns(meant[0]) - 2)
+            short = f"{head}; {meant[0]}" if columns(head) >= _LEAST_ERROR else meant[0]
+        return f"{remedy.rstrip('.')} ({short})"
     fuller = (_with_beside(shorter, problem, room) for shorter in (error, _CLASS.sub("", error)))
     return f"{remedy.rstrip('.')} ({max(fuller, key=columns)})"
+
+
+def _meant(error: str) -> tuple[str, str] | None:
+    """Return what a tool thinks was meant, and the name in it: its guess, or the nearest of the names that it lists."""
+    if guess := _GUESS.search(error):
+        return guess[0], guess["name"]
+    listed_names, wrong = _LISTED.search(error), phrases("named").search(error)
+    if listed_names is None or wrong is None or wrong.start() > listed_names.start():
+        return None
+    near = get_close_matches(wrong[0].strip("\"'`‘’"), _WORDS.findall(listed_names["names"]), 1)
+    return (f"nearest: {near[0]}", near[0]) if near else None
 
 
 def _squeezed(error: str, room: int, remedy: str) -> str:

@@ -10,6 +10,7 @@ from kr.lessons.distill import phrases, tool_of
 from kr.lessons.distill.clean import (
     clean,
     is_no_failure,
+    is_slip,
     relative_path,
     teaches_nothing,
     visible,
@@ -90,7 +91,7 @@ def lesson_of(
         if finding.is_summary and (again or is_passed):
             # What happened in all adds nothing to what was found, or to what teaches nothing.
             break
-        is_noise = teaches_nothing(finding.complaint) or is_no_failure(finding.complaint)
+        is_noise = any(tells(finding.complaint) for tells in (teaches_nothing, is_no_failure, is_slip))
         if not finding.remedy and (is_meant or (event != _TIMEOUT and is_noise)):
             is_passed = bool(finding.complaint.strip())
             continue
