@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from kr.lessons.distill import phrases
 from kr.lessons.line import Lesson
 from kr.text.keywords import keywords, stem
 from kr.values import NamedTuple
@@ -18,23 +19,9 @@ _FEWEST = 4
 _LONGEST = 320
 """Characters of a summary that are compared: twice as many as a lesson has columns."""
 
-_DENIED = re.compile(
-    r"不要(?:再)?|避免(?:使用)?|禁止|严禁|切勿|请勿|不得|不应该?|杜绝|(?<!切|请)勿|禁用|关闭|停用"
-    r"|\b(?:do not|don't|never|avoid|must not|mustn't|should not|shouldn't|no need to|not|without|disabl\w+|turn off|switch off)\b",
-    re.IGNORECASE,
-)
 # How a lesson commands says nothing of what it is about.
 _COMMAND = re.compile("must|should|need|ensur|alway|pleas|rememb|sure|make|never|avoid|not|don")
 _CHINESE_COMMAND = re.compile(r"一定要|必须要?|务必|需要?|应该|应当|必|须|请|确保|要|在")
-_NAME = re.compile(
-    r"[\"'`]([^\"'`]{2,60})[\"'`]|(?<![\w.])([.#@$]?[A-Za-z_$][\w$]*(?:[._/-][\w$]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z]+[A-Z]\w*|[A-Za-z_$]\w*(?=\()|--[a-z][\w-]+|\d+(?:\.\w+)*)"
-)
-# What the error was follows what to do about it, in brackets: another column's name is the same lesson.
-_ERROR_PART = re.compile(r"(?<=.{40}) \((?!e\.g\.).*\)(?:; and \d+ more.*)?$")
-_ORDERED = re.compile(
-    r"^(?P<one>.+?)(?:\bbefore\b|\binstead of\b|\bover\b|\brather than\b|\bafter\b|\binto\b|\bto\b|\bwith\b|代替|替换[为成]?|换[成为]|改[为成用]|之前|之后|而不是|再)(?P<other>.+)$",
-    re.IGNORECASE,
-)
 
 
 class _Read(NamedTuple):
@@ -130,17 +117,19 @@ def _is_turned_round(one: _Read, other: _Read) -> bool:
 
 @lru_cache(maxsize=8192)
 def _read(text: str) -> _Read:
-    plain = _ERROR_PART.sub("", text[:_LONGEST])
-    sides = _ORDERED.match(plain)
-    names = (next(filter(None, found)).strip('.#@$^~"').casefold() for found in _NAME.findall(plain))
+    plain = phrases("error_part").sub("", text[:_LONGEST])
+    sides = phrases("ordered").match(plain)
+    names = (
+        next(filter(None, found)).strip('.#@$^~"').casefold() for found in phrases("name").findall(plain)
+    )
     return _Read(
         words=_words(plain),
         names=frozenset(names),
-        denies=_DENIED.search(plain) is not None,
+        denies=phrases("denied").search(plain) is not None,
         sides=(_words(sides["one"]), _words(sides["other"])) if sides else None,
     )
 
 
 def _words(text: str) -> frozenset[str]:
-    stems = map(stem, keywords(_CHINESE_COMMAND.sub(" ", _DENIED.sub(" ", text))))
+    stems = map(stem, keywords(_CHINESE_COMMAND.sub(" ", phrases("denied").sub(" ", text))))
     return frozenset(word for word in stems if not _COMMAND.fullmatch(word))

@@ -33,24 +33,12 @@ Source = Literal["table", "agent", "tool", "model", "person"]
 """Who worded a lesson: kr's table (its users' rows too), an agent's remedy, a tool's output, a model, a person."""
 
 _SHORT_REMEDY = 28
-_GUESS = re.compile(r"\b[Dd]id you mean\b(?: to \w+)?[^\w?;]{1,12}(?P<name>[\w.$@/-]{2,40})[^?;]{0,20}\?")
-_LISTED = re.compile(
-    r"\b(?:valid|available|known|allowed|possible|existing|choose from|one of|supported)\b[^:\[(]{0,24}[:\[(]+(?P<names>[^\])]*)",
-    re.IGNORECASE,
-)
 _LEAST_ERROR = 24
 _PROSE_LINES = 6
 _WHOLE_LINES = 2
 _TRIED = 6
 _LETTERS = re.compile(r"[^\W\d_]")
-_LABEL = re.compile(
-    r"^\W*(?:(?:fix|solution|suggestion|recommendation|resolution|remedy|修复|建议|解决方案)\s*[:：]\s*)+",
-    re.IGNORECASE,
-)
 _MODULE = re.compile(r"^(?:[A-Za-z_]\w*\.)+(?=[A-Z]\w*: )")
-_CLASS = re.compile(
-    r"^(?:\[\w+\] )?(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Violation|Check)(?: \[\w+\])?: "
-)
 _WORDS = re.compile(r"[\w.@/-]{3,}")
 # A colon in brackets begins no cause.
 _CHAIN = re.compile(r": (?![^()]*\))")
@@ -141,7 +129,11 @@ def _others(told: Sequence[Problem], problems: Sequence[Problem]) -> list[str]:
     found = {
         _QUOTED.sub("", problem.text): problem.text for problem in problems if problem.is_beside(told[0])
     }
-    return [defused(_CLASS.sub("", text)).rstrip(" .;:") for kind, text in found.items() if kind not in known]
+    return [
+        defused(phrases("error_class").sub("", text)).rstrip(" .;:")
+        for kind, text in found.items()
+        if kind not in known
+    ]
 
 
 def _more(others: Sequence[str]) -> str:
@@ -222,7 +214,7 @@ def _cleaned(problem: Problem) -> Problem:
     file = relative_path(problem.file) if problem.place and problem.file else None
     text = _MARK.sub("", _ASIDE_PATH.sub("", " ".join(portable(problem.text).split())))
     shorter = _DUMP.sub("…", _DUMP.sub("…", text))
-    if len(_CLASS.sub("", shorter).split()) > _DUMPED:
+    if len(phrases("error_class").sub("", shorter).split()) > _DUMPED:
         # What a program shows of an object says less than what it says of it.
         text = shorter
     return replace(
@@ -277,18 +269,20 @@ def _with_error(remedy: str, problem: Problem, limit: int) -> str:
         short = _squeezed(error, room, remedy)
         meant = _meant(error)
         if meant and meant[1] not in f"{remedy} {short}" and columns(meant[0]) <= room:
-            head = _cut(error, room - columns(meant[0]) - 2)
+            head = _cut(phrases("error_class").sub("", error), room - columns(meant[0]) - 2)
             short = f"{head}; {meant[0]}" if columns(head) >= _LEAST_ERROR else meant[0]
         return f"{remedy.rstrip('.')} ({short})"
-    fuller = (_with_beside(shorter, problem, room) for shorter in (error, _CLASS.sub("", error)))
+    fuller = (
+        _with_beside(shorter, problem, room) for shorter in (error, phrases("error_class").sub("", error))
+    )
     return f"{remedy.rstrip('.')} ({max(fuller, key=columns)})"
 
 
 def _meant(error: str) -> tuple[str, str] | None:
     """Return what a tool thinks was meant, and the name in it: its guess, or the nearest of the names that it lists."""
-    if guess := _GUESS.search(error):
+    if guess := phrases("meant_name").search(error):
         return guess[0], guess["name"]
-    listed_names, wrong = _LISTED.search(error), phrases("named").search(error)
+    listed_names, wrong = phrases("listed_names").search(error), phrases("named").search(error)
     if listed_names is None or wrong is None or wrong.start() > listed_names.start():
         return None
     near = get_close_matches(wrong[0].strip("\"'`‘’"), _WORDS.findall(listed_names["names"]), 1)
@@ -297,10 +291,10 @@ def _meant(error: str) -> tuple[str, str] | None:
 
 def _squeezed(error: str, room: int, remedy: str) -> str:
     """Return what fits of an error: rather its names and values than the class of the exception or how it begins."""
-    for shorter in (error, _MODULE.sub("", error), _CLASS.sub("", error)):
+    for shorter in (error, _MODULE.sub("", error), phrases("error_class").sub("", error)):
         if columns(shorter) <= room:
             return shorter
-    error = _last_causes(_CLASS.sub("", error), room)
+    error = _last_causes(phrases("error_class").sub("", error), room)
     if columns(error) <= room:
         return error
     named = next((name for name in phrases("named").finditer(error) if columns(name[0]) < room), None)
@@ -339,7 +333,7 @@ def _last_causes(error: str, room: int) -> str:
 
 def _remedy(text: str) -> str:
     """Read what somebody gave as the remedy, without its label and its list marks."""
-    plain = _LABEL.sub("", _BULLET.sub("", _FENCE.sub("", clean(text[:4000]))).strip())
+    plain = phrases("remedy_label").sub("", _BULLET.sub("", _FENCE.sub("", clean(text[:4000]))).strip())
     return "" if not keywords(plain) or is_vague(plain) else plain
 
 

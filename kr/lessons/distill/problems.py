@@ -30,26 +30,12 @@ _DEEP = 60
 _WORDS_ON = re.compile(r"(?!(?:at|by|from|in|npm|on|with)\b)[a-z]+ [a-z]+ ")
 _LONG_LINE = 2000
 _TRACEBACK = "Traceback (most recent call last):"
-_CHAINED = re.compile(
-    r"^(?:\s*\|\s*)?(?:The above exception was the direct cause of|During handling of the above exception)",
-    re.MULTILINE,
-)
 _EXCEPTION = re.compile(
     r"^(?:\s*[|+]?\s*)(?P<name>(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?::(?:\s(?P<text>.*))?)?$"
-)
-# What a runner puts before each line of another program's output: compose, kubectl, a workflow's log, the journal, BuildKit.
-_PREFIX = re.compile(
-    r"^(?:[\w.-]+[-_]\d+ +\| |\[pod/\S+\] |#\d+ \d+\.\d+ |\d{4}-\d\d-\d\dT[\d:.]+Z (?:##\[\w+\])?"
-    r"|[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.@-]+\[\d+\]: )",
-    re.MULTILINE,
 )
 # Where a tool shows what another one said that it called: pip.
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
 _END_OF_OUTPUT = "[end of output]"
-_CAUSE = re.compile(
-    r"^\s*(?:\[cause\]: |cause: (?=\w*Error)|Caused by:\s+(?:\d+: )?)(?P<cause>\S.*?)(?: \{)?$",
-    re.MULTILINE,
-)
 _BAR = re.compile(r"^\s*\| ?")
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
@@ -206,7 +192,7 @@ def _of_frame(frame: re.Match[str]) -> tuple[str, int]:
 
 def _with_cause(problem: Problem, rest: str) -> Problem:
     """Put the cause that a chain of exceptions ends with before the wrapper that was told first."""
-    causes = list(_CAUSE.finditer(rest, 0, LOOKED_AT // 2))
+    causes = list(phrases("cause").finditer(rest, 0, LOOKED_AT // 2))
     if not causes:
         return problem
     cause = causes[-1]
@@ -250,7 +236,7 @@ def causes(problems: Iterable[Problem]) -> list[Problem]:
 
 def plain(output: str) -> str:
     """Take out what a runner puts before the lines of what it ran, and of each line what is not looked at."""
-    return _PREFIX.sub("", "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n")))
+    return phrases("prefix").sub("", "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n")))
 
 
 def shortened(output: str, limit: int = LOOKED_AT) -> str:
@@ -266,7 +252,7 @@ def _tracebacks(text: str) -> Iterator[Problem]:
         return
     if len(parts) > 2 and phrases("follows").search(problem.text):
         yield _exception(parts[0], parts[1]) or problem
-    if len(parts) > 2 and _CHAINED.search(parts[-2]):
+    if len(parts) > 2 and phrases("chained").search(parts[-2]):
         cause = _exception(parts[-3], parts[-2])
         # A project's own wrapper says less than what it wraps; a library's says it in its own words.
         if cause and problem.code.startswith("raise ") and cause.text not in problem.text:
