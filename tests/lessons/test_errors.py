@@ -195,6 +195,24 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
 
 
 @pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        ('no column "customerId"; valid columns: ["order_id", "placed_at", "customer_id", "total"]', "nearest: customer_id)"),
+        ("no field './cart' in the folder of the shop, with its extension; Did you mean './cart.js'?", "Did you mean './cart.js'?)"),
+    ],
+)  # fmt: skip
+def test_where_a_list_is_cut_the_name_that_was_meant_is_told(error: str, words: str) -> None:
+    own = Remedy(
+        "no (?:column|module)",
+        "Write the name as it is declared where the value is made; in this place there is none such",
+    )
+    told = distill(f"ValueError: {error}", own=(own,))
+    assert told is not None
+    assert told.summary.endswith(words)
+    assert columns(told.summary) <= 160
+
+
+@pytest.mark.parametrize(
     ("output", "chosen"),
     [
         # a warning at the head, the error below
@@ -208,8 +226,6 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
         ),
         # what follows from it, and what stands behind that
         ('psql:a.sql:1: ERROR:  syntax error at or near "x"\npsql:a.sql:2: ERROR:  current transaction is aborted, commands ignored\npsql:a.sql:3: ERROR:  relation "a" does not exist', "syntax error"),
-        # where there is no room for all of a list, the name that was meant
-        ('polars.exceptions.ColumnNotFoundError: unable to find column "customerId"; valid columns: ["order_id", "customer_id", "placed_at", "total"]', "nearest: customer_id"),
         # the rest of an advice
         ("Error: Resolution method is overspecified. Specify a callback *or* return a Promise; not both.", "overspecified"),
         # of a chain of causes the last

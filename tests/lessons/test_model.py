@@ -16,7 +16,7 @@ from tests.support.lessons import record_data
 from tests.support.program import Project
 
 OUTPUT = 'psycopg.errors.NotNullViolation: column "status" of relation "orders" contains null values'
-RULES = "Add a NOT NULL column with a server_default, or nullable with a backfill first; the table has rows"
+RULES = "Fill status in the rows that exist first"
 GOOD = "Add status to orders with a server default first: the relation contains null values"
 
 
