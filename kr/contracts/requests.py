@@ -206,8 +206,8 @@ def shown(value: object, limit: int = 60) -> str:
     return f'"{given[:limit]}…"' if len(given) > limit else f'"{given}"'
 
 
-MODES = ("research", "lessons-inject")
 Mode = Literal["research", "lessons-inject"]
+MODES = ("research", "lessons-inject")
 
 
 class ResearchOverrides(Value):
@@ -334,20 +334,16 @@ def parse_request(
         errors.append(FieldError(block, f"Validation failed: required, but missing{hint}"))
     errors += more
     counts = _counts(data.get("config_overrides"), warnings)
-    if mode == "research":
-        said, more = _research_overrides(data.get("config_overrides"))
-        errors += more
-        if not errors:
-            research = ResearchRequest(
-                **identity,
-                research_query=Query(**asked),
-                config_overrides=ResearchOverrides(**counts, **said),
-            )
-            return Parsed(request=research, warnings=tuple(warnings))
-    if errors:
+    said, more = _research_overrides(data.get("config_overrides")) if mode == "research" else ({}, [])
+    if errors := [*errors, *more]:
         raise InvalidRequest(*errors, warnings=warnings)
-    inject = LessonsInjectRequest(**identity, lessons_inject=LessonsInject(**asked))
-    return Parsed(request=inject, warnings=tuple(warnings))
+    request: ResearchRequest | LessonsInjectRequest
+    if mode == "research":
+        overrides = ResearchOverrides(**counts, **said)
+        request = ResearchRequest(**identity, research_query=Query(**asked), config_overrides=overrides)
+    else:
+        request = LessonsInjectRequest(**identity, lessons_inject=LessonsInject(**asked))
+    return Parsed(request=request, warnings=tuple(warnings))
 
 
 def _errors_whatever_the_mode(data: Mapping[str, Any], blocks: Mapping[str, Fields]) -> list[FieldError]:
