@@ -198,7 +198,7 @@ def test_own_rows_go_before_the_shipped_ones() -> None:
     ("error", "words"),
     [
         ('no column "customerId"; valid columns: ["order_id", "placed_at", "customer_id", "total"]', "nearest: customer_id)"),
-        ("no field './cart' in the folder of the shop, with its extension; Did you mean './cart.js'?", "Did you mean './cart.js'?)"),
+        ("no field 'cart_total' in any of the tables of the shop that are open; did you mean 'cart_totals'?", "did you mean 'cart_totals'?)"),
     ],
 )  # fmt: skip
 def test_where_a_list_is_cut_the_name_that_was_meant_is_told(error: str, words: str) -> None:
