@@ -33,13 +33,9 @@ _CODE_TELLS = 0.6  # what code tells of the question beside prose
 _MOST_WORDS = 6
 _TORN = 0.5  # what a statement loses that stands inside of another one
 _SHOWS = 2.0  # words of the question in a statement out of a longer one that names nothing
-_ASIDE = 0.5  # of what the code itself tells: what its comments do
-_UNIT = 1.5
-_IMPORTS = re.compile(r"(?:^\s*(?:#|//).*\n)*^\s*(?:import|from|const .* = require)\b.*$", re.MULTILINE)
-_WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
-_MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
-_UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")
-_LINE = 0.2
+_ASIDE = 0.5  # of what the code itself tells: what its comments and texts do
+_HEAVIEST = 1.5  # what the rarest word of the question weighs beside a name that the sentences tell
+_LINE = 0.2  # what each further line loses
 _SHORT = 25  # characters: less is a line such as "Added in: v2"
 _OPENING = 0.35  # of all that is asked: what the first sentence of a passage counts for being the first
 _NAMED = 0.1  # of it: what a sentence counts that names something
@@ -68,6 +64,11 @@ _IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b"
     r"|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b)"
 )
+_IMPORTS = re.compile(r"(?:^\s*(?:#|//).*\n)*^\s*(?:import|from|const .* = require)\b.*$", re.MULTILINE)
+"""Imports with the comments above them, which are about the whole file."""
+_WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
+_MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
+_UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")  # what the end of a line means something to
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. ?|\$ |> )")
 _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|for|if)\b")
@@ -294,31 +295,20 @@ def _codes(
     names.update({one.sentence.label: 1.0 for one in chosen if one.sentence.label})
     heading = plain(passage.unit.path[-1]) if passage.unit.path else ""
     names.update({name: 2.0 for found in _SUBJECT_NAME.findall(heading) for name in found if name})
-    unit = _UNIT / (max(weights, default=0.0) or 1.0)
-    for wanted in (False, True):
+    heaviest = max(weights, default=0.0) or 1.0
+    light = [_HEAVIEST * weight / heaviest for weight in weights]
+    code = [block for block in passage.blocks if block.kind == "code" and not _is_printed(block)]
+    for is_wanted in (is_declaration, is_example):
         best: tuple[float, Block] | None = None
-        number = 0
-        for block in passage.blocks:
-            if block.kind != "code" or (block.language in _PRINTED and not _PROMPT.search(block.text)):
+        for number, block in enumerate(code):
+            if not is_wanted(block):
                 continue
-            number += 1
-            if not (is_example(block) if wanted else is_declaration(block)):
-                continue
+            declares = is_wanted is is_declaration
             for text, is_whole in (
-                _statements(block.text) if wanted else _declarations(block.text, names, terms)
+                _declarations(block.text, names, terms) if declares else _statements(block.text)
             ):
-                bare = _LITERAL.sub("", _doing(text))
-                named = set(_WORD.findall(bare)) & names.keys()
-                held = terms.within(bare)
-                aside = unit * sum(weights[at] for at in terms.within(_IMPORTS.sub("", text)) - held)
-                if wanted and (_TELLS.search(bare) or not (named or held or aside >= _SHOWS)):
-                    continue
-                told = (
-                    sum(names[name] for name in named)
-                    + unit * sum(weights[at] for at in held)
-                    + _ASIDE * aside
-                )
-                if not (is_whole or named or told >= _SHOWS):
+                told = _shown(text, names, terms, light, declares=declares, is_whole=is_whole)
+                if told is None:
                     continue
                 score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number
                 score -= _TORN * (not is_whole) + _LINE * text.count("\n")
@@ -326,6 +316,30 @@ def _codes(
                     best = (score, replace(block, text=text))
         if best:
             yield best[1]
+
+
+def _is_printed(block: Block) -> bool:
+    return block.language in _PRINTED and not _PROMPT.search(block.text)
+
+
+def _shown(
+    text: str,
+    names: Mapping[str, float],
+    terms: Terms,
+    light: Sequence[float],
+    *,
+    declares: bool,
+    is_whole: bool,
+) -> float | None:
+    """Return what code shows of the question and of what is named; None where that is too little."""
+    bare = _LITERAL.sub("", _doing(text))
+    named = set(_WORD.findall(bare)) & names.keys()
+    held = terms.within(bare)
+    aside = sum(light[at] for at in terms.within(_IMPORTS.sub("", text)) - held)
+    if not declares and (_TELLS.search(bare) or not (named or held or aside >= _SHOWS)):
+        return None
+    told = sum(names[name] for name in named) + sum(light[at] for at in held) + _ASIDE * aside
+    return told if is_whole or named or told >= _SHOWS else None
 
 
 def _doing(code: str) -> str:
