@@ -41,6 +41,12 @@ _SHELL = re.compile(
     r"\s*(?:[$#>] )?(?:npm|npx|yarn|pnpm|bun|pip|pip3|pipx|uv|poetry|conda|brew|apt|cargo|go get|git)\b"
 )
 _SYMBOL = re.compile(r"[A-Za-z_@][\w/@-]*(?:\.[A-Za-z_]\w*)+(?:\(\))?|[A-Za-z]*_\w+", re.ASCII)
+# Buttons of RDoc and rustdoc, and the line below a page.
+_CHROME = re.compile(
+    r"[ ]*\bclick to toggle source\b|[ ]*ⓘ(?:Notable traits for [^\n]{1,80}$)?| ?(?:\d[\d.]+ )?· \[?source\b(?:\]\([^()\s]*\))?",
+    re.MULTILINE,
+)
+_FOOTER = re.compile(r"[\s|*]*(?:Copyright\s*(?:©|\(c\)|\d{4})|©\s*\d{4})[^\n]{0,400}[\s|:-]*", re.IGNORECASE)
 # What says nothing to a reader: a class without bases or arguments, as installed sources show it.
 _BARE = re.compile(r"\s*(?:export\s+|declare\s+|public\s+|abstract\s+)*class\s+\w+\s*[:;{]?\s*}?\s*")
 
@@ -111,6 +117,8 @@ class _Reader:
             self.cut.add(origin.address)
         self.left -= len(text)
         found = split(text)
+        if is_pages(self.answer.source):
+            found = tuple(block for block in map(_without_chrome, found) if block.text)
         # A page's first heading says what its title says, without the site's name.
         is_headed = is_pages(self.answer.source) and any(block.level == 1 for block in found)
         for path, blocks in units_of(found, "" if is_headed else _title(passage.title or "")):
@@ -134,6 +142,15 @@ class _Reader:
                 number=number, source=plain_line(self.answer.source, 40), address=address, url=url
             )
         return self.origins[address]
+
+
+def _without_chrome(block: Block) -> Block:
+    """Return a block of a page without what its generator put there for a pointer, and nothing of a line of copyright."""
+    if block.kind == "code":
+        return block
+    return replace(
+        block, text="" if _FOOTER.fullmatch(block.text) else _CHROME.sub("", block.text).strip("\n")
+    )
 
 
 @lru_cache(maxsize=1)

@@ -125,3 +125,13 @@ def test_nothing_but_headings_is_lost_and_all_stays_in_order(pieces: list[str]) 
         "```\ncode\n```"
     )
     assert all(unit.blocks for unit in units)
+
+
+def test_what_a_generator_puts_on_a_page_is_no_text_of_it() -> None:
+    text = (
+        "# Convert\n\n`convert(input)` click to toggle source\n\n1.57.0 · [source](https://a.example/src.html#9)\n\n"
+        "The copyright of a file is kept. Copyright © is what it says.\n\n```\nclick to toggle source\n```\n\n"
+        "Copyright © 2003-2019 The Foundation. All rights reserved."
+    )
+    told = ["The copyright of a file is kept. Copyright © is what it says.", "click to toggle source\n"]
+    assert _outline(text) == [(("Convert", "`convert(input)`"), told)]
