@@ -122,13 +122,10 @@ def _write(learned: Learned) -> None:
     text = Path(weights.__file__).read_text(encoding="utf-8")
     head, rest = text.split("BIAS = ", 1)
     _, tail = rest.split("LEAST = ", 1)
-    after = (
-        re.sub(
-            r"(?<=\nAHEAD = ).*", f"Ahead({ahead.in_need:.2f}, {ahead.in_report:.2f})", tail.split("\n", 1)[1]
-        )
-        if ahead
-        else tail
-    )
+    after = tail.split("\n", 1)[1]
+    if ahead:
+        worth = ", ".join(f"{number:.2f}" for number in ahead)
+        after = re.sub(r"(?<=\nAHEAD = ).*", f"Ahead({worth})", after)
     body = "\n".join(lines)
     written = f"{head}BIAS = {fitted.bias:.4f}\nWEIGHTS: dict[str, float] = {{\n{body}\n}}\nLEAST = {{{limits}}}\n{after}"
     Path(weights.__file__).write_text(written, encoding="utf-8")

@@ -10,10 +10,10 @@ How rare a term is in technical English, and how much it says where it stands (S
 few dozen terms reads a few lines each.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, cached_property, lru_cache
 from itertools import islice
-from math import log, sqrt
+from math import sqrt
 
 from kr.matching import table
 from kr.matching.compare import Comparison, compare
@@ -32,7 +32,7 @@ from kr.matching.terms import (
     whole,
 )
 from kr.matching.topic import Topic, need_of, topic_of
-from kr.matching.words import is_near
+from kr.matching.words import Concept, concepts, is_near
 from kr.text.keywords import MAX_CHARACTERS
 from kr.values import Entry, NamedTuple, Query, Value
 
@@ -82,17 +82,17 @@ NAMES = (
     "topic_key_words_missing",
     "words_not_in_need",
     "words_in_need_ahead",
-    "names_in_need",
     "names_missing",
     "main_word_not_in_need",
     "other_tags_in_need",
     "report_relevance",
     "report_relevance_ahead",
     "key_word_relevance",
-    "particular_words_ahead",
     "alike_but_rare_word_missing",
-    "topic_known_but_more_is_asked",
     "topics_opposed",
+    "acts_in_need",
+    "kindred_words_in_need",
+    "concepts_missing",
 )
 """In the order of the numbers. *Missing* is what neither need nor report has, *need* is the topic, tags, question and known
 wordings of the entry, *key words* are weighed by what they say where they stand, *names* are written like an identifier."""
@@ -103,17 +103,17 @@ MEANING = {
     "topic_key_words_missing": "key words of the topic asked for that the entry lacks",
     "words_not_in_need": "words of topic and question that the entry's need lacks",
     "words_in_need_ahead": "how far it is ahead in the share of words in its need",
-    "names_in_need": "names that are asked for and stand in the entry's need",
     "names_missing": "names that are asked for and that the entry lacks",
     "main_word_not_in_need": "a rare word said more than once that the entry's need lacks",
     "other_tags_in_need": "words of tags of the request alone that stand in the entry's need",
     "report_relevance": "how much the report speaks of what is asked",
     "report_relevance_ahead": "how far its report is ahead of the next best entry's",
     "key_word_relevance": "the same for key words, which near misses have too",
-    "particular_words_ahead": "how far it is ahead in words that few entries have",
     "alike_but_rare_word_missing": "questions alike, and yet a rare word is nowhere",
-    "topic_known_but_more_is_asked": "topic covered, and yet topic or tags have words that are nowhere",
     "topics_opposed": "one topic denies, or turns round, what the other is about",
+    "acts_in_need": "share of the acts that are asked for and stand in the entry's need, in any word",
+    "kindred_words_in_need": "words that the entry's need says by a kindred one",
+    "concepts_missing": "acts and things that are asked for and that the entry has by no word",
 }
 """For people who read the table of ``kr explain``."""
 
@@ -129,8 +129,8 @@ _SOME = 1.0
 """Added where shares are taken, so that a single word is no whole need."""
 _USUAL_ENTRIES = 5
 """Of a framework, in the labelled sets."""
-_USUAL_NEXT = (0.06, 0.125, 0.38)
-"""Of the share of words in the need, of relevance, and of particular words: what the next best of five has, and a fifth more."""
+_USUAL_NEXT = (0.06, 0.125)
+"""Of the share of words in the need, and of relevance: what the next best of five has, and a fifth more."""
 _SATURATION = 1.2
 """After how many times a word's further ones in a report say little (BM25's k1)."""
 _SAME_TAG = 0.5
@@ -190,6 +190,9 @@ class Asked:
             term for term in self.all if len(term) >= _SHORTEST_SLIP and rarity(term).rarity >= _UNUSUAL
         )
         self.unusual = set(islice(unusual, _MOST_SLIPS))
+        self.things = {term: [one for one in concepts(term) if not one.is_act] for term in self.words}
+        self.acts = {one for term in self.words for one in concepts(term) if one.is_act}
+        self.concepts = self.acts.union(*self.things.values())
         self.parsed: Topic = topic_of(query.topic)
 
     @cached_property
@@ -203,19 +206,17 @@ class Asked:
 
 def weigh(asked: Asked, candidates: Sequence[Candidate]) -> list[Evidence]:
     """Work out the evidence for each of the best entries of a framework."""
-    held_by = {term: sum(term in candidate.keys for candidate in candidates) for term in asked.words}
-    seen = [_Seen(asked, candidate, held_by, len(candidates)) for candidate in candidates]
+    seen = [_Seen(asked, candidate) for candidate in candidates]
     relevance = [one.relevance for one in seen]
-    particular = [one.particular for one in seen]
     in_need = [one.in_need.share for one in seen]
-    ahead = map(_ahead, (in_need, relevance, particular), _USUAL_NEXT)
+    ahead = map(_ahead, (in_need, relevance), _USUAL_NEXT)
     return list(map(_weigh, seen, *ahead))
 
 
 class _Seen:
     """A request beside one entry. ``asked_for``: its words, those of tags that both have left out unless it says them anyway."""
 
-    def __init__(self, asked: Asked, candidate: Candidate, held_by: Mapping[str, int], entries: int) -> None:
+    def __init__(self, asked: Asked, candidate: Candidate) -> None:
         self.asked = asked
         self.entry, self.keys = entry, keys = candidate
         slips = _slips(asked, keys)
@@ -232,7 +233,6 @@ class _Seen:
         self.asked_for = {**asked.words, **self.other_tags}
         self.in_need = _cover(asked.words, self.need)
         self.relevance = _relevance(asked.words, keys)
-        self.particular = _particular(asked.words, keys, held_by, entries)
 
     def main_word_not_in_need(self) -> float:
         """Return how rare the rarest word is that two of topic, question and other tags have, and the need has not."""
@@ -241,11 +241,11 @@ class _Seen:
         return max((rarity(term).rarity for term in twice if term not in self.need), default=0.0)
 
 
-def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular_ahead: float) -> Evidence:
+def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float) -> Evidence:
     asked, keys, need, found = seen.asked, seen.keys, seen.need, seen.found
     question = _cover(asked.question, found)
     topic = _cover(asked.topic, found)
-    more = _cover({**asked.topic, **seen.other_tags}, found)
+    concepts_in_need = {concept for concept in asked.concepts if _stands(concept, keys, NEED)}
     own = standing_in(keys, TOPIC | QUESTION | WORDINGS) - asked.name_terms
     comparison = compare(asked.parsed, topic_of(seen.entry.topic))
     numbers = (
@@ -254,17 +254,17 @@ def _weigh(seen: _Seen, in_need_ahead: float, relevance_ahead: float, particular
         topic.key_missing,
         min(seen.in_need.missing, _MOST_MISSING),
         in_need_ahead,
-        _cover(asked.names, need).found,
         _cover(asked.names, found).missing,
         seen.main_word_not_in_need(),
         _cover(seen.other_tags, need).found,
         _relevance(seen.asked_for, keys),
         relevance_ahead,
         _relevance(asked.words, keys, of_key_words=True),
-        particular_ahead,
         _cosine(set(asked.words), own) * question.rarest_missing,
-        _cover(asked.topic, need).share * more.missing,
         float(comparison.is_opposite),
+        _share(asked.acts, concepts_in_need),
+        _cover(asked.words, need | _kindred(asked, concepts_in_need)).share - seen.in_need.share,
+        float(sum(not _stands(concept, keys) for concept in asked.concepts)),
     )
     # Of a compound its parts are asked here: ``rowHeight`` is "row height" to the comparison of the topics too.
     missing = [rarity(term).rarity for term in asked.topic if term not in found | asked.compounds]
@@ -290,7 +290,8 @@ _LEADING = {
     "words_in_need_ahead": 1.0,
     "report_relevance": 1.0,
     "report_relevance_ahead": 1.0,
-    "particular_words_ahead": 1.0,
+    "acts_in_need": 1.0,
+    "kindred_words_in_need": 1.0,
 }
 
 
@@ -339,15 +340,18 @@ def _relevance(wanted: Iterable[str], keys: Keys, *, of_key_words: bool = False)
     return found / (total + _SOME)
 
 
-def _particular(wanted: Iterable[str], keys: Keys, held_by: Mapping[str, int], entries: int) -> float:
-    """Return how many of the words that only some of the framework's entries have this one has."""
-    has = total = 0.0
-    for term in wanted:
-        if held_by[term]:
-            says = rarity(term).rarity * log((entries + 1) / held_by[term])
-            total += says
-            has += says if term in keys else 0.0
-    return has / (total + 0.1)
+def _stands(concept: Concept, keys: Keys, places: int = -1) -> bool:
+    """Tell whether an entry has a concept, in whichever word."""
+    return any(keys.get(root, 0) & places for root in concept.roots)
+
+
+def _share(acts: set[Concept], found: set[Concept]) -> float:
+    return len(acts & found) / (len(acts) + _SOME)
+
+
+def _kindred(asked: Asked, found: set[Concept]) -> set[str]:
+    """Return the words of a request that stand for a thing which was found."""
+    return {term for term, things in asked.things.items() if not found.isdisjoint(things)}
 
 
 def _ahead(values: Sequence[float], usual: float) -> list[float]:

@@ -265,3 +265,32 @@ def is_distinct(one: str, other: str) -> bool:
         return True
     poles = dict(poles_of(one))
     return any(poles.get(axis, pole) != pole for axis, pole in poles_of(other))
+
+
+class Concept(NamedTuple):
+    """Roots of words that may stand for one another: an act ("delete", "purge", "clear"), or a thing ("modal", "dialog")."""
+
+    at: int
+    is_act: bool
+    roots: tuple[str, ...]
+
+
+@lru_cache(maxsize=4096)
+def concepts(root: str) -> tuple[Concept, ...]:
+    """Return the concepts of ``concepts.txt`` that a word may stand for, by its root; a word may have several."""
+    table, things = _concepts()
+    found = []
+    at = table.find(f" {root} ")
+    while at >= 0:
+        start, end = table.rindex("\n", 0, at + 1), table.index("\n", at)
+        found.append(Concept(start, start < things, tuple(table[start:end].split())))
+        at = table.find(f" {root} ", end)
+    return tuple(found)
+
+
+@cache
+def _concepts() -> tuple[str, int]:
+    """Return the table, each word of it between spaces, and where its things begin."""
+    # Searched as it is: to take it apart would cost a look-up more than the few dozen words that it asks for.
+    text = table("concepts.txt").partition("\n")[2].replace("\n", " \n ")
+    return f"\n {text}\n", text.index("\n  \n")
