@@ -40,7 +40,7 @@ class Considered(Value):
     """One entry that was held against a request. ``reason`` says why it is not taken, None that it may be.
 
     ``tier`` is the seed's, or ``framework+need`` where the evidence alone speaks for it; ``numbers`` are those of
-    ``kr.matching.evidence.NAMES``, and behind them those of a model of embeddings, if one was asked.
+    ``kr.matching.evidence.NAMES``, and behind them those of a model of embeddings, if one was asked. ``is_hardly_ahead``: see ``Learned``.
     """
 
     entry: Entry
@@ -49,6 +49,7 @@ class Considered(Value):
     shared_tags: tuple[str, ...]
     likelihood: float
     numbers: tuple[float, ...]
+    is_hardly_ahead: bool
     reason: str | None
 
     def match(self) -> Match:
@@ -179,8 +180,8 @@ def _consider(
     is_asked_before = _is_known(asked, candidate)
     against = None if is_asked_before else evidence.comparison.contradiction
     # Without a report nothing is known of what it speaks of, and so not how far it is ahead in that.
-    worth = learned if _has_report(keys) else learned.fitted
-    likelihood = worth.likelihood(evidence.numbers)
+    is_hardly_ahead = _has_report(keys) and learned.is_hardly_ahead(evidence.numbers)
+    likelihood = (learned if is_hardly_ahead else learned.fitted).likelihood(evidence.numbers)
     is_close = overlap >= THRESHOLD and against is None and _lacks_nothing_rare(evidence, keys)
     forbidden = None
     if is_asked_before:
@@ -214,6 +215,7 @@ def _consider(
         shared_tags=evidence.shared_tags,
         likelihood=round(likelihood, 4),
         numbers=evidence.numbers,
+        is_hardly_ahead=is_hardly_ahead,
         reason=reason,
     )
 

@@ -37,8 +37,6 @@ _OTHER_MAJOR = "of another major version, and the topic has an entry for the one
 
 _FARTHER = f"{MOST} other entries share more words with the request: this one's meaning is not compared"
 
-_IN_REPORT = NAMES.index("report_relevance")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
@@ -215,7 +213,7 @@ def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
         "value": 1.0,
         "adds": round(fitted.bias, 2),
     }
-    if item.numbers[_IN_REPORT] and learned.is_hardly_ahead(item.numbers):
+    if item.is_hardly_ahead:
         whole, half = fitted.likelihood(item.numbers), learned.likelihood(item.numbers)
         told.append(
             {
