@@ -314,17 +314,58 @@ def is_hidden(element: _Element, style: Style | None = None) -> bool:
     )
 
 
-def text_hidden(style: Style) -> dict[str, bool]:
-    """Tell of each property that children inherit whether it hides text: ``font``, ``visibility``.
+def text_hidden(element: _Element, style: Style) -> dict[str, bool]:
+    """Tell of each property that children inherit whether it hides text: ``font``, ``visibility``, ``color``.
 
     What the style does not say is not in the answer: it is as around it.
     """
     said: dict[str, bool] = {}
-    if "font-size" in style:
-        said["font"] = _NOTHING.match(style["font-size"]) is not None
+    size = style.get("font-size") or _FONT_SIZE.sub("", style.get("font", ""))
+    if size:
+        said["font"] = _NOTHING.match(size) is not None
     if "visibility" in style:
         said["visibility"] = style["visibility"] in {"hidden", "collapse"}
+    color = _color(style.get("color") or (element.get("color") or "").lower())
+    if color:
+        said["color"] = color == "transparent" or color == _background(element)
     return said
+
+
+_FONT_SIZE = re.compile(r"^\D*")
+"""What may stand before the size in ``font``: style and weight in words."""
+_AROUND = 8
+"""Elements outward in which a background is sought."""
+_NAMED = {"white": "#ffffff", "black": "#000000"}
+_CLEAR = re.compile(r"transparent|rgba\([^)]*[,/ ]0?\.?0+\)|#(?:...0|.{6}00)")
+
+
+def _color(value: str) -> str | None:
+    """Return a colour as six hexadecimal digits or ``transparent``; None for a form that is hardly used to hide text."""
+    if _CLEAR.fullmatch(value):
+        return "transparent"
+    numbers = re.fullmatch(r"rgba?\((\d{1,3})[, ]+(\d{1,3})[, ]+(\d{1,3})\)", value)
+    if numbers:
+        return "#" + "".join(f"{int(number):02x}" for number in numbers.groups())
+    if re.fullmatch(r"#[0-9a-f]{3}", value):
+        return "#" + "".join(digit * 2 for digit in value[1:])
+    return value if re.fullmatch(r"#[0-9a-f]{6}", value) else _NAMED.get(value)
+
+
+def _background(element: _Element | None) -> str | None:
+    """Return the nearest background that stands inline; None where a picture or a style sheet may be in between."""
+    for _ in range(_AROUND):
+        if element is None:
+            return None
+        style = style_of(element)
+        value = (
+            style.get("background-color") or style.get("background") or (element.get("bgcolor") or "").lower()
+        )
+        if value:
+            return _color(value.removesuffix(" none"))
+        if "class" in element.attrib or "id" in element.attrib:
+            return None
+        element = element.getparent()
+    return None
 
 
 _GUTTERS = frozenset({
@@ -435,8 +476,9 @@ def _is_tip(element: _Element) -> bool:
 def _is_unseen(element: _Element) -> bool:
     """Whether people don't see a part of code."""
     style = style_of(element)
-    said = text_hidden(style)
-    return is_hidden(element, style) or any(said.values())
+    said = text_hidden(element, style)
+    # In code what has the background's colour is a space or a mark that a highlighter paints.
+    return is_hidden(element, style) or any(so for name, so in said.items() if name != "color")
 
 
 def _end_line(parts: list[str]) -> None:

@@ -426,7 +426,7 @@ def _on_one_line(element: _Element) -> str:
 
 def _as_styled(element: _Element, place: _Place) -> _Place:
     """Tell from an element's style what hides its text; an inner element may show its own again."""
-    said = text_hidden(style_of(element))
+    said = text_hidden(element, style_of(element))
     if not said:
         return place
     hides = {name for name, is_so in said.items() if is_so}

@@ -136,7 +136,7 @@ def test_who_holds_a_lock_stops_no_hook_and_no_recording(project: Project, held:
     with exclusive(project.base / held, timeout=1):
         done = project.run("hook", stdin=json.dumps(event))
     assert (done.returncode, done.stdout) == (0, b"")
-    assert time.monotonic() - began < 9
+    assert time.monotonic() - began < 30  # it waits some seconds for the lock; a busy machine adds to that
     assert b"another process has held the lock" in done.stderr
 
 

@@ -50,6 +50,15 @@ HIDDEN = [
     "clip-path:polygon(0 0, 0 0, 0 0)",
     "width:1px;height:1px;overflow:hidden",
     "width:0;height:0;overflow:hidden",
+    "font: 0/0 a",
+    "font: italic 0px serif",
+    "color:#fff;background:#FFF",
+    "color:white; background-color: rgb(255, 255, 255)",
+    "color:#ffffff;background: #fff none",
+    "background:black;color:rgb(0 0 0)",
+    "color:transparent",
+    "color:rgba(0,0,0,0)",
+    "color:#0000",
 ]
 
 
@@ -86,6 +95,14 @@ SHOWN = [
     "width:100%;height:1px;overflow:hidden",
     "overflow:hidden",
     "color:#fff",
+    "font: 10px/0 a",
+    "font: inherit",
+    "font: 700 1em/1.5 serif",
+    "color:#fff;background:#000",
+    "color:#fff;background:#fff url(x.png)",
+    "color:#fff;background:linear-gradient(#fff,#000)",
+    "color:#fff;background:var(--fff)",
+    "color:inherit;background:inherit",
     "nonsense",
     ":;:;",
     "",
@@ -106,6 +123,14 @@ def test_an_inner_element_may_show_its_own_text_again() -> None:
 
 def test_code_that_is_not_seen_is_none() -> None:
     assert main('<div style="font-size:0"><pre>no</pre><dl><dt class="sig">no</dt></dl></div>x') == "x"
+
+
+def test_a_text_in_the_colour_of_what_is_around_it_is_hidden() -> None:
+    assert main('<div style="background:#fff">a <span style="color:white">no</span></div>') == "a"
+    cell = '<table><tr><td bgcolor="#FFFFFF">a <font color="white">no</font></td></tr></table>'
+    assert main(cell) == "| a |\n| --- |"
+    dark = '<div style="background:#fff"><div class="dark"><p style="color:#fff">yes</p></div></div>'
+    assert main(dark) == "yes"
 
 
 @pytest.mark.parametrize(
