@@ -149,7 +149,7 @@ class App:
         """
         from kr.calibration import InWords, calibrate, load_labelled
         from kr.composition import build_embedder
-        from kr.matching.learning import calibration_key, to_text
+        from kr.matching.vectors import calibration_key, to_text
 
         embedder = build_embedder(self.settings, self.environ)
         if embedder is None:

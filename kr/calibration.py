@@ -11,21 +11,17 @@ from kr.matching.frameworks import canonical
 from kr.matching.learning import (
     ALLOWED,
     FILES,
-    SIMILARITIES,
     Asked,
-    Calibrated,
     Example,
     Labelled,
     Reached,
-    cosine,
     judge,
     learn,
     mean,
-    need_text,
     read_labelled,
-    similarity_numbers,
 )
 from kr.matching.terms import keys_of
+from kr.matching.vectors import SIMILARITIES, Calibrated, cosine, need_text, similarity_numbers
 from kr.matching.weights import DEFAULT, Ahead
 from kr.research.meaning import Embedder
 from kr.values import Entry, Query

@@ -10,7 +10,8 @@ import pytest
 
 from kr.calibration import Calibration, Evidence, calibrate, load_labelled
 from kr.errors import SourceFailure
-from kr.matching.learning import ALLOWED, from_text, need_text, similarity_numbers, to_text
+from kr.matching.learning import ALLOWED
+from kr.matching.vectors import from_text, need_text, similarity_numbers, to_text
 from kr.sources.model_server import MOST_TEXTS, Embeddings
 from kr.text.keywords import keywords, stem
 from kr.values import Entry, Query

@@ -1,1 +1,1 @@
-"""The command line: one small file per command, one renderer."""
+"""The command line: a file for each group of commands, one renderer."""

@@ -13,17 +13,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.options import common, open_app, with_context
-from kr.lessons.returned import (
-    AgentStop,
-    Start,
-    Task,
-    ToolFailure,
-    answer,
-    last_words,
-    read_hook,
-    returned_documents,
-    task_of,
-)
+from kr.lessons.hooks import AgentStop, Start, Task, ToolFailure, answer, last_words, read_hook, task_of
+from kr.lessons.returned import returned_documents
 from kr.values import PHASES
 
 if TYPE_CHECKING:

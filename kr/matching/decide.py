@@ -22,7 +22,7 @@ from kr.values import (
 )
 
 if TYPE_CHECKING:
-    from kr.matching.learning import Meant
+    from kr.matching.vectors import Meant
 
 THRESHOLD = 0.70
 """From this overlap on the topics are the same one (seed 000, Step 2)."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from kr.matching.evidence import rarity as technical
+from kr.matching.rarity import rarity as technical
 from kr.reports.passages import Unit, is_example, is_shape, read_answer
 from kr.reports.ranking import rank
 from kr.reports.terms import Terms, question_terms, root

@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kr.matching.evidence import rarity as technical
+from kr.matching.rarity import rarity as technical
 from kr.reports.terms import Term, Terms, root
 
 _TITLE_WEIGHT = 1.5

@@ -14,7 +14,7 @@ from functools import cache
 from itertools import pairwise
 from posixpath import commonprefix
 
-from kr.matching.evidence import rarity
+from kr.matching.rarity import rarity
 from kr.matching.words import SHORT_FORMS, SYNONYMS
 from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound, stem, word_set
 

@@ -7,8 +7,9 @@ these alone. Entries whose keys are not made yet are read whole, and their keys 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from kr.matching.evidence import Candidate, asked_of, rarity
+from kr.matching.evidence import Candidate, asked_of
 from kr.matching.frameworks import lookup_keys
+from kr.matching.rarity import rarity
 from kr.matching.terms import NEED, VERSION, keys_of
 from kr.values import Entry, NamedTuple, Query
 

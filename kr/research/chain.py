@@ -20,7 +20,7 @@ from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.reports.choosing import covers_question
 from kr.reports.passages import read_answer
-from kr.research.run import LedgerBudget, OverallDeadline
+from kr.research.budget import LedgerBudget, OverallDeadline
 from kr.sources.base import Ask, Source
 from kr.store.store import Shelf
 from kr.text.counting import tokens_of

@@ -27,7 +27,7 @@ from kr.store.store import ReadOnlyShelf, Shelf, Store
 from kr.values import Entry, MatchRules, Query
 
 if TYPE_CHECKING:
-    from kr.matching.learning import Meant
+    from kr.matching.vectors import Meant
     from kr.research.meaning import Meaning
     from kr.store.session import UnitOfWork
 
@@ -197,7 +197,7 @@ def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
     names: Sequence[str] = NAMES
     meaning, learned = MEANING, DEFAULT
     if meant is not None:
-        from kr.matching.learning import SIMILARITIES, SIMILARITIES_MEANING
+        from kr.matching.vectors import SIMILARITIES, SIMILARITIES_MEANING
 
         names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
         learned = meant.learned

@@ -7,7 +7,7 @@ from typing import Protocol
 from kr.errors import SourceFailure
 from kr.matching.decide import is_known
 from kr.matching.evidence import NAMES, Candidate
-from kr.matching.learning import (
+from kr.matching.vectors import (
     SIMILARITIES,
     Meant,
     calibration_key,

@@ -1,15 +1,14 @@
-"""Which part of an HTML page is its content, which elements of it are, what is code, and which links lead somewhere.
-
-Hidden is what the markup itself hides, by the attributes ``hidden`` and ``style``; style sheets are not read (SPEC 3.5, 3.7).
-"""
+"""Which part of an HTML page is its content, which of its elements are none, what is code, and which links lead somewhere."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import islice
 from urllib.parse import quote, urljoin, urlsplit
 
 from lxml import etree
 from lxml.etree import _Element
+
+from kr.sources.html_hidden import is_hidden, style_of, text_hidden
 
 MAX_ELEMENTS = 200_000
 """Elements of a page that are looked at; what follows is cut."""
@@ -267,105 +266,6 @@ def absolute(base: str, address: str | None) -> str | None:
     if not is_address or joined.partition("#")[0] == base.partition("#")[0]:
         return None
     return _UNSAFE_IN_LINK.sub(lambda found: quote(found[0], safe=""), joined)
-
-
-Style = Mapping[str, str]
-"""Declarations of an inline style, names and values in lower case."""
-
-_MAX_STYLE = 2000
-_COMMENT = re.compile(r"/\*.*?(?:\*/|$)", re.DOTALL)
-_FAR_OFF = r"-(?:\d{4}|[5-9]\d\d|\d{3}%)"
-"""A text that is moved by so much to the left or up is off the page."""
-_NOTHING = re.compile(r"(?:0+(?:\.0\d*)?|\.0\d*|1(?=px|%|$))(?![\d.])")
-_HIDING = {
-    "display": re.compile(r"none"),
-    "opacity": re.compile(r"(?:0|\.0)\d*(?:\.0\d*)?%?$"),
-    "transform": re.compile(rf".*?(?:scale\w*\(0(?![\d.])|translate\w*\([^)]*{_FAR_OFF})"),
-    "clip": re.compile(r"rect\((?:[01](?:px)?[\s,]*+){4}\)"),
-    "clip-path": re.compile(r"inset\([^)]*(?:[5-9]\d|100)%|(?:circle|ellipse)\(0|polygon\((?:0(?:px|%)?[\s,]*+)++\)"),
-    **dict.fromkeys(
-        ("left", "right", "top", "bottom", "inset", "text-indent", "margin", "margin-left", "margin-top"),
-        re.compile(rf".*?{_FAR_OFF}"),
-    ),
-}  # fmt: skip
-
-
-def style_of(element: _Element) -> Style:
-    """Return the declarations of an element's ``style``; of repeated ones the last counts."""
-    text = element.get("style")
-    if not text:
-        return {}
-    pairs = (pair.partition(":") for pair in _COMMENT.sub(" ", text[:_MAX_STYLE]).lower().split(";"))
-    return {name.strip(): value.partition("!")[0].strip() for name, _, value in pairs if value.strip()}
-
-
-def is_hidden(element: _Element, style: Style | None = None) -> bool:
-    """Whether an element is hidden with all that is in it.
-
-    ``display: none``, no opacity, far off the page, clipped away, scaled to nothing, or of no size.
-    ``style`` is what ``style_of`` gives, for those who have it.
-    """
-    if "hidden" in element.attrib:
-        return True
-    style = style_of(element) if style is None else style
-    return any(name in _HIDING and _HIDING[name].match(value) for name, value in style.items()) or (
-        style.get("overflow", "").startswith(("hidden", "clip"))
-        and all(_NOTHING.match(style.get(side, "-")) for side in ("width", "height"))
-    )
-
-
-def text_hidden(element: _Element, style: Style) -> dict[str, bool]:
-    """Tell of each property that children inherit whether it hides text: ``font``, ``visibility``, ``color``.
-
-    What the style does not say is not in the answer: it is as around it.
-    """
-    said: dict[str, bool] = {}
-    size = style.get("font-size") or _FONT_SIZE.sub("", style.get("font", ""))
-    if size:
-        said["font"] = _NOTHING.match(size) is not None
-    if "visibility" in style:
-        said["visibility"] = style["visibility"] in {"hidden", "collapse"}
-    color = _color(style.get("color") or (element.get("color") or "").lower())
-    if color:
-        said["color"] = color == "transparent" or color == _background(element)
-    return said
-
-
-_FONT_SIZE = re.compile(r"^\D*")
-"""What may stand before the size in ``font``: style and weight in words."""
-_AROUND = 8
-"""Elements outward in which a background is sought."""
-_NAMED = {"white": "#ffffff", "black": "#000000"}
-_CLEAR = re.compile(r"transparent|rgba\([^)]*[,/ ]0?\.?0+\)|#(?:...0|.{6}00)")
-
-
-def _color(value: str) -> str | None:
-    """Return a colour as six hexadecimal digits or ``transparent``; None for a form that is hardly used to hide text."""
-    if _CLEAR.fullmatch(value):
-        return "transparent"
-    numbers = re.fullmatch(r"rgba?\((\d{1,3})[, ]+(\d{1,3})[, ]+(\d{1,3})\)", value)
-    if numbers:
-        return "#" + "".join(f"{int(number):02x}" for number in numbers.groups())
-    if re.fullmatch(r"#[0-9a-f]{3}", value):
-        return "#" + "".join(digit * 2 for digit in value[1:])
-    return value if re.fullmatch(r"#[0-9a-f]{6}", value) else _NAMED.get(value)
-
-
-def _background(element: _Element | None) -> str | None:
-    """Return the nearest background that stands inline; None where a picture or a style sheet may be in between."""
-    for _ in range(_AROUND):
-        if element is None:
-            return None
-        style = style_of(element)
-        value = (
-            style.get("background-color") or style.get("background") or (element.get("bgcolor") or "").lower()
-        )
-        if value:
-            return _color(value.removesuffix(" none"))
-        if "class" in element.attrib or "id" in element.attrib:
-            return None
-        element = element.getparent()
-    return None
 
 
 _GUTTERS = frozenset({

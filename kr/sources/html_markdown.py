@@ -24,9 +24,8 @@ from kr.sources.html_content import (
     main_element,
     page_title,
     parse,
-    style_of,
-    text_hidden,
 )
+from kr.sources.html_hidden import style_of, text_hidden
 from kr.text.characters import strip_invisible
 
 _MARKDOWN = frozenset({"text/plain", "text/markdown", "text/x-markdown", "application/markdown"})

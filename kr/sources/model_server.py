@@ -6,7 +6,7 @@ from typing import Any
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure
-from kr.matching.learning import pack
+from kr.matching.vectors import pack
 from kr.sources.base import without_secrets
 
 

@@ -5,16 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.returned import (
-    AgentStop,
-    Start,
-    ToolFailure,
-    answer,
-    last_words,
-    phase_of,
-    read_hook,
-    task_of,
-)
+from kr.lessons.hooks import AgentStop, Start, ToolFailure, answer, last_words, phase_of, read_hook, task_of
 
 
 @pytest.mark.parametrize(

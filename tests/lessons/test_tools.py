@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.lessons.distill import tool_of
-from kr.lessons.returned import taught
+from kr.lessons.hooks import taught
 
 TIMEOUT = "Command timed out after 2m 0.0s"
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr import matching as module
-from kr.matching.evidence import Rarity, rarity
+from kr.matching.rarity import Rarity, rarity
 from kr.matching.terms import root
 
 LINES = Path(module.__file__).with_name("rarity.txt").read_text(encoding="ascii").splitlines()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.learning import cosine, pack
+from kr.matching.vectors import cosine, pack
 
 NUMBERS = st.floats(-1e6, 1e6, width=32).filter(lambda number: number == 0 or abs(number) > 1e-6)
 PAIRS = st.integers(1, 40).flatmap(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kr.freshness import to_text
-from kr.research.run import LedgerBudget, Payer
+from kr.research.budget import LedgerBudget, Payer
 from kr.store.lock import make_owner
 from kr.store.requests import RequestRow
 from kr.store.store import Shelf, Store

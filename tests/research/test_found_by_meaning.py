@@ -11,7 +11,7 @@ import pytest
 
 from kr.cli import knowledge
 from kr.matching.evidence import NAMES
-from kr.matching.learning import SIMILARITIES, calibration_key
+from kr.matching.vectors import SIMILARITIES, calibration_key
 from tests.support.mcp_servers import StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.web_servers import Reply, Request, WebServer, as_json, web_server

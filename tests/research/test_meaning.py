@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kr.matching.learning import pack
+from kr.matching.vectors import pack
 from kr.research.chain import Breaker
 from kr.research.meaning import Meaning
 from kr.sources.model_server import MOST_TEXTS, Embeddings

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from kr.cli.output import LineProgress
+from kr.research.budget import OverallDeadline
 from kr.research.chain import flight_key, single_flight
-from kr.research.run import OverallDeadline
 from kr.store.lock import make_owner
 from kr.store.store import Shelf, Store
 from kr.values import Query

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import pytest
 
 from kr.errors import SourceFailure, SourceTimeout
-from kr.matching.learning import cosine, pack
+from kr.matching.vectors import cosine, pack
 from kr.sources.model_server import MOST_TEXTS, Embeddings
 from tests.support.web_servers import Reply, Request, WebServer, as_json, page, web_server
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from kr.matching.learning import pack
+from kr.matching.vectors import pack
 from kr.store.store import Store
 from kr.values import Entry
 from tests.support.stores import NOW, draft, sql
