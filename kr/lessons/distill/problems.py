@@ -37,6 +37,9 @@ _EXCEPTION = re.compile(
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
 _END_OF_OUTPUT = "[end of output]"
 _BAR = re.compile(r"^\s*\| ?")
+_HANDLED = re.compile(r".*\n(?:E?\s*\n)*\s*During handling of the above exception, another")
+# A file in the report of coverage.py: statements, those missed (and branches), the share in per cent.
+_COVERED = re.compile(r"^(?P<file>\S+\.py)(?:\s+\d+){2,4}\s+(?P<cover>\d+)(?:\.\d+)?%", re.MULTILINE)
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
@@ -117,7 +120,7 @@ class Matcher:
             tool=_tool_of(file or "") if self.tool == "extension" else self.tool,
             beside=tuple(_beside(after)),
             code=_code_shown(before, match[0].split("\n") + after[:_WITHIN]),
-            context="\n".join([told + rest_of_line, *after[:_BESIDE]]),
+            context="\n".join([told + rest_of_line, *after[:_BESIDE], file or ""]).rstrip(),
             finding=self.pattern.pattern if self.each else "",
         )
         problem = problem if problem.place else _placed(problem, before, after)
@@ -225,7 +228,18 @@ def find_problems(text: str) -> list[Problem]:
             # A general matcher finds again what one of a tool found: it is that tool's.
             tool = problem.tool or (found[0].tool if found else "")
             found.append(replace(problem, tool=tool))
-    return [problem for problem in found if not phrases("follows").search(problem.text)] or found
+    told = [problem for problem in found if not phrases("follows").search(problem.text)] or found
+    # What was being handled when the last error came out says less than that.
+    told.sort(key=lambda problem: _HANDLED.match(problem.context) is not None)
+    return [_least_covered(problem, text) for problem in told]
+
+
+def _least_covered(problem: Problem, text: str) -> Problem:
+    """Give a coverage that is too low the file that has least of it."""
+    if problem.place or "overage" not in problem.text:
+        return problem
+    least = min(_COVERED.finditer(text), key=lambda row: int(row["cover"]), default=None)
+    return replace(problem, file=least["file"]) if least and least["cover"] != "100" else problem
 
 
 def causes(problems: Iterable[Problem]) -> list[Problem]:
@@ -277,6 +291,8 @@ def _exception(head: str, body: str) -> Problem | None:
             (at, frame) for at, one in enumerate(lines[:number]) if (frame := phrases("frame").match(one))
         ]
         own = [(at, frame) for at, frame in frames if not phrases("foreign").search(_of_frame(frame)[0])]
+        # A library's Cython is named without the folder that it lies in.
+        own = [(at, frame) for at, frame in own if not _of_frame(frame)[0].endswith(".pyx")] or own
         at, place = own[-1] if own else (-1, None)
         code = lines[at + 1].strip() if place else ""
         file, line_number = _of_frame(place) if place else (None, None)
