@@ -32,6 +32,9 @@ _LAST_RESORT = re.compile(
     r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third)",
     re.IGNORECASE,
 )
+_TRANSLATED = re.compile(
+    r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
+)
 _OWNER_REPO = r"([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100})"
 _SHORTHAND = re.compile(rf"(?:github:)?{_OWNER_REPO}")
 _URL = re.compile(
@@ -115,13 +118,19 @@ def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
         if _LAST_RESORT.match(stem):
             ranked.append((3, file))
         elif stem.startswith("readme"):
-            # README.de.md and the like after README.md
-            ranked.append((0 if not folders and stem == "readme" else 2, file))
+            ranked.append((_rank_of_readme(stem, is_top=not folders), file))
         elif is_documentation:
             ranked.append((1, file))
     useful = [row for row in ranked if row[0] < 3] or ranked
     chosen = (contained(root / file, root) for _, file in sorted(useful)[: 2 * MAX_DOCUMENTS])
     return tuple(dict.fromkeys(path for path in chosen if path))[:MAX_DOCUMENTS]
+
+
+def _rank_of_readme(stem: str, *, is_top: bool) -> int:
+    # What a translation says the README says too, and better: it was seen before it (README_zh.md).
+    if _TRANSLATED.search(stem):
+        return 3
+    return 0 if is_top and stem == "readme" else 2
 
 
 def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Path, ...]:

@@ -18,7 +18,7 @@ MOST = 5
 """Passages of a report (SPEC 3.7)."""
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
-_OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package
+_OF_BEST_IN_PACKAGE = 0.3  # where the passages were chosen by how rare the words are in the whole package
 _OF_WHOLE = 0.35  # there, where the first passage says all words of the question
 _OF_NEWS = 0.5  # of these shares, for a passage that tells a word of the question which no better one does
 _LATER = 0.1  # by which each further place in the installed package counts less

@@ -46,7 +46,7 @@ MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
 _DETAILS = 0.6  # of the report's characters
-_SHARES = (0.6, 0.3, 0.25, 0.15, 0.1)  # of the room for Details: what the passages may take, the best first
+_SHARES = (0.5, 0.25, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out

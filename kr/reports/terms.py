@@ -31,6 +31,8 @@ _MEMORY = 60_000  # distinct words of texts that are remembered
 
 _RUN = re.compile(f"[{WORD}]+")
 _NAME = re.compile(r"(?<!\w)(?:[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)")
+_CODE = re.compile(r"`([A-Za-z]{2,24})`")
+"""A name may be a word that says nothing elsewhere: `where`, `with`."""
 _VALUE = re.compile(r"(?<!^)\b(?:None|null|NULL|nil)\b")  # function words to a reader, values to a programmer
 _ASIDE = re.compile(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+((?:(?!(?:in|on|for|to|with|when|and|or|but|from|by)\b)[\w`'.-]+\s*){1,4})",
@@ -213,7 +215,11 @@ def _said(text: str, own: AbstractSet[str], known: dict[str, str]) -> dict[str, 
     names = {name.casefold(): name for name in _NAME.findall(normalise(text)) if len(name) <= _MAX_WORD}
     said = {folded: _NAME_WEIGHT for folded in names if folded not in own}
     parts = {part for name in names.values() for part in split_compound(name)}
-    for word in (*keywords(text), *map(str.casefold, _VALUE.findall(text))):
+    for word in (
+        *keywords(text),
+        *map(str.casefold, _VALUE.findall(text)),
+        *map(str.casefold, _CODE.findall(text)),
+    ):
         if len(word) <= _MAX_WORD and not (len(word) == 1 and word.isascii()):
             light = _GENERIC_WEIGHT if _is_generic(word) else _PART_OF_NAME if word in parts else 1.0
             said.setdefault(known.setdefault(root(word), word), light)

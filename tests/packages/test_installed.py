@@ -70,6 +70,21 @@ def test_scoped_names_and_their_core(tmp_path: Path) -> None:
     assert find_installed("angular", (tmp_path,), {})[0].name == "@angular/core"
 
 
+def test_a_translated_readme_is_read_where_there_is_no_other(tmp_path: Path) -> None:
+    both, alone = node(tmp_path, "both"), node(tmp_path, "alone")
+    for file in (
+        both / "README.md",
+        both / "README_zh.md",
+        both / "README.pt-BR.md",
+        alone / "README.zh-CN.md",
+    ):
+        file.write_text("# x")
+    assert [path.name for path in find_installed("both", (tmp_path,), {})[0].documents] == ["README.md"]
+    assert [path.name for path in find_installed("alone", (tmp_path,), {})[0].documents] == [
+        "README.zh-CN.md"
+    ]
+
+
 def test_a_licence_alone_is_better_than_nothing(tmp_path: Path) -> None:
     package = node(tmp_path, "bare")
     (package / "CHANGELOG.md").write_text("# 1.2.3")

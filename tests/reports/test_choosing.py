@@ -63,7 +63,7 @@ def test_a_passage_far_below_the_best_is_left_out() -> None:
 
 
 def test_more_is_left_out_of_a_package_where_the_first_passage_says_the_whole_question() -> None:
-    texts = ("# Alpha beta\n\nSet alpha and beta here.", "The alpha of a beta is large.")
+    texts = ("# Alpha beta\n\nSet alpha and beta here.", "The alpha of a beta is large: alpha is beta.")
     assert _taken("alpha beta", *texts, source="local_docs") == [1]
     assert _taken("alpha beta gamma", *texts, source="local_docs") == [1, 2]
     assert _taken("alpha beta", "# Alpha\n\nSet alpha and beta here.", texts[1]) == [1, 2]

@@ -116,3 +116,8 @@ def test_british_spelling_finds_american_text(asked: str, written: str) -> None:
 def test_words_that_end_alike_stay_as_they_are() -> None:
     assert not _found("hours of four courses", "hors for cors")
     assert _found("promise", "promises") == {"promise"}
+
+
+def test_a_function_word_in_backticks_is_a_name() -> None:
+    assert "where" in [term.word for term in question_terms("kysely", "How do I say or in `where`?").all]
+    assert "where" not in [term.word for term in question_terms("kysely", "Where do I say or?").all]
