@@ -268,7 +268,10 @@ def is_distinct(one: str, other: str) -> bool:
 
 
 class Concept(NamedTuple):
-    """Roots of words that may stand for one another: an act ("delete", "purge", "clear"), or a thing ("modal", "dialog")."""
+    """Roots of words that may stand for one another: an act ("delete", "purge", "clear"), or a thing ("modal", "dialog").
+
+    ``at`` is its place in ``concepts.txt``.
+    """
 
     at: int
     is_act: bool
@@ -278,13 +281,13 @@ class Concept(NamedTuple):
 @lru_cache(maxsize=4096)
 def concepts(root: str) -> tuple[Concept, ...]:
     """Return the concepts of ``concepts.txt`` that a word may stand for, by its root; a word may have several."""
-    table, things = _concepts()
+    text, things = _concepts()
     found = []
-    at = table.find(f" {root} ")
+    at = text.find(f" {root} ")
     while at >= 0:
-        start, end = table.rindex("\n", 0, at + 1), table.index("\n", at)
-        found.append(Concept(start, start < things, tuple(table[start:end].split())))
-        at = table.find(f" {root} ", end)
+        start, end = text.rindex("\n", 0, at + 1), text.index("\n", at)
+        found.append(Concept(start, start < things, tuple(text[start:end].split())))
+        at = text.find(f" {root} ", end)
     return tuple(found)
 
 

@@ -5,6 +5,7 @@ Told by ``hidden``, ``style``, ``color`` and ``bgcolor``; style sheets are not r
 
 import re
 from collections.abc import Mapping
+from itertools import chain, islice
 
 from lxml.etree import _Element
 
@@ -53,13 +54,21 @@ def is_hidden(element: _Element, style: Style | None = None) -> bool:
     )
 
 
+_BEFORE_SIZE = re.compile(r"^\D*")
+"""What may stand before the size in ``font``: style and weight in words."""
+_AROUND = 8
+"""Elements outward in which a background is sought."""
+_NAMED = {"white": "#ffffff", "black": "#000000"}
+_CLEAR = re.compile(r"transparent|rgba\((?:[^,/ )]+[,/ ]+){3}0?\.?0+\)|#(?:...0|.{6}00)")
+
+
 def text_hidden(element: _Element, style: Style) -> dict[str, bool]:
     """Tell of each property that children inherit whether it hides text: ``font``, ``visibility``, ``color``.
 
     What the style does not say is not in the answer: it is as around it.
     """
     said: dict[str, bool] = {}
-    size = style.get("font-size") or _FONT_SIZE.sub("", style.get("font", ""))
+    size = style.get("font-size") or _BEFORE_SIZE.sub("", style.get("font", ""))
     if size:
         said["font"] = _NOTHING.match(size) is not None
     if "visibility" in style:
@@ -68,14 +77,6 @@ def text_hidden(element: _Element, style: Style) -> dict[str, bool]:
     if color:
         said["color"] = color == "transparent" or color == _background(element)
     return said
-
-
-_FONT_SIZE = re.compile(r"^\D*")
-"""What may stand before the size in ``font``: style and weight in words."""
-_AROUND = 8
-"""Elements outward in which a background is sought."""
-_NAMED = {"white": "#ffffff", "black": "#000000"}
-_CLEAR = re.compile(r"transparent|rgba\([^)]*[,/ ]0?\.?0+\)|#(?:...0|.{6}00)")
 
 
 def _color(value: str) -> str | None:
@@ -90,18 +91,15 @@ def _color(value: str) -> str | None:
     return value if re.fullmatch(r"#[0-9a-f]{6}", value) else _NAMED.get(value)
 
 
-def _background(element: _Element | None) -> str | None:
+def _background(element: _Element) -> str | None:
     """Return the nearest background that stands inline; None where a picture or a style sheet may be in between."""
-    for _ in range(_AROUND):
-        if element is None:
-            return None
-        style = style_of(element)
+    for around in islice(chain((element,), element.iterancestors()), _AROUND):
+        style = style_of(around)
         value = (
-            style.get("background-color") or style.get("background") or (element.get("bgcolor") or "").lower()
+            style.get("background-color") or style.get("background") or (around.get("bgcolor") or "").lower()
         )
         if value:
             return _color(value.removesuffix(" none"))
-        if "class" in element.attrib or "id" in element.attrib:
+        if "class" in around.attrib or "id" in around.attrib:
             return None
-        element = element.getparent()
     return None

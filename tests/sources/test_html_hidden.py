@@ -98,6 +98,8 @@ SHOWN = [
     "font: 10px/0 a",
     "font: inherit",
     "font: 700 1em/1.5 serif",
+    "color:rgba(255,0,0)",
+    "color:rgba(0,0,0,0.5)",
     "color:#fff;background:#000",
     "color:#fff;background:#fff url(x.png)",
     "color:#fff;background:linear-gradient(#fff,#000)",
