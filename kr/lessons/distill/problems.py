@@ -41,7 +41,7 @@ _HANDLED = re.compile(r".*\n(?:E?\s*\n)*\s*During handling of the above exceptio
 # A file in the report of coverage.py: statements, those missed (and branches), the share in per cent.
 _COVERED = re.compile(r"^(?P<file>\S+\.py)(?:\s+\d+){2,4}\s+(?P<cover>\d+)(?:\.\d+)?%", re.MULTILINE)
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
-_CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│]*[~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
+_CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
 _NUMBERED = re.compile(r"^\s*>?\s*\d+\s*[|│]")
 _GUTTER = re.compile(r"^\s*>?\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
@@ -105,6 +105,8 @@ class Matcher:
         groups = match.groupdict()
         after = text[match.end() : end].split("\n", _DEEP)[1:_DEEP]
         before = text[: match.start()].rsplit("\n", _WITHIN)[-_WITHIN:]
+        # What stands beside a warning is not about the error.
+        below, after = after, list(takewhile(lambda one: not phrases("warns").match(one), after))
         if self.more:
             found = (more for one in after[: self.within] if (more := self.more.match(one)))
             told = " ".join([told, *(more["more"].strip() for more in islice(found, _MORE))])
@@ -119,11 +121,14 @@ class Matcher:
             line=int(groups["line"]) if groups.get("line") else None,
             tool=_tool_of(file or "") if self.tool == "extension" else self.tool,
             beside=tuple(_beside(after)),
-            code=_code_shown(before, match[0].split("\n") + after[:_WITHIN]),
+            code=_code_shown(
+                [] if any(map(phrases("warns").match, before)) else before,
+                match[0].split("\n") + after[:_WITHIN],
+            ),
             context="\n".join([told + rest_of_line, *after[:_BESIDE], file or ""]).rstrip(),
             finding=self.pattern.pattern if self.each else "",
         )
-        problem = problem if problem.place else _placed(problem, before, after)
+        problem = problem if problem.place else _placed(problem, before, below)
         if not problem.place and groups.get("test_file"):
             problem = replace(problem, file=groups["test_file"], line=int(groups["test_line"]))
         return _with_cause(problem, text[match.end() :])
@@ -202,7 +207,8 @@ def _with_cause(problem: Problem, rest: str) -> Problem:
     told = cause["cause"]
     if len(causes) > 1 and not re.search(r"[\"'`/.:]", told):
         told = f"{causes[-2]['cause']}: {told}"
-    if told in problem.text or told.partition(": ")[2] in problem.text:
+    # The bare name of a class says less than the wrapper.
+    if " " not in told or (told.partition(": ")[2] or told) in problem.text:
         return problem
     after = rest[cause.end() :].split("\n", _DEEP)[1:_DEEP]
     placed = _placed(replace(problem, file=None, line=None), (), after)
