@@ -1,6 +1,5 @@
 """The frameworks and versions that a project uses, held against the cache; asking about what it lacks (SPEC 6.4; seed 002)."""
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -74,11 +73,7 @@ def dependencies_of(project: Path, *, everything: bool, warn: Warn, environ: Env
 
 
 def _other_major(entry: Entry, known: Sequence[Dependency]) -> Dependency | None:
-    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them.
-
-    ``node >= 18`` says where a language begins, so that later majors are meant as well.
-    """
-    known = [d for d in known if d.ecosystem != "language" or not re.fullmatch(r">=?[^<,]*", d.version)]
+    """Return the best dependency of an entry's framework, if the entry's major version is that of none of them."""
     if not known or any(same_major(entry.framework_version, dependency.version) for dependency in known):
         return None
     return known[0]
@@ -141,7 +136,7 @@ def needs(
 
     What the cache lacks comes first, then what is stale there; among these what the code imports in most files
     first, and tools last. ``names`` takes the frameworks that they name alone, of unknown version where the
-    project does not have them. Its languages are listed when they are named.
+    project does not have them.
     """
     used = dependencies_of(project, everything=False, warn=warn, environ=environ)
     chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
@@ -164,12 +159,9 @@ def needs(
 
 
 def _by_importance(project: Path, used: Sequence[Dependency]) -> list[Need]:
-    packages = [dependency for dependency in used if dependency.ecosystem != "language"]
-    imports = count_imports(project_root(project), packages)
-    rows = [
-        Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in _once(packages)
-    ]
-    development = {d.framework for d in packages if d.dev}
+    imports = count_imports(project_root(project), used)
+    rows = [Need(framework=d.framework, version=d.version, imports=imports[d.package]) for d in _once(used)]
+    development = {d.framework for d in used if d.dev}
 
     def rank(need: Need) -> tuple[int, int, bool, str]:
         is_tool = not need.imports and need.framework in development

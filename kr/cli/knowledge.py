@@ -44,16 +44,16 @@ class Folder(click.Path):
 @click.option("--mark-stale", is_flag=True, help="Mark entries of another major version stale.")
 @with_context
 def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, mark_stale: bool) -> None:
-    """List the frameworks and versions that a project's dependency files name, and the languages it is written in.
+    """List the frameworks and versions that a project's dependency files name.
 
     The project is the nearest folder upwards with a dependency file, up to the repository's root; where there is none,
     the projects in the two levels below. Members of its workspace are read too.
 
     Read are package.json, pyproject.toml, requirements*.txt, pom.xml, build.gradle, go.mod, Cargo.toml,
-    composer.json, and the lock files: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock, pdm.lock, pylock.toml, gradle.lockfile,
+    composer.json, and the lock files: package-lock.json, npm-shrinkwrap.json, yarn.lock, pnpm-lock.yaml, uv.lock, poetry.lock,
     Cargo.lock, composer.lock and Gemfile.lock. A lock file's exact version
-    wins over a range; a package without any version has the one that is installed; languages come from files such as .python-version, .nvmrc and .tool-versions, else from the
-    manifest. Dependency files that kr does not read, or can't, are named on standard error.
+    wins over a range; a package without any version has the one that is installed.
+    Dependency files that kr does not read, or can't, are named on standard error.
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)

@@ -33,15 +33,14 @@ logger = logging.getLogger(__name__)
 _LOCKS = frozenset(
     {
         *("package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml"),
-        *("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml"),
-        *("gradle.lockfile", "go.mod", "Cargo.lock", "composer.lock", "Gemfile.lock"),
+        *("uv.lock", "poetry.lock", "go.mod", "Cargo.lock", "composer.lock", "Gemfile.lock"),
     }
 )
 _MANIFESTS = frozenset(
     {
         *("package.json", "pnpm-workspace.yaml", "pyproject.toml", "pom.xml"),
         *("build.gradle", "build.gradle.kts", "settings.gradle", "settings.gradle.kts"),
-        *("go.work", "Cargo.toml", "composer.json"),
+        *("Cargo.toml", "composer.json"),
     }
 )
 _MANIFEST = re.compile(r"requirements.*\.txt|.+\.(?:sln|..proj|cabal)")
@@ -50,6 +49,7 @@ _UNREAD = {
     "setup.cfg": "python",
     "Pipfile": "pipenv",
     "environment.yml": "conda",
+    "pylock.toml": "python",
     "bun.lock": "bun",
     "bun.lockb": "bun",
     "pubspec.yaml": "dart",
@@ -201,11 +201,7 @@ def _read(asked: Path, up: str) -> Found:
 
     folder = Folder(asked / up)
     inventory = Inventory()
-    readers = (
-        *(npm.find, jvm.find_maven, jvm.find_gradle),
-        *(simple_projects.find, simple_projects.find_languages),
-    )
-    for read in readers:
+    for read in (npm.find, jvm.find_maven, jvm.find_gradle, simple_projects.find):
         read(folder, inventory)
     _name_unread(folder, inventory.ecosystems())
     rows = inventory.dependencies()

@@ -1,7 +1,7 @@
 """Projects of the JVM: pom.xml with its parents and modules; build.gradle and build.gradle.kts with what they read.
 
-Of Maven: properties, dependencyManagement, the parent and the modules inside the project. Of Gradle also gradle.properties,
-libs.versions.toml and gradle.lockfile. A build script is a program; what is read here are the plain forms that nearly every build
+Of Maven: properties, dependencyManagement, the parent and the modules inside the project. Of Gradle also gradle.properties.
+A build script is a program; what is read here are the plain forms that nearly every build
 uses: string and map notation, and versions kept in simple variables. The statements of a script: comments are left out; one goes
 on over lines while a bracket is open or a comma waits, and ends where a block begins or ends.
 """
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from xml.etree.ElementTree import Element
 
 from kr.packages.folder import MAX_MEMBERS, Folder
-from kr.packages.model import UNKNOWN, Declared, Inventory, Lock, collect
+from kr.packages.model import UNKNOWN, Declared, Inventory, collect
 
 _LONGEST = 300
 """Characters of a coordinate or of a property that stands in one; anything longer is neither."""
@@ -198,7 +198,6 @@ _TOKEN = re.compile(
 """A string over lines; one to the end of its line at most; a comment; what parts statements. Each is read once."""
 _STATES_DEPENDENCIES = re.compile(r"\b(?:dependencies|imports|resolutionStrategy)\b")
 _SCRIPTS = ("build.gradle", "build.gradle.kts")
-_CATALOG = "gradle/libs.versions.toml"
 _LONGEST_LINE = 1_000
 _LONGEST_VERSION = 200
 _COORDINATES = re.compile(
@@ -213,7 +212,6 @@ _VARIABLE = re.compile(
 _ENTRY = re.compile(r"""[\[,]\s?["']?([A-Za-z_]\w{0,99})["']?\s?:\s?["']([^"'$]{1,100})["']""")
 """One entry of a Groovy map: ``versions = [spring: '6.1', junit: '5.10']``."""
 _PLUGIN = re.compile(r"""\bid\s?\(?\s?["']([\w.-]+)["']\s?\)?\s?version\s?\(?\s?["']([^"']+)["']""")
-_ACCESSOR = re.compile(r"\blibs\.([\w.]+)")
 _INCLUDE = re.compile(r"""["']:?([\w.:/-]+)["']""")
 
 
@@ -244,14 +242,13 @@ def find_gradle(folder: Folder, inventory: Inventory) -> None:
         for name in _SCRIPTS:
             _read_variables(_code(folder, f"{up}{name}"), variables)
     declared = [d for file, code in scripts.items() for d in _gradle_declared(file, code, variables)]
-    declared += _catalog(folder, [s for code in scripts.values() for s in code] if up else None, up)
     # Spring's plugin brings the versions of its own starters.
     boot = plugins.get(SPRING_BOOT)
     declared = [
         Declared(d.package, boot, d.file) if d.spec is None and d.package.startswith(f"{SPRING_BOOT}:") else d
         for d in declared
     ]
-    collect(inventory, "maven", declared, _lock(folder))
+    collect(inventory, "maven", declared, None)
 
 
 def _top(folder: Folder) -> str:
@@ -339,67 +336,6 @@ def _fill(version: str | None, variables: dict[str, str]) -> str | None:
 
     filled = re.sub(pattern, value, version)
     return None if "$" in filled else filled
-
-
-def _catalog(folder: Folder, code: list[Statement] | None, up: str) -> list[Declared]:
-    """Return the libraries of the catalog; with ``code`` those alone whose accessors stand there."""
-    file = f"{up}{_CATALOG}"
-    data = folder.document(file)
-    if data is None:
-        return []
-    used = None if code is None else {u for s in code for u in _ACCESSOR.findall(s.text)}
-    bundles = folder.table(file, data, "bundles")
-    if used is not None:
-        used |= {
-            _accessor(library)
-            for name in bundles
-            if f"bundles.{_accessor(name)}" in used
-            for library in folder.items(file, bundles, name)
-            if isinstance(library, str)
-        }
-    versions = folder.table(file, data, "versions")
-    declared = []
-    for name, value in folder.table(file, data, "libraries").items():
-        if used is not None and _accessor(name) not in used:
-            continue
-        if isinstance(value, str):
-            group, _, rest = value.partition(":")
-            artifact, _, version = rest.partition(":")
-            declared.append(Declared(f"{group}:{artifact}", version or None, file))
-        elif isinstance(value, dict):
-            module = value.get("module") or f"{value.get('group')}:{value.get('name')}"
-            if isinstance(module, str):
-                declared.append(Declared(module, _catalog_version(value.get("version"), versions), file))
-    return declared
-
-
-def _accessor(name: str) -> str:
-    """Return how scripts write a catalog's name: ``ktor-server_core`` is ``libs.ktor.server.core``."""
-    return re.sub(r"[-_]", ".", name)
-
-
-def _catalog_version(value: Any, versions: dict[str, Any]) -> str | None:
-    for _ in range(2):
-        if isinstance(value, dict):
-            reference = value.get("ref")
-            value = (
-                versions.get(reference)
-                if isinstance(reference, str)
-                else next((value[k] for k in ("prefer", "require", "strictly") if k in value), None)
-            )
-    return value if isinstance(value, str) else None
-
-
-def _lock(folder: Folder) -> Lock | None:
-    file = "gradle.lockfile"
-    text = folder.text(file)
-    if text is None:
-        return None
-    lock = Lock(file)
-    for line in text.splitlines():
-        if found := re.match(r"([^:#=\s]+:[^:=\s]+):([^:=\s]+)=", line[:_LONGEST_LINE]):
-            lock.add(found[1], found[2])
-    return lock
 
 
 def statements(script: str) -> Iterator[Statement]:

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby", "language"]
-"""Where a package's name belongs to; Gradle builds take their packages from Maven repositories. ``language``: a
-programming language with its version, which is no package."""
+Ecosystem = Literal["npm", "python", "maven", "go", "cargo", "composer", "ruby"]
+"""Where a package's name belongs to; Gradle builds take their packages from Maven repositories."""
 
 UNKNOWN = "unknown"
 """The version of a dependency whose file doesn't tell one (managed elsewhere, a URL, no specifier)."""
@@ -19,7 +18,7 @@ _MOST_DEPENDENCIES = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependency:
-    """One package that the project uses, or the language that it is written in.
+    """One package that the project uses.
 
     ``framework`` is the short name and ``package`` the full one; ``version`` is exact where a lock file
     tells it, else the range as written, else ``unknown``. ``file`` is the file that told the version,

@@ -135,11 +135,7 @@ def _npm_lock(folder: Folder, up: str) -> _Tree | None:
         if data is None:
             continue
         lock = _Tree(file)
-        packages = folder.table(file, data, "packages")
-        if packages:
-            _read_packages(lock, packages)
-        else:
-            _read_nested(lock, folder.table(file, data, "dependencies"))
+        _read_packages(lock, folder.table(file, data, "packages"))
         return lock
     return None
 
@@ -157,24 +153,6 @@ def _read_packages(lock: _Tree, packages: dict[str, Any]) -> None:
         lock.add(real if isinstance(real, str) else name, version)
         if isinstance(version, str):
             lock.placed[member.rstrip("/"), name] = version
-
-
-def _read_nested(lock: _Tree, dependencies: dict[str, Any]) -> None:
-    """Version 1: a tree."""
-    levels = [("", dependencies)]
-    while levels:
-        place, level = levels.pop()
-        for name, entry in level.items():
-            if not isinstance(entry, dict) or not isinstance(version := entry.get("version"), str):
-                continue
-            package, exact = _real(name, version) if version.startswith("npm:") else (name, version)
-            if version.startswith(_LOCAL):
-                lock.local.add(name)
-            elif exact and ":" not in exact:
-                lock.add(package, exact)
-                lock.placed[place, name] = exact
-            if isinstance(inner := entry.get("dependencies"), dict):
-                levels.append((f"{place}/node_modules/{name}", inner))
 
 
 def _yarn_lock(folder: Folder, up: str) -> _Tree | None:

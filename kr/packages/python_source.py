@@ -21,6 +21,7 @@ _LONGEST_DEFAULT = 80
 _MOST_MEMBERS = 40
 _MOST_OVERLOADS = 3
 _MAX_DEPTH = 4
+_FEWEST_WORDS = 8  # of a text that tells about its class
 _DECLINING = 0.5
 _SELF = frozenset({"self", "cls", "__self", "cls_"})
 _FILLED_IN = re.compile(r"^[ \t]*%\(\w+\)s[ \t]*\n?", re.MULTILINE)
@@ -153,6 +154,7 @@ class _Reader:
             signature = f"class {path.rpartition('.')[2]}({arguments})"
         else:
             signature = self._stub(owner, is_bare=not docstring)
+        docstring = docstring or _kept_text(owner)
         return Documented(path, signature, docstring, _told(parameters), _weight(owner, docstring))
 
     def _stub(self, owner: "Class", *, is_bare: bool) -> str:
@@ -200,6 +202,23 @@ def _text(member: "Module | Class | Function | Attribute | object") -> str:
     docstring = getattr(member, "docstring", None)
     text = inspect.cleandoc(docstring.value)[:_LONGEST_DOCSTRING] if docstring is not None else ""
     return _FILLED_IN.sub("", text) if "%(" in text else text
+
+
+def _kept_text(owner: "Class") -> str:
+    """Return the text that a class keeps in attributes, as one does that stands for a setting (``desc = "..."``)."""
+    values = [getattr(member, "value", None) for member in owner.members.values() if not member.is_alias]
+    texts = (inspect.cleandoc(text) for value in values if (text := _literal(str(value))))
+    return "\n\n".join(text for text in texts if len(text.split()) >= _FEWEST_WORDS)[:_LONGEST_DOCSTRING]
+
+
+def _literal(value: str) -> str:
+    if not re.match(r"[a-zA-Z]{0,2}[\"']", value):
+        return ""
+    try:
+        found = ast.literal_eval(value)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""
+    return found if isinstance(found, str) else ""
 
 
 def _weight(member: "Class | Function | Attribute", docstring: str) -> float:

@@ -1,13 +1,10 @@
-"""Ecosystems of one manifest and one lock file: Python, Go, PHP (Composer), Ruby (Bundler) and Rust (Cargo).
-
-Also the languages that a project is written in, with the version that it pins or asks for (SPEC 6.4).
-"""
+"""Ecosystems of one manifest and one lock file: Python, Go, PHP (Composer), Ruby (Bundler) and Rust (Cargo)."""
 
 import re
 from collections.abc import Iterator
 from typing import Any
 
-from kr.packages.folder import MAX_MEMBERS, Folder, fits
+from kr.packages.folder import Folder, fits
 from kr.packages.model import Declared, Inventory, Lock, collect
 
 
@@ -18,25 +15,14 @@ def find(folder: Folder, inventory: Inventory) -> None:
 
 
 def _find_go(folder: Folder, inventory: Inventory) -> None:
-    """go.mod and the modules of go.work: versions are exact; ``// indirect`` marks what others asked for."""
-    places = [""]
-    for words, _ in go_directives(folder.text("go.work") or "", "use"):
-        inside = folder.inside(words[0])
-        if inside is not None and inside != ".":
-            places.append(inside)
-    modules = {
-        file: module
-        for place in places[:MAX_MEMBERS]
-        if (module := folder.text(file := f"{place}/go.mod".lstrip("/"))) is not None
-    }
-    own = {words[0] for module in modules.values() for words, _ in go_directives(module, "module")}
-    for file, module in modules.items():
-        replaced = _replacements(module)
-        for words, comment in go_directives(module, "require"):
-            if len(words) >= 2 and words[0] not in own:
-                version = replaced.get((words[0], words[1]), replaced.get((words[0], "")))
-                if version != "":
-                    inventory.add("go", words[0], version or words[1], file, direct="indirect" not in comment)
+    """go.mod: versions are exact; ``// indirect`` marks what others asked for."""
+    module = folder.text("go.mod") or ""
+    replaced = _replacements(module)
+    for words, comment in go_directives(module, "require"):
+        if len(words) >= 2:
+            version = replaced.get((words[0], words[1]), replaced.get((words[0], "")))
+            if version != "":
+                inventory.add("go", words[0], version or words[1], "go.mod", direct="indirect" not in comment)
 
 
 def _replacements(text: str) -> dict[tuple[str, str], str]:
@@ -52,7 +38,7 @@ def _replacements(text: str) -> dict[tuple[str, str], str]:
 
 
 def go_directives(text: str, verb: str) -> Iterator[tuple[list[str], str]]:
-    """Yield the words and the comment of each ``verb`` line of go.mod or go.work, in a block or on its own."""
+    """Yield the words and the comment of each ``verb`` line of go.mod, in a block or on its own."""
     block = ""
     for line in text.splitlines():
         code, _, comment = line[:2_000].partition("//")
@@ -248,59 +234,7 @@ def _cargo_lock(folder: Folder, up: str, own: frozenset[str]) -> Lock | None:
     return lock
 
 
-def find_languages(folder: Folder, inventory: Inventory) -> None:
-    """Add each language once, by the file that says most exactly which version: a pin before a range.
-
-    A pin may lie above the folder, up to the repository's root; what manifests say counts for their own folder.
-    """
-    ups = ["", *(up for up, _ in folder.above())]
-    known: set[str] = set()
-    for file, language, pattern in [*((up + file, *rest) for up in ups for file, *rest in _PINS), *_STATED]:
-        found = re.search(pattern, folder.text(file) or "", re.MULTILINE) if language not in known else None
-        if found:
-            known.add(language)
-            inventory.add("language", language, found[1].strip(), file, direct=True)
-
-
-_PIN = r"\A(?:\s*(?:#[^\n]*)?\n)*\s*(?:(?:[a-z][a-z-]*-|v|[a-z]+)?(?=\d))?(\d+(?:\.\w+)*|[^\s#]{1,50})"
-"""The first line that is no comment: ``3.12.4`` of ``python-3.12.4`` and ``v3.12.4``, ``21.0.2`` of ``temurin-21.0.2+13``."""
-_PINS = (
-    *((file, "python", _PIN) for file in (".python-version", "runtime.txt")),
-    *((file, "node", _PIN) for file in (".nvmrc", ".node-version")),
-    *((f".{language}-version", language, _PIN) for language in ("java", "php", "ruby", "go")),
-    ("rust-toolchain", "rust", _PIN),
-    *(
-        (".tool-versions", language, rf"^{name}[ \t]+(?:[a-z]+-)?([\d.]{{1,50}})")
-        for name, language in (
-            *((same, same) for same in ("python", "node", "java", "php", "ruby", "rust", "go")),
-            ("nodejs", "node"),
-            ("golang", "go"),
-        )
-    ),
-)
-_GRADLE = (
-    r"(?:JavaLanguageVersion\.of\(\s?[\"']?|\bjvmToolchain\(\s?|\b(?:source|target)Compatibility\s?=\s?(?:JavaVersion\.VERSION_|[\"'])?)"
-    r"(\d{1,3})"
-)
-_STATED = (
-    ("package.json", "node", r'"volta"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"'),
-    ("package.json", "node", r'"engines"\s*:\s*\{[^{}]*"node"\s*:\s*"([^"\n]{1,50})"'),
-    ("pyproject.toml", "python", r"^(?:requires-)?python\s*=\s*[\"']([^\"'\n]{1,50})"),
-    ("composer.json", "php", r'"platform"\s*:\s*\{[^{}]*"php"\s*:\s*"([^"\n]{1,50})"'),
-    ("composer.json", "php", r'"php"\s*:\s*"([^"\n]{1,50})"'),
-    ("go.mod", "go", r"^go (\S{1,50})"),
-    ("rust-toolchain.toml", "rust", r'^channel\s*=\s*"([^"\n]{1,50})"'),
-    ("Cargo.toml", "rust", r'^rust-version\s*=\s*"([^"\n]{1,50})"'),
-    ("pom.xml", "java", r"<(?:maven\.compiler\.(?:release|source)|java\.version)>\s*(\d[\d.]{0,20})"),
-    ("build.gradle", "java", _GRADLE),
-    ("build.gradle.kts", "java", _GRADLE),
-    ("Gemfile", "ruby", r"^ruby [\"']([^\"'\n]{1,50})[\"']"),
-    ("Gemfile.lock", "ruby", r"^RUBY VERSION\n +ruby (\d[\d.]{0,30})"),
-)
-"""A file, its language, and what finds the version in it, the better one first."""
-
-
-_TOML_LOCKS = ("uv.lock", "poetry.lock", "pdm.lock", "pylock.toml")
+_TOML_LOCKS = ("uv.lock", "poetry.lock")
 _OWN_SOURCES = frozenset({"virtual", "editable", "directory"})
 """Where uv and poetry say that a locked package is a folder of the project itself."""
 _DEVELOPMENT = re.compile(r"dev|test|lint|docs|typing|type-?check|format", re.IGNORECASE)
@@ -328,8 +262,6 @@ def _find_python(folder: Folder, inventory: Inventory) -> None:
         declared += _poetry(folder, file, poetry)
     declared += _requirements(folder)
     lock = _read_lock(folder, root)
-    if lock is not None and not declared and lock.file == "pylock.toml":
-        declared = list(_roots(folder, lock))  # of a lock alone, direct is what nothing in it asks for
     collect(inventory, "python", _best(d for d in declared if normalised(d.package) not in local), lock)
 
 
@@ -376,11 +308,8 @@ def _pep621(
     lists += [(folder.items(file, extras, name), bool(_DEVELOPMENT.search(name))) for name in extras]
     uv = folder.table(file, manifest, "tool", "uv")
     lists.append((folder.items(file, uv, "dev-dependencies"), True))
-    for groups in (
-        folder.table(file, manifest, "dependency-groups"),
-        folder.table(file, manifest, "tool", "pdm", "dev-dependencies"),
-    ):
-        lists += [(folder.items(file, groups, group), True) for group in groups]
+    groups = folder.table(file, manifest, "dependency-groups")
+    lists += [(folder.items(file, groups, group), True) for group in groups]
     for entry, dev in ((e, dev) for entries, dev in lists for e in entries):
         if isinstance(entry, dict):  # {include-group = "..."}: that group is read on its own
             continue
@@ -424,34 +353,19 @@ def _read_lock(folder: Folder, root: dict[str, Any] | None) -> Lock | None:
 
 
 def _toml_lock(folder: Folder, file: str) -> Lock | None:
-    """Read the locks of uv, poetry and pdm, and PEP 751's: arrays of tables. The project's own folders are left out."""
+    """Read the locks of uv and poetry: arrays of tables. The project's own folders are left out."""
     data = folder.document(file, "toml")
     if data is None:
         return None
     lock = Lock(file, fold=normalised)
-    for package in folder.items(file, data, "packages" if file == "pylock.toml" else "package"):
+    for package in folder.items(file, data, "package"):
         if not isinstance(package, dict):
             continue
         source = package.get("source")
-        if "directory" in package or (isinstance(source, dict) and source.keys() & _OWN_SOURCES):
+        if isinstance(source, dict) and source.keys() & _OWN_SOURCES:
             continue
         lock.add(package.get("name"), package.get("version"))
     return lock
-
-
-def _roots(folder: Folder, lock: Lock) -> Iterator[Declared]:
-    """Yield the packages of a pylock.toml that none of its others depends on; tools may leave out who does."""
-    packages = folder.items(lock.file, folder.document(lock.file) or {}, "packages")
-    asked_for = {
-        normalised(name)
-        for package in packages
-        if isinstance(package, dict) and isinstance(package.get("dependencies"), list)
-        for entry in package["dependencies"]
-        if isinstance(entry, dict) and isinstance(name := entry.get("name"), str)
-    }
-    for key, (name, _) in lock.packages.items():
-        if key not in asked_for:
-            yield Declared(name, None, lock.file)
 
 
 def _best(declared: Iterator[Declared]) -> list[Declared]:

@@ -28,17 +28,12 @@ FILES = (
     "build.gradle.kts",
     "settings.gradle",
     "gradle.properties",
-    "gradle.lockfile",
-    "gradle/libs.versions.toml",
     "go.mod",
-    "go.work",
     "Cargo.toml",
     "Cargo.lock",
     "composer.json",
     "composer.lock",
     "Gemfile.lock",
-    "pylock.toml",
-    ".tool-versions",
 )
 DATA = Path(__file__).parents[1] / "data" / "projects"
 SAMPLES = {file: [p.read_bytes() for p in DATA.rglob(Path(file).name)] or [b""] for file in FILES}

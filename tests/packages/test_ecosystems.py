@@ -20,19 +20,6 @@ importers:
     dependencies: {vue: {specifier: ^3.4.0, version: 3.4.21}}
 packages: {vue@3.4.21: {}}
 """
-PYLOCK = """lock-version = "1.0"
-[[packages]]
-name = "attrs"
-version = "25.1.0"
-[[packages]]
-name = "cattrs"
-version = "24.1.2"
-dependencies = [{name = "attrs"}]
-[[packages]]
-name = "ours"
-[packages.directory]
-path = "."
-"""
 POM = """<project><dependencies>
 <dependency><groupId>g</groupId><artifactId>laravel</artifactId><version>11</version></dependency>
 </dependencies></project>"""
@@ -47,23 +34,14 @@ def write(root: Path, files: dict[str, str]) -> None:
 def told(folder: Path, *, direct: bool = True) -> set[tuple[str, str, str]]:
     found = find_dependencies(folder)
     assert found.warnings == ()
-    return {
-        (d.package, d.version, d.file)
-        for d in found.dependencies
-        if d.direct is direct and d.ecosystem != "language"
-    }
+    return {(d.package, d.version, d.file) for d in found.dependencies if d.direct is direct}
 
 
-ECOSYSTEMS = [
+ECOSYSTEMS: list[tuple[dict[str, str], set[tuple[str, str, str]], set[tuple[str, str, str]]]] = [
     (
         {"package.json": '{"dependencies": {"vue": "^3.4.0"}}', "pnpm-lock.yaml": PNPM},
         {("vue", "3.4.21", "pnpm-lock.yaml")},
         set(),
-    ),
-    (
-        {"pylock.toml": PYLOCK},
-        {("cattrs", "24.1.2", "pylock.toml")},
-        {("attrs", "25.1.0", "pylock.toml")},
     ),
     (
         {
@@ -72,15 +50,6 @@ ECOSYSTEMS = [
             ' {"name": "monolog/monolog", "version": "3.5.0"}]}',
         },
         {("monolog/monolog", "3.5.0", "composer.lock")},
-        set(),
-    ),
-    (
-        {
-            "go.work": "go 1.22\nuse (\n\t./api\n\t./lib\n)\n",
-            "api/go.mod": "module example.org/api\nrequire example.org/lib v0.1.0\nrequire github.com/go-chi/chi/v5 v5.0.12\n",
-            "lib/go.mod": "module example.org/lib\n",
-        },
-        {("github.com/go-chi/chi/v5", "v5.0.12", "api/go.mod")},
         set(),
     ),
 ]  # fmt: skip
@@ -97,43 +66,6 @@ def test_what_is_listed(
     write(tmp_path, files)
     assert told(tmp_path) == direct
     assert told(tmp_path, direct=False) == rest
-
-
-@pytest.mark.parametrize(
-    ("files", "language", "version"),
-    [
-        ({".python-version": "# ours\n3.12.4\n", "pyproject.toml": '[project]\nrequires-python = ">=3.11"'}, "python", "3.12.4"),
-        ({"pyproject.toml": '[project]\nname = "x"\nrequires-python = ">=3.11"'}, "python", ">=3.11"),
-        ({".nvmrc": "v20.11.1\n", "package.json": '{"engines": {"node": ">=18"}}'}, "node", "20.11.1"),
-        ({"package.json": '{"engines": {"node": ">=18"}}'}, "node", ">=18"),
-        ({"package.json": '{"engines": ["node >= 0.4"], "volta": {"node": "20.9.0"}}'}, "node", "20.9.0"),
-        ({".tool-versions": "nodejs 22.13.1\nother 1\n"}, "node", "22.13.1"),
-        ({"go.mod": "module x\n\ngo 1.22\n"}, "go", "1.22"),
-        ({"pom.xml": "<project><properties><java.version>17</java.version></properties></project>"}, "java", "17"),
-        ({"build.gradle.kts": "java { toolchain { languageVersion = JavaLanguageVersion.of(21) } }"}, "java", "21"),
-        ({"build.gradle": "sourceCompatibility = JavaVersion.VERSION_17"}, "java", "17"),
-        ({"composer.json": '{"require": {"php": "^8.2"}}'}, "php", "^8.2"),
-        ({"composer.json": '{"require": {"php": "^8.2"}, "config": {"platform": {"php": "8.3.1"}}}'}, "php", "8.3.1"),
-        ({"Gemfile.lock": "RUBY VERSION\n   ruby 3.3.0p0\n\nBUNDLED WITH\n   2.5.4\n"}, "ruby", "3.3.0"),
-        ({".ruby-version": "ruby-3.2.2\n"}, "ruby", "3.2.2"),
-        ({"rust-toolchain.toml": '[toolchain]\nchannel = "1.80"'}, "rust", "1.80"),
-        ({"Cargo.toml": '[workspace.package]\nrust-version = "1.75"'}, "rust", "1.75"),
-    ],
-)  # fmt: skip
-def test_the_language_and_its_version(
-    tmp_path: Path, files: dict[str, str], language: str, version: str
-) -> None:
-    write(tmp_path, files)
-    found = [d for d in find_dependencies(tmp_path).dependencies if d.ecosystem == "language"]
-    assert [(d.package, d.version) for d in found] == [(language, version)]
-    assert version_of(tmp_path, language, {}) == version
-
-
-def test_a_language_that_is_pinned_above(tmp_path: Path) -> None:
-    write(tmp_path, {".python-version": "3.13\n", "backend/pyproject.toml": '[project]\nname = "api"\n'})
-    (tmp_path / ".git").mkdir()
-    (row,) = find_dependencies(tmp_path / "backend").dependencies
-    assert (row.package, row.version, row.file) == ("python", "3.13", "../.python-version")
 
 
 @pytest.mark.parametrize(

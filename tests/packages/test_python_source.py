@@ -240,3 +240,10 @@ def test_a_private_class_is_told_under_the_public_name_that_it_is_given() -> Non
     (found,) = parse_source(source, "canvas")
     assert (found.name, found.signature) == ("canvas.chord", "class chord(header, body=None)")
     assert "callback" in found.docstring
+
+
+def test_a_class_that_keeps_its_text_in_an_attribute_is_told_by_it() -> None:
+    source = 'class Timeout(Setting):\n    name = "timeout"\n    default = 30\n    desc = """\\\n        Workers silent for more than this many\n        seconds are killed.\n        """\n'
+    (found,) = parse_source(source, "config")
+    assert found.docstring == "Workers silent for more than this many\nseconds are killed."
+    assert "default = 30" in found.signature

@@ -1,2 +1,0 @@
-rootProject.name = "catalog"
-include(":app")
