@@ -190,7 +190,6 @@ class Day:
 
     @property
     def misses(self) -> int:
-        """Requests that the cache did not answer."""
         return self.requests - self.hits
 
     @property
@@ -213,8 +212,6 @@ class Course:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """What one story asked and spent."""
-
     session_id: str
     story_key: str
     requests: int
@@ -320,7 +317,6 @@ def _story(key: tuple[str, str], asked: Mapping[str, Any], spent: Mapping[str, A
 
 
 def wordings(store: "Store", entry_id: str) -> "list[Wording]":
-    """Give how requests worded the need that an entry answers, the newest first."""
     with store.read() as unit:
         return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
 

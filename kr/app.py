@@ -91,14 +91,12 @@ class App:
         self.close()
 
     def close(self) -> None:
-        """Let go of the database."""
         try:
             self.store.close()
         except StoreError as error:
             logger.warning("%s", error)
 
     def initialize(self) -> dict[str, Any]:
-        """Write the configuration and the knowledge base where they are missing; never overwrite."""
         from kr.maintenance.databases import initialize
 
         return initialize(self.settings, self.store, environ=self.environ)
@@ -111,11 +109,9 @@ class App:
 
     @cached_property
     def requests(self) -> RequestHandler:
-        """What answers research questions and hands out lessons."""
         return self.request_handler(RequestHandler)
 
     def request_handler(self, kind: "type[Handler]") -> "Handler":
-        """Build a handler of requests of this kind."""
         return kind(
             self.settings,
             self.store,
@@ -163,7 +159,6 @@ class App:
         return {**found.plain(), "kept_in": self.store.place}
 
     def stats(self) -> dict[str, Any]:
-        """Count what the cache saves, costs and holds (SPEC 6.5); see ``kr.analytics``."""
         from kr.analytics import collect_stats
         from kr.lessons.choose import earning
 
@@ -176,7 +171,6 @@ class App:
         return {**counted, "lessons": {**counted["lessons"], **earned}}
 
     def knowledge_base(self) -> "KnowledgeBase":
-        """Give what ``kr.maintenance.doctor`` examines and repairs."""
         from kr.maintenance.checks import KnowledgeBase
 
         return KnowledgeBase(
@@ -194,7 +188,6 @@ class App:
         return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
 
     def reset_circuits(self) -> list[str]:
-        """Have every source asked again that was paused because it kept failing (SPEC 3.5); return their names."""
         with self.store.write() as unit:
             paused = [circuit.source for circuit in unit.circuits.all()]
             for source in paused:
@@ -202,7 +195,6 @@ class App:
         return paused
 
     def databases(self) -> "Databases":
-        """Give the operations of ``kr db``."""
         from kr.maintenance.databases import Databases
 
         return Databases(store=self.store, folder=self.settings.knowledge_base, clock=self.clock)
@@ -256,7 +248,6 @@ class App:
         return self.catalog.page(**page)
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Tell all about one entry; see ``Catalog.entry``."""
         return self.catalog.entry(entry_id, report=report)
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
@@ -296,7 +287,6 @@ class App:
 
     @property
     def lessons_file(self) -> "Path":
-        """The append-only file of lessons (SPEC 2)."""
         return self.settings.lessons_file
 
     @contextmanager
@@ -312,7 +302,6 @@ class App:
 
     @property
     def catalog(self) -> "Catalog":
-        """Index, archive and history, to look through and to change by hand (SPEC 6.3)."""
         from kr.catalog.catalog import Catalog
 
         self.import_on_first_use()
@@ -363,7 +352,6 @@ class App:
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":
-        """Give the operations of ``kr workflow`` (SPEC 9)."""
         from kr.workflows.operations import Operations
         from kr.workflows.service import Workflows
 
@@ -387,7 +375,6 @@ class App:
         return Workflows(self.store, operations, self._cwd, self.environ, self.clock)
 
     def export_yaml(self, output: "Path | None" = None, *, index_only: bool = False) -> dict[str, Any]:
-        """Write ``index.yaml`` and ``_archived-index.yaml`` (SPEC 6.1); see ``kr.transfer.export``."""
         from kr.transfer.export import export_yaml
 
         self.import_on_first_use()

@@ -36,7 +36,6 @@ class Cancellation:
             wake()
 
     def run(self, work: Callable[[], T]) -> T:
-        """Do the work in this thread. Raises ``Cancelled``, and what ``work`` raises."""
         token = _CURRENT.set(self)
         try:
             self.check()
@@ -45,12 +44,10 @@ class Cancellation:
             _CURRENT.reset(token)
 
     def check(self) -> None:
-        """Raise ``Cancelled`` where it was."""
         if self._event.is_set():
             raise Cancelled
 
     def sleep(self, seconds: float) -> None:
-        """Wait, or raise ``Cancelled``."""
         if self._event.wait(seconds):
             raise Cancelled
 
@@ -72,14 +69,12 @@ _CURRENT: ContextVar[Cancellation | None] = ContextVar("kr_cancellation", defaul
 
 
 def check() -> None:
-    """Raise ``Cancelled`` where the work of this thread was."""
     current = _CURRENT.get()
     if current is not None:
         current.check()
 
 
 def sleep(seconds: float) -> None:
-    """Wait as ``time.sleep`` does, or raise ``Cancelled``."""
     current = _CURRENT.get()
     if current is None:
         time.sleep(seconds)

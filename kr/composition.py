@@ -86,7 +86,6 @@ def _policy(settings: Settings) -> Policy:
 def matching_rules(
     settings: Settings, *, environ: Mapping[str, str], clock: Callable[[], datetime]
 ) -> "Rules":
-    """Read the settings that decide which entry answers (SPEC 3.2, 3.3)."""
     from kr.research.explain import Rules
 
     policy = _policy(settings)

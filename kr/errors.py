@@ -24,6 +24,7 @@
         ├── SourceNotAsked   it was never reached for: nothing is known of how it does
         └── SourceTimeout    it gave none in time
 
+A message names what it is about (file, key, path, id) and the system's reason, or the nearest and what to do instead.
 Foreign exceptions (SQLAlchemy's, httpx's, the MCP client's, ``OSError``) are translated at the
 seam where they arise, ``from exc``; no caller of a layer sees them.
 """
@@ -43,8 +44,6 @@ class KrError(Exception):
 
 
 class ConfigError(KrError):
-    """A wrong configuration. The message names the file (or variable), the key and what is allowed."""
-
     code = "config_error"
     exit_status = 2
 
@@ -74,85 +73,59 @@ class InvalidRequest(KrError):
 
 
 class StoreError(KrError):
-    """The database can't serve. The message names the file."""
-
     code = "database_error"
     http_status = 503
 
 
 class StoreBusy(StoreError):
-    """Another process held the lock for longer than we wait. Nothing is wrong with the data."""
-
     code = "database_busy"
 
 
 class StoreCorrupt(StoreError):
-    """The file is no SQLite database, or is damaged. It is left as it is."""
-
     code = "database_corrupt"
 
 
 class StoreTooNew(StoreError):
-    """The database was written by a newer kr."""
-
     code = "database_too_new"
 
 
 class StoreUnwritable(StoreError):
-    """The database can't be created or written here."""
-
     code = "database_unwritable"
 
 
 class Overloaded(KrError):
-    """So much waits for a worker already that one more would wait in vain. Nothing was done; come again."""
-
     code = "overloaded"
     http_status = 429
 
 
 class UnknownEntry(KrError):
-    """No entry, archived entry or revision answers to what was given. The message offers the nearest."""
-
     code = "unknown_id"
     http_status = 404
 
 
 class EntryConflict(KrError):
-    """What was asked would overwrite something, or lacks something. The message says what to do instead."""
-
     code = "conflict"
     http_status = 409
 
 
 class ReportUnwritable(KrError):
-    """A report file can't be written. The message names the path and the system's reason."""
-
     code = "report_write_failed"
 
 
 class ExportFailed(KrError):
-    """A YAML file can't be written. The message names the path and the system's reason."""
-
     code = "export_failed"
 
 
 class IndexUnreadable(KrError):
-    """A file that is to be imported can't be read, or is no index at all. The message says why."""
-
     code = "index_unreadable"
     http_status = 422
 
 
 class RequestUnreadable(KrError):
-    """The file of a request can't be read. The message names it and the system's reason."""
-
     code = "request_unreadable"
 
 
 class OutputFailed(KrError):
-    """Standard output can't be written: a full disk behind it, say."""
-
     code = "output_failed"
 
 
@@ -167,8 +140,6 @@ class NotInstalled(KrError):
 
 
 class WorkflowError(KrError):
-    """A workflow can't go on: its template or state is wrong, or another process runs it. The message names the file."""
-
     code = "workflow_error"
 
 
@@ -197,8 +168,6 @@ class SourceFailure(KrError):
 
 
 class SourceNotAsked(SourceFailure):
-    """A source was not asked: not configured, a key or a package is missing, nothing to ask it about."""
-
     code = "source_not_asked"
 
     def __init__(self, reason: str) -> None:
@@ -206,6 +175,4 @@ class SourceNotAsked(SourceFailure):
 
 
 class SourceTimeout(SourceFailure):
-    """A source gave no answer in time."""
-
     code = "source_timeout"

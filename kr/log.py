@@ -10,28 +10,21 @@ _DEBUG, _INFO, _WARNING = 10, 20, 30
 
 
 class _Settings:
-    """What was wanted before anybody needed it."""
-
     verbose: bool | None = None
     is_applied = False
 
 
 class Logger:
-    """Speaks under a module's name."""
-
     def __init__(self, name: str) -> None:
         self._name = name
 
     def debug(self, message: str, *values: object) -> None:
-        """Say what only a developer wants to know."""
         self._say(_DEBUG, message, values)
 
     def info(self, message: str, *values: object) -> None:
-        """Say what is being done; shown with ``--verbose``."""
         self._say(_INFO, message, values)
 
     def warning(self, message: str, *values: object) -> None:
-        """Say what somebody should look at."""
         self._say(_WARNING, message, values)
 
     def _say(self, level: int, message: str, values: tuple[object, ...]) -> None:

@@ -147,13 +147,11 @@ def _without_leading_marks(word: str) -> str:
 
 
 def sha256_of(content: bytes) -> str:
-    """Return the digest in lower-case hex."""
     found: str = sha256(content).hexdigest()
     return found
 
 
 def digest(text: str) -> str:
-    """Return the SHA-256 of a report's text in UTF-8, lower-case hex."""
     return sha256_of(text.encode())
 
 

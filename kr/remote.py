@@ -40,15 +40,11 @@ _BUSY = frozenset({429, 503})
 
 
 class ServerGone(KrError):
-    """The shared server gives no answer. The message says why, in one line."""
-
     code = "server_gone"
     http_status = 502
 
 
 class Reply(NamedTuple):
-    """An answer of the server: its status, and its JSON."""
-
     status: int
     value: Any
 
@@ -62,7 +58,6 @@ class SharedServer:
     timeout: float
 
     def get(self, path: str, **query: Any) -> Any:
-        """Ask for something. Raises ``UnknownEntry``, ``ServerGone``, ``ConfigError``."""
         said = urlencode({name: value for name, value in query.items() if value is not None})
         reply = self._exchange("GET", f"{path}?{said}" if said else path, None)
         if reply.status == http.client.NOT_FOUND:
@@ -72,7 +67,6 @@ class SharedServer:
         return reply.value
 
     def post(self, path: str, body: bytes) -> dict[str, Any]:
-        """Send a request and return its envelope. Raises ``ServerGone``, ``ConfigError``."""
         reply = self._exchange("POST", path, body)
         if not isinstance(reply.value, dict) or not isinstance(reply.value.get("status"), str):
             raise ServerGone(f"answers HTTP {reply.status} and no envelope")
@@ -175,7 +169,6 @@ class SharedRequests(RequestHandler):
         return Envelope(**{**value, "errors": [Problem(**problem) for problem in value["errors"]]})
 
     def _record(self, data: Mapping[str, Any], envelope: Envelope, *, error: str | None) -> None:
-        """Keep a row where the local knowledge base answers, and only there."""
         if self._is_local:
             super()._record(data, envelope, error=error)
 
@@ -185,7 +178,6 @@ class SharedApp(App):
 
     @cached_property
     def server(self) -> SharedServer:
-        """The server of ``KR_SERVER``. Raises ``ConfigError``."""
         overall = self.settings.defaults.agent_timeout_seconds.knowledge_research
         return SharedServer(
             url=check_url(self.environ["KR_SERVER"]),
@@ -195,13 +187,11 @@ class SharedApp(App):
 
     @cached_property
     def requests(self) -> RequestHandler:
-        """What answers research questions and hands out lessons: the server."""
         handler = self.request_handler(SharedRequests)
         handler.server = self.server
         return handler
 
     def record_lessons(self, request: bytes, **waits: float) -> RecordEnvelope:
-        """Have the server record."""
         if len(request) > LIMIT:
             return super().record_lessons(request, **waits)
         envelope = self._asked(
@@ -214,24 +204,20 @@ class SharedApp(App):
         return envelope
 
     def stats(self) -> dict[str, Any]:
-        """Count what the server holds."""
         return self._asked(lambda: self.server.get("/v1/stats"), super().stats)
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find what the server holds."""
         return self._asked(
             lambda: self.server.get("/v1/search", q=query, framework=framework, limit=min(limit, 1000)),
             lambda: super(SharedApp, self).search_all(query, framework=framework, limit=limit),
         )
 
     def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
-        """List what the server holds."""
         return self._asked(
             lambda: self.server.get("/v1/entries", **page), lambda: super(SharedApp, self).entries(**page)
         )
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
-        """Tell about an entry of the server. Raises ``UnknownEntry``."""
         path = f"/v1/entries/{quote(entry_id, safe='')}"
         return self._asked(
             lambda: self.server.get(path, report=str(report).lower()),

@@ -176,7 +176,6 @@ class RequestHandler:
         return self.inject_lessons(document.data)
 
     def inject_lessons(self, data: Mapping[str, Any]) -> Envelope:
-        """Answer plain data of mode lessons-inject."""
         if data.get("mode") == "research":
             wrong = 'Invalid mode: "research"; allowed here: lessons-inject'
             return self._refuse(data, Problem(type="validation_error", field="mode", message=wrong))

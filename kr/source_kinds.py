@@ -45,17 +45,14 @@ DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is n
 
 
 def is_package(source: str) -> bool:
-    """Tell whether the text is the installed package's own documentation."""
     return _form(source) == "package"
 
 
 def is_pages(source: str) -> bool:
-    """Tell whether the text is of pages that a search found."""
     return _form(source) == "pages"
 
 
 def is_answer(source: str) -> bool:
-    """Tell whether the source answers the question itself."""
     return _form(source) == "answer"
 
 

@@ -35,14 +35,12 @@ class Value:
     _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls) -> None:
-        """Collect the fields, those of the base first."""
         own = [name for name in cls.__annotations__ if not name.startswith("_")]
         cls._fields = tuple(dict.fromkeys((*cls._fields, *own)))
         cls._names = frozenset(cls._fields)
         cls._defaults = cls._defaults | {name: cls.__dict__[name] for name in own if name in cls.__dict__}
 
     def __init__(self, **values: Any) -> None:
-        """Take every field that has no default, and no other."""
         given = {**self._defaults, **values}
         if given.keys() != self._names:
             odd = sorted(given.keys() ^ self._names)
@@ -50,23 +48,18 @@ class Value:
         self.__dict__.update(given)
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
-        """Refuse: a value does not change."""
         raise AttributeError(f"{type(self).__name__}.{name} can't be set: it is frozen")
 
     def __delattr__(self, name: str) -> NoReturn:
-        """Refuse: a value does not change."""
         raise AttributeError(f"{type(self).__name__}.{name} can't be deleted: it is frozen")
 
     def __eq__(self, other: object) -> bool:
-        """Compare with a value of the same class."""
         return type(other) is type(self) and self.fields() == other.fields()
 
     def __hash__(self) -> int:
-        """Hash the fields."""
         return hash((type(self), *self.fields().values()))
 
     def __repr__(self) -> str:
-        """Show the fields."""
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self.fields().items())})"
 
     def _replace(self, **changes: Any) -> Self:
@@ -81,12 +74,10 @@ class Value:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """Return the names of the fields."""
         return cls._fields
 
     @classmethod
     def field_defaults(cls) -> dict[str, Any]:
-        """Return the defaults of the fields that have one."""
         return dict(cls._defaults)
 
     def fields(self) -> dict[str, Any]:
@@ -105,7 +96,6 @@ def _plain(value: object) -> object:
 
 
 def replace(value: V, /, **changes: Any) -> V:
-    """Return a value like another, but for some fields."""
     return value._replace(**changes)
 
 
@@ -320,5 +310,4 @@ class ServerConfig(Value):
     env: Mapping[str, str] = MappingProxyType({})
 
     def __repr__(self) -> str:
-        """Show the command alone."""
         return f"ServerConfig(command={self.command!r})"

@@ -67,7 +67,6 @@ def _located(text: str, builder: "TreeBuilder", noun: str) -> Located:
 
 
 def read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
-    """Read one request of at most ``depth`` levels; ``json_problem`` is what a reader of JSON minded, if it looks like that."""
     return _build(yaml_events(text, _NOUN, json_problem), TreeBuilder(depth, doubles), _NOUN)
 
 
@@ -157,7 +156,6 @@ class TreeBuilder:
     copies: int = 0
 
     def feed(self, event: "yaml.Event") -> None:
-        """Take the next event; those of streams and documents say nothing here."""
         import yaml
 
         match event:

@@ -113,7 +113,6 @@ class Catalog:
         return {**item, "report": self.store.read_report(stored)} if report else item
 
     def history(self, entry_id: str) -> list[dict[str, Any]]:
-        """List the earlier texts of an entry, oldest first; of one that is archived or gone, too."""
         entry_id = self._key(entry_id)
         with self.store.read() as unit:
             revisions = unit.revisions.of_entry(entry_id)
@@ -122,7 +121,6 @@ class Catalog:
         return [revision_item(revision) for revision in revisions]
 
     def revision(self, entry_id: str, number: int) -> dict[str, Any]:
-        """Tell about one earlier text, with the text."""
         entry_id = self._key(entry_id)
         with self.store.read() as unit:
             revision = unit.revisions.get(entry_id, number)
@@ -138,7 +136,6 @@ class Catalog:
         reason: ArchiveReason | None = None,
         limit: int | None = None,
     ) -> list[dict[str, Any]]:
-        """List the archive, the last archived first."""
         with self.store.look() as unit:
             found = unit.archive.browse(_valid(framework), reason)
             return [archived_item(archived) for archived in islice(found, limit)]
@@ -201,7 +198,6 @@ class Catalog:
         return self._restored(restored)
 
     def restore_revision(self, entry_id: str, number: int) -> dict[str, Any]:
-        """Bring an earlier text of a live entry back; the text that it replaces becomes a revision."""
         entry_id = self._key(entry_id)
         restored = self.store.restore_revision(entry_id, number, self.clock())
         if restored is None:
@@ -213,7 +209,6 @@ class Catalog:
     def versions(
         self, project: Path, *, everything: bool, mark_stale: bool, environ: Mapping[str, str]
     ) -> list[dict[str, Any]]:
-        """List a project's dependencies, and mark entries of another major version where that is wanted."""
         from kr.catalog.project import list_versions, mark_versions
 
         if not mark_stale:
@@ -224,7 +219,6 @@ class Catalog:
         return rows
 
     def needs(self, project: Path, names: Sequence[str] = (), *, environ: Mapping[str, str]) -> "list[Need]":
-        """List a project's frameworks, or those named, with what the cache holds of each; what it lacks comes first."""
         from kr.catalog.project import needs
 
         return needs(project, self.store, self.limits, self.clock(), _warn, names=names, environ=environ)
@@ -339,7 +333,6 @@ def entry_item(entry: Entry) -> dict[str, Any]:
 
 
 def found_item(entry: Entry, passage: str) -> dict[str, Any]:
-    """Give what a search says of an entry (SPEC 8); its id is what to go on with."""
     return {name: getattr(entry, name) for name in _FOUND} | {"passage": passage}
 
 
@@ -350,5 +343,4 @@ def archived_item(archived: Archived) -> dict[str, Any]:
 
 
 def revision_item(revision: Revision) -> dict[str, Any]:
-    """Give a revision; ``replaced_at`` is when a newer text took its place."""
     return {name: getattr(revision, name) for name in _REVISION}

@@ -114,11 +114,9 @@ class Need:
 
     @property
     def state(self) -> State:
-        """``missing``: the cache has nothing about it."""
         return "fresh" if self.fresh else "stale" if self.stale else "missing"
 
     def plain(self) -> dict[str, Any]:
-        """Give it as plain data."""
         return {**asdict(self), "state": self.state}
 
 
@@ -242,7 +240,6 @@ def _is_answered(envelope: Envelope) -> bool:
 
 
 def _names(used: Sequence[Dependency], framework: str) -> list[str]:
-    """Return the folded names of the dependencies that a framework of the index stands for, the best first."""
     return [fold(framework), *(fold(dependency.framework) for dependency in fitting(used, framework))]
 
 

@@ -87,7 +87,6 @@ def complete_phase(
     param: click.Parameter,  # noqa: ARG001 - click's signature
     incomplete: str,
 ) -> "list[CompletionItem]":
-    """Offer the phases of a story."""
     from kr.values import PHASES
 
     return _offered(PHASES, incomplete)

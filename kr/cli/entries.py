@@ -223,13 +223,11 @@ def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> Non
 
 
 def entries_view(rows: list[Row]) -> str:
-    """List entries: an id in a line of its own, so that it can be copied, and below it what it is about."""
     facts = "{topic}; {framework} {framework_version}; {status}, confidence {confidence}, used {last_accessed:.10}"
     return _listed(rows, facts)
 
 
 def search_view(rows: list[Row]) -> str:
-    """Show what a search found: id, topic and status, and below them the passage."""
     plain = [{**row, "passage": _without_marks(row["passage"])} for row in rows]
     return _listed(plain, "{topic} ({status})", "{passage}")
 
@@ -240,7 +238,6 @@ def _without_marks(passage: str) -> str:
 
 
 def archive_view(rows: list[Row]) -> str:
-    """List archived entries."""
     return _listed(
         rows, "{topic}; {framework} {framework_version}; no {archive_id}, {reason}, {archived_at:.16}"
     )
@@ -255,7 +252,6 @@ def _listed(rows: list[Row], *facts: str) -> str:
 
 
 def history_view(rows: list[Row]) -> str:
-    """Make a table of revisions."""
     lines = [
         (
             row["revision"],
@@ -271,12 +267,10 @@ def history_view(rows: list[Row]) -> str:
 
 
 def revision_view(row: Row) -> str:
-    """Show a revision's text under a line that says which it is."""
     return f"{history_view([row])}\n\n{strip_invisible(row['text'])}"
 
 
 def entry_view(row: Row) -> str:
-    """Show one entry, a line for each of its facts, then the report."""
     facts = {name: value for name, value in row.items() if name != "report"}
     width = max(map(len, facts))
     lines: list[str] = []
@@ -288,7 +282,6 @@ def entry_view(row: Row) -> str:
 
 
 def removed_view(value: Row) -> str:
-    """Say what was removed, and how it comes back."""
     lines = [
         f"{click.style('archived', bold=True)}  {cell(row['id'])}  (kr archive restore {cell(row['id'])} brings it back)"
         for row in value["removed"]
@@ -297,7 +290,6 @@ def removed_view(value: Row) -> str:
 
 
 def restored_view(value: Row) -> str:
-    """Say what came back, and what left the index for it."""
     entry = value["entry"]
     lines = [
         f"{click.style('restored', bold=True)}  {cell(entry['id'])}, {entry['status']}: {cell(entry['path'])}"
@@ -354,7 +346,6 @@ def search_everything(
 
 
 def found_view(value: dict[str, Any]) -> str:
-    """Make the readable view: entries, then lessons where some were found."""
     lessons = [
         "\n".join(
             [f"{cell(row['id'])}  lesson of {cell(row['phase'])}", *wrapped("    ", row["passage"], indent=4)]

@@ -45,7 +45,6 @@ class _FailsOpen(click.Command):
     """A command whose wrong command line is told, and stops nobody: status 2 would block the agent."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the command line; leave with status 0 when it is wrong."""
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -175,7 +174,6 @@ def _task(task: Start) -> tuple[str, tuple[str, ...]]:
 
 
 def _changed(folder: str | None) -> tuple[str, ...]:
-    """List the files that git sees as changed; none where there is no repository, or no git."""
     try:
         done = subprocess.run(
             ["git", "-c", "core.fsmonitor=false", "status", "--porcelain", "-z", "--untracked-files=normal"],  # noqa: S607

@@ -27,7 +27,6 @@ class Folder(click.Path):
         super().__init__(path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Take a folder. Raises ``KrError``."""
         folder = Path(str(super().convert(value, param, ctx)))
         if not folder.is_dir():
             why = "Not a directory" if folder.exists() else "No such file or directory"
@@ -61,7 +60,6 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
 
 
 def versions_view(rows: list[dict[str, Any]]) -> str:
-    """Make a table, and say which entries were marked."""
     lines = [(row["framework"], row["version"], row["file"]) for row in rows]
     shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else "none"
     marked = [
@@ -142,7 +140,6 @@ def _tell(line: str) -> None:
 
 
 def warm_view(rows: list[dict[str, Any]]) -> str:
-    """Make a table."""
     if not rows:
         return "The project's dependency files name nothing."
     columns = ["framework", "version", "imports", "fresh", "stale", "state"]
@@ -179,7 +176,6 @@ def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) ->
 
 
 def exported_view(value: dict[str, Any]) -> str:
-    """Make the readable exported_view: how much was written, and where."""
     index, archive, *more = value["files"]
     if value["reports"]:
         more.append(counted(value["reports"], "report"))
@@ -247,7 +243,6 @@ def _plain(line: str) -> str:
 
 
 def _imported(value: dict[str, Any]) -> str:
-    """Make the readable _imported: the counts in a line each, zeros left out."""
     names = ("imported", "updated", "unchanged", "archived", "refused", "auto_archived", "lru_evicted")
     lines = [f"{value[name]:>7}  {name.replace('_', '-')}" for name in names if value[name]]
     lines.append(f"{value['index_count']:>7}  {'entry' if value['index_count'] == 1 else 'entries'} now")
@@ -298,7 +293,6 @@ def explain(
 
 
 def explained(value: dict[str, Any]) -> str:
-    """Make the readable view: the outcome, the query, then the entries, each with its reasons."""
     outcome, query = value["outcome"], value["query"]
     asked = f"{query['framework']} {query['framework_version']} · {query['topic']}"
     first, *more = wrapped(f"{outcome}  ", value["decision"], indent=2)
@@ -370,7 +364,6 @@ _ROWS = (
 
 
 def calibrated(value: dict[str, Any]) -> str:
-    """Make the readable view: a table of what was reached, and where the weights are."""
     without, reached = value["without"], value["reached"]
     rows = [[label, f"{without[key]:.1%}", f"{reached[key]:.1%}"] for key, label in _ROWS]
     told = f"{value['model']} on {value['questions']} labelled questions, judged on what was not learned from"

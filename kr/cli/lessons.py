@@ -139,7 +139,6 @@ def record(ctx: click.Context, /, source: str | None) -> None:
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
-    """Record, or say in an envelope why not: an unreadable request, a wrong configuration."""
     from kr.contracts.lessons import skip
 
     try:
@@ -299,7 +298,6 @@ def listing_view(lessons: list[dict[str, Any]]) -> str:
 
 
 def _proof(lesson: dict[str, Any]) -> str:
-    """Say in words what became of a lesson."""
     parts = [] if lesson["status"] == "live" else [lesson["status"]]
     given, back, although = (lesson[key] for key in ("injected", "recurred", "recurred_after_injection"))
     parts += [

@@ -26,7 +26,6 @@ class Listed(NamedTuple):
     summary: str
 
     def load(self) -> click.Command:
-        """Import it."""
         module, _, name = self.where.partition(":")
         command: click.Command = getattr(importlib.import_module(f"kr.cli.{module}"), name)
         return command
@@ -73,17 +72,14 @@ class Commands(click.Group):
     """Groups the commands in the help, and imports one only when it is run: start-up time is a feature."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """Name every command, in the order of the help."""
         return [listed.name for listed in COMMANDS]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - the same
-        """Import a command by its name."""
         return next((listed.load() for listed in COMMANDS if listed.name == cmd_name), None)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command that was meant; one that is not there is answered with the nearest."""
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
@@ -91,7 +87,6 @@ class Commands(click.Group):
             raise click.exceptions.NoSuchCommand(error.command_name, possibilities=names, ctx=ctx) from None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - the same
-        """List the commands under their groups."""
         width = max(len(listed.name) for listed in COMMANDS)
         for group, listed in _GROUPS.items():
             with formatter.section(group):
@@ -155,7 +150,6 @@ class _Signals:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program and return its exit status."""
     signals = _Signals()
     try:
         signals.install()
@@ -204,7 +198,6 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _remedy(error: KrError) -> str:
-    """Say how a missing package comes into this installation."""
     if not isinstance(error, NotInstalled):
         return ""
     from kr.extras import how_to_install
@@ -213,7 +206,6 @@ def _remedy(error: KrError) -> str:
 
 
 def _show_usage(error: click.ClickException) -> None:
-    """Say what is wrong with the command line, after the line that says how it is written."""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         click.echo(error.ctx.get_usage(), err=True)
         click.echo(f"Try '{error.ctx.command_path} --help' for help.\n", err=True)

@@ -187,7 +187,6 @@ def _announce(finding: "Finding") -> None:
 
 
 def examined(value: dict[str, Any]) -> str:
-    """Make the readable view: what was done, what is left, how many problems."""
     lines = [
         f"{click.style('repaired', fg='green')} {row['check']}: {row['subject']}\n  {row['done']}"
         for row in value["repaired"]
@@ -217,7 +216,6 @@ def init(ctx: click.Context) -> None:
 
 
 def initialized(value: dict[str, Any]) -> str:
-    """Make the readable view: a line per file, what to add by hand, what to try next."""
     lines = [f"{click.style(item['state'], bold=True):<8}  {item['path']}" for item in value["files"]]
     lines += [f"\n{hint}" for hint in value["hints"]]
     lines += ["\nNext:", *(f"  {command}" for command in value["next"])]
@@ -246,7 +244,6 @@ def stats(ctx: click.Context) -> None:
 
 
 def stats_view(value: dict[str, Any]) -> str:
-    """Make the readable view, 80 columns wide, with a bar beside what can be compared."""
     requests, saved, index = value["requests"], value["saved"], value["index"]
     archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
     measured = counted(saved["measured_researches"], "research", "researches")
@@ -321,7 +318,6 @@ def _rates(rows: list[dict[str, Any]], key: str) -> list[str]:
 
 
 def _trend(rows: list[dict[str, Any]], today: str) -> list[str]:
-    """Draw requests and hit rate by day up to today; days without requests are gaps."""
     known = {row["day"]: row for row in rows}
     last = date.fromisoformat(today)
     days = [known.get((last - timedelta(days=back)).isoformat()) for back in reversed(range(_DAYS))]

@@ -28,7 +28,6 @@ class Typed(click.ParamType[str]):
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:  # noqa: ARG002 - click's signature
-        """Read the bytes that were typed; what is no UTF-8 shows as a replacement character."""
         text = str(value)
         return text if text.isascii() else os.fsencode(text).decode(errors="replace")
 
@@ -72,7 +71,6 @@ class Group(click.Group):
     """A group whose help says the first sentence of each command's, whole."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands below."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
@@ -96,7 +94,6 @@ class File(click.ParamType[str]):
         param: click.Parameter,  # noqa: ARG002 - the same
         incomplete: str,
     ) -> "list[CompletionItem]":
-        """Leave it to the shell, which knows the files."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
@@ -287,7 +284,6 @@ def _tell_where_nothing_is(app: "App") -> None:
 
 
 def tell_nearest(framework: str, known: set[str]) -> None:
-    """Name the framework that may be meant, where nothing was found of one."""
     from kr.naming import did_you_mean
 
     if framework not in known and (hint := did_you_mean(framework, known)):
@@ -295,6 +291,5 @@ def tell_nearest(framework: str, known: set[str]) -> None:
 
 
 def start_logging(ctx: click.Context) -> None:
-    """Send what kr and its libraries say to standard error."""
     log.configure(verbose=common(ctx).verbose)
     log.apply()

@@ -92,7 +92,6 @@ def _shown(value: Any) -> Any:
 
 
 def to_json(value: Any) -> str:
-    """Render as indented JSON, letters as they are."""
     import json
 
     return json.dumps(value, ensure_ascii=False, indent=2)
@@ -107,17 +106,14 @@ def colour() -> bool | None:
 
 
 def is_dumb() -> bool:
-    """Tell whether the terminal knows no more than to print lines."""
     return os.environ.get("TERM") == "dumb"
 
 
 def complain(message: str) -> None:
-    """Say what went wrong."""
     _say("error", message, "red")
 
 
 def warn(message: str) -> None:
-    """Say what is odd, and did not stop anything."""
     _say("warning", message, "yellow")
 
 
@@ -164,7 +160,6 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str
 
 
 def cell(value: object) -> str:
-    """Show a value as one line of visible characters."""
     from kr.text.characters import one_line
 
     if value is None or value == []:
@@ -212,11 +207,9 @@ class LineProgress:
         self._thread: threading.Thread | None = None
 
     def asking(self, source: str) -> None:
-        """Show that ``source`` is being asked, and for how long."""
         self._show(f"asking {source}")
 
     def waiting(self) -> None:
-        """Show that another process's report is waited for, and for how long."""
         self._show("waiting for another process that researches the same")
 
     def _show(self, what: str) -> None:
@@ -227,7 +220,6 @@ class LineProgress:
         self._thread.start()
 
     def done(self) -> None:
-        """Clear the line."""
         if self._stop is not None and self._thread is not None:
             self._stop.set()
             self._thread.join(timeout=_REFRESH_SECONDS)
@@ -280,7 +272,6 @@ def to_yaml(value: Any) -> str:
 
 
 def _lines(value: Any, pad: str) -> Iterator[str]:
-    """Give the lines of a value, each behind ``pad``."""
     if isinstance(value, dict) and value:
         for key, item in value.items():
             yield from _pair(key, item, pad)

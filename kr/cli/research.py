@@ -44,7 +44,6 @@ _PARAMETERS = (
 
 
 def question_parameters(function: F) -> F:
-    """Add FRAMEWORK, QUESTION, --request, --framework-version, --topic and --tag."""
     for parameter in reversed(_PARAMETERS):
         function = parameter(function)
     return function
@@ -228,7 +227,6 @@ def _answered(results: dict[str, Any]) -> list[str]:
 
 
 def _related(results: dict[str, Any]) -> list[str]:
-    """Tell the entries that may answer, and how one of them is taken."""
     from kr.cli.output import wrapped
 
     related = results["related"]
@@ -320,7 +318,6 @@ _SAID_AS = {
 
 
 def _told(problem: dict[str, Any], is_typed: bool) -> str:
-    """Say what is wrong, with the option that a person typed, or the field of a document."""
     message = str(problem["message"]).removeprefix("Validation failed: ")
     if "field" not in problem:
         return message

@@ -259,7 +259,6 @@ _MARKS = {"completed": "✓", "failed": "✗", "running": "•", "waiting": "?",
 
 
 def _inner_first(instance: "Instance") -> "list[tuple[Target, StepState | SubTask]]":
-    """List steps and sub-tasks in the order in which their changes happen: a parallel step ends after its sub-tasks."""
     from kr.workflows.state import Target
 
     found: list[tuple[Target, StepState | SubTask]] = []
@@ -271,15 +270,12 @@ def _inner_first(instance: "Instance") -> "list[tuple[Target, StepState | SubTas
 
 
 class LineWatcher:
-    """Tells every change of a status in a line of its own."""
-
     def __init__(self) -> None:
         self._told: dict[tuple[str, int | None], str] = {}
         self._status = ""
         self._is_new = True
 
     def changed(self, instance: "Instance") -> None:
-        """Tell what is another than the last time; of a run's beginning, what is under way."""
         for target, run in _inner_first(instance):
             known = self._told.get(target, "pending")
             shown = (
@@ -303,7 +299,6 @@ class LineWatcher:
 
 
 def view(instance: "Instance", state: Path | None = None) -> str:
-    """Make the readable view of an instance: its steps, and what to do next with its ``state`` file."""
     status = click.style(instance.status, fg=_colour(instance.status), bold=True)
     simulated = " (simulated)" if instance.is_simulated else ""
     lines = [f"{instance.workflow_id}  {status}{simulated}"]

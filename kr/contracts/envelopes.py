@@ -95,18 +95,15 @@ def failure(data: Mapping[str, Any], *problems: Problem, mode: str | None = None
 
 
 def validation_problems(fields: tuple[FieldError, ...]) -> list[Problem]:
-    """One item of ``errors`` per bad field."""
     return [Problem(type="validation_error", field=field.field, message=field.message) for field in fields]
 
 
 def told(problems: Iterable[Problem]) -> str | None:
-    """Say in one text what went wrong, for the row of the request; None where nothing did."""
     texts = (f"{item.type}: {f'{item.field}: ' if item.field else ''}{item.message}" for item in problems)
     return "; ".join(texts) or None
 
 
 def interruption(error: BaseException) -> str:
-    """Say in one text what ended a request before it had an answer."""
     return f"interrupted: {type(error).__name__}"
 
 

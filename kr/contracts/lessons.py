@@ -40,8 +40,6 @@ def _agent_return(value: object) -> object:
 
 
 class RecordRequest(Value):
-    """A request to record what an agent's return teaches."""
-
     session_id: str
     story_key: str
     phase: str
@@ -66,8 +64,6 @@ def _fields(phases: Sequence[str]) -> Fields:
 
 
 class ParsedRecord(NamedTuple):
-    """A valid request with what is to be said about it on standard error."""
-
     request: RecordRequest
     warnings: tuple[str, ...]
 

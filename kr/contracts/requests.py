@@ -26,7 +26,6 @@ class Bad(Exception):
 
 
 def bad(detail: str) -> Bad:
-    """Make the error that reads ``Validation failed: {detail}``."""
     return Bad(f"Validation failed: {detail}")
 
 
@@ -128,7 +127,6 @@ def line(value: object) -> str:
 
 
 def story_key(value: object) -> str:
-    """Take an epic and a story: ``3-1``."""
     taken = text(value)
     epic, _, story = taken.partition("-")
     if not all(part.isascii() and part.isdigit() for part in (epic, story)):
@@ -149,8 +147,6 @@ def tag_of(what: str, names: Sequence[str]) -> Reader:
 
 
 def one_of(*names: str) -> Reader:
-    """Take one of these words."""
-
     def read(value: object) -> str:
         if isinstance(value, str) and value in names:
             return value

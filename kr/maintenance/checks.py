@@ -54,11 +54,9 @@ class Finding:
 
     @property
     def is_problem(self) -> bool:
-        """Whether it counts for the exit status."""
         return self.severity != "information"
 
     def plain(self) -> dict[str, Any]:
-        """Give the public form."""
         names = ("check", "severity", "subject", "message", "repair")
         return {name: getattr(self, name) for name in names}
 
@@ -75,7 +73,6 @@ class KnowledgeBase:
 
     @property
     def look(self) -> Look:
-        """What stands at the database's path."""
         try:
             return self.store.care.look()
         except StoreError as error:
@@ -96,7 +93,6 @@ class KnowledgeBase:
 
     @property
     def reports(self) -> ReportFiles:
-        """The report files."""
         return ReportFiles(self.folder)
 
 
@@ -279,7 +275,6 @@ def entry_of(text: str, path: str, *, modified: datetime, now: datetime) -> Entr
 
 
 def modified(path: Path) -> datetime:
-    """Return when a file was written. Raises ``OSError``."""
     return datetime.fromtimestamp(path.stat().st_mtime, UTC)
 
 

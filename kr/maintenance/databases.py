@@ -21,7 +21,6 @@ class Databases:
     clock: Callable[[], datetime]
 
     def path(self) -> dict[str, Any]:
-        """Say where the database is, and whether it is there."""
         return {"path": str(Path(self.store.place).absolute()), "exists": self.store.exists()}
 
     def upgrade(self) -> dict[str, Any]:

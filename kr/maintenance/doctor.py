@@ -201,7 +201,6 @@ def remains(folder: Path) -> str:
 
 
 def rebuild(base: KnowledgeBase) -> str:
-    """Make a database from the exports; reports that they leave out are found as orphans next."""
     with base.store.write() as unit:
         unit.entries.count()
     return take_in(base)
@@ -240,7 +239,6 @@ def take_in(base: KnowledgeBase) -> str:
 
 
 def _some(told: Sequence[str]) -> str:
-    """Tell the first of them, and how many more there are."""
     more = len(told) - _MOST_SHOWN
     return "; ".join(told[:_MOST_SHOWN]) + (f"; and {more} more" if more > 0 else "")
 
@@ -263,7 +261,6 @@ CHECKS: tuple[Check, ...] = (
 
 
 def examine(base: KnowledgeBase) -> list[Finding]:
-    """Run every check; nothing is changed."""
     return [finding for check in CHECKS for finding in _findings(base, check)]
 
 

@@ -51,7 +51,6 @@ class LedgerBudget:
         self._may_hold = False
 
     def remaining(self) -> int:
-        """Count the calls left, as ``budget_remaining`` tells it."""
         spent = self._charged_here
         if not self._is_override:
             payer = self._payer
@@ -128,7 +127,6 @@ class LedgerBudget:
             self._shelf.write(lambda unit: unit.ledger.release_all(self._payer.owner), 0)
 
     def renew(self) -> None:
-        """Keep what is held from expiring; called by the heartbeat while a source is asked."""
         if self._held is not None:
             self._shelf.write(lambda unit: unit.ledger.renew(self._payer.owner, now=self._clock()), 0)
 
@@ -150,7 +148,6 @@ class OverallDeadline:
         self._kept = min(seconds * _SHARE_KEPT, _MOST_KEPT)
 
     def remaining(self) -> float:
-        """Seconds left for asking sources; never negative."""
         return max(0.0, self._end - self._kept - self._clock())
 
     def allows(self, timeout: float) -> float:

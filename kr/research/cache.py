@@ -32,7 +32,6 @@ class Found(Value):
 
     @property
     def is_hit(self) -> bool:
-        """Whether the report may be served as it is."""
         return self.match is not None and self.match.entry.status == "fresh"
 
     @property
@@ -59,7 +58,6 @@ SURE = 0.9
 
 
 def is_sure(match: Match) -> bool:
-    """Whether a hit is sure enough for its wording to be kept (SPEC 3.2): a doubtful one would teach mistakes."""
     return match.likelihood is None or match.likelihood >= SURE
 
 
@@ -239,7 +237,6 @@ def _as_judged(entry: Entry, verdict: Verdict) -> Entry:
 
 
 def _meant(store: Store, framework: str, packages: Collection[str]) -> str | None:
-    """Return the framework that a mistyped name or an ambiguous short form means, by what the cache holds (SPEC 3.2)."""
     from kr.matching.frameworks import meant
 
     with store.read() as unit:

@@ -64,7 +64,6 @@ class Breaker:
         self._clock = clock
 
     def refusal(self, source: str) -> str | None:
-        """Tell why ``source`` must not be asked now, or ``None``."""
         if self._failures == 0:
             return None
 
@@ -142,13 +141,10 @@ class Gathered:
 
     @property
     def is_settled(self) -> bool:
-        """Whether no further source is to be asked."""
         return self.answer is not None or self.ended is not None
 
 
 class Chain:
-    """Asks sources for one request."""
-
     def __init__(
         self,
         *,
@@ -340,7 +336,6 @@ def single_flight(
 
 
 def renew_lease(shelf: Shelf, query: Query, *, owner: str, clock: Callable[[], datetime]) -> None:
-    """Keep the lease from expiring."""
     key = flight_key(query)
     shelf.write(lambda unit: unit.leases.renew(key, owner, now=clock(), ttl=LEASE_SECONDS), otherwise=False)
 

@@ -89,7 +89,6 @@ def guessed(entry_origin: Origin, confidence: Confidence, related: Sequence[Rela
 
 
 def told_by(found: "Found", course: Course, *, include_report: bool) -> Ending:
-    """End with the report of the entry that was found."""
     if found.match is None:
         raise AssertionError("a miss has no match")
     entry = found.match.entry
@@ -174,7 +173,6 @@ def abandon(run: Run, error: BaseException) -> None:
 
 
 def request_row(run: Run, status: str, ending: Ending, *, budget_remaining: int) -> RequestRow:
-    """Make the row of a request that is answered."""
     return _row(
         run,
         status,
@@ -205,8 +203,6 @@ def _rounded(likelihood: float | None) -> float | None:
 
 
 class Researcher:
-    """Answers requests in mode ``research``."""
-
     def __init__(self, policy: Policy, services: Services) -> None:
         self._policy = policy
         self._services = services
@@ -257,7 +253,6 @@ def may_serve(run: Run, found: Found) -> bool:
 
 
 def matched(found: Found) -> Match:
-    """Return the match that is known to be there."""
     if found.match is None:
         raise AssertionError("a miss has no match")
     return found.match

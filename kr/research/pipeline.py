@@ -57,8 +57,6 @@ LIBRARY_IDS_LAST = timedelta(days=90)
 
 
 class Pipeline:
-    """Answers requests that the cache does not: steps 4 to 9."""
-
     def __init__(self, policy: Policy, services: Services) -> None:
         self._policy = policy
         self._services = services
@@ -134,7 +132,6 @@ class Pipeline:
         return persona
 
     def _ask_sources(self, run: Run, found: Found) -> Gathered:
-        """Step 5: the chain, then what is left when nothing of it answered."""
         chain = Chain(
             budget=run.budget,
             breaker=self._services.breaker(run.shelf, run.owner, run.deadline.allows(self._timeout(run))),
@@ -197,7 +194,6 @@ class Pipeline:
             )
 
     def _write_report(self, run: Run, found: Found, gathered: Gathered, persona: Persona) -> Report:
-        """Step 6: the passages that answer, or the old report, or a skeleton."""
         return build_report(
             run.query,
             answer=gathered.answer or gathered.gap,

@@ -147,7 +147,6 @@ class Run:
 
     @property
     def overrides(self) -> ResearchOverrides:
-        """What the request says of itself."""
         return self.request.config_overrides
 
     def add_error(self, error: KrError) -> None:
@@ -157,7 +156,6 @@ class Run:
             self.errors.append(problem)
 
     def duration_ms(self) -> int:
-        """Whole milliseconds since the run began."""
         return round((time.monotonic() - self._began) * 1000)
 
 

@@ -103,7 +103,6 @@ class Settings:
         """Stands for everything that these settings are made of; empty where that is not known."""
 
     def remember_with(self, remember: Callable[[HitSettings], None]) -> None:
-        """Say how ``hit`` is kept for the next invocation."""
         self._remember = remember
 
     def remember(self) -> None:
@@ -114,12 +113,10 @@ class Settings:
 
     @cached_property
     def details(self) -> Details:
-        """All of it."""
         return self._read()
 
     @cached_property
     def knowledge_base(self) -> "Path":
-        """The folder of database, reports and lessons."""
         from pathlib import Path
 
         return Path(self.base)
@@ -131,32 +128,26 @@ class Settings:
 
     @property
     def project_root(self) -> "Path":
-        """What relative paths in the file are relative to."""
         return self.details.project_root
 
     @property
     def config_file(self) -> "Path | None":
-        """The file, if there is one."""
         return self.details.config_file
 
     @property
     def knowledge_research(self) -> "KnowledgeResearch":
-        """The section ``knowledge_research``."""
         return self.details.knowledge_research
 
     @property
     def role_mapping(self) -> "RoleMapping":
-        """The section ``role_mapping``."""
         return self.details.role_mapping
 
     @property
     def defaults(self) -> "Defaults":
-        """The section ``defaults``."""
         return self.details.defaults
 
     @property
     def e2e_inspection(self) -> "E2EInspection":
-        """The section ``e2e_inspection``."""
         return self.details.e2e_inspection
 
 
@@ -239,7 +230,6 @@ class Memory:
         self.key = sha256_of(material.encode(errors="surrogateescape"))
 
     def recall(self) -> HitSettings | None:
-        """Return what was remembered for exactly these sources."""
         known = kept(self.base, self.key[:16]) if self.base else None
         try:
             if known is None or known.pop("key") != self.key:
@@ -381,7 +371,6 @@ def _has_mark(folder: str) -> bool:
 
 
 def _stamp(name: str) -> int | None:
-    """When the code that makes the settings was changed."""
     try:
         return os.stat(os.path.join(os.path.dirname(__file__), name)).st_mtime_ns
     except OSError:

@@ -85,7 +85,6 @@ def project_root(file: Path) -> Path:
 
 
 def _candidates(cwd: Path) -> Iterator[tuple[Path, bool]]:
-    """Yield what is there, nearest first, each with whether it is kr's by its name."""
     for folder in (cwd, *cwd.parents):
         for name in (*OURS, ANYBODYS):
             is_ours = name in OURS
@@ -218,13 +217,11 @@ class Override(NamedTuple):
 
 
 def read_overrides(environ: Mapping[str, str]) -> tuple[Override, ...]:
-    """Read all overrides, outer keys before the keys within them."""
     found = (_override(name, text) for name, text in environ.items() if _is_override(name, text))
     return tuple(sorted(found, key=lambda override: (len(override.path), override.name)))
 
 
 def name_of(path: KeyPath) -> str:
-    """Return the variable of a key below ``knowledge_research``."""
     return PREFIX + "__".join(str(step).upper() for step in path)
 
 

@@ -33,12 +33,10 @@ class Wrong(ValueError):
         self.problems = problems
 
     def below(self, key: str) -> list[Problem]:
-        """Name the problems as the mapping names them that holds the key."""
         return [Problem((key, *path), message) for path, message in self.problems]
 
 
 def wrong(message: str) -> Wrong:
-    """Make the error whose message follows the key's name in a sentence."""
     return Wrong(Problem((), message))
 
 
@@ -147,7 +145,6 @@ def web_address(*, nullable: bool = False) -> Kind:
 
 
 def header_value() -> Kind:
-    """Take what fits into one line of a header."""
     return _fitting("text of one line", str.isprintable, secret=True)
 
 
@@ -212,17 +209,14 @@ class Key(NamedTuple):
 
     @property
     def section(self) -> "type[Section] | None":
-        """The section that stands under the key, if one does."""
         return type(self.default) if isinstance(self.default, Section) else None
 
 
 def key(read: Reader, default: object, description: str, *, is_hidden: bool = False) -> Any:
-    """Declare a key of a section."""
     return Key(read, default, description, is_hidden)
 
 
 def section(kind: "type[Section]", description: str) -> Any:
-    """Declare a key under which a section stands."""
     return Key(kind.read, kind(), description)
 
 
@@ -232,7 +226,6 @@ class Section(Value):
     keys = MappingProxyType[str, Key]({})
 
     def __init_subclass__(cls) -> None:
-        """Collect the keys, and their defaults."""
         super().__init_subclass__()
         cls.keys = MappingProxyType(
             {name: found for name, found in cls.__dict__.items() if isinstance(found, Key)}
@@ -241,7 +234,6 @@ class Section(Value):
 
     @classmethod
     def read(cls, data: object) -> Self:
-        """Read the section. Raises ``Wrong`` with everything that is wrong in it."""
         if data is not None and not isinstance(data, dict):
             raise wrong(f"must be a mapping, not {shown(data)}")
         values: dict[str, Any] = {}
@@ -263,7 +255,6 @@ class Section(Value):
         """Raise ``Wrong`` where the values don't go together."""
 
     def __repr__(self) -> str:
-        """Show what can hold no secret."""
         plain = (
             f"{name}={value!r}" for name, value in self.fields().items() if not self.keys[name].is_hidden
         )

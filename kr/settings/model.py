@@ -138,7 +138,6 @@ class Server(Section):
     )
 
     def check(self) -> None:
-        """Raise ``Wrong`` unless there is one way to reach it."""
         if (self.url is None) == (self.command is None):
             raise wrong("must have either url or command")
         if self.url is not None and (self.args or self.env):
@@ -170,8 +169,6 @@ def read_servers(value: object) -> Mapping[str, Server]:
 
 
 class KnowledgeResearch(Section):
-    """The section ``knowledge_research``."""
-
     enabled: bool = key(
         yes_no(),
         True,
@@ -283,8 +280,6 @@ class KnowledgeResearch(Section):
 
 
 class RoleMapping(Section):
-    """The section ``role_mapping``, as far as it is kr's."""
-
     knowledge_researcher_persona: str = key(
         text("the id or path of a persona"),
         "bmad:bmm:agents:architect",
@@ -319,8 +314,6 @@ class Defaults(Section):
 
 
 class E2EInspection(Section):
-    """The section ``e2e_inspection``."""
-
     enabled: bool = key(yes_no(), True, "Whether failures of end-to-end inspection become lessons.")
 
 

@@ -17,7 +17,6 @@ _NEARLY_EQUAL = 0.85
 
 
 def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
-    """Validate. Raises ``ConfigError`` naming every wrong value, one a line."""
     expand_variables(raw, environ)
     _expand_persona(raw, environ)
     raw.warnings.extend(_unknown_keys(raw))

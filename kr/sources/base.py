@@ -74,19 +74,15 @@ class NotConfigured:
         """There is nothing to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the protocol's parameters
-        """Refuse, with a hint at the setting that is missing."""
         raise SourceNotAsked(f"not configured ({self._hint})")
 
 
 @dataclass(frozen=True, slots=True)
 class McpSource:
-    """What the sources that speak MCP have in common."""
-
     server: ServerConfig
     is_charged: ClassVar[bool] = True
 
     def prepare(self) -> None:
-        """Import the MCP client."""
         from kr.sources.mcp_client import prepare
 
         prepare()

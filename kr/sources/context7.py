@@ -31,7 +31,6 @@ _TOKENS = 10_000
 
 
 def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
-    """Build the source of these settings, see ``kr.sources.base``."""
     return with_server(Context7.name, config, Context7)
 
 
@@ -63,8 +62,6 @@ class Context7(McpSource):
 
 
 class _Chosen(NamedTuple):
-    """The library that a search chose."""
-
     id: str
     versions: tuple[str, ...]
     repository: str | None
@@ -182,6 +179,5 @@ class _Research:
         return await self._session.call(tool, self._known(tool, arguments))
 
     def _known(self, tool: str, arguments: Mapping[str, str | int]) -> dict[str, str | int]:
-        """Leave out what this server's tool does not take (its schema in ``tools/list``)."""
         taken = self._session.tools[tool]
         return {name: value for name, value in arguments.items() if not taken or name in taken}

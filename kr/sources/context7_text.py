@@ -187,7 +187,6 @@ def _bare(text: str) -> tuple[Passage, ...]:
 
 
 def read_failure(text: str) -> Failure:
-    """Say what a text that is no documentation means."""
     line = one_line(text)
     if not line:
         return Failure("other", "an empty answer")

@@ -31,14 +31,11 @@ _BRIEF = 200
 
 
 def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:  # noqa: ARG001 - every source's form
-    """Build the source of these settings, see ``kr.sources.base``."""
     return with_server(DeepWiki.name, config, DeepWiki)
 
 
 @dataclass(frozen=True, slots=True)
 class DeepWiki(McpSource):
-    """The hosted DeepWiki server, or one like it."""
-
     name: ClassVar[str] = "deepwiki"
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:

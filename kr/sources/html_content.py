@@ -96,7 +96,6 @@ def main_element(root: _Element) -> _Element:
 
 
 def page_title(root: _Element) -> str | None:
-    """Return the text of the ``title`` element on one line of at most 200 characters, or None."""
     title = next(root.iter("title"), None)
     text = "" if title is None else " ".join((title.text or "")[:4000].split())[:200].strip()
     return text or None
@@ -301,7 +300,6 @@ _LANGUAGE = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,29}")
 
 
 def classes(element: _Element) -> list[str]:
-    """Return the element's classes in lower case."""
     return (element.get("class") or "")[:2000].lower().split()
 
 
@@ -369,12 +367,10 @@ def code_text(pre: _Element) -> str:
 
 
 def _is_tip(element: _Element) -> bool:
-    """Whether an element is what Doxygen shows when the pointer rests on a name in code."""
     return "ttc" in classes(element)
 
 
 def _is_unseen(element: _Element) -> bool:
-    """Whether people don't see a part of code."""
     style = style_of(element)
     said = text_hidden(element, style)
     # In code what has the background's colour is a space or a mark that a highlighter paints.

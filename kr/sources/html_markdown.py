@@ -219,7 +219,6 @@ class TreeCopy:
     _numbers: dict[int, int] = field(default_factory=dict)
 
     def copy(self, main: _Element) -> BeautifulSoup:
-        """Copy everything that is content, in document order."""
         self._survey(main)
         waiting: list[tuple[_Element | str, _Place]] = [(main, _Place(self.soup))]
         seen = 0
@@ -459,7 +458,6 @@ def _is_wrapper(element: _Element) -> bool:
 
 
 def _is_fragment(element: _Element) -> bool:
-    """Whether an element is Doxygen's code."""
     return element.tag == "div" and "fragment" in classes(element)
 
 

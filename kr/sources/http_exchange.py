@@ -42,7 +42,6 @@ class Deadline:
         self._cancelled = False
 
     def remaining(self) -> float:
-        """Return the seconds left. Raises ``SourceTimeout`` when none are."""
         left = 0.0 if self._cancelled else self._end - time.monotonic()
         if left <= 0:
             raise SourceTimeout("no answer in time")
@@ -57,7 +56,6 @@ class Deadline:
         return child
 
     def watch(self, opened: socket.socket) -> None:
-        """Have ``cancel`` break off ``opened`` too."""
         with self._lock:
             self._sockets.add(opened)
             cancelled = self._cancelled
@@ -65,7 +63,6 @@ class Deadline:
             _break_off(opened)
 
     def forget(self, opened: socket.socket) -> None:
-        """Stop watching a socket that is closed."""
         with self._lock:
             self._sockets.discard(opened)
 
@@ -246,7 +243,6 @@ class FetchRefused(SourceFailure):
 
 
 def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Ask the system's name service."""
     found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
@@ -401,8 +397,6 @@ def _default_tls() -> ssl.SSLContext:
 
 
 class _Backend(httpcore.NetworkBackend):
-    """Connects to checked addresses alone."""
-
     def __init__(self, network: Network, deadline: Deadline) -> None:
         self._network = network
         self._deadline = deadline

@@ -63,7 +63,6 @@ class McpSession:
         """Names of the tools, each with the names of its arguments."""
 
     def choose(self, *names: str) -> str:
-        """Take the first of ``names`` that the server has. Raises ``SourceFailure`` where it has none."""
         for name in names:
             if name in self.tools:
                 return name
@@ -108,8 +107,6 @@ def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> 
 
 
 class _Run(Generic[T]):
-    """One session in its thread."""
-
     def __init__(self, server: ServerConfig, dialogue: Dialogue[T], timeout: float) -> None:
         from kr.sources.mcp_transports import StdioServer, Wire
 
@@ -213,7 +210,6 @@ class _Run(Generic[T]):
         return told
 
     def _told(self) -> SourceFailure:
-        """Pick the most telling of what is known about the failure."""
         if self._wire.failure is not None:
             return self._wire.failure
         if isinstance(self._error, SourceFailure):

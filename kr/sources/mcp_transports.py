@@ -145,7 +145,6 @@ class Wire:
     redirects: int = 0
 
     def fail(self, failure: SourceFailure) -> None:
-        """Keep the first failure and end the session."""
         self.failure = self.failure or failure
         self.cancel()
 
@@ -156,8 +155,6 @@ class Wire:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A response body that ends the session when it passes ``MAX_MESSAGE``."""
-
     def __init__(self, inner: httpx2.AsyncByteStream, wire: Wire) -> None:
         self._inner = inner
         self._wire = wire
@@ -213,7 +210,6 @@ async def http_client(
 
 
 def http_transport(url: str, client: httpx2.AsyncClient) -> "Transport":
-    """Build the SDK's transport over ``client``."""
     return streamable_http_client(url, http_client=client, max_sse_event_size=MAX_MESSAGE)
 
 
@@ -276,7 +272,6 @@ class StdioServer:
         self.messages = 0
 
     def hurry(self) -> None:
-        """Give the server no time to end by itself when the transport is left."""
         self._in_a_hurry = True
 
     def kill(self) -> None:

@@ -97,7 +97,6 @@ class Embeddings:
 
     @property
     def most_texts(self) -> int:
-        """How many texts one request may hold."""
         return MOST_TEXTS
 
     def embed(self, texts: Sequence[str], *, timeout: float) -> list[bytes]:

@@ -39,8 +39,6 @@ _GRACE = 4.0
 
 
 class Result(NamedTuple):
-    """One result of a search."""
-
     url: str
     title: str
 
@@ -103,7 +101,6 @@ class HttpProvider:
     api_key: str | None = field(default=None, repr=False)
 
     def search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
-        """Ask the provider, see ``Provider``. Reasons hold neither the key nor the address."""
         from kr.sources.http_exchange import ask_json
 
         request = _APIS[self.name].request(query, self._key())
@@ -209,7 +206,6 @@ class DuckDuckGo:
         self._is_configured = is_configured
 
     def search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
-        """Ask DuckDuckGo, see ``Provider``."""
         try:
             from ddgs import DDGS
             from ddgs.exceptions import DDGSException, RatelimitException, TimeoutException
@@ -244,7 +240,6 @@ class DuckDuckGo:
 
 
 def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
-    """Build the source of these settings, see ``kr.sources.base``."""
     search = config.web_search
     return WebSearch(
         provider=search.provider,
@@ -276,7 +271,6 @@ class WebSearch:
         """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        """Search, and return one passage for each page that could be read; see ``Source.ask``."""
         from kr.sources.http_exchange import Deadline
 
         deadline = Deadline(timeout)

@@ -78,7 +78,6 @@ class Archive(Part):
     """Reads and fills the archive in the caller's transaction. Only a restored row leaves it (``take``)."""
 
     def all(self) -> list[Archived]:
-        """Return every archived row, in the order in which they were archived."""
         return list(self.since(0))
 
     def since(self, archive_id: int) -> Iterator[Archived]:
@@ -93,11 +92,9 @@ class Archive(Part):
                 yield to_archived(row)
 
     def ids(self) -> list[str]:
-        """Return the ids in the archive, each once."""
         return [row["id"] for row in self._session.rows(_IDS)]
 
     def count(self) -> int:
-        """Return the number of archived rows."""
         return int(self._session.value(_COUNT))
 
     def last_id(self) -> int:
@@ -120,11 +117,9 @@ class Archive(Part):
         return None if row is None else to_archived(row).entry
 
     def take(self, archive_id: int) -> bool:
-        """Delete one row: its entry goes back to the index. False when there is none."""
         return bool(self._session.execute(_TAKE, archive_id=archive_id))
 
     def move(self, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
-        """Move one live entry to the archive. False when there is none."""
         moved = {"id": entry_id, "reason": reason, "now": to_text(now)}
         self._session.execute(_COPY_ONE, moved)
         return bool(self._session.execute(_DELETE_ONE, moved))

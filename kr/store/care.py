@@ -92,7 +92,6 @@ class Care:
             return Look(state="unreadable", message=str(error))
 
     def examine(self) -> Health:
-        """Examine a database of ours: its pages, references, tables and texts."""
         with self._file.inspecting() as connection:
             try:
                 problems = list(_problems(connection))
@@ -149,11 +148,9 @@ class Care:
         return kept
 
     def upgrade_copies(self) -> list[Path]:
-        """Name the copies that upgrades made, sorted."""
         return sorted(self._path.parent.glob(f"{self._path.name}.schema-*.bak*"))
 
     def keep_before_repair(self) -> Path:
-        """Back the database up before it is repaired."""
         return self._numbered("repair.bak", self._backup)
 
     def keep_before_upgrade(self, version: int) -> Path:
@@ -208,7 +205,6 @@ class Care:
 
 @contextmanager
 def _staged_source(source: Path, folder: Path) -> Iterator[Path]:
-    """Copy a backup next to the database, check it there, and bring it to this kr's schema."""
     file = SqliteFile(source, schema_version=SCHEMA_VERSION, timeout=_TIMEOUT)
     with _folder(folder) as own:
         copy = own / "kr.db"
@@ -394,7 +390,6 @@ def _names(connection: sqlite3.Connection, kind: str) -> set[str]:
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str]:
-    """Return a table's columns with their types."""
     return {row[1]: row[2] for row in connection.execute(f'PRAGMA table_info("{table}")')}
 
 

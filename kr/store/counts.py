@@ -41,10 +41,7 @@ class Averages(NamedTuple):
 
 
 class Counts(Part):
-    """Counts in the caller's transaction."""
-
     def view(self, name: str) -> list[Row]:
-        """Return the rows of a public view, in its order."""
         return self._rows(f"SELECT * FROM {name}")
 
     def calls_by_day(self, since: str) -> dict[str, dict[str, int]]:
@@ -73,11 +70,9 @@ class Counts(Part):
         return {row["name"]: row["number"] for row in rows}
 
     def last_accesses(self) -> list[str]:
-        """Return the time of the last access of every live entry."""
         return [row[0] for row in self._session.rows(_LAST_ACCESSES)]
 
     def lessons(self) -> int:
-        """Count the lessons that the file holds, as far as is known."""
         return int(self._session.value(_LESSONS))
 
     def averages(self, *statuses: str) -> Averages:

@@ -97,11 +97,9 @@ class Database:
 
     @property
     def is_writing(self) -> bool:
-        """Whether this thread is inside ``write``."""
         return getattr(self._writing, "now", False)
 
     def close(self) -> None:
-        """Close every connection, under the lock. The database may be used again afterwards."""
         with self._mutex:
             self._kept.close()
 
@@ -210,7 +208,6 @@ class _Kept:
             return is_ours
 
     def close(self) -> None:
-        """Close them under the lock; not those that are in use."""
         self._identity = None
         if not self._idle:
             return

@@ -30,7 +30,6 @@ def framework_key(framework: str) -> str:
 
 
 def topic_key(topic: str) -> str:
-    """Return the form in which topics are equal."""
     return naming.fold(topic)
 
 
@@ -157,8 +156,6 @@ _FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id = :id"
 
 
 class Entries(Part):
-    """Reads and changes live entries in the caller's transaction."""
-
     def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
         """Return the ids of a framework's entries, sorted, with the version of the keys that each has, if any.
 
@@ -179,7 +176,6 @@ class Entries(Part):
         return [row["framework"] for row in self._session.rows(_FRAMEWORKS)]
 
     def some(self, entry_ids: Iterable[str]) -> list[Entry]:
-        """Return the entries with these ids, sorted by id."""
         return [to_entry(row) for row in self._session.rows(_SOME, ids=json_list([*entry_ids]))]
 
     def _rows(
@@ -208,12 +204,10 @@ class Entries(Part):
         return (row for row in rows if topic_key(row["topic"]) == wanted)
 
     def get(self, entry_id: str) -> Entry | None:
-        """Return one entry, or None."""
         row = self._session.row(_GET, id=entry_id)
         return None if row is None else to_entry(row)
 
     def all(self) -> list[Entry]:
-        """Return every live entry, sorted by id."""
         return [to_entry(row) for row in self._session.rows(_ALL)]
 
     def browse(self, framework: str | None = None) -> Iterator[Entry]:
@@ -227,7 +221,6 @@ class Entries(Part):
                 yield to_entry(row)
 
     def all_ids(self) -> list[str]:
-        """Return the ids of all entries."""
         return [row["id"] for row in self._session.rows(_IDS)]
 
     def known_paths(self) -> set[str]:
@@ -238,7 +231,6 @@ class Entries(Part):
         return {row["path"] for row in self._session.rows(_PATHS)}
 
     def stale_reason(self, entry_id: str) -> str | None:
-        """Return why an entry was marked stale, where that is known."""
         reason: str | None = self._session.value(_STALE_REASON, id=entry_id)
         return reason
 
@@ -251,7 +243,6 @@ class Entries(Part):
         return of_major(self.of_pair(framework, topic), version)
 
     def count(self) -> int:
-        """Return the number of live entries."""
         return int(self._session.value(_COUNT))
 
     def next_access(self, now: datetime) -> str:
@@ -274,7 +265,6 @@ class Entries(Part):
         return bool(self._session.execute(_MARK, id=entry_id, reason=reason, major=major))
 
     def set_text(self, entry_id: str, sha256: str) -> None:
-        """Note which text an entry shows now."""
         self._session.execute(_SET_TEXT, id=entry_id, sha256=sha256)
 
     def set_question(self, entry_id: str, question: str, *, at: str) -> None:
@@ -283,7 +273,6 @@ class Entries(Part):
             self._session.execute(statement, id=entry_id, question=question, at=at)
 
     def set_times(self, entry_id: str, times: Mapping[str, str | None]) -> None:
-        """Set ``created``, ``last_accessed``, ``researched_at`` and ``fresh_until`` of an entry."""
         self._session.execute(_SET_TIMES, {"id": entry_id, **times})
 
     def remove(self, entry_id: str) -> bool:
@@ -299,7 +288,6 @@ class Entries(Part):
         self._session.execute(_FORGET_VECTORS, id=entry.id)
 
     def fill_keys(self) -> None:
-        """Make the keys of framework and topic where they are missing; see ``kr.store.entries``."""
         fill(self._session)
 
 
@@ -383,7 +371,6 @@ class Terms(Part):
         self._session.execute_many(_PUT, rows)
 
     def make(self, entry: Entry, wordings: "Iterable[Need]", report: str) -> None:
-        """Make the keys of a live entry and keep them."""
         from kr.matching.terms import keys_of
 
         own = (entry.topic, entry.tags, entry.question)
@@ -420,7 +407,6 @@ class Vectors(Part):
     """Keeps packed vectors (``kr.matching.learning``) in the caller's transaction. They go with their entry's row."""
 
     def of(self, model: str, entry_ids: Iterable[str]) -> dict[str, bytes]:
-        """Return the vectors that are known of these entries."""
         rows = self._session.rows(_VECTORS, model=model, ids=json_list([*entry_ids]))
         return {row["entry_id"]: row["vector"] for row in rows}
 

@@ -111,7 +111,6 @@ class _Intake:
         self._new_files: dict[str, str] = {}
 
     def take(self, item: Incoming) -> Outcome:
-        """Place one entry."""
         pair = pair_of(item.framework, item.topic)
         try:
             if item.departure is not None:
@@ -273,7 +272,6 @@ class _Intake:
 
 
 def _stored(time: str | None) -> str | None:
-    """Return a time in stored form; a bare date is its midnight."""
     return None if time is None else to_text(from_text(time))
 
 

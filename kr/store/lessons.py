@@ -90,8 +90,6 @@ _MARKS = {
 
 
 class Lessons(Part):
-    """Reads and writes them in the caller's transaction."""
-
     def add(self, rows: Sequence[LessonRow]) -> int:
         """Add the rows whose id is new, and return how many those are.
 
@@ -113,7 +111,6 @@ class Lessons(Part):
         return len(new)
 
     def injected(self, ids: Sequence[str], *, phase: str, story_key: str, session_id: str, at: str) -> None:
-        """Count each lesson as injected once more, and keep for whom."""
         given = {"phase": phase, "story_key": story_key, "session_id": session_id, "at": at}
         self._session.execute_many(_INJECTION, [{"lesson_id": lesson, **given} for lesson in ids])
         self._session.execute(_COUNT_INJECTED, ids=json_list(ids))
@@ -135,7 +132,6 @@ class Lessons(Part):
             self._session.execute(_GONE, ids=listed, at=at)
 
     def states(self, ids: Iterable[str]) -> dict[str, LessonState]:
-        """Return what is known of each of the lessons that have a row."""
         rows = self._session.rows(_STATES, ids=json_list([*ids]))
         return {row["id"]: LessonState(**row) for row in rows}
 
@@ -157,5 +153,4 @@ class Lessons(Part):
         self._session.execute(_FOUND_HARMLESS, ids=json_list(ids), rules=rules)
 
     def mark(self, lesson_id: str, mark: LessonMark, value: str | None) -> None:
-        """Set or take off what a person said of a lesson."""
         self._session.execute(_MARKS[mark], id=lesson_id, value=value)

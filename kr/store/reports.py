@@ -64,7 +64,6 @@ class Staged(NamedTuple):
     state: FileState
 
     def put(self, target: "Path") -> None:
-        """Give it its name, in place of what stands there. Raises ``ReportUnwritable``."""
         try:
             self.file.replace(target)
         except OSError as exc:
@@ -96,7 +95,6 @@ class ReportFiles:
             return None
 
     def state(self, path: str) -> FileState | None:
-        """Return a file's size and time; None where there is none to be seen. Nothing is opened."""
         try:
             status = os.stat(f"{self._folder}/{path}")
         except (OSError, ValueError):
@@ -267,25 +265,20 @@ class Revisions(Part):
         return sha256
 
     def text(self, sha256: str | None) -> str | None:
-        """Return a stored text."""
         found: str | None = self._session.value(_TEXT, sha256=sha256)
         return found
 
     def has(self, sha256: str) -> bool:
-        """Return whether a text is stored."""
         return self._session.value(_HAS, sha256=sha256) is not None
 
     def note_file(self, path: str, sha256: str, state: FileState) -> None:
-        """Note which of the stored texts the file at a path holds."""
         self._session.execute(_NOTE, path=path, sha256=sha256, size=state.size, mtime_ns=state.mtime_ns)
 
     def file_at(self, path: str) -> Noted | None:
-        """Return what was noted of the file at a path."""
         row = self._session.row(_NOTED, path=path)
         return None if row is None else Noted(row["sha256"], FileState(row["size"], row["mtime_ns"]))
 
     def get(self, entry_id: str, number: int) -> Revision | None:
-        """Return one revision of an entry."""
         return next((kept for kept in self.of_entry(entry_id) if kept.revision == number), None)
 
     def of_entry(self, entry_id: str) -> list[Revision]:

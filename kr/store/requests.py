@@ -50,18 +50,13 @@ _RECORD = upsert_into("requests", RequestRow.names(), "id")
 
 
 class Requests(Part):
-    """Writes the log in the caller's transaction."""
-
     def has_ended(self, request_id: str) -> bool:
-        """Tell whether the row of a request says how it ended."""
         return self._session.row(_HAS_ENDED, id=request_id) is not None
 
     def begin(self, row: RequestRow) -> None:
-        """Write the row that the calls of a request belong to, once."""
         self._session.execute(_BEGIN, row.fields() | {"status": "failure", "error": UNDER_WAY})
 
     def record(self, row: RequestRow) -> None:
-        """Write how a request ended."""
         self._session.execute(_RECORD, row.fields())
 
 
@@ -119,7 +114,6 @@ class Ledger(Part):
         return (row[0], row[1]) if row is not None else (0, 0)
 
     def spent(self, session_id: str, story_key: str) -> int:
-        """Return the calls charged to a story, and nothing else."""
         return int(self._session.value(_SPENT, session_id=session_id, story_key=story_key))
 
     def reserve(
@@ -190,7 +184,6 @@ class Ledger(Part):
         return self._session.execute(_RENEW, owner=owner, expires_at=expires_at)
 
     def record(self, call: SourceCall) -> None:
-        """Write one row of ``source_calls`` as it is."""
         self._session.execute(_RECORD_CALL, call.fields())
 
 
@@ -230,8 +223,6 @@ _SETTLE = (
 
 
 class NearMisses(Part):
-    """Keeps near misses in the caller's transaction."""
-
     def keep(self, request_id: str, tags: Sequence[str], related: Sequence[Related]) -> None:
         """Keep what was near a request, whose row must be there, best first."""
         near = [{"id": it.id, "likelihood": round(it.likelihood, 4)} for it in related]
@@ -244,7 +235,6 @@ class NearMisses(Part):
         return [_to_near_miss(row) for row in self._session.rows(_OPEN)]
 
     def get(self, request_id: str) -> NearMiss | None:
-        """Return what was near a request, settled or not."""
         row = self._session.row(_NEAR, id=request_id)
         return None if row is None else _to_near_miss(row)
 
@@ -301,8 +291,6 @@ _FORGET = "DELETE FROM wordings WHERE entry_id = :entry_id"
 
 
 class Wordings(Part):
-    """Keeps wordings in the caller's transaction."""
-
     def of(self, entry_ids: Iterable[str]) -> dict[str, list[Wording]]:
         """Return the wordings of each of these ids that has some, oldest first."""
         return _grouped(self._session.rows(_OF, ids=json_list([*entry_ids])))

@@ -56,12 +56,10 @@ class Holder(NamedTuple):
 
 
 def holders_of_id(unit: UnitOfWork, entry_id: str) -> list[Holder]:
-    """Return every row that holds an id."""
     return _holders(unit, _BY_ID, entry_id)
 
 
 def holders_of_path(unit: UnitOfWork, path: str) -> list[Holder]:
-    """Return every row that holds a path."""
     return _holders(unit, _BY_PATH, path)
 
 
@@ -79,7 +77,6 @@ class Subject(NamedTuple):
 
 
 def subject_of(entry: Entry) -> Subject:
-    """Return what the report of an entry is about."""
     return Subject(entry.framework, entry.topic, entry.framework_version)
 
 
@@ -109,7 +106,6 @@ def wanted_names(subject: Subject, *, has_others: bool) -> Iterator[naming.Name]
 
 
 def _has_other_majors(unit: UnitOfWork, subject: Subject) -> bool:
-    """Tell whether there are entries of other major versions, live or archived."""
     framework, topic = pair_of(subject.framework, subject.topic)
     rows = unit.session.rows(_VERSIONS, framework=framework, topic=topic)
     return any(not same_major(row["framework_version"], subject.version) for row in rows)

@@ -70,8 +70,6 @@ class Passage(NamedTuple):
 
 
 class Search(Part):
-    """Searches in the caller's transaction."""
-
     def find(self, words: str, kind: Kind) -> list[Passage]:
         """Return what holds all the words, best first, and after that what holds some of them."""
         plain, written = _terms(words)
@@ -110,7 +108,6 @@ class Search(Part):
         return f"{_one_line(_body(self._session.value(_TEXT, key=key))[: 3 * _AROUND])}…"
 
     def _as_written(self, written: list[str], kind: Kind, junction: str) -> list[Passage]:
-        """Look for words as they stand."""
         statement = _HOLDS_ALL if junction == " AND " else _HOLDS_SOME
         rows = self._session.rows(statement, kind=kind, words=json_list(written), first=written[0])
         return [Passage(row["key"], row["topic"], _around(row["text"], written)) for row in rows]
@@ -165,7 +162,6 @@ def unknown_archived(unit: UnitOfWork, entry_id: str) -> UnknownEntry:
 
 
 def nowhere(entry_id: str) -> UnknownEntry:
-    """Say that nothing has this id, since there is no database yet."""
     return UnknownEntry(f"no entry has the id {_shown(entry_id)}; there is no database yet")
 
 

@@ -65,7 +65,6 @@ class Session:
     def row(
         self, statement: str, parameters: Parameters | None = None, /, **named: Any
     ) -> sqlite3.Row | None:
-        """Return the first row of a query, or None."""
         cursor = self._cursor(statement, parameters, named)
         try:
             found: sqlite3.Row | None = cursor.fetchone()
@@ -74,7 +73,6 @@ class Session:
         return found
 
     def value(self, statement: str, parameters: Parameters | None = None, /, **named: Any) -> Any:
-        """Return the first column of the first row of a query, or None."""
         found = self.row(statement, parameters, **named)
         return None if found is None else found[0]
 
@@ -160,15 +158,11 @@ _PUT_FACT = upsert_into("meta", ("key", "value"), "key")
 
 
 class Meta(Part):
-    """Reads and writes them in the caller's transaction."""
-
     def get(self, key: str) -> str | None:
-        """Return a value."""
         found: str | None = self._session.value(_GET_FACT, key=key)
         return found
 
     def put(self, key: str, value: str) -> None:
-        """Set a value."""
         self._session.execute(_PUT_FACT, key=key, value=value)
 
 

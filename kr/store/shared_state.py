@@ -20,10 +20,7 @@ _RELEASE = "DELETE FROM leases WHERE key = :key AND owner = :owner"
 
 
 class Leases(Part):
-    """Reads and writes leases in the caller's transaction."""
-
     def holder(self, key: str, now: datetime) -> str | None:
-        """Return the owner of an unexpired lease."""
         found: str | None = self._session.value(_HOLDER, key=key, moment=to_text(now))
         return found
 
@@ -44,7 +41,6 @@ class Leases(Part):
         )
 
     def release(self, key: str, owner: str) -> bool:
-        """Give a lease back. False when the owner doesn't hold it."""
         return bool(self._session.execute(_RELEASE, key=key, owner=owner))
 
 
@@ -86,8 +82,6 @@ def pause(opened_times: int, *, base: float, retry_after: float | None) -> float
 
 
 class Circuits(Part):
-    """Reads and writes breakers in the caller's transaction."""
-
     def all(self) -> list[Circuit]:
         """Return the breakers of all sources that failed lately, by name."""
         return [Circuit(**row) for row in self._session.rows(_ALL)]
@@ -149,11 +143,9 @@ class Circuits(Part):
         return self.get(source)
 
     def release_probe(self, source: str, owner: str) -> None:
-        """Give a probe back that was not made."""
         self._session.execute(_RELEASE_PROBE, source=source, owner=owner)
 
     def record_success(self, source: str) -> None:
-        """Close the breaker."""
         self._session.execute(_CLOSE, source=source)
 
     def _put(self, source: str, **values: object) -> None:
@@ -180,8 +172,6 @@ _PUT_LIBRARY = (
 
 
 class Libraries(Part):
-    """Reads and writes that memory in the caller's transaction."""
-
     def get(self, framework: str) -> Library | None:
         """Return what is known of a framework (whichever of its names)."""
         row = self._session.row(_GET_LIBRARY, key=framework_key(framework))
@@ -228,17 +218,13 @@ _BY_STATUS = "SELECT status, count(*) AS number FROM workflows GROUP BY status O
 
 
 class Workflows(Part):
-    """Reads and writes the rows in the caller's transaction."""
-
     def record(self, row: WorkflowRow) -> None:
         """Write a row, in the place of the instance's earlier one."""
         self._session.execute(_RECORD, row.fields())
 
     def newest(self, limit: int | None = None) -> list[WorkflowRow]:
-        """List the rows, the newest first."""
         rows = self._session.rows(_NEWEST, limit=-1 if limit is None else limit)
         return [WorkflowRow(**{**row, "is_simulated": bool(row["is_simulated"])}) for row in rows]
 
     def by_status(self) -> dict[str, int]:
-        """Count the instances by status, most first."""
         return {row["status"]: row["number"] for row in self._session.rows(_BY_STATUS)}

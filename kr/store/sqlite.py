@@ -80,7 +80,6 @@ class SqliteFile:
         self.timeout = timeout
 
     def exclusive(self, timeout: float | None = None) -> exclusive:
-        """Hold the write lock (``<db>.lock``)."""
         return exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout)
 
     def identity(self) -> tuple[int, int] | None:
@@ -158,7 +157,6 @@ class SqliteFile:
                 connection.close()
 
     def make_folder(self) -> None:
-        """Create the folder that the database and its lock stand in."""
         folder = os.path.dirname(self.path) or "."
         try:
             os.makedirs(folder, exist_ok=True)
@@ -197,7 +195,6 @@ class SqliteFile:
         return _Translation(self, but)
 
     def error(self, exc: sqlite3.Error) -> StoreError:
-        """Return kr's error for one of SQLite's; the message names the file."""
         kind = _KINDS.get(_code(exc), StoreError)
         return kind(f"{self.path}: {exc}")
 

@@ -107,13 +107,11 @@ class Store:
             yield UnitOfWork(Session(connection), self._knowledge_base, Guarding())
 
     def read_untouched(self, work: "Callable[[UnitOfWork], T]") -> "T | None":
-        """Let ``work`` read one snapshot without a trace; see ``kr.store.database.read_only``."""
         from kr.store.database import read_only
 
         return read_only(self.place, self._knowledge_base, work)
 
     def complete(self, what: "Completed", **parameters: str) -> list[str]:
-        """Return what a key press completes; see ``kr.store.database.complete``."""
         from kr.store.database import complete
 
         return complete(self.place, what, **parameters)
@@ -193,20 +191,17 @@ class Store:
     def restore_archived(
         self, archived: "Archived", now: datetime, *, replace: bool = False
     ) -> "Restored | None":
-        """Make an archived entry live again; see ``kr.store.saving.restore_archived``."""
         from kr.store.saving import restore_archived
 
         return restore_archived(self._database(), archived, now, replace_live=replace)
 
     def restore_revision(self, entry_id: str, number: int, now: datetime) -> "Restored | None":
-        """Bring an earlier text back; None when there is no such entry or revision (SPEC 3.8)."""
         from kr.store.saving import restore_revision
 
         return restore_revision(self._database(), entry_id, number, now)
 
     @property
     def care(self) -> "Care":
-        """Copies of the database, its soundness and its repair."""
         from kr.store.care import Care
 
         return Care(self.path)
@@ -293,7 +288,6 @@ class Shelf:
 
     @property
     def can_write(self) -> bool:
-        """Whether it makes sense to write something now."""
         return not self._is_closed and not self._is_read_only
 
     def attempt(self, action: Callable[[Store], T], otherwise: T) -> T:
@@ -307,8 +301,6 @@ class Shelf:
             return otherwise
 
     def read(self, action: "Callable[[UnitOfWork], T]", otherwise: T) -> T:
-        """Run ``action`` on a snapshot."""
-
         def run(store: Store) -> T:
             with store.read() as unit:
                 return action(unit)
@@ -316,7 +308,6 @@ class Shelf:
         return self.attempt(run, otherwise)
 
     def write(self, action: "Callable[[UnitOfWork], T]", otherwise: T) -> T:
-        """Run ``action`` in a transaction of its own."""
         if self._is_read_only:
             return otherwise
 
@@ -327,7 +318,6 @@ class Shelf:
         return self.attempt(run, otherwise)
 
     def note(self, error: StoreError) -> None:
-        """Remember a problem that arose elsewhere with the same store."""
         if str(error) not in self._told:
             logger.warning("%s", error)
         self._told.add(str(error))

@@ -135,7 +135,6 @@ class _Mark(NamedTuple):
 
     @classmethod
     def of(cls, path: Path, last: int, changes: int) -> "_Mark":
-        """Read a file's size and time."""
         status = path.stat()
         return cls(status.st_size, status.st_mtime_ns, last, changes)
 
@@ -352,7 +351,6 @@ def _escape(match: re.Match[str]) -> str:
 
 
 def render_index(entries: Iterable[Entry]) -> str:
-    """Render live entries, sorted by id."""
     return render_items(_item(entry, entry.status) for entry in sorted(entries, key=lambda entry: entry.id))
 
 
@@ -391,7 +389,6 @@ def _item(entry: Entry, status: str) -> dict[str, str | tuple[str, ...]]:
 
 
 def render_items(items: Iterable[Item]) -> str:
-    """Render items, whose first key is ``id``, as a list."""
     return "".join(render_parts(items))
 
 

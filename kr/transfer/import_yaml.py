@@ -92,12 +92,10 @@ class Imported:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the index or the archive is another than before."""
         taken = sum(self.counts[name] for name in ("imported", "updated", "archived"))
         return bool(taken or self.auto_archived or self.lru_evicted)
 
     def plain(self) -> dict[str, Any]:
-        """Return the answer of the command: counts, then what was refused and why."""
         return {
             **self.counts,
             "refused": len(self.refused),

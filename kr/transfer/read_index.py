@@ -72,8 +72,6 @@ def _events(text: str) -> "Iterator[yaml.Event]":
 
 
 class _Reader:
-    """Reads the events of one document."""
-
     def __init__(self, events: "Iterator[yaml.Event]") -> None:
         self._events = events
 
@@ -251,7 +249,6 @@ EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
 
 
 def is_day(time: str) -> bool:
-    """Tell whether a time is a day alone."""
     return time[10:19] == "T00:00:00"
 
 
@@ -274,7 +271,6 @@ def check_times(fields: Mapping[str, Tree]) -> Times:
 
 
 def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
-    """Check one item of ``_wordings.yaml``. Raises ``BadItem`` for the first bad field."""
     told = _required(fields, "kind")
     kind = next((known for known in _KINDS if known == told), None)
     if kind is None:
