@@ -34,11 +34,7 @@ _UNREADABLE = "unreadable date"
 
 
 def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dict[str, Any]:
-    """Count everything; zeros where no database is, and none is made. Raises a ``StoreError``.
-
-    Rates are 0.0 to 1.0 (None: nothing to divide by), durations say their unit in their name. At most 20
-    stories (the dearest) and 30 days (the last) are listed.
-    """
+    """Count everything, the dearest 20 stories and the last 30 days; rates 0.0 to 1.0 or None. Raises a ``StoreError``."""
     with store.look() as unit:
         return {
             "database": store.place,
@@ -235,10 +231,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNeed:
-    """A need that no entry answered for sure, worded alike by ``asked`` requests; ``request_id`` is the last.
-
-    ``researched`` is the entry that its own research wrote, where it wrote one.
-    """
+    """A need that no entry answered for sure, worded alike by ``asked`` requests, ``request_id`` the last; ``researched`` is its entry."""
 
     request_id: str
     asked: int
@@ -378,10 +371,7 @@ def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]")
 
 
 def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime) -> int:
-    """Say which of the entries that were near a need answers it, or (None) that none does; how many requests that settles.
-
-    The entry is found by the wording from then on (SPEC 3.2; ``kr.store.saving.hand_over``). Raises ``UnknownEntry``.
-    """
+    """Say which entry answers a need (None: none near it); return how many requests that settles. Raises ``UnknownEntry``."""
     from kr.freshness import to_text
     from kr.store.requests import Need
     from kr.store.saving import hand_over

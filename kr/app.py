@@ -124,10 +124,7 @@ class App:
         )
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
-        """Tell what the cache would say to a research request, and why (SPEC 3.2). Changes nothing.
-
-        Raises ``InvalidRequest``.
-        """
+        """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
         from kr.composition import matching_rules
         from kr.research.explain import explain, read_query
 
@@ -251,10 +248,7 @@ class App:
         return self.catalog.entry(entry_id, report=report)
 
     def read_report(self, entry_id: str, *, section: str | None = None, max_tokens: int) -> dict[str, Any]:
-        """Give an entry's report, or one section of it, at most ``max_tokens`` long (SPEC 8).
-
-        Raises ``UnknownEntry`` for the entry, and ``InvalidRequest`` for the section.
-        """
+        """Give a report or one section, at most ``max_tokens`` long (SPEC 8). Raises ``UnknownEntry``, ``InvalidRequest``."""
         from kr.text.counting import fit, headings
         from kr.text.counting import section as section_of
 
@@ -270,10 +264,7 @@ class App:
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
 
     def search(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
-        """Find live entries by words of topic, tags, question and report, best first (SPEC 6.3, 8).
-
-        ``{entries: [{id, framework, framework_version, topic, status, passage}]}``. Any text is a query.
-        """
+        """Find live entries, best first (SPEC 6.3, 8): ``{entries: [{id, framework, framework_version, topic, status, passage}]}``."""
         return {"entries": self.catalog.search(query, framework=framework, limit=limit)}
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
@@ -400,10 +391,7 @@ class App:
         return result
 
     def import_on_first_use(self) -> None:
-        """Take in an ``index.yaml`` that stands beside an empty database, before its first use (SPEC 6.2).
-
-        Looked for until it went well once; a database that can't serve is told by whoever needs it.
-        """
+        """Take in an ``index.yaml`` beside an empty database (SPEC 6.2), looked for until it went well once."""
         if self._is_index_taken:
             return
         if not any(os.path.isfile(os.path.join(self.settings.base, name)) for name in (INDEX, ARCHIVE)):
@@ -428,10 +416,7 @@ def open_app(
     kind: type[App] = App,
     may_recall: bool = False,
 ) -> App:
-    """Read the environment and the configuration, and build an app of this kind. Raises ``ConfigError``.
-
-    With ``may_recall`` what a hit needs of the configuration may be remembered from an earlier invocation.
-    """
+    """Read environment and configuration (``may_recall``: perhaps remembered), and build an app of this kind. Raises ``ConfigError``."""
     environ = dict(os.environ)
     try:
         cwd = os.getcwd()

@@ -59,10 +59,7 @@ def to_text(moment: datetime) -> str:
 
 
 def from_text(text: str) -> datetime:
-    """Read a stored time; bare dates and other ISO 8601 forms too, UTC where they name no zone.
-
-    Anything else raises ``ValueError``.
-    """
+    """Read a stored time, a bare date or other ISO 8601 forms, UTC where they name no zone. Raises ``ValueError``."""
     moment = datetime.fromisoformat(text.strip())
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
@@ -76,10 +73,7 @@ def parse_time(text: str) -> datetime | None:
 
 
 def after(now: datetime, newest: Iterable[str]) -> str:
-    """Return ``max(now, newest + 1 us)`` in stored form: later than every text, whatever the clock says.
-
-    A text that is no time, or the last moment there is, is passed over.
-    """
+    """Return ``max(now, newest + 1 us)`` in stored form, whatever the clock says; a text that is no time is passed over."""
     latest = now
     for text in newest:
         try:
@@ -106,10 +100,7 @@ def major_key(version: str) -> str:
 
 @lru_cache(maxsize=128)
 def same_major(one: str, other: str) -> bool:
-    """Tell whether two version texts speak of one major version.
-
-    A text without an integer (``latest``) equals only the same text; ``unknown`` goes with anything.
-    """
+    """Tell whether two versions are of one major; a text without an integer equals only itself, ``unknown`` goes with anything."""
     folded = (fold(one), fold(other))
     if UNKNOWN_VERSION in folded:
         return True
@@ -125,11 +116,7 @@ def oldest_live(today: date, archive_after_days: int) -> date:
 
 
 def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
-    """Judge an entry for a request that asks for ``version`` at ``now``, which must carry a time zone.
-
-    A mark that was made for another major version says nothing here (SPEC 3.3). An entry with a date that can't be read is stale: researching again is safer than trusting it.
-    Raises ``ValueError`` for a ``now`` without a time zone.
-    """
+    """Judge an entry for a request for ``version`` at ``now``, which must carry a time zone. An unreadable date makes it stale."""
     if now.tzinfo is None:
         raise ValueError("now must carry a time zone")
     now = now.astimezone(UTC)

@@ -39,10 +39,7 @@ class Name(NamedTuple):
 
 @cache
 def _invisible_marks() -> frozenset[str]:
-    """Return the letters and marks that show nothing, and so would make two names look alike.
-
-    They are the grapheme joiner, Hangul fillers, Khmer inherent vowels, Mongolian and general variation selectors.
-    """
+    """Return the letters and marks that show nothing: grapheme joiner, Hangul fillers, Khmer vowels, variation selectors."""
     return frozenset(
         "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u3164\uffa0"
         + "".join(map(chr, range(0xFE00, 0xFE10)))
@@ -86,10 +83,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def kebab(text: str) -> str:
-    """Return the kebab form: letters, marks and digits of any script, the rest as single dashes.
-
-    Empty when nothing is left.
-    """
+    """Return the kebab form: letters, marks and digits of any script, the rest as single dashes; empty when nothing is left."""
     from unicodedata import category
 
     words = "".join(char if category(char)[0] in "LMN" else " " for char in fold(text)).split()
@@ -102,10 +96,7 @@ def base_name(framework: str, topic: str) -> Name:
 
 
 def suffixed_name(framework: str, topic: str) -> Name:
-    """Return the name for a pair whose base name another pair holds.
-
-    The suffix is made from the folded pair alone, so it is the same in every process and at any time.
-    """
+    """Return the name for a pair whose base name another pair holds, by a digest of the folded pair alone."""
     digest = _digest(f"{len(fold(framework))}:{fold(framework)}{fold(topic)}")
     return _name(_segment(framework), f"{_segment(topic)}-{digest}")
 

@@ -45,11 +45,7 @@ DISABLED = "Knowledge research disabled in config"
 
 
 class RequestHandler:
-    """Answers requests over one configuration and one store.
-
-    ``before_use`` runs before the index is read for the first time; ``lessons_store`` opens a store that waits
-    only briefly, for lessons.
-    """
+    """Answers requests. ``before_use`` runs before the index is first read; ``lessons_store`` opens one that waits only briefly."""
 
     def __init__(
         self,
@@ -76,10 +72,7 @@ class RequestHandler:
     def research_document(
         self, data: bytes, *, include_report: bool = False, overrides: Mapping[str, Any] = _NOTHING
     ) -> Envelope:
-        """Answer a request document of either mode of F1: any bytes in, an envelope out.
-
-        ``overrides`` (``refresh``, ``use``, ``if_unsure``) win over the document's own ``config_overrides``.
-        """
+        """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``."""
         try:
             document = read_document(data)
         except InvalidRequest as error:
@@ -107,10 +100,7 @@ class RequestHandler:
         timeout: int | None = None,
         overrides: Mapping[str, Any] = _NOTHING,
     ) -> Envelope:
-        """Answer a person's question; what is not said is derived (SPEC 3.1, the terminal form).
-
-        ``overrides`` are ``refresh``, ``use`` and ``if_unsure`` of ``config_overrides``.
-        """
+        """Answer a person's question; what is not said is derived (SPEC 3.1). ``overrides`` are of ``config_overrides``."""
         said = {
             "story_key": story_key,
             "session_id": f"terminal-{uuid.uuid4().hex}" if session_id is None else session_id,
@@ -161,10 +151,7 @@ class RequestHandler:
         }
 
     def inject_document(self, data: bytes, more: Mapping[str, Any] | None = None) -> Envelope:
-        """Answer a request document of mode lessons-inject, which it may leave out (SPEC 3.1).
-
-        ``more`` is put into its ``lessons_inject``, over what stands there.
-        """
+        """Answer a document of mode lessons-inject (SPEC 3.1); ``more`` is put over its ``lessons_inject``."""
         try:
             document = read_document(data)
         except InvalidRequest as error:

@@ -215,10 +215,7 @@ class Entry(Value):
 
 
 class MatchRules(Value):
-    """The settings that decide which entry answers (SPEC 3.2, 7).
-
-    ``floor`` is the tier that a match must reach, if any; without ``fuzzy`` an equal topic alone matches.
-    """
+    """The settings that decide which entry answers (SPEC 3.2). ``floor``: the least tier; without ``fuzzy`` equal topics alone."""
 
     mode: CacheMatch = "balanced"
     floor: Tier | None = None
@@ -226,10 +223,7 @@ class MatchRules(Value):
 
 
 class Match(Value):
-    """Why an entry answers a query (SPEC 3.2). ``topic_overlap`` and ``likelihood`` are 0.0 to 1.0.
-
-    ``likelihood`` is None where no evidence was weighed: the caller named the entry.
-    """
+    """Why an entry answers (SPEC 3.2); overlap and likelihood are 0.0 to 1.0. No likelihood: the caller named the entry."""
 
     entry: Entry
     tier: Tier
@@ -249,10 +243,7 @@ class Related(Value):
 
 
 class Passage(Value):
-    """One piece of Markdown from a source: untrusted, not yet cleaned.
-
-    ``url`` is where this very piece came from, when the source says so.
-    """
+    """One piece of Markdown from a source: untrusted, not yet cleaned. ``url`` is where this very piece came from."""
 
     text: str
     title: str | None = None
@@ -278,10 +269,7 @@ class Answer(Value):
 
 
 class Learned(Value):
-    """What is known of a framework from its sources, to be remembered: a later request is spared the search.
-
-    ``library_versions`` are those that Context7 lists with ``library_id``; ``repository`` is ``owner/repo``.
-    """
+    """What a source told of a framework, to spare a later search: the versions of ``library_id``, ``owner/repo``."""
 
     library_id: str | None = None
     library_versions: tuple[str, ...] = ()

@@ -47,18 +47,12 @@ class Located:
 
 
 def read_located(text: str, *, noun: str, depth: int = DEPTH) -> Located:
-    """Parse one YAML document of any shape, as ``read_document`` does, and keep where everything stands.
-
-    Raises ``InvalidRequest``; its message names line and column, and calls the document ``noun``.
-    """
+    """Parse one YAML document of any shape with the place of everything. Raises ``InvalidRequest`` with line and column."""
     return _located(text, TreeBuilder(depth, Doubles(), places={}), noun)
 
 
 def read_sections(text: str, sections: Collection[str], *, noun: str, depth: int) -> Located:
-    """Parse a file that its own user wrote: aliases and merge keys are read, and beside these sections anything may stand.
-
-    Raises ``InvalidRequest`` as ``read_located`` does.
-    """
+    """Parse a file of the user's own: aliases and merge keys are read, beside these sections anything may stand."""
     return _located(text, TreeBuilder(depth, Doubles(), places={}, sections=sections), noun)
 
 
@@ -140,10 +134,7 @@ def _place(event: "yaml.Event") -> str:
 
 @dataclass(slots=True)
 class TreeBuilder:
-    """Makes nested text of YAML events, fed one by one. Raises ``InvalidRequest`` for what is not allowed.
-
-    With ``sections`` it reads what ``read_sections`` does.
-    """
+    """Makes nested text of YAML events; ``sections`` as in ``read_sections``. Raises ``InvalidRequest`` for what is not allowed."""
 
     depth: int
     doubles: Doubles

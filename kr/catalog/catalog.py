@@ -54,10 +54,7 @@ class Catalog:
     export: Callable[[], None]
 
     def page(self, **page: Unpack[Page]) -> dict[str, Any]:
-        """Give some of the live entries, the last accessed first: ``{entries, total}``.
-
-        A status is judged entry by entry, so one that is asked for costs a look at all.
-        """
+        """Give some live entries, the last accessed first: ``{entries, total}``. A status that is asked for costs a look at all."""
         now, status = self.clock(), page.get("status")
         offset, limit = page.get("offset", 0), page.get("limit")
         end = None if limit is None else offset + limit
@@ -71,10 +68,7 @@ class Catalog:
     def search(
         self, words: str, *, framework: str | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        """List live entries that hold ``words`` in topic, tags, question or report, with the passage, best first.
-
-        Any text is a search. Those that hold only some of the words come after those that hold them all, and skeletons last.
-        """
+        """List live entries that hold all of ``words``, best first, then those that hold some, skeletons last; each with the passage."""
         now, framework = self.clock(), _valid(framework)
         with self.store.look() as unit:
             found = unit.search.find(_text(words), "entry")
@@ -183,10 +177,7 @@ class Catalog:
         archive_id: int | None = None,
         replace_live: bool = False,
     ) -> dict[str, Any]:
-        """Make an archived entry live, fresh and accessed now, with its own text at its path.
-
-        Of several rows of the id the last archived is taken, unless ``archive_id`` chooses another. Raises ``EntryConflict`` when it is live again.
-        """
+        """Make an archived entry live and fresh, the last archived or that of ``archive_id``. Raises ``EntryConflict`` when it is live."""
         entry_id = self._key(entry_id)
         with self.store.read() as unit:
             chosen = _chosen(unit, entry_id, archive_id)

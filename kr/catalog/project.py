@@ -28,11 +28,7 @@ Environ = Mapping[str, str]
 
 
 def list_versions(project: Path, *, everything: bool, warn: Warn, environ: Environ) -> list[dict[str, Any]]:
-    """List what the project's dependency files name: direct dependencies, or ``everything``.
-
-    Each row: ``framework``, ``version``, ``package``, ``file``, ``direct``. ``warn`` is told of files that
-    can't be used.
-    """
+    """List direct dependencies, or ``everything``: ``framework``, ``version``, ``package``, ``file``, ``direct``."""
     used = dependencies_of(project, everything=everything, warn=warn, environ=environ)
     return [_listed(dependency) for dependency in used]
 
@@ -101,10 +97,7 @@ class Ask(Protocol):
 
 @dataclass(slots=True, kw_only=True)
 class Need:
-    """One framework that the project depends on.
-
-    ``imports`` counts the files of its code that import it, ``fresh`` and ``stale`` its entries that have a report.
-    """
+    """A framework of the project: the files that import it, its ``fresh`` and ``stale`` entries that have a report."""
 
     framework: str
     version: str

@@ -1,7 +1,4 @@
-"""``kr completion``: the script that makes a shell complete kr, and what it completes from the database (SPEC 6.5).
-
-A key press creates nothing, waits for nobody, and says nothing when there is nothing to say.
-"""
+"""``kr completion``: the script for a shell, and what a key press, which waits for nobody, completes from the database (SPEC 6.5)."""
 
 import os
 import sys

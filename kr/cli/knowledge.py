@@ -1,7 +1,4 @@
-"""``kr versions``, ``kr warm``, ``kr export-yaml`` and ``kr import-yaml``: what comes into the knowledge base, and goes out (SPEC 6).
-
-Also ``kr explain`` and ``kr calibrate``: why the cache answers a question, and what a model of embeddings adds (SPEC 3.2).
-"""
+"""``kr versions``, ``warm``, ``export-yaml``, ``import-yaml``, ``explain`` and ``calibrate`` (SPEC 3.2, 6)."""
 
 import sys
 from collections.abc import Iterator

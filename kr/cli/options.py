@@ -33,10 +33,7 @@ class Typed(click.ParamType[str]):
 
 
 def read_request(source: str) -> bytes:
-    """Read a request from a file, or from standard input (``-``): at most one byte more than one may have.
-
-    A closed standard input is an empty document. Raises ``RequestUnreadable``.
-    """
+    """Read a request from a file or standard input (``-``): at most a byte too many. Raises ``RequestUnreadable``."""
     from kr.documents import LIMIT  # the help, and a key press, need no reader
 
     try:
@@ -49,10 +46,7 @@ def read_request(source: str) -> bytes:
 
 
 def answer_request(source: str, answer: "Callable[[bytes], Envelope]") -> "Envelope":
-    """Answer the request in a file; one that can't be read is a failure as every other, with its envelope (SPEC 3.1).
-
-    What is wrong with the whole document is told with the file's name.
-    """
+    """Answer the request in a file, which problems of the whole document name; one that can't be read has its envelope too (SPEC 3.1)."""
     try:
         envelope = answer(read_request(source))
     except RequestUnreadable as error:
@@ -226,10 +220,7 @@ def with_context(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def common(ctx: click.Context) -> Common:
-    """Give what the common options of a command, and of ``kr`` before it, said together.
-
-    Where they name no format, ``KR_FORMAT`` does.
-    """
+    """Give what the common options of a command, and of ``kr`` before it, said together; ``KR_FORMAT`` stands in."""
     said = ctx.ensure_object(Common)
     if said.format is None and (wanted := os.environ.get("KR_FORMAT")):
         if wanted not in _FORMATS:

@@ -98,10 +98,7 @@ def to_json(value: Any) -> str:
 
 
 def colour() -> bool | None:
-    """Tell what click is to do about colours: None lets it see whether a terminal reads, False forbids them.
-
-    ``NO_COLOR`` (set to anything) and ``TERM=dumb`` forbid.
-    """
+    """Tell click about colours: None lets it see whether a terminal reads; ``NO_COLOR`` and ``TERM=dumb`` forbid them."""
     return False if os.environ.get("NO_COLOR") or is_dumb() else None
 
 
@@ -137,11 +134,7 @@ def width() -> int:
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, wide: str | None = None) -> str:
-    """Lay rows out under their columns; texts wrap within theirs. None is shown as a dash.
-
-    The column ``wide`` takes the room that is left. Cells may hold anything: they are shown as one line of visible
-    characters.
-    """
+    """Lay rows out under their columns, each cell one visible line that wraps; ``wide`` takes the room that is left."""
     import io
 
     from rich.console import Console
@@ -168,10 +161,7 @@ def cell(value: object) -> str:
 
 
 def wrapped(label: str, text: str, *, indent: int) -> list[str]:
-    """Give ``label`` and ``text`` as lines of at most the terminal's width; what wraps is indented.
-
-    Width is counted in cells: a Chinese letter takes two.
-    """
+    """Give ``label`` and ``text`` as lines of at most the terminal's width, in cells; what wraps is indented."""
     from rich.cells import cell_len
     from rich.console import Console
     from rich.text import Text
@@ -264,10 +254,7 @@ _LONGEST_KEY = 1000
 
 
 def to_yaml(value: Any) -> str:
-    """Render nested plain data (mappings, lists, texts, numbers, None) as YAML that readers of 1.1 and 1.2 take alike.
-
-    Texts of several lines are blocks, and letters stand as they are. Raises ``TypeError`` for other data.
-    """
+    """Render nested plain data as YAML that readers of 1.1 and 1.2 take alike. Raises ``TypeError`` for other data."""
     return "\n".join(_lines(value, "")) + "\n"
 
 

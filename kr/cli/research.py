@@ -173,10 +173,7 @@ def command(
 
 
 def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True) -> str:
-    """Make the readable view: what happened in a few lines, then the report, or its summary.
-
-    ``is_typed``: the question was typed, so what is wrong is told by its option.
-    """
+    """Make the readable view: what happened, then the report or its summary. ``is_typed``: errors are told by their option."""
     results = value["results"]
     lines = [f"{click.style(value['status'], bold=True)}  {_summary(results)}"]
     lines += [

@@ -69,10 +69,7 @@ class ParsedRecord(NamedTuple):
 
 
 def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> ParsedRecord:
-    """Validate a request (seed 003, "Input Validation Rules"); ``phases`` are the legal tags.
-
-    Raises ``InvalidRequest`` with one ``FieldError`` per bad field; the caller answers ``skip``.
-    """
+    """Validate a request (seed 003, "Input Validation Rules"). Raises ``InvalidRequest`` with a ``FieldError`` per bad field."""
     fields = _fields(phases)
     read, errors = read_fields(fields, data)
     if errors:

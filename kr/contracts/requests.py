@@ -305,11 +305,7 @@ class Parsed(Value):
 def parse_request(
     data: Mapping[str, Any], *, default_mode: Mode | None = None, phases: Sequence[str] = PHASES
 ) -> Parsed:
-    """Validate a request of either mode (seed 000, "Input Validation Rules").
-
-    ``default_mode`` stands in for a missing ``mode`` where a command takes one mode alone.
-    Raises ``InvalidRequest`` with one ``FieldError`` per bad field.
-    """
+    """Validate a request (seed 000, "Input Validation Rules"). Raises ``InvalidRequest``; ``default_mode`` stands in for a missing one."""
     blocks = {
         "research_query": _QUERY,
         "lessons_inject": {**_INJECT, "phase": Field(tag_of("phase tag", phases))},

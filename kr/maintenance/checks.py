@@ -39,11 +39,7 @@ Fix = Callable[[], str]
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that a check found. ``information`` is no problem.
-
-    ``repair`` says what ``--repair`` would do; it is None where only a person can help, and ``message`` then
-    says how.
-    """
+    """What a check found; ``information`` is no problem. ``repair`` says what ``--repair`` would do, None where only a person can help."""
 
     check: str
     severity: Severity
@@ -215,10 +211,7 @@ class Facts(NamedTuple):
 
 
 def report_paths(knowledge_base: Path) -> list[str]:
-    """Return the Markdown files below ``frameworks/``, as the index writes paths, sorted.
-
-    Symlinks are not followed, hidden files are not ours.
-    """
+    """Return the Markdown files below ``frameworks/``, as the index writes paths, sorted; no links, nothing hidden."""
     found = []
     for folder, folders, files in os.walk(knowledge_base / "frameworks"):
         folders[:] = [name for name in folders if not name.startswith(".")]
@@ -246,11 +239,7 @@ def read_facts(text: str) -> Facts | None:
 
 
 def entry_of(text: str, path: str, *, modified: datetime, now: datetime) -> Entry | None:
-    """Make the entry that a report would have; its id is left open. None when its title tells nothing.
-
-    Nobody knows when it was read last, so that the day of its research stands in (of its file, where the
-    header has none): an old report comes back as stale, not as fresh.
-    """
+    """Make the entry that a report would have, read last on the day of its research; None when its title tells nothing."""
     facts = read_facts(text)
     if facts is None:
         return None

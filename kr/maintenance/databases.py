@@ -96,10 +96,7 @@ State = Literal["created", "exists"]
 
 
 def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) -> dict[str, Any]:
-    """Make what is missing; never overwrite. ``{files: [{path, state}], hints: [text], next: [command]}``.
-
-    Raises ``ConfigError`` where the configuration can't be written, or a ``StoreError``.
-    """
+    """Make what is missing: ``{files: [{path, state}], hints, next}``. Raises ``ConfigError`` or a ``StoreError``."""
     from kr.research.persona import fitting_persona, load_persona
 
     home = Path(environ.get("HOME") or "/nonexistent")

@@ -222,10 +222,7 @@ def _rescue(base: KnowledgeBase, damaged: Path) -> str:
 
 
 def take_in(base: KnowledgeBase) -> str:
-    """Import the exports.
-
-    What can't be read is told; the file stays, and is copied before it is written over.
-    """
+    """Import the exports. What can't be read is told, and copied before it is written over."""
     from kr.transfer.import_yaml import import_yaml
 
     if not any((base.folder / name).is_file() for name in (INDEX, ARCHIVE)):
@@ -286,11 +283,7 @@ def report(base: KnowledgeBase) -> dict[str, Any]:
 
 
 def repair(base: KnowledgeBase, announce: Callable[[Finding], None]) -> dict[str, Any]:
-    """Do what the findings announce, check by check: each sees what the ones before it have put right.
-
-    ``announce`` hears of each before it is done. Returns as ``report``, with ``repaired``: the findings that
-    were acted on, with ``done``.
-    """
+    """Do what the findings announce (``announce`` hears of it before), check by check: each sees what was put right before."""
     repaired: list[dict[str, Any]] = []
     for check in CHECKS:
         for finding in _findings(base, check):
@@ -319,10 +312,7 @@ def _result(base: KnowledgeBase, findings: list[Finding], repaired: list[dict[st
 def check_sources(
     sources: "Sequence[Source]", models: Sequence[tuple[str, Callable[[], object]]], *, timeout: float
 ) -> Iterator[Finding]:
-    """Ask each source, and use each model by the name of its setting, and tell whether it works.
-
-    Nothing is charged, kept or counted for the circuit breaker. ``timeout`` is in seconds for each source.
-    """
+    """Ask each source and model one question, and tell whether it works; nothing is kept. ``timeout`` in seconds for each."""
     from kr.sources.base import Ask
 
     ask = Ask(query=_QUESTION, repository=_REPOSITORY)

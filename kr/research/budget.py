@@ -136,11 +136,7 @@ _MOST_KEPT = 5.0
 
 
 class OverallDeadline:
-    """Counts down from ``seconds``, in monotonic time.
-
-    A small share is kept back for writing the report, so that the answer is out before the caller's own
-    clock runs down.
-    """
+    """Counts down from ``seconds``; a small share is kept back, so that the answer is out before the caller's own clock runs down."""
 
     def __init__(self, seconds: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

@@ -41,10 +41,7 @@ class Found(Value):
 
     @property
     def baseline(self) -> str | None:
-        """The old report that a new research stands on, if nothing better is found.
-
-        A report that shares a tag alone is about something else, and a skeleton says nothing (SPEC 3.3).
-        """
+        """The old report that a new research stands on, if nothing better is found (SPEC 3.3)."""
         if self.match is None or not may_be_baseline(self.match.tier, self.match.entry):
             return None
         return self.report
@@ -130,10 +127,7 @@ class Cache:
         return self._shelf.attempt(lambda store: self._look_up(store, under, more), found)
 
     def use(self, query: Query, entry_id: str) -> Found:
-        """Find the entry that a request names (SPEC 3.2), whatever its status; without a report it is a miss.
-
-        Raises ``InvalidRequest`` where no such entry is of the framework that is asked about.
-        """
+        """Find the entry that a request names (SPEC 3.2), whatever its status. Raises ``InvalidRequest`` for one of another framework."""
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id), MISS)
 
     def remember(self, query: Query, entry_id: str) -> None:

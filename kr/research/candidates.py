@@ -49,10 +49,7 @@ def gather(
     read: Callable[[Entry], str],
     most: int | None = MOST,
 ) -> Gathered:
-    """Read the entries of a framework, and of their keys what the request asks for.
-
-    ``read`` gives an entry's report; with ``most=None`` all entries count as the best.
-    """
+    """Read a framework's entries and the keys asked for. ``read`` gives an entry's report; ``most=None``: all count as the best."""
     asked = asked_of(query)
     wanted = [*asked.all, asked.whole, asked.wording]
     versions = unit.entries.ids(query.framework, aliases)

@@ -83,10 +83,7 @@ class Breaker:
             self._shelf.write(lambda unit: unit.circuits.release_probe(source, self._owner), None)
 
     def note(self, source: str, failure: SourceFailure | None) -> None:
-        """Remember an answer (``None``), or a failure; only one that is the source's own fault counts.
-
-        Of a source that was not asked nothing new is known: its probe, if this was one, is another's to make.
-        """
+        """Remember an answer (``None``) or a failure; only the source's own fault counts. One that was not asked gives its probe back."""
         if self._failures == 0:
             return
         if isinstance(failure, SourceNotAsked):

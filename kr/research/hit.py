@@ -1,8 +1,6 @@
-"""Steps 1 to 3 of research (seed 000, "Workflow Steps"): is there an entry that answers, then it is served.
+"""Steps 1 to 3 and 9 of research (seed 000, "Workflow Steps"): an entry that answers is served; the envelope and the row that stays.
 
 What a miss needs (``kr.research.pipeline``) is imported on a miss.
-
-Step 9 of seed 000: what a run came to, as the envelope that its caller gets and the row that stays.
 """
 
 import os
@@ -62,10 +60,7 @@ def research_status(course: Course) -> ResearchStatus:
 
 
 class Ending(Value):
-    """How a run ended. ``index_count`` is None where nothing was written: the live entries are counted then.
-
-    ``report`` is the text that the answer carries.
-    """
+    """How a run ended. ``index_count`` None: the live entries are counted then. ``report`` is the text that the answer carries."""
 
     course: Course = Course()
     entry_id: str | None
@@ -107,10 +102,7 @@ def told_by(found: "Found", course: Course, *, include_report: bool) -> Ending:
 def answer(
     run: Run, ending: Ending, *, index_updated: bool | None = None, counted: tuple[int, int] | None = None
 ) -> ResearchEnvelope:
-    """Make the envelope, and keep the request's row (SPEC 5).
-
-    ``counted`` are the live entries and the calls left where the row was kept together with them already.
-    """
+    """Make the envelope, and keep the request's row (SPEC 5), unless it was kept together with what is ``counted``: entries, calls left."""
     if index_updated is not None:
         ending = replace(ending, index_updated=index_updated)
     status = research_status(ending.course)
@@ -208,10 +200,7 @@ class Researcher:
         self._services = services
 
     def research(self, request: ResearchRequest, *, include_report: bool = False) -> ResearchEnvelope:
-        """Answer one valid request. Degrades rather than fails: nothing but an interruption leaves it.
-
-        Raises ``InvalidRequest`` for an entry that the request names and that can't serve.
-        """
+        """Answer one valid request; degrades rather than fails. Raises ``InvalidRequest`` for an entry that is named and can't serve."""
         run = Run(request, self._policy, self._services, include_report=include_report)  # step 1
         try:
             found = self._find(run)  # step 2
@@ -259,10 +248,7 @@ def matched(found: Found) -> Match:
 
 
 def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
-    """Step 3: a fresh hit, or the entry that was named, is touched and returned; no network, no budget.
-
-    The access, the wording, the request's row and what the answer counts are one write.
-    """
+    """Step 3: the entry is touched and returned, in one write with the wording and the request's row; no network, no budget."""
     match = matched(found)
     if match.entry.status != "fresh":
         run.notes.append(

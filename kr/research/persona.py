@@ -24,11 +24,7 @@ _OLDER = ("_bmad", ".bmad", "bmad")
 
 
 def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tuple[Persona, str | None]:
-    """Return the persona and the degradation note, if any.
-
-    ``persona_id`` is ``bmad:<module>:agents:<name>``, a file in the project, ``lean`` or nothing. Whatever
-    can't be found, read or understood ends in the lean persona with the note; nothing is raised.
-    """
+    """Return the persona of ``bmad:<module>:agents:<name>``, a file in the project or ``lean``, else the lean one with a note."""
     wanted = (persona_id or LEAN).strip()
     if wanted.casefold() in {"", LEAN}:
         return LEAN_PERSONA, None

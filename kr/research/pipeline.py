@@ -313,10 +313,7 @@ def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:
 
 
 def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathered: Gathered) -> str:
-    """Nothing answered: a stale baseline serves, else the installed documentation (SPEC 3.5.5).
-
-    A baseline that was itself copied from the installed documentation is worth less than a new look there.
-    """
+    """Nothing answered: a stale baseline serves, unless a copy of installed documentation, else that documentation (SPEC 3.5.5)."""
     kept = "keeping the existing report" if found.is_hit else "using stale cache"
     has_baseline = found.baseline is not None
     is_copy = has_baseline and matched(found).entry.origin == "installed"
@@ -409,10 +406,7 @@ def _is_related(query: Query, candidate: Candidate) -> bool:
 
 
 def _is_kindred(query: Query, keys: Keys) -> bool:
-    """Tell whether a telling word of the topic stands in the entry's topic, or in the words that it answered before.
-
-    A README answers much with its one passage: what has no word in common stays apart.
-    """
+    """Tell whether a telling word of the topic stands in the entry's topic or wordings: a README answers much with one passage."""
     words = {term.text for term in terms(query.topic)} - fillers()
     return any(keys.get(word, 0) & (TOPIC | WORDINGS) for word in words)
 

@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 class HitSettings(Value):
-    """What a hit, and lessons for an agent, need to know: plain values, and no secret among them.
-
-    ``patience`` is how many seconds a busy database is waited for at most, ``configured_sources`` names the sources
-    that can be asked (``kr.settings.validate``).
-    """
+    """What a hit, and lessons for an agent, need to know: plain values, and no secret among them."""
 
     enabled: bool
     phases: tuple[str, ...]
@@ -159,12 +155,9 @@ def load_settings(
     cwd: "StrPath",
     may_recall: bool = False,
 ) -> Settings:
-    """Read the configuration as SPEC 7 has it.
+    """Read the configuration (SPEC 7); paths relative to ``cwd``. Raises ``ConfigError``, one line per wrong value.
 
-    ``config`` and ``knowledge_base`` are ``--config`` and ``--kb``; relative, they are relative to
-    ``cwd``. Raises ``ConfigError``, whose message has one line per wrong value: file and line or
-    variable, key, and what is allowed. With ``may_recall`` what a hit needs may be remembered from an earlier
-    invocation (``Memory``).
+    With ``may_recall`` what a hit needs may be remembered from an earlier invocation (``Memory``).
     """
 
     def read() -> Settings:
@@ -282,10 +275,7 @@ def _file(base: "StrPath", name: str) -> str:
 
 
 def _guess(knowledge_base: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> str | None:
-    """Name the knowledge base where that takes no configuration to be read; None where it does.
-
-    A wrong guess costs the memory, and nothing else (``may_remember``).
-    """
+    """Name the knowledge base where that takes no configuration to be read, else None. A wrong guess costs the memory alone."""
     named = str(knowledge_base) if knowledge_base is not None else environ.get("KR_KNOWLEDGE_BASE_PATH", "")
     if named:
         return None if named[0] in "~{" else os.path.join(cwd, named)

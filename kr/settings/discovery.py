@@ -52,10 +52,7 @@ class Found:
 
 
 def find_config(*, config: Path | None, environ: Mapping[str, str], cwd: Path) -> Found:
-    """Read the file that ``--config`` or ``KR_CONFIG`` names, else the nearest one upward from ``cwd``.
-
-    Raises ``ConfigError`` when a named file, or a found one that is kr's by its name, can't be read.
-    """
+    """Read the file that ``--config`` or ``KR_CONFIG`` names, else the nearest upward. Raises ``ConfigError`` where ours can't be read."""
     named = config
     label = "--config"
     if named is None and environ.get("KR_CONFIG"):
@@ -157,10 +154,7 @@ def read_bytes(file: Path) -> bytes:
 
 
 def parse(data: bytes, *, sections: Collection[str]) -> Content:
-    """Read the named top-level sections; the others may hold what they like, as long as it is YAML.
-
-    An empty file has no sections. Raises ``UnreadableError``.
-    """
+    """Read the named top-level sections; the others may hold any YAML. Raises ``UnreadableError``."""
     if len(data) > _LIMIT:
         raise UnreadableError(f"larger than {_LIMIT} bytes")
     try:
@@ -230,10 +224,7 @@ def _is_override(name: str, text: str) -> bool:
 
 
 def path_of(name: str) -> KeyPath:
-    """Return the path below ``knowledge_research`` that a variable means.
-
-    Keys are lower case, but the variables that a server gets (``servers.NAME.env``) keep their case.
-    """
+    """Return the path below ``knowledge_research`` that a variable means: lower case, but for ``servers.NAME.env``."""
     steps = name.removeprefix(PREFIX).split("__")
     lower = [step.lower() for step in steps]
     if lower[0] == "servers" and lower[2:3] == ["env"]:

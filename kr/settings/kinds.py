@@ -55,10 +55,7 @@ def shown(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A reader of one scalar. ``allowed`` follows "must be"; ``read`` raises ValueError for the rest.
-
-    A secret kind never shows the value that it refuses.
-    """
+    """A reader of one scalar. ``allowed`` follows "must be"; ``read`` raises ValueError; a secret's value is never shown."""
 
     allowed: str
     read: Callable[[str], object]

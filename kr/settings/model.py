@@ -334,10 +334,7 @@ _HEAD = """\
 
 
 def render_config(*, persona: str | None = None, knowledge_base_path: str | None = None) -> str:
-    """Return the text of ``kr.yaml``. What is passed is set, everything else stays commented out.
-
-    As written, the file loads to the defaults and what was passed.
-    """
+    """Return the text of ``kr.yaml``: what is passed is set, everything else stands commented out with its default."""
     chosen = {
         ("role_mapping", "knowledge_researcher_persona"): persona,
         ("knowledge_research", "knowledge_base_path"): knowledge_base_path,

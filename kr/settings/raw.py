@@ -48,10 +48,7 @@ class RawSettings:
     warnings: list[str]
 
     def origin(self, path: KeyPath) -> str:
-        """Say where a key got its value: a variable, or a line of the file, or the file's nearest outer key.
-
-        What stands in no line of its own was made by a variable of a key within it.
-        """
+        """Say where a key got its value: a variable (of a key within it, too), or a line of the file, its own or an outer key's."""
         for length in range(len(path), 0, -1):
             here = path[:length]
             if here in self.variables:
@@ -198,11 +195,9 @@ def _bmm_output_folder(raw: RawSettings) -> Tree:
 
 
 def expand_variables(raw: RawSettings, environ: Mapping[str, str]) -> None:
-    """Expand ``${NAME}`` and ``${NAME:-default}`` in the headers, environments and URLs (SPEC 7).
+    """Expand ``${NAME}`` and ``${NAME:-default}`` in headers, environments and URLs (SPEC 7).
 
-    A URL without its variable is a problem. A header or a variable of a server is left out with a
-    warning instead: Context7 and its like answer without a key too, and a file that a team shares must
-    serve the member who has none. A variable that is empty counts as missing.
+    A URL without its variable is a problem; a header or variable is left out with a warning, as servers answer without a key too.
     """
     section = raw.data.get(MAIN_SECTION)
     if not isinstance(section, dict):

@@ -120,11 +120,7 @@ _LONGEST_NUMBER = 12
 
 
 def one_line(text: str, *, limit: int = MAX_REASON) -> str:
-    """Make ``text`` one printable line of at most ``limit`` characters, cut with an ellipsis.
-
-    As ``kr.text.characters.one_line`` does; and what Python takes for unprintable (private and unassigned
-    characters) becomes a space, since the line ends in a terminal, a log and YAML.
-    """
+    """Make ``text`` one line of at most ``limit`` characters; what Python takes for unprintable becomes a space too."""
     shown = strip_invisible(text[: limit * 20])
     return characters.one_line("".join(char if char.isprintable() else " " for char in shown), limit)
 
@@ -149,10 +145,7 @@ def secrets_of(server: ServerConfig) -> tuple[str, ...]:
 
 
 def credentials_of(server: ServerConfig) -> tuple[str, ...]:
-    """Return what is surely a credential: no documentation may carry it into a report, longest first.
-
-    Narrower than ``secrets_of``: an ordinary header value (``application/json``) may well stand in a text.
-    """
+    """Return what is surely a credential, longest first: narrower than ``secrets_of``, as texts may hold an ordinary header value."""
     named = [*server.headers.items(), *server.env.items()]
     found = {part for name, value in named if _SECRET_FLAG.search(name) for part in (value, *value.split())}
     found.update(_secret_arguments(server.args))
@@ -162,10 +155,7 @@ def credentials_of(server: ServerConfig) -> tuple[str, ...]:
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
-    """Put ``***`` for every secret in ``text``. ``secrets`` are longest first.
-
-    Also for one with invisible characters in between, which would be whole again once these are taken out.
-    """
+    """Put ``***`` for every secret, longest first, also for one with invisible characters in between."""
     known = tuple(secrets)
     for secret in known:
         text = text.replace(secret, "***")
@@ -186,10 +176,7 @@ def status_reason(status: int) -> str:
 
 
 def retry_after_seconds(value: str | None, *, now: datetime) -> float | None:
-    """Read a ``Retry-After`` header, seconds or an HTTP date (RFC 9110, 10.2.3), as seconds from ``now``.
-
-    A date that has passed is 0. What is neither is None.
-    """
+    """Read a ``Retry-After`` header, seconds or HTTP date (RFC 9110, 10.2.3), as seconds from ``now``; None for neither."""
     text = (value or "").strip()
     if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", text) and len(text) <= _LONGEST_NUMBER:
         return float(text)

@@ -41,10 +41,7 @@ class Context7(McpSource):
     name: ClassVar[str] = "context7"
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        """Answer from the framework's documentation, of the requested major version where it is listed.
-
-        A remembered ``ask.library_id`` spares the search; one that is not known any more is searched again.
-        """
+        """Answer for the requested major where it is listed; a remembered ``library_id`` that is unknown by now is searched again."""
         from kr.sources.mcp_client import converse
 
         chosen: list[_Chosen] = []
@@ -138,10 +135,7 @@ class _Research:
         return replace(docs, listed=docs.listed or chosen.versions, repository=chosen.repository)
 
     async def _fetch(self, library_id: str, version: str | None) -> _Docs:
-        """Ask for documentation. For a missing version one of those on offer is taken, then none.
-
-        A redirect is followed once.
-        """
+        """Ask for documentation. For a missing version one on offer is taken, then none; a redirect is followed once."""
         may_follow = True
         offered: tuple[str, ...] = ()
         while True:

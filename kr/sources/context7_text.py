@@ -40,10 +40,7 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a text that is no documentation means.
-
-    ``detail`` is the new id of a redirect, ``versions`` are those that are offered in place of an unknown one.
-    """
+    """What a text that is no documentation means: ``detail`` is a redirect's new id, ``versions`` are offered for an unknown one."""
 
     kind: FailureKind
     reason: str

@@ -64,11 +64,7 @@ def repository_for(ask: Ask) -> str | None:
 
 
 def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = False) -> Answer:
-    """Make an answer of the tool's text, without the navigation that follows it.
-
-    Raises ``SourceFailure`` for an error, flagged or not: older servers flag none. An answer that merely
-    speaks of an error is an answer.
-    """
+    """Make an answer of the tool's text. Raises ``SourceFailure`` for an error, flagged or not: older servers flag none."""
     stripped = text.strip()
     is_brief = len(stripped) < _BRIEF and "\n" not in stripped
     if is_error or _ERROR.match(stripped) or (is_brief and _BRIEF_ERROR.match(stripped)):
@@ -82,10 +78,7 @@ def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = Fa
 
 
 def split_navigation(text: str) -> tuple[str, str | None]:
-    """Take the list of pages and the link to the search off the end; the link is returned.
-
-    A list at the end that no "Wiki pages you might want to explore:" introduces belongs to the answer.
-    """
+    """Take pages and link, where "Wiki pages you might want to explore:" introduces them, off the end; the link is returned."""
     lines = text.rstrip().split("\n")
     end, url = len(lines), None
     for at in range(len(lines) - 1, -1, -1):

@@ -46,10 +46,7 @@ _IDS = (
 
 
 def parse(html: str) -> _Element | None:
-    """Parse a page of any brokenness; None when there is nothing in it, or a tag has hundreds of attributes.
-
-    Linear in the page's length. What stands within more than 2,048 elements is left out, with all that follows it.
-    """
+    """Parse any page in linear time, as deep as 2,048 elements; None when nothing is in it, or hundreds of attributes in one tag."""
     data = html.replace("\0", "").encode("utf-8", "replace")
     if not data.strip() or _is_crowded(data):
         return None
@@ -248,10 +245,7 @@ def _leads_to_neighbours(element: _Element) -> bool:
 
 
 def absolute(base: str, address: str | None) -> str | None:
-    """Return the absolute form of a link's address, safe inside a Markdown link.
-
-    None for what is no web or mail address (``javascript:``, ``data:``, ``file:``), and for a place on the page itself.
-    """
+    """Return a link's absolute address, safe inside Markdown; None for no web or mail address, or a place on the page itself."""
     if address is None:
         return None
     try:
@@ -332,10 +326,7 @@ def code_language(pre: _Element) -> str:
 
 
 def code_text(pre: _Element) -> str:
-    """Return the code of a ``pre`` element verbatim, without line numbers, buttons and hidden parts.
-
-    In Doxygen's ``div`` the white space between the lines says nothing, as in any ``div``.
-    """
+    """Return the code of a ``pre`` element, or Doxygen's ``div``, verbatim, without line numbers, buttons and hidden parts."""
     parts: list[str] = []
     waiting: list[_Element | str | None] = [pre]  # None: the end of an element that is a line
     while waiting:

@@ -40,11 +40,7 @@ def style_of(element: _Element) -> Style:
 
 
 def is_hidden(element: _Element, style: Style | None = None) -> bool:
-    """Whether an element is hidden with all that is in it.
-
-    ``display: none``, no opacity, far off the page, clipped away, scaled to nothing, or of no size.
-    ``style`` is what ``style_of`` gives, for those who have it.
-    """
+    """Whether an element is hidden with all that is in it: not displayed, transparent, far off, clipped away, or of no size."""
     if "hidden" in element.attrib:
         return True
     style = style_of(element) if style is None else style
@@ -63,10 +59,7 @@ _CLEAR = re.compile(r"transparent|rgba\((?:[^,/ )]+[,/ ]+){3}0?\.?0+\)|#(?:...0|
 
 
 def text_hidden(element: _Element, style: Style) -> dict[str, bool]:
-    """Tell of each property that children inherit whether it hides text: ``font``, ``visibility``, ``color``.
-
-    What the style does not say is not in the answer: it is as around it.
-    """
+    """Tell of ``font``, ``visibility`` and ``color``, which children inherit, whether the style hides text by them."""
     said: dict[str, bool] = {}
     size = style.get("font-size") or _BEFORE_SIZE.sub("", style.get("font", ""))
     if size:

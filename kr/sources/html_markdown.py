@@ -374,10 +374,7 @@ class TreeCopy:
             self._add_code(pre, place)
 
     def _add_signature(self, signature: str, place: _Place) -> None:
-        """Sphinx marks up every part of a function's signature; as one piece of code it can be read.
-
-        It is a heading to what follows, a method's below its class's.
-        """
+        """Sphinx marks up every part of a signature: as one piece of code, a heading to what follows, it can be read."""
         if place.hidden or not signature.strip():
             return
         signature = re.sub(r"(?: ?\[source\])?[ ¶#\uf0c1]*$", "", signature)[: min(2000, self._left)]

@@ -85,10 +85,7 @@ def _break_off(opened: socket.socket) -> None:
 
 
 def bounded(work: Callable[[], T], deadline: Deadline) -> T:
-    """Run ``work``, which can't be interrupted, and wait for it until the deadline.
-
-    Its thread is a daemon: late work ends unseen and holds up nobody. What ``work`` raises is raised here.
-    """
+    """Run ``work``, which can't be interrupted, in a daemon thread, and wait until the deadline. Raises what it raises."""
     done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:

@@ -46,11 +46,7 @@ T = TypeVar("T")
 
 
 def translate(error: BaseException, *, command: str | None) -> SourceFailure:
-    """Say a foreign exception. The first leaf of a group that says something wins.
-
-    ``command`` is what was to be started, if anything. The words of an invalid URL, header or argument are not
-    repeated: they may hold the very secret.
-    """
+    """Say a foreign exception by its first telling leaf; an invalid URL, header or argument, maybe secret, is not repeated."""
     leaves = list(_leaves(error))
     for leaf in leaves:
         found = leaf if isinstance(leaf, SourceFailure) else None
@@ -132,11 +128,7 @@ _FINAL = frozenset({401, 402, 403, 407, 429, 502, 503, 504})
 
 @dataclass
 class Wire:
-    """What was seen on the way, for a better reason than the SDK can give.
-
-    ``fail`` ends the session with ``failure``; ``status`` is the last bad HTTP status of a POST; ``redirects``
-    counts those in a row.
-    """
+    """What was seen on the way. ``status`` is the last bad one of a POST, ``redirects`` counts those in a row."""
 
     cancel: Callable[[], None]
     failure: SourceFailure | None = None
@@ -238,10 +230,7 @@ def _host_of(location: str) -> str | None:
 
 
 async def _is_metadata_host(host: str) -> bool:
-    """Whether a name leads to a cloud's metadata service; one that doesn't resolve is left to the connection.
-
-    Behind a proxy there may be no name server to ask, so that the answer is not waited for at length.
-    """
+    """Whether a name leads to a metadata service; one that doesn't resolve, as behind a proxy, is left to the connection."""
     found: Sequence[tuple[object, object, object, object, tuple[object, ...]]] = ()
     try:
         with anyio.move_on_after(_LOOKUP):

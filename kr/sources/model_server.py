@@ -19,10 +19,7 @@ def _post(
     timeout: float,
     max_bytes: int,
 ) -> Any:
-    """Return what the server answers within ``timeout`` seconds; ``label`` is what messages call the model.
-
-    Raises ``SourceTimeout`` and ``SourceFailure``; no reason holds the address, the key or the answer.
-    """
+    """Ask within ``timeout`` seconds. Raises ``SourceTimeout``, ``SourceFailure``, in whose reasons is no address, key or answer."""
     import httpx
 
     from kr.sources.http_exchange import Deadline, ask_json
@@ -100,10 +97,7 @@ class Embeddings:
         return MOST_TEXTS
 
     def embed(self, texts: Sequence[str], *, timeout: float) -> list[bytes]:
-        """Return the packed vector of each text, all of one dimension, within ``timeout`` seconds.
-
-        At most ``MOST_TEXTS`` texts, none of them blank. Raises ``SourceFailure``, its reason without secrets.
-        """
+        """Return the packed vector of each of at most ``MOST_TEXTS`` texts, none blank. Raises ``SourceFailure`` without secrets."""
         body = {
             "model": self.model,
             "input": [text[:_LONGEST_TEXT] for text in texts],

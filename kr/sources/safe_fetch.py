@@ -59,10 +59,7 @@ def media_type(content_type: str, start: bytes) -> str | None:
 
 
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
-    """Decode a page. Never raises: what no charset can read becomes U+FFFD.
-
-    ``is_cut`` drops a character that the end of ``data`` cuts in two.
-    """
+    """Decode a page: what no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two."""
     text, marked = EncodingDetector.strip_byte_order_mark(data)
     header = _CHARSET_PARAMETER.search(content_type[:1000])
     labels = (
@@ -131,10 +128,7 @@ def fetch_page(url: str, *, network: Network, deadline: Deadline) -> Page:
 
 
 def checked_url(url: str) -> httpx.URL:
-    """Parse an address and refuse all that is not plainly one of an HTTP server. Raises ``FetchRefused``.
-
-    Hosts are checked by their addresses, when they are connected to, so that no spelling of one gets around it.
-    """
+    """Parse an address, plainly of an HTTP server; hosts are checked when connected to. Raises ``FetchRefused``."""
     if len(url) > _MAX_URL:
         raise FetchRefused("the address is too long")
     if not url.isprintable() or any(char.isspace() or char == "\\" for char in url):

@@ -91,10 +91,7 @@ _APIS: Mapping[str, _Api] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpProvider:
-    """SearXNG, Brave or Tavily at ``url``, or at its own address where ``url`` is None.
-
-    The address may be private, since the user configured it; redirects are not followed.
-    """
+    """SearXNG, Brave or Tavily at ``url`` (None: its own address), which may be private. Redirects are not followed."""
 
     name: Literal["searxng", "brave", "tavily"]
     url: str | None = field(default=None, repr=False)
@@ -145,11 +142,7 @@ class HttpProvider:
 def provider_for(
     provider: ProviderName | Literal["auto"], *, url: str | None, api_key: str | None, api_key_env: str | None
 ) -> Provider:
-    """Choose the provider.
-
-    ``auto`` takes what is configured: a url is SearXNG's; a key is whose the variable's name says, else
-    Brave's; nothing leaves DuckDuckGo.
-    """
+    """Choose the provider. ``auto``: a url is SearXNG's, a key whose the variable's name says, else Brave's; else DuckDuckGo."""
     is_configured = provider != "auto"
     if provider == "auto":
         variable = (api_key_env or "").upper()
@@ -197,10 +190,7 @@ def _target(base_url: str, request: _Request) -> Any:
 
 
 class DuckDuckGo:
-    """DuckDuckGo through the package ``ddgs``, which needs no key.
-
-    ``is_configured``: somebody chose it, and it does not merely stand in for a provider.
-    """
+    """DuckDuckGo through the package ``ddgs``, without a key; ``is_configured``: somebody chose it."""
 
     def __init__(self, *, is_configured: bool = False) -> None:
         self._is_configured = is_configured
@@ -316,10 +306,7 @@ class WebSearch:
 
 
 def search_query(query: Query) -> str:
-    """Build the query of seed 000, step 5c: ``{framework} {framework_version} {question}``.
-
-    An unknown version is left out. White space is made single spaces, since a question may have lines.
-    """
+    """Build ``{framework} {framework_version} {question}`` (seed 000, step 5c), an unknown version left out."""
     version = "" if query.framework_version.strip().lower() == "unknown" else query.framework_version
     return " ".join(f"{query.framework} {version} {query.question}".split())
 

@@ -130,10 +130,7 @@ class Archive(Part):
         self._session.execute(_ADD, {**values, "archived_at": at, "reason": reason})
 
     def keep_text(self, path: str, sha256: str) -> None:
-        """Note the text that a file is about to lose, where it is that of a row that came without a hash.
-
-        It is a live entry's while there is one at the path, and else that of the row that was archived last.
-        """
+        """Note the text that a file is about to lose with the row that shows it, where that came without a hash."""
         if self._session.row(_IS_LIVE, path=path) is not None:
             return
         last = self._session.row(_LAST_AT, path=path)
@@ -141,10 +138,7 @@ class Archive(Part):
             self._session.execute(_SET_TEXT, sha256=sha256, archive_id=last["archive_id"])
 
     def guard(self, limits: Guarding, now: datetime, *, keep: str = "") -> Guarded:
-        """Archive what was not accessed for too many whole UTC days, then evict down to the most entries.
-
-        ``keep`` is the id of the entry just written, which stays. Its cost grows with what it moves alone.
-        """
+        """Archive what was not accessed for too many UTC days, then evict down to the most entries; ``keep`` is the id that stays."""
         today = from_text(to_text(now)).date()
         limit = oldest_live(today, limits.archive_after_days).isoformat()
         moved = {"keep": keep, "now": to_text(now)}

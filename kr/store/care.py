@@ -75,10 +75,7 @@ class Care:
         self._file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_TIMEOUT)
 
     def look(self, *, is_locked: bool = False) -> Look:
-        """Tell what stands in the database's place; ``is_locked``: the caller holds the lock.
-
-        Raises ``StoreBusy`` when another program keeps the database locked.
-        """
+        """Tell what stands in the database's place; ``is_locked``: the caller holds the lock. Raises ``StoreBusy``."""
         try:
             if self._file.identity() is None:
                 return Look(state="absent")
@@ -112,10 +109,7 @@ class Care:
         return [self._path.parent, *beside]
 
     def backup(self, target: Path | None, moment: str) -> Path:
-        """Copy the database while others write: to a new file, or one with the moment in its name beside it.
-
-        Nothing is left where that fails, and no folder is made: a mistyped one may be meant.
-        """
+        """Copy the database while others write: to a new file, or one with the moment in its name beside it. Makes no folder."""
         if target is None or target.is_dir():
             folder = self._path.parent if target is None else target
             stem = f"{self._path.stem}-{moment}"
@@ -126,10 +120,7 @@ class Care:
         return self._backup(target)
 
     def restore(self, source: Path, moment: str) -> Path | None:
-        """Put a backup in the database's place, and return where the present one is kept, the moment in its name.
-
-        The backup is checked first, and upgraded if it is older; where that fails the database is as it was.
-        """
+        """Put a checked backup in the database's place; return where the present one is kept, the moment in its name."""
         path = self._path
         if not source.is_file():
             raise StoreError(f"{source}: there is no such backup")
@@ -394,10 +385,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str]:
 
 
 def repair(session: Session) -> list[str]:
-    """Create the indexes, triggers and views that are missing, build the indexes and what is derived anew.
-
-    Returns what was put right, as ``index entries_path`` or ``2 rows``. The caller commits.
-    """
+    """Create the indexes, triggers and views that are missing, build all indexes anew; return what was put right. The caller commits."""
     present = {(row["type"], row["name"]) for row in session.rows(_DEFINITIONS)}
     made = []
     with _a_new_one() as new:
@@ -419,10 +407,7 @@ def repair(session: Session) -> list[str]:
 
 
 def rescue(damaged: Path, session: Session) -> dict[str, int]:
-    """Copy every readable row that fits into the database of ``session``; rows that are there stay.
-
-    Returns how many rows came over, by table. The caller commits.
-    """
+    """Copy every readable row that fits, and is not there; return how many by table. The caller commits."""
     found: dict[str, int] = {}
     # Nothing of it may be readable as a database: reports and exports are what is left then. Moved aside, it is
     # nobody else's: a lock would only leave its file behind.

@@ -233,10 +233,7 @@ def create_tables(connection: sqlite3.Connection) -> None:
 def migrate(
     connection: sqlite3.Connection, *, read_report: ReadReport | None = None, to: str = "head"
 ) -> None:
-    """Bring a database to a migration, in one transaction. The caller holds the lock, and closes.
-
-    ``read_report`` gives the bytes of the report at a path: older databases left some to the files alone.
-    """
+    """Bring a database to a migration, in one transaction. The caller holds the lock, and closes."""
     import sqlalchemy as sa
     from alembic import command
     from alembic.config import Config
@@ -275,10 +272,7 @@ _MOST = 200
 
 
 def read_only(path: str, folder: str, work: Callable[[UnitOfWork], T]) -> T | None:
-    """Let ``work`` read one snapshot; None where there is no database.
-
-    Raises a ``StoreError``, also for a database of an older kr: reading it would need an upgrade.
-    """
+    """Let ``work`` read one snapshot; None where there is no database. Raises a ``StoreError``, also for an older kr's."""
     file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_TIMEOUT)
     if file.identity() is None:
         return None
@@ -302,11 +296,7 @@ _COMPLETED: Mapping[Completed, str] = MappingProxyType(
 
 
 def complete(path: str, what: Completed, **parameters: str) -> list[str]:
-    """Read what the shell completes: a key press must not wait for a lock, and creates nothing.
-
-    Ids come the last used, archived or replaced first; frameworks as they were written. ``revisions`` are those of
-    ``entry_id``.
-    """
+    """Read what the shell completes, ids used last first: a key press must not wait for a lock, and creates nothing."""
     try:
         file = SqliteFile(path, schema_version=SCHEMA_VERSION, timeout=_KEY_PRESS)
         if file.identity() is None:

@@ -211,10 +211,7 @@ class Entries(Part):
         return [to_entry(row) for row in self._session.rows(_ALL)]
 
     def browse(self, framework: str | None = None) -> Iterator[Entry]:
-        """Give entries, of one framework (whichever of its names) or all, the last accessed first.
-
-        They are read one by one, so that a look at the first few stays cheap.
-        """
+        """Give entries, of one framework (whichever of its names) or all, the last accessed first, read one by one."""
         key = None if framework is None else framework_key(framework)
         for row in self._session.each(_BROWSED, key=key):
             if key is None or framework_key(row["framework"]) == key:
@@ -224,10 +221,7 @@ class Entries(Part):
         return [row["id"] for row in self._session.rows(_IDS)]
 
     def known_paths(self) -> set[str]:
-        """Return every path that a live or archived report has.
-
-        An earlier text alone is no reason for a file: one that came back after its entry went is an orphan.
-        """
+        """Return every path that a live or archived report has; a file of an earlier text alone is an orphan."""
         return {row["path"] for row in self._session.rows(_PATHS)}
 
     def stale_reason(self, entry_id: str) -> str | None:
@@ -258,10 +252,7 @@ class Entries(Part):
         return accessed if self._session.execute(_TOUCH, id=entry_id, accessed=accessed) else None
 
     def mark_stale(self, entry_id: str, reason: str, *, major: str | None = None) -> bool:
-        """Store the mark, for one ``major`` version (``kr.freshness.major_key``) or for all of them (SPEC 3.3).
-
-        False when the entry is gone or marked already. A mark for all takes the place of one for a major version.
-        """
+        """Mark for one ``major`` version (``major_key``) or for all (SPEC 3.3). False when it is gone or marked already."""
         return bool(self._session.execute(_MARK, id=entry_id, reason=reason, major=major))
 
     def set_text(self, entry_id: str, sha256: str) -> None:
@@ -292,10 +283,7 @@ class Entries(Part):
 
 
 def of_major(same: Iterable[Entry], version: str) -> Entry | None:
-    """Return the entry, of several of one framework and topic, that a report for a version renews (SPEC 3.3).
-
-    That is one of the same major version; of several one whose version is known to be it, and of these the last used.
-    """
+    """Return the entry that a report for a version renews (SPEC 3.3): of its major; best one whose version is known, then the last used."""
     wanted = major_key(version)
     fitting = (entry for entry in same if same_major(entry.framework_version, version))
     return max(
@@ -318,10 +306,7 @@ def to_values(entry: Entry) -> dict[str, Any]:
 
 
 def to_entry(row: sqlite3.Row, *, status: str | None = None) -> Entry:
-    """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence.
-
-    Its first columns are those of ``Entry``.
-    """
+    """Read a row, which anybody may have written: what is unknown counts as stale, and as low confidence."""
     columns: dict[str, Any] = dict(zip(Entry.names(), row, strict=False))
     columns["id"] = str(columns["id"])
     columns["tags"] = texts_of(columns["tags"])

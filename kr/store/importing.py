@@ -86,10 +86,7 @@ class Outcome(NamedTuple):
 
 
 def take_in(database: Database, batch: Sequence[Incoming], *, now: datetime) -> list[Outcome]:
-    """Place a batch, of some hundreds at most; one outcome for each, in order.
-
-    Raises a ``StoreError``; rows and files are then as they were.
-    """
+    """Place a batch, of some hundreds at most; one outcome for each, in order. All or nothing. Raises a ``StoreError``."""
     with database.write() as unit:
         unit.files.sweep()
         unit.entries.fill_keys()

@@ -29,10 +29,7 @@ class LessonRow(Value):
 
 
 class LessonState(Value):
-    """What the database knows of one lesson beside its text: where it came from, what became of it, what people said.
-
-    ``sessions`` is how many sessions it was given to, ``injected`` how often; times are stored text.
-    """
+    """What the database knows of one lesson beside its text. ``sessions`` is how many it was given to, ``injected`` how often."""
 
     id: str
     event_type: str | None = None
@@ -136,10 +133,7 @@ class Lessons(Part):
         return {row["id"]: LessonState(**row) for row in rows}
 
     def remarkable(self, phase: str) -> dict[str, LessonState]:
-        """Return what is known of the lessons that don't stand where their date puts them, or have an origin.
-
-        Of any phase: a line may carry several.
-        """
+        """Return the lessons that don't stand where their date puts them, or have an origin; of any phase, as a line may carry several."""
         rows = self._session.rows(_REMARKABLE, phase=json.dumps(phase, ensure_ascii=False))
         return {row["id"]: LessonState(**row) for row in rows}
 

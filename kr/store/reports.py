@@ -142,10 +142,7 @@ class ReportFiles:
 
     @contextmanager
     def staged(self, text: str, *, to_disk: bool = True) -> Iterator[Staged]:
-        """Write a text to a temporary file, and ``to_disk``; the file is gone when the block ends.
-
-        Raises ``ReportUnwritable``.
-        """
+        """Write a text to a temporary file, gone when the block ends; ``to_disk``: synced. Raises ``ReportUnwritable``."""
         target = self._base / (_STAGED + os.urandom(16).hex())
         try:
             try:
@@ -357,10 +354,7 @@ def take_edit(unit: UnitOfWork, entry: Entry) -> Entry:
 
 
 def settle(unit: UnitOfWork, entry_id: str) -> str | None:
-    """Bring row and file of a live entry together, and return the text; None: it is nowhere, or the entry is gone.
-
-    Call in a write. Raises ``ReportUnwritable`` where the file can't be made.
-    """
+    """Bring row and file of a live entry together in a write; return the text, None when it is nowhere. Raises ``ReportUnwritable``."""
     row = unit.entries.get(entry_id)
     if row is None:
         return None

@@ -162,10 +162,7 @@ class Ledger(Part):
         return int(self._session.value(_RESERVED, session_id=session_id, story_key=story_key))
 
     def settle(self, reservation: str | None, call: SourceCall) -> None:
-        """Write a call down, and give back what was held for it.
-
-        A charged call counts even if its reservation has expired.
-        """
+        """Write a call down, and give back what was held for it. It counts even if its reservation has expired."""
         if reservation is not None:
             self.release(reservation)
         self.record(call)
@@ -188,10 +185,7 @@ class Ledger(Part):
 
 
 class NearMiss(Value):
-    """A request that no entry answered for sure, with the entries that were near it: id and likelihood, best first.
-
-    ``entry_id`` is what its own research wrote, where it wrote something.
-    """
+    """A request that no entry answered for sure, with those near it (id, likelihood), best first. ``entry_id``: what its research wrote."""
 
     request_id: str
     at: str
@@ -304,10 +298,7 @@ class Wordings(Part):
         return _grouped(self._session.rows(_ALL))
 
     def keep(self, entry: Entry, need: Need, *, at: str, session_id: str | None = None) -> bool:
-        """Keep how a request worded the need of a live entry; its keys are then to be made anew.
-
-        False where the entry knows these words: as its own, or as one of its wordings. ``at`` is stored text.
-        """
+        """Keep how a request worded a live entry's need. False where the entry knows these words. ``at`` is stored text."""
         words, tags = _words(need.topic, need.question), set(map(naming.tag_key, need.tags))
         known = [(row[0], texts_of(row[1]), row[2]) for row in self._session.rows(_OF_ONE, entry_id=entry.id)]
         if entry.question is not None:

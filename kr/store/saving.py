@@ -81,10 +81,7 @@ def subject_of(entry: Entry) -> Subject:
 
 
 def free_name(unit: UnitOfWork, subject: Subject, *, path: str | None = None) -> naming.Name:
-    """Return the first name that nothing stands in the way of; of a report at a ``path`` that no row speaks of: with this path.
-
-    Raises ``StoreError`` when there is none.
-    """
+    """Return the first free name; of a report at a ``path`` that no row speaks of: with this path. Raises ``StoreError`` when there is none."""
     for wanted in wanted_names(subject, has_others=_has_other_majors(unit, subject)):
         name = wanted if path is None else wanted._replace(path=path)
         if _is_free(unit, name, subject):
@@ -281,10 +278,7 @@ def _spot(unit: UnitOfWork, draft: Draft) -> _Spot:
 
 
 def adopt(unit: UnitOfWork, entry: Entry, content: bytes) -> Entry | None:
-    """Index a report that no row speaks of, under an id that is free; ``entry.id`` is not looked at.
-
-    None, and no change, when its framework, topic and major version have a live entry already.
-    """
+    """Index a report that no row speaks of, under a free id. None when its framework, topic and major have a live entry."""
     subject = subject_of(entry)
     if unit.entries.of_topic(*subject) is not None:
         return None
@@ -295,10 +289,7 @@ def adopt(unit: UnitOfWork, entry: Entry, content: bytes) -> Entry | None:
 
 
 class Restored(Value):
-    """What became of a restoration (SPEC 6.3). ``replaced`` are the live entries that were archived for it.
-
-    ``stale_reason`` says why the entry came back stale; None: it is fresh.
-    """
+    """What became of a restoration (SPEC 6.3). ``replaced`` were archived for it; ``stale_reason`` None: it is fresh."""
 
     saved: Saved
     replaced: tuple[Archived, ...] = ()
@@ -378,10 +369,7 @@ def restore_archived(
 
 
 def restore_revision(database: Database, entry_id: str, number: int, now: datetime) -> Restored | None:
-    """Bring an earlier text of a live entry back. None: there is no such entry or revision.
-
-    The text's own version, confidence and time of research come back with it.
-    """
+    """Bring an earlier text of a live entry back with its version, confidence and time. None: no such entry or revision."""
     with ExitStack() as opened, database.write() as unit:
         unit.entries.fill_keys()
         current = unit.entries.get(entry_id)

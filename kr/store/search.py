@@ -59,10 +59,7 @@ _FILLED_ANEW = (
 
 
 class Passage(NamedTuple):
-    """What was found: the id of an entry or a lesson, and the place of its text that says it, on one line.
-
-    ``topic`` is a lesson's phase.
-    """
+    """What was found: the id of an entry or a lesson, and the place of its text, on one line. ``topic`` is a lesson's phase."""
 
     key: str
     topic: str

@@ -72,10 +72,7 @@ _CLOSE = "DELETE FROM circuits WHERE source = :source"
 
 
 def pause(opened_times: int, *, base: float, retry_after: float | None) -> float:
-    """Return how long a breaker stays open, in seconds: ``base``, doubling up to 15 minutes.
-
-    Or as long as the source asked for, one hour at most. ``opened_times`` counts this time.
-    """
+    """Return a breaker's pause in seconds: ``base``, doubling up to 15 minutes, or what the source asked for, one hour at most."""
     if retry_after is not None:
         return min(max(retry_after, 0.0), _LONGEST_RETRY_AFTER)
     return min(base * 2.0 ** min(opened_times - 1, 30), _LONGEST_PAUSE)

@@ -54,10 +54,7 @@ class Connection(sqlite3.Connection):
                 log.debug("a transaction is left as it is: %s", exc)
 
     def close(self) -> None:
-        """Close; what is open of a transaction ends at once.
-
-        SQLite keeps it, and its lock, for as long as a traceback holds a cursor.
-        """
+        """Close; a transaction ends at once: SQLite keeps its lock for as long as a traceback holds a cursor."""
         with suppress(sqlite3.ProgrammingError):  # it is closed already
             self.end()
         super().close()
@@ -83,10 +80,7 @@ class SqliteFile:
         return exclusive(f"{self.path}.lock", timeout=self.timeout if timeout is None else timeout)
 
     def identity(self) -> tuple[int, int] | None:
-        """Return what tells this file from another at its path, or None when there is none with content.
-
-        Raises ``StoreCorrupt`` for a directory and its like.
-        """
+        """Return what tells this file from another, or None when there is none with content. Raises ``StoreCorrupt`` for a directory."""
         try:
             status = os.stat(self.path)
         except (FileNotFoundError, NotADirectoryError):

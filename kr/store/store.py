@@ -49,10 +49,7 @@ class Store:
         archive_after_days: int = ARCHIVE_AFTER_DAYS,
         timeout: float = 60.0,
     ) -> None:
-        """Name the database (``KR_DATABASE_URL``; None: ``kr.db`` in the knowledge base) and the guard's limits.
-
-        ``timeout`` is how long to wait for other processes, in seconds.
-        """
+        """Name the database (None: ``kr.db`` in the knowledge base) and the guard's limits; wait ``timeout`` seconds for others."""
         self._database_url = database_url
         self._knowledge_base = os.fspath(knowledge_base)
         self._guarding = (max_entries, archive_after_days)
@@ -117,10 +114,7 @@ class Store:
         return complete(self.place, what, **parameters)
 
     def write(self) -> "AbstractContextManager[UnitOfWork]":
-        """Open a unit that others wait for; it is rolled back unless the block ends normally.
-
-        Do no network work in it. A write inside a write is a ``RuntimeError``.
-        """
+        """Open a unit that others wait for, for no network work; rolled back unless the block ends normally."""
         return self._database().write()
 
     def save_report(self, draft: "Draft", text: str, now: datetime, *, twin: "Twin | None" = None) -> "Saved":
@@ -144,10 +138,7 @@ class Store:
             return unit.archive.guard(unit.guarding, now)
 
     def read_file(self, path: str, *, folder: "StrPath | None" = None) -> bytes | None:
-        """Return a report's bytes from the knowledge base, or from another such folder.
-
-        None when it is missing, no regular file, or outside the folder.
-        """
+        """Return a report's bytes from the knowledge base or another folder; None: missing, no regular file, or outside."""
         from kr.store.reports import ReportFiles
 
         return ReportFiles(folder or self._knowledge_base).read(path)
@@ -274,10 +265,7 @@ _LASTING = (StoreBusy, StoreCorrupt, StoreTooNew)
 
 
 class Shelf:
-    """A store for one run: a problem is told once, and research goes on without what could not be had.
-
-    ``problem`` is the first ``StoreError`` of the run, to be told in ``errors``.
-    """
+    """A store for one run: its first ``problem`` is told once, and research goes on without what could not be had."""
 
     def __init__(self, store: Store) -> None:
         self._store = store

@@ -32,10 +32,9 @@ _SHOWN = 20
 
 
 def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetime) -> bool:
-    """Import the index and the archive, or the one that is there, and tell whether that was done now.
+    """Import index and archive once, one of parallel first users for all, and tell whether that was done now.
 
-    Parallel first users queue at a lock, and one of them imports. A broken index is a warning (seed 000, error
-    row 4), and is tried again until there are entries. Raises a ``StoreError``.
+    A broken index is a warning (seed 000, error row 4), and tried again until there are entries. Raises a ``StoreError``.
     """
     if not _is_first_use(store):
         return False

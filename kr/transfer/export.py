@@ -47,15 +47,10 @@ def refresh_exports(store: Store, knowledge_base: Path) -> None:
 def export_yaml(
     store: Store, knowledge_base: Path, folder: Path | None = None, *, index_only: bool = False
 ) -> dict[str, Any]:
-    """Write both files into ``folder`` (default: the knowledge base), which is made if absent.
+    """Write both files into ``folder`` (default: the knowledge base), and elsewhere what an import needs besides.
 
-    Into another folder the reports go along, unless ``index_only``, and what the entries were asked
-    (``_wordings.yaml``): an import of it makes the same knowledge base elsewhere. Returns how many
-    ``entries``, ``archived`` rows and ``reports`` were written, and the ``files`` of the index.
-
-    Parallel writers queue at a lock and each reads the state after it got there, so that the newest state is
-    the one that stays. A file that kr did not write is kept as a copy beside it first. Raises ``ExportFailed``
-    naming the file, or a ``StoreError``.
+    Returns how many ``entries``, ``archived`` and ``reports`` were written, and the ``files``. The newest state of parallel writers
+    stays; what kr did not write is copied first. Raises ``ExportFailed`` naming the file, or a ``StoreError``.
     """
     folder = knowledge_base if folder is None else folder
     is_own = folder.resolve() == knowledge_base.resolve()
@@ -85,10 +80,7 @@ def _write_elsewhere(store: Store, folder: Path, *, index_only: bool) -> tuple[l
 
 
 class _Ready(NamedTuple):
-    """A file that takes its name once ``value`` is remembered under ``key``: a crash must not make it a stranger's.
-
-    Without ``staged`` it is in place already.
-    """
+    """A file that takes its name, unless it is in place, once ``value`` is remembered under ``key``: a crash makes it no stranger's."""
 
     path: Path
     staged: Path | None
@@ -140,10 +132,7 @@ class _Mark(NamedTuple):
 
 
 def _archive(unit: UnitOfWork, path: Path, key: str, report_of: Any) -> Iterator[_Ready]:
-    """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours.
-
-    What a kr before migration 9 kept of its archive, under the file's bare name, were hashes: nobody reads them.
-    """
+    """Make the archive ready, or append to it; a million rows are not read to tell whether the file is ours."""
     last, changes = unit.archive.last_id(), int(unit.meta.get(ARCHIVE_CHANGES) or 0)
     marks = [_Mark(*map(int, mark.split())) for mark in (unit.meta.get(key) or "").split(";") if mark]
     present = path.stat() if path.is_file() else None
@@ -260,11 +249,7 @@ def archived_report(archived: Archived) -> str | None:
 
 
 def write_reports(unit: UnitOfWork, folder: Path) -> int:
-    """Write the text of every live entry to its path, and of every archived row beside; return how many.
-
-    Raises ``ReportUnwritable``. A file that holds something that kr never wrote is kept as a revision of none:
-    it is left as a copy, ``.bak``.
-    """
+    """Write the text of every live entry to its path, and of archived rows beside; return how many. Raises ``ReportUnwritable``."""
     files = ReportFiles(folder)
     texts = [(entry.path, entry.sha256) for entry in unit.entries.all()]
     texts += [(path, row.entry.sha256) for row in unit.archive.since(0) if (path := archived_report(row))]
@@ -278,10 +263,7 @@ def write_reports(unit: UnitOfWork, folder: Path) -> int:
 
 
 def render_wordings(unit: UnitOfWork) -> str | None:
-    """Render the questions and wordings of all entries, live or archived, sorted by id, older before newer.
-
-    None where nothing is known: then there is no need of a file.
-    """
+    """Render the questions and wordings of all entries, live or archived, sorted by id; None where nothing is known."""
     known: dict[str, Entry] = {row.entry.id: row.entry for row in unit.archive.all()}
     known |= {entry.id: entry for entry in unit.entries.all()}
     wordings = unit.wordings.all()
@@ -360,10 +342,7 @@ def render_archive(
     report_of: Callable[[Archived], str | None] | None = None,
     is_continued: bool = False,
 ) -> Iterator[str]:
-    """Render archived rows as they come, the header first; ``is_continued``: more of a file that has it already.
-
-    ``report_of`` says where a row's text stands beside the file.
-    """
+    """Render archived rows as they come; ``report_of`` says where a text stands, ``is_continued``: the file has a header."""
     items = (_archived_item(row, report_of) for row in archived)
     return render_parts(items, is_continued=is_continued)
 
