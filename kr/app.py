@@ -328,7 +328,7 @@ class App:
 
         session_id = f"warm-{uuid.uuid4().hex}"
 
-        def ask(need: Need, *, max_calls: int | None) -> "Envelope":
+        def ask(need: Need, max_calls: int | None) -> "Envelope":
             return self.requests.research_question(
                 need.framework,
                 QUESTION.format(framework=need.framework),

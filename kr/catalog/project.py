@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from kr.contracts.envelopes import Envelope
 from kr.freshness import Limits, judge, major_key, same_major
@@ -88,13 +88,6 @@ _GIVE_UP_AFTER = 3
 State = Literal["fresh", "stale", "missing"]
 
 
-class Ask(Protocol):
-    """The research operation; ``max_calls`` None: the configured budget of the story."""
-
-    def __call__(self, need: "Need", *, max_calls: int | None) -> Envelope:
-        """Answer the general question about a framework."""
-
-
 @dataclass(slots=True, kw_only=True)
 class Need:
     """A framework of the project: the files that import it, its ``fresh`` and ``stale`` entries that have a report."""
@@ -174,7 +167,7 @@ def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], en
 
 def research_needs(
     found: Sequence[Need],
-    ask: Ask,
+    ask: Callable[[Need, int | None], Envelope],
     *,
     max_calls: int | None,
     limit: int | None,
@@ -202,7 +195,7 @@ def research_needs(
             rows.append(_row(need, "skipped", note=why))
             continue
         tell(f"[{number}/{asked}] {need.framework} {need.version}")
-        envelope = ask(need, max_calls=left)
+        envelope = ask(need, left)
         results = envelope.results
         left = results.budget_remaining if results is not None else left
         in_vain = 0 if _is_answered(envelope) else in_vain + 1

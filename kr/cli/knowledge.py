@@ -1,9 +1,8 @@
 """``kr versions``, ``warm``, ``export-yaml``, ``import-yaml``, ``explain`` and ``calibrate`` (SPEC 3.2, 6)."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -12,9 +11,6 @@ from kr.cli.output import cell, complain, emit, progress_line, table, warn, wrap
 from kr.cli.research import check_form, question_parameters
 from kr.errors import InvalidRequest, KrError
 from kr.text.counting import counted
-
-if TYPE_CHECKING:
-    from kr.transfer.import_yaml import Imported
 
 
 class Folder(click.Path):
@@ -199,7 +195,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
 
     Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
     already is updated when the imported one was accessed later; importing twice changes nothing. An item that you
-    edited needs a later last_accessed, up to the present time; kr says how many differ and have none. Bad items are
+    edited needs a later last_accessed, up to the present time. Bad items are
     named on standard error with file and line, and skipped. Archived items go to the archive, with the reason
     `manual` where none is given; the file at an item's path is the text of the live entry, if one names it, else of
     the one that was archived last. The exit status is 1 only when a file can't be read at all.
@@ -215,24 +211,8 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
             warn(f"refused: {_plain(str(item))}")
         for file in result.unreadable:
             complain(_plain(str(file)))
-        for note in _notes(result):
-            warn(note)
         emit(result.plain(), common(ctx), _imported)
     return 1 if result.unreadable else 0
-
-
-def _notes(result: "Imported") -> Iterator[str]:
-    if result.without_text:
-        yield (
-            f"{counted(result.without_text, 'archived entry has', 'archived entries have')} no text: "
-            "`kr archive restore` can't bring such an entry back"
-        )
-    if result.differing:
-        yield (
-            f"{counted(result.differing, 'unchanged item says', 'unchanged items say')} something else than the "
-            "entry that is here, whose last_accessed is as new or newer. Where the item is right, give it the "
-            f"present time and import again: last_accessed: {result.at}"
-        )
 
 
 def _plain(line: str) -> str:

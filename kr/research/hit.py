@@ -203,12 +203,12 @@ class Researcher:
         """Answer one valid request; degrades rather than fails. Raises ``InvalidRequest`` for an entry that is named and can't serve."""
         run = Run(request, self._policy, self._services, include_report=include_report)  # step 1
         try:
-            found = self._find(run)  # step 2
-            if found.is_served:
-                return serve(run, self._services, found.found)  # step 3
+            found, is_served = self._find(run)  # step 2
+            if is_served:
+                return serve(run, self._services, found)  # step 3
             from kr.research.pipeline import Pipeline
 
-            return Pipeline(self._policy, self._services).research(run, found.found)
+            return Pipeline(self._policy, self._services).research(run, found)
         except InvalidRequest:
             raise
         except BaseException as error:
@@ -216,21 +216,16 @@ class Researcher:
             raise
 
     @staticmethod
-    def _find(run: Run) -> "_Step2":
+    def _find(run: Run) -> tuple[Found, bool]:
         if run.overrides.use is not None:
             named = run.cache.use(run.query, run.overrides.use)
             if named.match is not None:
-                return _Step2(found=named, is_served=True)
+                return named, True
             run.notes.append(
                 f"{run.overrides.use} has no report that could be served: the question was answered without it"
             )
         found = run.cache.look_up(run.query)
-        return _Step2(found=found, is_served=may_serve(run, found))
-
-
-class _Step2(Value):
-    found: Found
-    is_served: bool
+        return found, may_serve(run, found)
 
 
 def may_serve(run: Run, found: Found) -> bool:
@@ -258,25 +253,19 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
     run.notes += guessed(match.entry.origin, match.entry.confidence)
     ending = told_by(found, Course(fresh_hit=True), include_report=run.include_report)
 
-    def touch(unit: "UnitOfWork") -> "_Touched":
+    def touch(unit: "UnitOfWork") -> "tuple[bool, HandedOver | None, tuple[int, int]]":
         is_there, handed = _touch(unit, run, match, services)
-        count, remaining = run.budget.counted_in(unit)
-        unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=remaining))
-        return _Touched(is_there=is_there, handed=handed, entries=count, calls_left=remaining)
+        counted = run.budget.counted_in(unit)
+        unit.requests.record(request_row(run, "cache-hit", ending, budget_remaining=counted[1]))
+        return is_there, handed, counted
 
     done = run.shelf.write(touch, None)
     if done is None:
         return answer(run, ending)
-    if done.handed is not None:
-        _tell_handed(run, services, match.entry.id, done.handed)
-    return answer(run, ending, index_updated=done.is_there, counted=(done.entries, done.calls_left))
-
-
-class _Touched(Value):
-    is_there: bool
-    handed: "HandedOver | None"
-    entries: int
-    calls_left: int
+    is_there, handed, counted = done
+    if handed is not None:
+        _tell_handed(run, services, match.entry.id, handed)
+    return answer(run, ending, index_updated=is_there, counted=counted)
 
 
 def _touch(

@@ -49,16 +49,16 @@ def translate(error: BaseException, *, command: str | None) -> SourceFailure:
     """Say a foreign exception by its first telling leaf; an invalid URL, header or argument, maybe secret, is not repeated."""
     leaves = list(_leaves(error))
     for leaf in leaves:
-        found = leaf if isinstance(leaf, SourceFailure) else None
-        found = found or _of_protocol(leaf) or _of_connection(leaf) or _of_system(leaf, command)
+        found = _of_protocol(leaf) or _of_connection(leaf, command)
         if found is not None:
             return found
-    kind = type(leaves[0] if leaves else error).__name__
-    return SourceFailure(f"the session failed ({kind})")
+    return SourceFailure(f"the session failed ({type(leaves[0] if leaves else error).__name__})")
 
 
 def _of_protocol(leaf: BaseException) -> SourceFailure | None:
     match leaf:
+        case SourceFailure():
+            return leaf
         case MCPError() if leaf.code == mcp_types.PARSE_ERROR:
             return SourceFailure("the answer is no JSON-RPC message")
         case MCPError():
@@ -68,23 +68,18 @@ def _of_protocol(leaf: BaseException) -> SourceFailure | None:
     return None
 
 
-def _of_connection(leaf: BaseException) -> SourceFailure | None:
+def _of_connection(leaf: BaseException, command: str | None) -> SourceFailure | None:
     match leaf:
         case httpx2.TimeoutException() | TimeoutError():
             return SourceTimeout("the connection timed out")
         case httpx2.ConnectError():
             return SourceFailure(f"cannot connect: {_cause(leaf)}")
-        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+        case (
+            httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError() | UnicodeError()
+        ):
             return SourceNotAsked("the server's URL or headers are not valid")
         case httpx2.HTTPError() | httpx2.StreamError():
             return SourceFailure(f"the connection broke ({type(leaf).__name__})")
-    return None
-
-
-def _of_system(leaf: BaseException, command: str | None) -> SourceFailure | None:
-    match leaf:
-        case UnicodeError():
-            return SourceNotAsked("the server's URL or headers are not valid")
         case FileNotFoundError() if command:
             return SourceFailure(f"command not found: {command}")
         case OSError():

@@ -23,7 +23,7 @@ from kr.store.requests import Need, Wording
 from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
-from kr.transfer.read_index import EXACT, TIMES, Asked, is_day
+from kr.transfer.read_index import EXACT, TIMES, is_day
 from kr.values import Entry
 
 log = logging.getLogger(__name__)
@@ -267,11 +267,9 @@ def render_wordings(unit: UnitOfWork) -> str | None:
     known: dict[str, Entry] = {row.entry.id: row.entry for row in unit.archive.all()}
     known |= {entry.id: entry for entry in unit.entries.all()}
     wordings = unit.wordings.all()
-    asked = (it for _, entry in sorted(known.items()) for it in _asked_of(entry, wordings.get(entry.id, ())))
-    items: list[Mapping[str, str | tuple[str, ...]]] = [
-        _times_item(entry) for entry in unit.entries.all() if _says_more_than_days(entry)
-    ]
-    items += [_asked_item(each) for each in asked]
+    items = [_times_item(entry) for entry in unit.entries.all() if _says_more_than_days(entry)]
+    for _, entry in sorted(known.items()):
+        items += _asked_items(entry, wordings.get(entry.id, ()))
     return render_items(items) if items else None
 
 
@@ -280,34 +278,23 @@ def _says_more_than_days(entry: Entry) -> bool:
     return any(time is not None and not is_day(time) for time in times)
 
 
-def _times_item(entry: Entry) -> Mapping[str, str]:
-    item = {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic, "kind": TIMES}
+def _times_item(entry: Entry) -> "Item":
     told = {name: getattr(entry, name) for name in EXACT}
-    return {**item, **{name: time for name, time in told.items() if time is not None}}
+    return {**_whose(entry), "kind": TIMES, **{name: time for name, time in told.items() if time is not None}}
 
 
-def _asked_of(entry: Entry, wordings: Iterable[Wording]) -> Iterator[Asked]:
-    whose = (entry.id, entry.framework, entry.topic)
+def _asked_items(entry: Entry, wordings: Iterable[Wording]) -> Iterator["Item"]:
     if entry.question is not None:
-        need = Need(entry.topic, entry.tags, entry.question)
-        yield Asked(*whose, "question", need, entry.researched_at or entry.created, None)
-    for wording in wordings:
-        need = Need(wording.topic, wording.tags, wording.question)
-        yield Asked(*whose, "wording", need, wording.at, wording.session_id)
+        need, at = Need(entry.topic, entry.tags, entry.question), entry.researched_at or entry.created
+        yield {**_whose(entry), "kind": "question", **need._asdict(), "at": at}
+    for it in wordings:
+        need = Need(it.topic, it.tags, it.question)
+        item = {**_whose(entry), "kind": "wording", **need._asdict(), "at": it.at}
+        yield item if it.session_id is None else {**item, "session_id": it.session_id}
 
 
-def _asked_item(asked: Asked) -> Mapping[str, str | tuple[str, ...]]:
-    item: dict[str, str | tuple[str, ...]] = {
-        "id": asked.id,
-        "framework": asked.framework,
-        "entry_topic": asked.entry_topic,
-        "kind": asked.kind,
-        "topic": asked.need.topic,
-        "tags": asked.need.tags,
-        "question": asked.need.question,
-        "at": asked.at,
-    }
-    return item if asked.session_id is None else {**item, "session_id": asked.session_id}
+def _whose(entry: Entry) -> dict[str, str]:
+    return {"id": entry.id, "framework": entry.framework, "entry_topic": entry.topic}
 
 
 HEADER = "# Written by kr from its database. An edited item is taken in by `kr import-yaml` if its last_accessed is later.\n"

@@ -5,7 +5,7 @@ A live entry whose report is missing is told and not indexed (SPEC 6.1): a look-
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -20,21 +20,20 @@ from kr.store.session import UnitOfWork
 from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
 from kr.transfer.read_index import (
-    EXACT,
     LIMIT,
     TIMES,
     Asked,
     Bad,
     BadItem,
     Item,
-    Times,
+    Whose,
     check_asked,
     check_item,
     check_times,
     is_day,
     read_items,
 )
-from kr.values import replace
+from kr.values import Entry, replace
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of lines that are done, and of all lines."""
@@ -69,12 +68,7 @@ class Unreadable:
 
 @dataclass(slots=True)
 class Imported:
-    """What became of all items. ``warnings`` are sentences for a person.
-
-    ``missing_reports`` of the refused ones have no report, ``without_text`` of the archived ones no text.
-    ``differing`` of the unchanged ones say something else than the entry that is here, and are not newer.
-    ``at`` is when it was.
-    """
+    """What became of all items. ``warnings`` are sentences for a person."""
 
     counts: dict[str, int] = field(
         default_factory=lambda: dict.fromkeys(("imported", "updated", "unchanged", "archived"), 0)
@@ -82,10 +76,6 @@ class Imported:
     refused: list[Refused] = field(default_factory=list)
     unreadable: list[Unreadable] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    missing_reports: int = 0
-    without_text: int = 0
-    differing: int = 0
-    at: str = ""
     auto_archived: int = 0
     lru_evicted: int = 0
     index_count: int = 0
@@ -99,9 +89,6 @@ class Imported:
         return {
             **self.counts,
             "refused": len(self.refused),
-            "missing_reports": self.missing_reports,
-            "without_text": self.without_text,
-            "differing": self.differing,
             "auto_archived": self.auto_archived,
             "lru_evicted": self.lru_evicted,
             "index_count": self.index_count,
@@ -122,7 +109,7 @@ def import_yaml(
 
     Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
     """
-    result = Imported(at=f"{now:%Y-%m-%dT%H:%M:%SZ}")
+    result = Imported()
     files = list(_files(sources, result))
     live_paths: dict[Path, set[str]] = {}
     # Live entries first: what is live and archived at once must not be taken for archived alone.
@@ -289,15 +276,11 @@ class _Import:
             return
         batch, self._batch, self._bytes = self._batch, [], 0
         outcomes = self._store.take_in([incoming for _, incoming in batch], self._now)
-        for (line, incoming), outcome in zip(batch, outcomes, strict=True):
-            has_no_text = incoming.text is None
+        for (line, _), outcome in zip(batch, outcomes, strict=True):
             if outcome.reason is not None:
                 self._refuse(line, outcome.reason)
-                self._result.missing_reports += has_no_text
-                continue
-            self._result.counts[outcome.taken] += 1
-            self._result.differing += outcome.differs
-            self._result.without_text += has_no_text and outcome.taken == "archived"
+            else:
+                self._result.counts[outcome.taken] += 1
 
     def _refuse(self, line: int, reason: str) -> None:
         self._result.refused.append(Refused(str(self._file), line, reason))
@@ -360,7 +343,7 @@ def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> lis
                 continue
             try:
                 if found.fields.get("kind") == TIMES:
-                    _take_times(unit, check_times(found.fields))
+                    _take_times(unit, *check_times(found.fields))
                 else:
                     _take_asked(unit, check_asked(found.fields, now=now))
             except BadItem as error:
@@ -368,13 +351,16 @@ def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> lis
     return bad
 
 
-def _take_times(unit: UnitOfWork, times: Times) -> None:
+def _take_times(unit: UnitOfWork, whose: Whose, times: Mapping[str, str | None]) -> None:
     """Say exactly when, where the entry knows the day alone: an access since then is later, and stays."""
-    entry = unit.entries.get(times.id)
-    if entry is None or pair_of(entry.framework, entry.topic) != pair_of(times.framework, times.entry_topic):
-        return
-    exact = {name: _exact(getattr(entry, name), getattr(times, name)) for name in EXACT}
-    unit.entries.set_times(entry.id, exact)
+    entry = unit.entries.get(whose.id)
+    if entry is not None and _is_of(whose, entry):
+        exact = {name: _exact(getattr(entry, name), told) for name, told in times.items()}
+        unit.entries.set_times(entry.id, exact)
+
+
+def _is_of(whose: Whose, entry: Entry) -> bool:
+    return pair_of(entry.framework, entry.topic) == pair_of(whose.framework, whose.entry_topic)
 
 
 def _exact(known: str | None, told: str | None) -> str | None:
@@ -384,12 +370,11 @@ def _exact(known: str | None, told: str | None) -> str | None:
 
 
 def _take_asked(unit: UnitOfWork, asked: Asked) -> None:
-    pair = pair_of(asked.framework, asked.entry_topic)
-    live = unit.entries.get(asked.id)
-    entry = live or next((row.entry for row in unit.archive.of_id(asked.id)), None)
-    if entry is None or pair_of(entry.framework, entry.topic) != pair:
+    live = unit.entries.get(asked.whose.id)
+    entry = live or next((row.entry for row in unit.archive.of_id(asked.whose.id)), None)
+    if entry is None or not _is_of(asked.whose, entry):
         return
     if asked.kind == "question" and entry.question is None:
-        unit.entries.set_question(asked.id, asked.need.question, at=asked.at)
+        unit.entries.set_question(entry.id, asked.need.question, at=asked.at)
     else:
         unit.wordings.keep(entry, asked.need, at=asked.at, session_id=asked.session_id)

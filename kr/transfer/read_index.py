@@ -219,32 +219,26 @@ def check_item(fields: Mapping[str, Tree], *, now: datetime, archived: bool) -> 
     )
 
 
-class Asked(NamedTuple):
-    """What an entry was asked: its own ``question``, or a ``wording`` that it served. ``entry_topic`` is the entry's."""
+class Whose(NamedTuple):
+    """The entry that an item of ``_wordings.yaml`` is about."""
 
     id: str
     framework: str
     entry_topic: str
+
+
+class Asked(NamedTuple):
+    """What an entry was asked: its own ``question``, or a ``wording`` that it served."""
+
+    whose: Whose
     kind: AskedKind
     need: Need
     at: str
     session_id: str | None
 
 
-class Times(NamedTuple):
-    """When an entry was made, read and researched, to the microsecond: the index has the days alone."""
-
-    id: str
-    framework: str
-    entry_topic: str
-    created: str | None
-    last_accessed: str | None
-    researched_at: str | None
-    fresh_until: str | None
-
-
 TIMES = "times"
-"""The kind of an item of ``_wordings.yaml`` that holds them."""
+"""The kind of an item of ``_wordings.yaml`` that says when, to the microsecond: the index has the days alone."""
 EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
 
 
@@ -252,8 +246,8 @@ def is_day(time: str) -> bool:
     return time[10:19] == "T00:00:00"
 
 
-def check_times(fields: Mapping[str, Tree]) -> Times:
-    """Check one item of ``_wordings.yaml`` of the kind ``times``. Raises ``BadItem`` for the first bad field."""
+def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None]]:
+    """Check one item of the kind ``times``: whose they are, and those of ``EXACT``. Raises ``BadItem``."""
 
     def moment(name: str) -> str | None:
         text = _text(fields, name)
@@ -264,10 +258,11 @@ def check_times(fields: Mapping[str, Tree]) -> Times:
             _bad(name, f"must be a time such as 2026-01-20T12:00:00.000000Z, not {_shown(text)}")
         return to_text(found)
 
-    return Times(
-        *(_required(fields, name) for name in ("id", "framework", "entry_topic")),
-        *(moment(name) for name in EXACT),
-    )
+    return _whose(fields), {name: moment(name) for name in EXACT}
+
+
+def _whose(fields: Mapping[str, Tree]) -> Whose:
+    return Whose(*(_required(fields, name) for name in Whose._fields))
 
 
 def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
@@ -277,9 +272,7 @@ def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
         _bad("kind", f"must be {' or '.join(_KINDS)}, not {_shown(told)}")
     at = parse_time(_time(fields, "at", now) or "") or now
     return Asked(
-        id=_required(fields, "id"),
-        framework=_required(fields, "framework"),
-        entry_topic=_required(fields, "entry_topic"),
+        whose=_whose(fields),
         kind=kind,
         need=Need(_required(fields, "topic"), _tags(fields) or (), _required(fields, "question")),
         at=to_text(at),
