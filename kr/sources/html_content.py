@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from urllib.parse import quote, urljoin, urlsplit
 
 from lxml import etree
@@ -27,22 +28,16 @@ _MOST_READ = 10
 _LONG_ENOUGH = 200
 """Characters that make an element count as a page's content."""
 
-_ENGINES = (  # where documentation engines put the text of a page, the narrowest first
-    "theme-doc-markdown",  # Docusaurus
-    "markdown-body",  # GitHub
-    "md-content__inner",  # MkDocs Material
-    "bd-article",  # Sphinx, PyData theme
-    "vp-doc",  # VitePress
-    "sl-markdown-content",  # Starlight
-    "devsite-article-body",  # Google
-    "mw-parser-output",  # MediaWiki
-    "rst-content",  # Read the Docs
-)
-_IDS = (
-    "apicontent",  # Node.js
-    "page-content",  # Apache
-    "content", "main-content", "main", "readme", "docs-content", "bodyContent",
-)  # fmt: skip
+_PARTS = Path(__file__).with_name("html_parts.txt").read_text(encoding="utf-8")
+
+
+def _part(name: str) -> tuple[str, ...]:
+    """Return the words of one section of ``html_parts.txt``."""
+    lines = _PARTS.partition(f"\n[{name}]\n")[2].partition("\n[")[0].splitlines()
+    return tuple(word for line in lines if not line.startswith("# ") for word in line.split())
+
+
+_ENGINES, _IDS = _part("engines"), _part("ids")
 
 
 def parse(html: str) -> _Element | None:
@@ -137,32 +132,10 @@ def _length(element: _Element) -> int:
     return int(float(str(element.xpath("string-length(normalize-space(.))"))))
 
 
-_DROPPED = frozenset({
-    "script", "style", "noscript", "template", "nav", "footer", "form", "button", "input", "select",
-    "textarea", "option", "svg", "iframe", "object", "embed", "applet", "canvas", "audio", "video",
-    "map", "dialog", "menu", "head", "title", "link", "meta", "base", "clipboard-copy",
-})  # fmt: skip
-_DROPPED_ROLES = frozenset({
-    "navigation", "search", "banner", "contentinfo", "complementary", "dialog", "menu", "menubar",
-    "toolbar", "doc-toc",
-})  # fmt: skip
-_DROPPED_CLASSES = frozenset({
-    "headerlink", "anchor-link", "hash-link", "permalink", "anchorjs-link", "header-anchor",
-    "heading-anchor-link", "breadcrumb", "breadcrumbs", "wy-breadcrumbs", "theme-doc-breadcrumbs",
-    "theme-doc-toc-mobile", "theme-doc-footer", "pagination-nav", "prev-next-area", "related",
-    "toctree-mobile", "table-of-contents", "toc-drawer", "md-sidebar", "md-source-file",
-    "sphinxsidebar", "bd-sidebar", "copybtn", "copy-button", "clipboard-copy",
-    "zeroclipboard-container", "edit-this-page", "mw-editsection", "noprint",
-    "visually-hidden-focusable",
-    "t-navbar", "catlinks", "printfooter", "coliru-btn",  # MediaWiki, cppreference
-    "navheader", "navfooter", "navigation", "navigationbar", "navpath", "footer",  # DocBook, GTK-Doc, qdoc, Doxygen
-    "toc", "contents-heading", "contents_element", "shortcontents", "nav-panel",  # Texinfo and others
-    "toplang", "bottomlang",  # Apache
-})  # fmt: skip
-_DROPPED_IDS = frozenset({
-    "toc", "gtoc", "column2", "siteSub", "contentSub", "jump-to-nav", "quickview", "page-header", "path", "footer",
-    "comments_section", "side-nav", "titlearea", "nav-path", "TOC", "table-of-contents",
-})  # fmt: skip
+_DROPPED = frozenset(_part("dropped tags"))
+_DROPPED_ROLES = frozenset(_part("dropped roles"))
+_DROPPED_CLASSES = frozenset(_part("dropped classes"))
+_DROPPED_IDS = frozenset(_part("dropped ids"))
 _CONTENTS = frozenset({"contents", "table of contents", "on this page"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b", "[src]", "[source]", "[edit]", "More..."})
@@ -261,35 +234,16 @@ def absolute(base: str, address: str | None) -> str | None:
     return _UNSAFE_IN_LINK.sub(lambda found: quote(found[0], safe=""), joined)
 
 
-_GUTTERS = frozenset({
-    "linenos", "lineno", "linenodiv", "gutter", "gl", "hljs-ln-numbers", "line-numbers-rows",
-    "line-numbers-wrapper", "rouge-gutter", "ec-line-numbers", "ln", "code-lineno", "line-number",
-    "linenumber", "react-syntax-highlighter-line-number",
-})  # fmt: skip
+_GUTTERS = frozenset(_part("gutters"))
 _NOT_CODE = frozenset({"button", "script", "style", "template", "svg", "select", "input"})
 _LINES = frozenset({"div", "li", "p", "tr", "table", "ol", "ul", "pre", "figure"})
 _WRAPPERS = frozenset({"div", "figure", "td", "tr", "tbody", "table", "section", "span"})
 _PREFIX = re.compile(
     r"(?:highlight-source-|highlight-text-|highlight-|language-|lang-|source-|src-|brush:)(.+)"
 )
-_NO_LANGUAGE = frozenset({
-    "default", "none", "plain", "plaintext", "text", "txt", "notranslate", "hljs", "highlight",
-    "code", "container", "wrapper", "block", "copy", "group", "example", "unknown", "auto",
-    "numbers", "line-numbers", "sourcecode", "toolbar", "nohighlight", "no-highlight",
-})  # fmt: skip
+_NO_LANGUAGE = frozenset(_part("no language"))
 _SAME = {"python3": "python", "ipython3": "python", "ipython": "python", "source-shell": "shell"}
-# Without those that are tags of people's languages too: cs (Czech), pl (Polish), ml, ps, vi.
-_LANG = frozenset({
-    "apache", "asm", "awk", "bash", "bat", "batch", "c", "c#", "c++", "clojure", "cmake", "console", "cpp",
-    "csharp", "css", "cuda", "dart", "diff", "docker", "dockerfile", "elixir", "elm", "erlang", "fish",
-    "fortran", "fsharp", "go", "golang", "graphql", "groovy", "haskell", "hcl", "html", "http", "ini", "java",
-    "javascript", "js", "json", "json5", "jsonc", "jsx", "julia", "kotlin", "latex", "less", "lisp", "lua",
-    "makefile", "markdown", "matlab", "mysql", "nginx", "nix", "objc", "objective-c", "ocaml", "pascal",
-    "perl", "pgsql", "php", "plsql", "postgresql", "powershell", "prisma", "properties", "proto", "protobuf",
-    "py", "python", "r", "rb", "ruby", "rust", "sass", "scala", "scheme", "scss", "sh", "shell", "solidity",
-    "sql", "svelte", "swift", "terraform", "toml", "ts", "tsx", "typescript", "vb", "vbnet", "vue", "wasm",
-    "xml", "yaml", "yml", "zig", "zsh",
-})  # fmt: skip
+_LANG = frozenset(_part("languages"))
 _LANGUAGE = re.compile(r"[a-z0-9][a-z0-9+#._-]{0,29}")
 
 
