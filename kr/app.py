@@ -51,7 +51,6 @@ Clock = Callable[[], datetime]
 
 
 def utc_now() -> datetime:
-    """Tell the time; everything below takes it as an argument."""
     return datetime.now(UTC)
 
 

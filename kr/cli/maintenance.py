@@ -287,7 +287,6 @@ def spark(shares: Iterable[float | None]) -> str:
 
 
 def bar(share: float) -> str:
-    """Draw a share of 0.0 to 1.0; anything above nothing shows."""
     share = min(max(share, 0.0), 1.0)
     filled = max(round(share * _BAR), 1) if share > 0 else 0
     return "█" * filled + "░" * (_BAR - filled)

@@ -242,7 +242,6 @@ def _related(results: dict[str, Any]) -> list[str]:
 
 
 def _is_offer(results: dict[str, Any]) -> bool:
-    """Tell whether the caller is to choose first."""
     return results["cache_entry_id"] is None and bool(results["related"]) and not results["sources_consulted"]
 
 

@@ -204,8 +204,6 @@ def _export(base: KnowledgeBase) -> str:
 
 
 class Facts(NamedTuple):
-    """What an entry made from a report alone is told by."""
-
     framework: str
     topic: str
 

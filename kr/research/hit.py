@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 
 class Course(Value):
-    """What happened to one research request."""
-
     fresh_hit: bool = False
     consulted: tuple[Consulted, ...] = ()
     budget_ended: bool = False

@@ -150,7 +150,6 @@ class Run:
         return self.request.config_overrides
 
     def add_error(self, error: KrError) -> None:
-        """Tell an error in the answer, once."""
         problem = Problem(type=error.code, message=str(error))
         if problem not in self.errors:
             self.errors.append(problem)

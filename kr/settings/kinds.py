@@ -41,7 +41,6 @@ def wrong(message: str) -> Wrong:
 
 
 def shown(value: object) -> str:
-    """What was written, short and printable."""
     if value is None:
         return "null"
     if isinstance(value, dict):
@@ -88,8 +87,6 @@ def whole(low: int, high: int, *, nullable: bool = False) -> Kind:
 
 
 def yes_no() -> Kind:
-    """Take a boolean as YAML 1.1 writes it."""
-
     def read(text: str) -> bool:
         try:
             return _YES_NO[text.strip().casefold()]

@@ -168,7 +168,6 @@ def without_secrets(text: str, secrets: Iterable[str]) -> str:
 
 
 def status_reason(status: int) -> str:
-    """Say an HTTP status: ``HTTP 429 Too Many Requests``."""
     try:
         return f"HTTP {status} {HTTPStatus(status).phrase}"
     except ValueError:

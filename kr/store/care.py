@@ -236,7 +236,6 @@ def _folder(parent: Path) -> Iterator[Path]:
 
 
 def _copy(source: sqlite3.Connection, target: Path, shown: Path) -> None:
-    """Copy into a new file of one piece, and check the copy."""
     with closing(sqlite3.connect(target, isolation_level=None)) as copy:
         _bounded_backup(source, copy, shown)
         copy.execute("PRAGMA journal_mode = DELETE")

@@ -216,7 +216,6 @@ _BY_STATUS = "SELECT status, count(*) AS number FROM workflows GROUP BY status O
 
 class Workflows(Part):
     def record(self, row: WorkflowRow) -> None:
-        """Write a row, in the place of the instance's earlier one."""
         self._session.execute(_RECORD, row.fields())
 
     def newest(self, limit: int | None = None) -> list[WorkflowRow]:

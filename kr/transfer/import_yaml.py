@@ -45,8 +45,6 @@ _MAX_REPORT_BYTES = 16 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """An item that was not taken in. ``line`` counts from 1."""
-
     file: str
     line: int
     reason: str
@@ -57,8 +55,6 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """A file that could not be read at all."""
-
     file: str
     message: str
 
@@ -155,8 +151,6 @@ def _files(sources: Sequence[Path], result: Imported) -> Iterator[Path]:
 
 
 class _Import:
-    """One file on its way in."""
-
     def __init__(
         self,
         store: Store,
