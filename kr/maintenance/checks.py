@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from kr.errors import StoreError
 from kr.freshness import parse_time, to_text
@@ -104,35 +104,16 @@ def _orphan(base: KnowledgeBase, path: str) -> Finding:
     if entry is None:
         stands = base.reports.look(path)
         if stands.state == "unreadable":
-            return Finding(
-                "unreadable",
-                "error",
-                str(stands.blocked_by),
-                f"can't be read: {stands.reason}",
-            )
-        return Finding(
-            "orphan",
-            "information",
-            path,
-            "is not a report that kr can index: it has no title `# framework - topic`. It is left alone",
-        )
+            return Finding("unreadable", "error", str(stands.blocked_by), f"can't be read: {stands.reason}")
+        why = "is not a report that kr can index: it has no title `# framework - topic`. It is left alone"
+        return Finding("orphan", "information", path, why)
     with base.store.read() as unit:
         live = unit.entries.of_topic(entry.framework, entry.topic, entry.framework_version)
     if live is not None:
-        return Finding(
-            "orphan",
-            "information",
-            path,
-            f"is not indexed: {live.id} ({live.path}) has this framework, topic and major version. It is left alone",
-        )
-    return Finding(
-        "orphan",
-        "warning",
-        path,
-        "no entry has this report",
-        repair=f"index it as {entry.framework} - {entry.topic}, researched {entry.created[:10]}",
-        fix=lambda: _adopt(base, path),
-    )
+        why = f"is not indexed: {live.id} ({live.path}) has this framework, topic and major version. It is left alone"
+        return Finding("orphan", "information", path, why)
+    repair = f"index it as {entry.framework} - {entry.topic}, researched {entry.created[:10]}"
+    return Finding("orphan", "warning", path, "no entry has this report", repair, partial(_adopt, base, path))
 
 
 def _read(base: KnowledgeBase, path: str) -> Entry | None:
@@ -178,17 +159,15 @@ def check_export(base: KnowledgeBase) -> Iterator[Finding]:
 
 
 def _outdated(base: KnowledgeBase, path: Path, present: bytes | None, text: str) -> Finding:
-    is_minor = present is not None and _lasting(present) == _lasting(text.encode())
-    return Finding(
-        "export",
-        "information" if is_minor else "warning",
-        str(path),
-        "is missing"
-        if present is None
-        else "differs from the database; if that is an older copy, `kr import-yaml` takes in what the file knows more",
-        repair="export both files; a file that somebody else wrote is kept as a copy beside it",
-        fix=lambda: _export(base),
+    repair, fix = (
+        "export both files; one that somebody else wrote is kept as a copy beside it",
+        partial(_export, base),
     )
+    if present is None:
+        return Finding("export", "warning", str(path), "is missing", repair, fix)
+    is_minor = _lasting(present) == _lasting(text.encode())
+    why = "differs from the database; if that is an older copy, `kr import-yaml` takes in what the file knows more"
+    return Finding("export", "information" if is_minor else "warning", str(path), why, repair, fix)
 
 
 def _lasting(content: bytes) -> list[str]:
@@ -203,11 +182,6 @@ def _export(base: KnowledgeBase) -> str:
     return "exported"
 
 
-class Facts(NamedTuple):
-    framework: str
-    topic: str
-
-
 def report_paths(knowledge_base: Path) -> list[str]:
     """Return the Markdown files below ``frameworks/``, as the index writes paths, sorted; no links, nothing hidden."""
     found = []
@@ -220,7 +194,7 @@ def report_paths(knowledge_base: Path) -> list[str]:
     return sorted(found)
 
 
-def read_facts(text: str) -> Facts | None:
+def read_facts(text: str) -> tuple[str, str] | None:
     """Read framework and topic from ``# framework - topic``; None for a text that begins otherwise."""
     lines = (line.strip() for line in text[:_HEADER_CHARACTERS].lstrip("\ufeff").splitlines())
     title = next((line for line in lines if line), "")
@@ -231,9 +205,8 @@ def read_facts(text: str) -> Facts | None:
     framework = _unescaped(header[1].strip("*_ \t")) if header else ""
     if not framework or not title.casefold().startswith(f"{framework} - ".casefold()):
         framework, _, _ = title.partition(" - ")
-    topic = title[len(framework) + 3 :]
-    facts = Facts(one_line(framework), one_line(topic))
-    return facts if facts.framework and facts.topic else None
+    facts = one_line(framework), one_line(title[len(framework) + 3 :])
+    return facts if all(facts) else None
 
 
 def entry_of(text: str, path: str, *, modified: datetime, now: datetime) -> Entry | None:
@@ -246,9 +219,9 @@ def entry_of(text: str, path: str, *, modified: datetime, now: datetime) -> Entr
     end = fresh_until(origin, to_text(researched))
     return Entry(
         id="",
-        framework=facts.framework,
+        framework=facts[0],
         framework_version=_unescaped(read_version(text) or "unknown"),
-        topic=facts.topic,
+        topic=facts[1],
         tags=(),
         path=path,
         created=to_text(researched),
@@ -287,16 +260,13 @@ def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
 
 
 def _missing(base: KnowledgeBase, entry: Entry, *, is_kept: bool) -> Finding:
-    return Finding(
-        "missing_report",
-        "warning" if is_kept else "error",
-        entry.id,
-        f"its report {entry.path} is missing or empty",
-        repair="make the file of the text in the database"
-        if is_kept
-        else "move it to the archive; its text is not kept, so that only research can answer again",
-        fix=partial(_make if is_kept else _archive, base, entry),
-    )
+    severity: Severity = "warning" if is_kept else "error"
+    repair, fix = "make the file of the text in the database", partial(_make, base, entry)
+    if not is_kept:
+        repair = "move it to the archive; its text is not kept, so that only research can answer again"
+        fix = partial(_archive, base, entry)
+    why = f"its report {entry.path} is missing or empty"
+    return Finding("missing_report", severity, entry.id, why, repair, fix)
 
 
 def _make(base: KnowledgeBase, entry: Entry) -> str:

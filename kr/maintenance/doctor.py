@@ -2,7 +2,6 @@
 
 import os
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -30,60 +29,38 @@ _QUESTION = Query(
 _REPOSITORY = "facebook/react"
 
 
+_BUILT_ANEW = "move it aside, and build a new one from its readable rows, the exports and the reports"
+
+
 def check_database(base: KnowledgeBase) -> Iterator[Finding]:
     """A database that is deleted, damaged, of another version, or none of ours."""
-    found = base.look
-    path = base.place
-    if found.state == "absent":
-        yield from _absent(base)
-    elif found.state == "corrupt":
-        yield Finding(
-            "database",
-            "error",
-            path,
-            f"is damaged: {found.message}. `kr db restore FILE` brings a backup back, if there is one",
-            repair="move it aside, and build a new one from its readable rows, the exports and the reports",
-            fix=lambda: replace_damaged(base),
-        )
-    elif found.state == "older":
-        yield Finding(
-            "database",
-            "information",
-            path,
-            f"is of an older kr (schema {found.version}); the next use upgrades it",
-            repair="back it up and upgrade it",
-            fix=lambda: _upgrade(base),
-        )
-    elif found.state == "newer":
-        yield _beyond_repair(path, f"{found.message}. Install that kr, or `kr db restore` an older backup")
-    elif found.state == "foreign":
-        yield _beyond_repair(path, f"{found.message}. Set KR_DATABASE_URL or --kb to another place")
-    elif found.state == "unreadable":
-        yield _beyond_repair(path, str(found.message))
+    found, about = base.look, partial(Finding, "database", subject=base.place)
+    told = found.message
+    match found.state:
+        case "absent":
+            yield _absent(base)
+        case "corrupt":
+            why = f"is damaged: {told}. `kr db restore FILE` brings a backup back, if there is one"
+            yield about("error", message=why, repair=_BUILT_ANEW, fix=partial(replace_damaged, base))
+        case "older":
+            why = f"is of an older kr (schema {found.version}); the next use upgrades it"
+            fix = partial(_upgrade, base)
+            yield about("information", message=why, repair="back it up and upgrade it", fix=fix)
+        case "newer":
+            yield about("error", message=f"{told}. Install that kr, or `kr db restore` an older backup")
+        case "foreign":
+            yield about("error", message=f"{told}. Set KR_DATABASE_URL or --kb to another place")
+        case "unreadable":
+            yield about("error", message=str(told))
 
 
-def _beyond_repair(path: str, message: str) -> Finding:
-    return Finding("database", "error", path, message)
-
-
-def _absent(base: KnowledgeBase) -> Iterator[Finding]:
-    left = remains(base.folder)
-    if not left:
-        yield Finding(
-            "database",
-            "information",
-            base.place,
-            "there is no knowledge base yet; `kr init` or the first research makes it",
-        )
-        return
-    yield Finding(
-        "database",
-        "error",
-        base.place,
-        f"there is no database, but there are {left}",
-        repair="make a new database from them",
-        fix=lambda: rebuild(base),
-    )
+def _absent(base: KnowledgeBase) -> Finding:
+    about = partial(Finding, "database", subject=base.place)
+    if left := remains(base.folder):
+        why, fix = f"there is no database, but there are {left}", partial(rebuild, base)
+        return about("error", message=why, repair="make a new database from them", fix=fix)
+    why = "there is no knowledge base yet; `kr init` or the first research makes it"
+    return about("information", message=why)
 
 
 def _upgrade(base: KnowledgeBase) -> str:
@@ -98,22 +75,11 @@ def check_integrity(base: KnowledgeBase) -> Iterator[Finding]:
     health = base.store.care.examine()
     if not health.problems:
         return
+    repair, fix = _BUILT_ANEW, replace_damaged
     if health.is_mendable:
-        repair, fix = (
-            "back it up, put back what is missing and rebuild its indexes, in place",
-            lambda: _repair(base),
-        )
-    else:
-        repair = "move it aside, and build a new one from its readable rows, the exports and the reports"
-        fix = lambda: replace_damaged(base)  # noqa: E731 - beside its text
-    yield Finding(
-        "integrity",
-        "error",
-        base.place,
-        f"is not sound: {_some(health.problems)}",
-        repair=repair,
-        fix=fix,
-    )
+        repair, fix = "back it up, put back what is missing and rebuild its indexes, in place", _repair
+    why = f"is not sound: {_some(health.problems)}"
+    yield Finding("integrity", "error", base.place, why, repair=repair, fix=partial(fix, base))
 
 
 def _repair(base: KnowledgeBase) -> str:
@@ -141,25 +107,14 @@ def check_network(base: KnowledgeBase) -> Iterator[Finding]:
 
 def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
     """What kr must read and write and may not: of a whole tree, its top-most folder."""
-    told: dict[Path, str] = {}
-    below: Counter[Path] = Counter()
-    for path in dict.fromkeys(_to_be_written(base)):
+    told: set[Path] = set()
+    for path in _to_be_written(base):
         lacking = _lacking(path)
-        top = next((folder for folder in path.parents if told.get(folder) == lacking), None)
-        if lacking and top is not None:
-            below[top] += 1
-        elif lacking:
-            told[path] = lacking
-    for path, lacking in told.items():
-        more = f", nor may {below[path]} more below it" if below[path] else ""
-        option = "-R " if below[path] else ""
-        yield Finding(
-            "permissions",
-            "error",
-            str(path),
-            f"may not be {lacking} by this user{more}; "
-            f"`chmod {option}u+rw{'X' if path.is_dir() else ''} {path}`, or let its owner run kr",
-        )
+        if lacking and told.isdisjoint((path, *path.parents)):
+            told.add(path)
+            mode = "-R u+rwX" if path.is_dir() else "u+rw"
+            why = f"may not be {lacking} by this user; `chmod {mode} {path}`, or let its owner run kr"
+            yield Finding("permissions", "error", str(path), why)
 
 
 def _lacking(path: Path) -> str:

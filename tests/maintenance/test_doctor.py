@@ -655,7 +655,7 @@ def test_what_may_not_be_written_is_told_once(project: Project, option: list[str
     assert status == 1
     (told,) = [row for row in value["findings"] if row["check"] == "permissions"]
     assert told["subject"] == str(project.base)
-    assert "more below it" in told["message"]
+    assert "chmod -R u+rwX" in told["message"]
     assert all(
         row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "missing_report"
     )
