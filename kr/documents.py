@@ -29,14 +29,10 @@ class Document(Value):
 
 
 def read_document(data: bytes, *, limit: int = LIMIT, depth: int = DEPTH) -> Document:
-    """Parse one request of at most ``limit`` bytes, nested at most ``depth`` deep.
+    """Parse one request of at most ``limit`` bytes, at most ``depth`` deep: JSON, or YAML with the core tags and no aliases.
 
-    JSON is recognised by itself; everything else is YAML with the core tags, without aliases. A key that
-    stands twice counts as it stands last, with a warning; merge keys (``<<``) are keys like others.
-
-    Raises ``InvalidRequest`` with one ``FieldError`` for anything else, and nothing but that; its field is
-    the path of the key where one is known (``research_query.tags``, whatever its member), otherwise ``request``.
-    The error carries the texts at the document's top that were read before.
+    Of a key that stands twice the last counts, with a warning. Raises ``InvalidRequest`` with one ``FieldError``, whose field is the key's
+    path, else ``request``, and with the texts at the document's top that were read before.
     """
     if len(data) > limit:
         refuse(f"the request is larger than {limit} bytes")

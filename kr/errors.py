@@ -56,11 +56,7 @@ class FieldError(NamedTuple):
 
 
 class InvalidRequest(KrError):
-    """A request failed validation: all bad fields at once (SPEC 3.1).
-
-    ``read`` is what was read of a document before it was refused; it holds no more than the keys at its top.
-    ``warnings`` tell what else is odd about it.
-    """
+    """All bad fields of a request at once (SPEC 3.1), what was ``read`` at its top before, and what else is odd about it."""
 
     code = "validation_error"
     http_status = 422
@@ -144,12 +140,10 @@ class WorkflowError(KrError):
 
 
 class SourceFailure(KrError):
-    """A source gave no answer.
+    """A source gave no answer; ``reason`` is one short line without secrets.
 
-    ``reason`` is one short line without secrets; it becomes ``degradation_notes: ["{source}: {reason}"]``.
-    ``retry_after`` is the pause in seconds that the source asked for, if it did. ``is_fault`` tells a
-    source that is broken (counts for the circuit breaker) from one that works and merely does not know
-    the framework.
+    ``retry_after`` is the pause in seconds that it asked for. ``is_fault``: it is broken (counts for the circuit breaker), and does not
+    merely not know the framework.
     """
 
     code = "source_unavailable"

@@ -27,11 +27,7 @@ _NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a sk
 
 
 class Limits(Value):
-    """Ages in days. ``max_age_days`` limits the age of the research itself; ``None`` is no limit.
-
-    ``configured_sources`` are the sources as they are configured now: what the installed documentation answered
-    while they were others is stale (SPEC 3.3). ``None``: that is not looked at.
-    """
+    """Ages in days. What installed documentation answered while other sources were configured is stale (SPEC 3.3); None: no limit."""
 
     ttl_days: int = CACHE_TTL_DAYS
     archive_after_days: int = ARCHIVE_AFTER_DAYS
@@ -40,11 +36,7 @@ class Limits(Value):
 
 
 class Verdict(NamedTuple):
-    """``archived`` is a miss; ``reasons`` are short texts, none when ``fresh``.
-
-    ``for_major`` names the major version that was asked for (``major_key``) when nothing else than this speaks
-    against the entry: whoever asks for its own version may still be served.
-    """
+    """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served."""
 
     status: Freshness
     reasons: tuple[str, ...]

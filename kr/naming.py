@@ -48,10 +48,9 @@ def _invisible_marks() -> frozenset[str]:
 
 
 def fold(text: str) -> str:
-    """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded.
+    """Return the form in which frameworks and topics are compared: NFKC, trimmed, case folded, without characters that show nothing.
 
-    Characters that show nothing (joiners, direction marks, variation selectors) are dropped: two names that look
-    alike are one. Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
+    Folding twice changes nothing (Unicode's caseless match for identifiers, D145).
     """
     if text.isascii():  # most are, and there is but the case then
         return text.lower().strip()

@@ -12,11 +12,9 @@ from kr.values import Confidence, NamedTuple
 class SourceKind(NamedTuple):
     """What is known of a source without asking it.
 
-    ``form`` tells what its text is: an ``answer`` to the question itself, so that all of it counts; ``pages``
-    that a search found, which may confirm one another; or the ``package``'s own installed documentation, which is no
-    part of the chain (SPEC 3.5.5). ``confidence`` is a report's from this source, ``with_code`` the same where the
-    answer holds a code example (SPEC 3.7); two pages that agree make ``medium``. ``server`` is the default server's
-    address where one speaks MCP.
+    ``form``: an ``answer`` to the question itself, all of which counts; ``pages`` of a search, which may confirm one another (two make
+    ``medium``); or the installed ``package``, no part of the chain (SPEC 3.5.5). ``with_code`` is a report's confidence where the answer
+    holds a code example (SPEC 3.7), ``server`` the default MCP server's address.
     """
 
     name: str

@@ -285,11 +285,7 @@ class Consulted(Value):
 
 
 class ServerConfig(Value):
-    """How an MCP server is reached: over HTTP (``url``, ``headers``) or as a process (``command``, ``args``, ``env``).
-
-    The ``mcpServers`` form of SPEC 7 with its variables expanded. All but the command may hold secrets, so
-    that the representation shows the command alone.
-    """
+    """An MCP server over HTTP or as a process (SPEC 7), variables expanded. All but the command may hold secrets, and is not shown."""
 
     url: str | None = None
     headers: Mapping[str, str] = MappingProxyType({})

@@ -42,10 +42,9 @@ class Page(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalog:
-    """The operations over one knowledge base. ``export`` writes the YAML files, where they are wanted.
+    """The operations over one knowledge base; ``export`` writes the YAML files. Looking makes no database where none is.
 
-    A status is told as it stands today: an entry that is past its time, or whose report is missing or empty,
-    is ``stale`` before a request marks it or removes it. Looking makes no database where none is.
+    A status is as of today: past its time, or without a report, an entry is ``stale`` before a request marks it.
     """
 
     store: Store

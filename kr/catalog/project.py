@@ -36,11 +36,9 @@ def list_versions(project: Path, *, everything: bool, warn: Warn, environ: Envir
 def mark_versions(
     project: Path, store: Store, *, everything: bool, warn: Warn, environ: Environ
 ) -> list[dict[str, Any]]:
-    """List as ``list_versions`` does, and mark fresh entries stale whose major version is another one.
+    """List as ``list_versions`` does, and mark fresh entries stale, of whose major the project has no version (SPEC 3.3).
 
-    An entry is marked when the project knows its framework and no version of it has the entry's major: for the
-    project's own, so that a project on the entry's version is still served (SPEC 3.3). The
-    key ``marked_stale`` of each row holds the ids that were marked for it.
+    ``marked_stale`` of each row holds the ids that were marked for it: for the project's major alone.
     """
     used = dependencies_of(project, everything=everything, warn=warn, environ=environ)
     rows = [{**_listed(dependency), "marked_stale": []} for dependency in used]
@@ -116,11 +114,9 @@ def needs(
     names: Sequence[str] = (),
     environ: Environ,
 ) -> list[Need]:
-    """List the project's direct dependencies, each framework once, with what the cache holds for its version.
+    """List the direct dependencies, or ``names``, with what the cache holds for each: missing, stale, fresh.
 
-    What the cache lacks comes first, then what is stale there; among these what the code imports in most files
-    first, and tools last. ``names`` takes the frameworks that they name alone, of unknown version where the
-    project does not have them.
+    Among these what the code imports in most files comes first, and tools last.
     """
     used = dependencies_of(project, everything=False, warn=warn, environ=environ)
     chosen = _by_name(project, used, names, environ) if names else _by_importance(project, used)
@@ -174,13 +170,10 @@ def research_needs(
     tell: Callable[[str], None],
     may_spend: Callable[[list[str]], bool] = lambda _: True,
 ) -> list[dict[str, Any]]:
-    """Ask about each framework without a fresh entry, while the budget of the whole run lasts.
+    """Ask about each framework without a fresh entry, while the budget lasts and ``may_spend`` (shown the plan) agrees.
 
-    ``may_spend`` is shown the plan (lines of text) before anything is asked, and may refuse.
-
-    Returns a row for each framework of the project. ``status`` is the answer's; ``fresh`` where there was
-    nothing to ask; ``skipped`` with a ``note`` where the limit or the budget was reached, or where no source
-    had answered three times in a row: every further question would leave an empty report behind.
+    Returns a row for each: ``status`` of the answer, ``fresh``, or ``skipped`` with a ``note``: over the limit or budget, or no source
+    had answered three times in a row.
     """
     lacking = [need for need in found if need.state != "fresh"]
     asked = len(lacking) if limit is None else min(limit, len(lacking))

@@ -239,10 +239,8 @@ def open_app(
 ) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
-    ``progress`` (None: what fits standard error) is told while sources are asked. ``may_share``: what the command does,
-    the server of ``KR_SERVER`` does as well; a command that can't says that it works here (SPEC 8). ``is_quick``: the
-    command may be answered without libraries and without the configuration's files, and should be. ``only_reads``: it
-    tells what is there, and says so where nothing is: an empty list may mean a mistyped folder.
+    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8). ``is_quick``: perhaps answered without libraries and files.
+    ``only_reads``: it says so where nothing is, as an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
     from kr.cli.output import LineProgress

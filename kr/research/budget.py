@@ -24,11 +24,9 @@ class Payer(Value):
 
 
 class LedgerBudget:
-    """Reserves before a call, charges or gives back after it.
+    """Reserves before a call, charges or gives back after it: exactly ``max_calls``, or ``per_story`` less what the ledger shows.
 
-    ``max_calls`` given: the budget of this invocation is exactly that, whatever the ledger shows; what it spends
-    is charged there too. Not given: ``per_story`` less what the ledger shows as charged. Without a usable
-    database the invocation counts for itself, on top of what one that can merely be read shows.
+    Without a usable database the invocation counts for itself, on top of what one that can merely be read shows.
     """
 
     def __init__(

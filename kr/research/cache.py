@@ -20,11 +20,7 @@ logger = Logger(__name__)
 
 
 class Found(Value):
-    """What the cache holds for a query.
-
-    ``match`` is None for a miss. ``report`` is the matched entry's text. ``is_hit`` tells a fresh match from a
-    stale one, whose text may serve as a baseline. ``related`` are live entries that were not taken, best first.
-    """
+    """What the cache holds: the matched entry, its text, and live entries that were not taken, best first."""
 
     match: Match | None = None
     report: str | None = None
@@ -83,11 +79,7 @@ def own_majors(candidates: Sequence[Entry], version: str) -> list[Entry]:
 
 
 class Cache:
-    """Looks entries up, and stores the marks that a look finds due.
-
-    ``aliases`` are other names of frameworks, ``more_aliases`` those that the project's dependency files tell: they
-    are read when nothing answers without them. ``meaning`` is asked too, where a model of embeddings is configured.
-    """
+    """Looks entries up, and stores the marks that are due. ``more_aliases``, the project's, are read when nothing answers without."""
 
     def __init__(
         self,
@@ -247,10 +239,9 @@ def _refuse(reason: str) -> NoReturn:
 
 
 def of_equal_topic(query: Query, live: Sequence[Entry], rules: MatchRules) -> Match | None:
-    """Return the entry that answers by its topic alone; None where the others have to be looked at too.
+    """Return the entry that answers by its topic alone, as ``kr.matching.decide`` would; None: the others have to be looked at.
 
-    It needs no evidence: it gives what ``kr.matching.decide`` would, without its words and weights.
-    ``live`` are entries of the framework, whose status is judged; the one that was accessed last is taken.
+    ``live`` are judged entries of the framework; the one that was accessed last is taken.
     """
     wanted = _folded(query.topic)
     same = [

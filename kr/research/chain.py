@@ -40,11 +40,7 @@ CIRCUIT_OPEN = "circuit open"
 
 
 class Breaker:
-    """Skips a source that has kept failing, until its pause is over and one process's probe succeeds.
-
-    ``failures`` in a row open it, 0 never does; ``pause_seconds`` is the first pause. ``probe_seconds`` is how
-    long a probe may take before another process may try.
-    """
+    """Skips a source that failed ``failures`` times in a row (0: never), until its pause is over and a probe succeeds. Times in seconds."""
 
     def __init__(
         self,
@@ -123,11 +119,7 @@ class Progress(Protocol):
 
 @dataclass(slots=True)
 class Gathered:
-    """What the sources gave. ``ended`` tells what stopped the chain before it was through.
-
-    ``gap`` is the first answer that does not cover the question (SPEC 3.7): it was charged, and the next source is
-    asked all the same.
-    """
+    """What the sources gave; ``ended``: what stopped the chain. ``gap``: the first answer that does not cover the question (SPEC 3.7)."""
 
     answer: Answer | None = None
     gap: Answer | None = None
@@ -158,10 +150,7 @@ class Chain:
         self._timeout = timeout
 
     def run(self, sources: Sequence[Source], fallback: Source | None, ask: Ask) -> Gathered:
-        """Ask ``sources`` in order, then ``fallback`` unless it was among them (seed 000, step 5.2).
-
-        What was configured but not reached is ``skipped``; the fallback stands in the answer when it was asked.
-        """
+        """Ask ``sources``, then ``fallback`` unless it was among them (seed 000, step 5.2); ``skipped``: configured, not reached."""
         gathered = Gathered()
         for source in sources:
             if gathered.is_settled or not self.ask_one(source, ask, gathered):
@@ -304,10 +293,7 @@ def single_flight(
     progress: Progress,
     clock: Callable[[], datetime],
 ) -> Iterator[bool]:
-    """Hold the lease for ``query`` within the block; yields whether another process held it before.
-
-    Without a usable database, or when the holder outlasts the deadline, the block runs without a lease.
-    """
+    """Hold the lease for ``query``; yields whether another held it before. Without a database, or in time, there is no lease."""
     key = flight_key(query)
 
     def acquire() -> bool:

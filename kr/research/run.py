@@ -27,11 +27,7 @@ if TYPE_CHECKING:
 
 
 class Policy(Value):
-    """The settings that research goes by. Times are seconds; ``knowledge_base`` is an absolute path.
-
-    ``aliases`` are other names of frameworks; ``limits.configured_sources`` is kept with every report. What a hit doesn't
-    need is asked for when it is needed.
-    """
+    """The settings that research goes by, in seconds; ``knowledge_base`` is absolute, ``aliases`` name other frameworks."""
 
     knowledge_base: str
     limits: Limits
@@ -59,15 +55,10 @@ class Writer(Protocol):
 
 
 class Services(Value):
-    """What research works with, built once by the composition root.
+    """What research works with, built once by the composition root; most of it is made when it is first needed.
 
-    ``sources`` builds the chain when it is needed: a hit asks nobody. ``breaker`` is made for an owner whose
-    calls take so many seconds at most.
-    ``meaning`` makes what asks a model of embeddings for an owner, or nothing where none is configured.
-    ``project_aliases`` reads the other names of frameworks that the project's dependency files tell; ``mistyped`` the frameworks that a name may be a typing error of which nobody knows.
-    ``persona`` loads the persona and tells what went wrong; ``repository`` knows a framework's ``owner/repo``;
-    ``writer`` gives what writes Summary and Details from the sources, where a language model is wanted.
-    ``export`` writes the YAML files, where that is wanted, and raises ``KrError`` when it can't.
+    ``breaker`` and ``meaning`` are made for an owner; ``mistyped`` gives what an unknown name may be; ``persona`` tells what went wrong;
+    ``repository`` knows a framework's ``owner/repo``; ``export`` writes the YAML files and raises ``KrError``.
     """
 
     store: Store

@@ -1,11 +1,7 @@
-"""The one value that the rest of kr reads its configuration from, and the function that makes it.
+"""The one value that the rest of kr reads its configuration from, and what a hit remembers of it (HIT: a hit reads no YAML).
 
-What a hit needs to know of the configuration, remembered from the last time (HIT: a hit reads no YAML).
-
-A memory is a small file in the knowledge base, of plain values. It counts only while everything that the settings are
-made of is as it was: every file that discovery looks at, ``KR_*``, ``HOME``, the working directory, the options, and
-the variables that a file names. It serves hits alone: a miss reads the files, so that nobody who can write to the
-folder points kr at other servers.
+A memory is a small file in the knowledge base. It counts while all that the settings are made of is as it was: files, ``KR_*``, ``HOME``,
+working directory, options, variables. A miss reads the files: nobody who can write to the folder points kr at other servers.
 """
 
 import os
@@ -70,13 +66,9 @@ class Details(Value):
 
 
 class Settings:
-    """The configuration of one invocation. Paths are absolute and resolved.
+    """The configuration of one invocation; paths are absolute. ``database_url`` is as given, None for ``kr.db`` in the knowledge base.
 
-    ``database_url`` is as given (SQLite's relative paths are SQLAlchemy's to read), None for ``kr.db`` in the knowledge
-    base, as always with ``--kb``. ``warnings`` are sentences for standard error, without secrets.
-
-    ``hit`` may be remembered from an earlier invocation (``Memory``). The details never are: the first look
-    at one of them reads the files (``read``; it raises ``ConfigError``).
+    ``hit`` may be remembered (``Memory``); the first look at one of the details reads the files, and raises ``ConfigError``.
     """
 
     def __init__(

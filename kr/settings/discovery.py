@@ -1,10 +1,8 @@
-"""Finds the configuration file and the project it belongs to (SPEC 7), and reads its sections as nested text.
+"""Finds the configuration file and its project (SPEC 7), and reads its sections as nested text, with the line of each key.
 
-Scalars are the text that was written, as in ``kr.documents``, with the line of each key; the sections decide what is a
-number. Unlike a request, a configuration is written by its user: anchors, aliases and merge keys are read. Environment variables
-(``KR_*``) override the file: ``KR_MAX_ENTRIES`` is ``knowledge_research.max_entries``, ``KR_CIRCUIT_BREAKER__FAILURES`` is
-``knowledge_research.circuit_breaker.failures``. An empty variable counts as not set; ``null`` is null. A list is a YAML or
-JSON list, or words separated by commas; a mapping is a YAML or JSON mapping and replaces the file's.
+Scalars are the text that was written. Anchors, aliases and merge keys are read: the user wrote it. ``KR_CIRCUIT_BREAKER__FAILURES``
+overrides ``knowledge_research.circuit_breaker.failures``; empty counts as not set, ``null`` is null. A list is YAML, JSON or words
+separated by commas; a mapping is YAML or JSON and replaces the file's.
 """
 
 import errno

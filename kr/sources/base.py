@@ -23,11 +23,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ask:
-    """One question to one source.
+    """One question to one source, with what an earlier request learned about the framework.
 
-    ``library_id`` with its ``library_versions``, and ``repository``, are what an earlier request learned about the
-    framework; ``own_repository`` finds what the configuration or the installed package says, which may start the
-    project's Python: only a source that needs it calls it.
+    ``own_repository`` may start the project's Python: only a source that needs it calls it.
     """
 
     query: Query
@@ -126,10 +124,9 @@ def one_line(text: str, *, limit: int = MAX_REASON) -> str:
 
 
 def secrets_of(server: ServerConfig) -> tuple[str, ...]:
-    """Everything of a server's configuration that no message may repeat, longest first.
+    """Everything of a server's configuration that no message may repeat, longest first; values under four characters hide nothing.
 
-    Header and environment values, and their words (``Bearer abc``); the URL's user information and query
-    values; arguments that follow a flag named like a key. Values under four characters hide nothing.
+    Values of headers, environment and query, user information, arguments behind a flag named like a key, and their words (``Bearer abc``).
     """
     found: set[str] = set()
     for value in (*server.headers.values(), *server.env.values(), *_secret_arguments(server.args)):

@@ -77,11 +77,7 @@ def _versions(text: str) -> tuple[str, ...]:
 
 
 def choose_library(framework: str, libraries: Iterable[Library]) -> Library | None:
-    """Take the best library whose title or last part of the id is ``framework``'s name (SPEC 3.5).
-
-    ``vue`` fits "Vue.js" and ``/vuejs/vue``, never vue-easytable. Among those that fit: the higher reputation,
-    then the benchmark, then the number of snippets, then the server's own order.
-    """
+    """Take the best library that is ``framework`` (SPEC 3.5): by reputation, benchmark, number of snippets, the server's order."""
     fitting = [library for library in libraries if fits(framework, library)]
     return max(
         fitting,
@@ -95,11 +91,9 @@ def choose_library(framework: str, libraries: Iterable[Library]) -> Library | No
 
 
 def fits(framework: str, library: Library) -> bool:
-    """Whether a library is the framework and not merely about it.
+    """Whether a library is the framework: case, spaces, ``-_.`` and ``.js`` are no difference, ``+`` and ``#`` are (C, C++, C#).
 
-    Case, spaces, ``-``, ``_``, ``.`` and a suffix ``.js`` are no difference; ``+`` and ``#`` are (C, C++, C#).
-    A framework given as ``owner/repo`` fits the same id, a scoped one (``@vue/reactivity``) the same title or
-    id, or a last part ``reactivity`` under an owner whose name begins with the scope.
+    ``owner/repo`` fits the same id; ``@vue/reactivity`` the same title or id, or ``reactivity`` of an owner named like the scope.
     """
     wanted = names_of(framework)
     if wanted & (names_of(library.title) | names_of(library.id) | names_of(library.id.rpartition("/")[2])):
@@ -112,10 +106,9 @@ def fits(framework: str, library: Library) -> bool:
 
 
 def choose_version(wanted: str, versions: Sequence[str]) -> str | None:
-    """Take the listed version of the wanted major (``2.x``, ``^15.1``, ``v15``), or None.
+    """Take the listed version of the wanted major (``2.x``, ``^15.1``, ``v15``): exact, else the closest minor, else the newest.
 
-    The very version when it is listed; otherwise the closest minor (the newest where none is asked for), in
-    it the highest, a release before a pre-release.
+    Of these the highest, a release before a pre-release; None where none is of the major.
     """
     asked = _WANTED.search(wanted)
     if asked is None:
@@ -160,8 +153,7 @@ def repository_of(library_id: str) -> str | None:
 def parse_documentation(text: str) -> tuple[Passage, ...]:
     """Read documentation: blocks of ``### Title``, ``Source: URL``, prose and fenced code.
 
-    The text of a passage is what stands below its source line, unchanged. Where no block is, a text that begins with
-    a title and holds code is taken as it is: nobody reports a failure so. Nothing else is documentation.
+    Without a block, a text that begins with a title and holds code is taken as it is: nobody reports a failure so.
     """
     lines = text.replace("\r\n", "\n").split("\n")
     passages = []

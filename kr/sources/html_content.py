@@ -57,8 +57,7 @@ def parse(html: str) -> _Element | None:
 def _is_crowded(data: bytes) -> bool:
     """Whether a tag has too many attributes: libxml2 compares each with all before it, and 80,000 take a minute.
 
-    What begins within the attributes of a tag has fewer of them, unless it stands in quotes, which may be no
-    quotes to libxml2 (in a comment, say). Markup that has to be read again and again counts as crowded.
+    Inside of a tag only quotes are read again (in a comment they are none); markup that has to be read again and again is crowded.
     """
     place = read = 0
     while name := _TAG_NAME.search(data, place):
@@ -73,11 +72,7 @@ def _is_crowded(data: bytes) -> bool:
 
 
 def main_element(root: _Element) -> _Element:
-    """Return the element that holds the content: by what engines mark, then by tag, role and id; else the body.
-
-    A mark that several elements carry is none: a page of many articles is not one article. What people don't
-    see is not the content.
-    """
+    """Return the content: by what engines mark, then tag, role and id; else the body. What several carry is no mark."""
     body = next(root.iter("body"), root)
     for group in _candidates(body):
         candidates = [one for one in group if not _is_within_hidden(one, body)]
@@ -261,9 +256,7 @@ def is_gutter(element: _Element) -> bool:
 def code_language(pre: _Element) -> str:
     """Tell the language that a ``pre`` element, the code in it or a wrapper around it names; else ``""``.
 
-    Understood are ``language-x``, ``lang-x``, ``highlight-x``, ``highlight-source-x``, ``brush: x``,
-    ``hljs x``, ``sourceCode x`` and the attributes ``data-lang`` and ``data-language``; and ``lang`` of the block
-    and of the code in it (WordPress, older GitHub), where it names a language of programs and none of people.
+    By class, ``data-lang``, ``data-language``, or ``lang`` (WordPress, older GitHub), where that is none of people.
     """
     for element in _named(pre):
         lang = _clean(element.get("lang") or "")

@@ -56,11 +56,10 @@ class Markdown:
 
 
 def to_markdown(text: str, *, media_type: str, url: str) -> Markdown:
-    """Convert a page. Markdown and plain text stay as they are; JSON and other text become a code block.
+    """Convert a page at ``url``: Markdown and plain text stay, JSON and other text become a code block. Never raises, linear time.
 
-    ``url`` is the page's address, which relative links are resolved against. The text may be empty: a page
-    without content, or with too much markup inside one another or in one tag to be read in a sensible time. Control and invisible characters and terminal escapes go first, whole: a parser would take
-    a part of an escape and leave the rest as text. Never raises for a page's content, and takes time in proportion to its length.
+    Control and invisible characters and escapes go first: a parser would leave parts of them. Without content, or with too much markup
+    inside one another or in one tag, the text is empty.
     """
     is_html = media_type in _HTML
     text = strip_invisible(_ESCAPE_REFERENCE.sub("\x1b", text) if is_html else text)

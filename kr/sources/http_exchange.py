@@ -117,10 +117,9 @@ class Body:
 
 
 def read_body(chunks: Iterable[bytes], encoding: str, max_bytes: int) -> Body:
-    """Read ``chunks`` until ``max_bytes`` decoded bytes are there; the rest is neither read nor unpacked.
+    """Read ``chunks``, gzip undone, until ``max_bytes`` decoded bytes are there; the rest is not unpacked.
 
-    gzip is undone, the encoding that kr asks servers for. Raises ``SourceFailure`` for any other, a broken one, and one
-    that ends too early.
+    Raises ``SourceFailure`` for any other encoding, a broken one, and one that ends too early.
     """
     name = encoding.strip().lower()
     if name not in {"", "identity", "gzip", "x-gzip"}:
@@ -136,8 +135,7 @@ def read_body(chunks: Iterable[bytes], encoding: str, max_bytes: int) -> Body:
 def _unpacked(chunks: Iterable[bytes], most: int) -> Iterator[bytes]:
     """Unpack gzip, at most ``most`` bytes at a time: a bomb is cut while it is unpacked.
 
-    Several members may follow one another (RFC 1952, 2.2); anything else after the end, the padding of some servers,
-    is ignored, as browsers do.
+    Several members may follow one another (RFC 1952, 2.2); other padding is ignored, as browsers do.
     """
     decoder = zlib.decompressobj(zlib.MAX_WBITS | 16)
     rest = b""
@@ -196,10 +194,9 @@ def is_metadata_address(text: str) -> bool:
 
 
 def address_refusal(text: str, *, allow_private: bool) -> str | None:
-    """Say why the address ``text`` is not connected to, or None when it is (SPEC 3.7).
+    """Say why an address is not connected to, or None (SPEC 3.7); IPv4 inside IPv6 (mapped, 6to4, NAT64) is held to the same.
 
-    IPv4 addresses inside IPv6 ones (mapped, 6to4, NAT64) are held to the same rules. ``allow_private`` lets private and
-    loopback addresses pass; link-local, metadata, multicast, reserved and unspecified ones never do.
+    ``allow_private`` lets private and loopback pass; link-local, metadata, multicast, reserved and unspecified never do.
     """
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
@@ -326,10 +323,9 @@ def ask_json(
     body: Mapping[str, object] | None = None,
     hints: Mapping[int, str] = MappingProxyType({}),
 ) -> Any:
-    """Ask a server that the user configured, whose address may be private, and read its answer as JSON.
+    """Ask a server of the user's, perhaps private, and read its answer as JSON; ``hints`` are said behind a status.
 
-    ``hints`` are said behind a status. Redirects are not followed. Raises ``SourceTimeout`` and ``SourceFailure``; their
-    reasons begin with ``name``, and hold neither the address nor a header nor the answer.
+    Raises ``SourceTimeout`` and ``SourceFailure``, named ``name``, without address, header or answer. Redirects are not followed.
     """
     sent = {"Accept": "application/json", **headers}
     content = None

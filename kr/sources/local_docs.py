@@ -44,11 +44,7 @@ class LocalDocs:
         """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        """Return the passages that fit the question, of the version in use.
-
-        Raises ``SourceFailure`` (no fault) when the package is not installed or says nothing about the
-        question, ``SourceTimeout`` when ``timeout`` seconds were too few to look.
-        """
+        """Return passages of the version in use. Raises ``SourceTimeout``, and ``SourceFailure`` (no fault) where nothing is installed or fits."""
         from kr.packages.installed import find_installed, places_searched, with_related
         from kr.reports.terms import question_terms
 

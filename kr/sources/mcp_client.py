@@ -1,9 +1,7 @@
-"""The synchronous seam over the official MCP SDK (SPEC 3.5, facts on the MCP client).
+"""The synchronous seam over the official MCP SDK (SPEC 3.5, facts on the MCP client): ``converse`` runs one session.
 
-``converse`` runs one session, from the handshake to the farewell, on an event loop in a thread of its own. The
-caller's thread only waits: a signal handler may raise there at any moment without tearing the loop apart, the
-deadline holds even when the loop does not come back, and it does not matter whether the caller's thread runs
-a loop itself. No exception of the SDK, of its HTTP client or of the system leaves this module.
+Its event loop has a thread of its own: a signal may raise in the caller's at any moment without tearing the loop apart, the deadline
+holds even when the loop does not come back. No exception of the SDK, its HTTP client or the system leaves this module.
 """
 
 import asyncio
@@ -88,11 +86,9 @@ Dialogue = Callable[[McpSession], Awaitable[T]]
 
 
 def converse(server: ServerConfig, dialogue: Dialogue[T], *, timeout: float) -> T:
-    """Hold ``dialogue`` with ``server`` and return its value, within ``timeout`` seconds.
+    """Hold ``dialogue`` with ``server`` within ``timeout`` seconds, imports apart; leaves no connection and no process.
 
-    Importing the SDK does not count. Raises ``SourceFailure`` with a reason of one line that repeats no secret
-    of the configuration, or ``SourceTimeout``. When it ends, by whatever exception, no connection and no
-    process is left behind.
+    Raises ``SourceFailure`` with a line that repeats no secret of the configuration, or ``SourceTimeout``.
     """
     if not server.url and not server.command:
         raise SourceNotAsked("no server is configured")

@@ -1,12 +1,8 @@
 """An MCP server over HTTP or as a child process: bounded, watched, and its exceptions said in a few words.
 
-Over HTTP the SDK reports a bad answer without its status and headers, and reads a JSON answer of any size. Hooks
-of the HTTP client see every response first. They note the status, end the session at once where a second
-attempt would be no use (rate limits, refused credentials, gateways), and bound the body.
-
-For a child process the SDK's own transport keeps no bound on a line, leaves grandchildren of a server that ends
-by itself, and may take four seconds to stop. The one here speaks the same protocol (one JSON-RPC message a line)
-with the SDK's message types, in a process group of its own, which is gone when the transport is left.
+Over HTTP the SDK hides status and headers of a bad answer, and bounds no JSON: hooks of the HTTP client note the status, end the session
+where a second attempt is no use, and bound the body. Of a child process it bounds no line, leaves grandchildren, and may take four
+seconds to stop: the transport here has a process group of its own, which is gone when it is left.
 """
 
 import os

@@ -43,11 +43,7 @@ _MOST_CONTROLS = (
 
 
 def media_type(content_type: str, start: bytes) -> str | None:
-    """Tell the media type of a page that is text, HTML, Markdown or JSON; None for all others.
-
-    ``content_type`` is the header's value. Without one, ``start``, the first bytes, must look like HTML.
-    Scripts and style sheets are text, but no documentation.
-    """
+    """Tell the media type of a page that is text, HTML, Markdown or JSON, by header or first bytes; scripts and styles: None."""
     declared = content_type.partition(";")[0].strip().lower()
     if not declared:
         return "text/html" if _HTML_START.match(start.removeprefix(codecs.BOM_UTF8)[:2048]) else None
@@ -106,11 +102,7 @@ class Page:
 
 
 def fetch_page(url: str, *, network: Network, deadline: Deadline) -> Page:
-    """Read the page at ``url``.
-
-    Raises ``FetchRefused`` (an address, scheme, redirect or content that is not allowed), ``SourceTimeout``
-    and ``SourceFailure`` (the server's fault); each reason is one short line without the URL.
-    """
+    """Read the page at ``url``. Raises ``FetchRefused``, ``SourceTimeout``, ``SourceFailure`` (the server's fault), without the URL."""
     target = checked_url(url)
     for _ in range(MAX_REDIRECTS + 1):
         reply = exchange(

@@ -242,11 +242,7 @@ def build(config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebSearch:
-    """Asks a search provider and reads the pages of its first three results, all at the same time.
-
-    ``url`` is the provider's base address, and may be private; pages and their redirects may be only with
-    ``allow_private_addresses``. ``api_key_env`` is the name of the variable that held ``api_key``.
-    """
+    """Reads the pages of the first three results of a search, all at once; ``url`` is the provider's, and may be private."""
 
     name: ClassVar[str] = "web_search"
     is_charged: ClassVar[bool] = True

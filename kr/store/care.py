@@ -1,9 +1,7 @@
-"""Looking after a database from outside of its transactions: what it is, whether it is sound, copies of it, its repair (SPEC 6.5).
+"""Looking after a database from outside: what it is, whether it is sound, copies, repair (SPEC 6.5).
 
-What ought to be in a database is read off a new one. Copies are made by SQLite's backup API on one snapshot, in a hidden folder,
-and take their name only when they are whole and checked. A backup is brought back through SQLite too, as one transaction of the
-live file: exchanging the file would pull the write-ahead log from under processes that have it open. Only what SQLite can't open
-is moved aside.
+What ought to be in it is read off a new one. Copies take their name once they are whole and checked. A backup is brought back as a
+transaction of the live file, for others have that open; only what SQLite can't open is moved aside.
 """
 
 import os
@@ -49,11 +47,7 @@ _DEFINITIONS = (
 
 
 class Look(NamedTuple):
-    """What stands at the database's path.
-
-    ``absent`` is also an empty file. ``version`` is the number of its newest migration, where one can be
-    read. ``message`` says what is wrong, and is None for ``absent``, ``current`` and ``older``.
-    """
+    """What stands at the path; ``absent`` is also an empty file, ``version`` its newest migration. ``message`` says what is wrong."""
 
     state: State
     version: int | None = None

@@ -99,10 +99,7 @@ _COLUMNS = ", ".join((*Entry.names(), "framework_key", "topic_key", "keys_versio
 
 
 def _by_keys(statement: str) -> tuple[str, str]:
-    """Write a look-up by one key, which most frameworks have, and by several: a list costs as much as the look-up.
-
-    A row that came by plain SQL has no key until kr writes; it is compared after it was read.
-    """
+    """Write a look-up by one key, as most frameworks have, and by several. What plain SQL wrote without a key is compared after reading."""
     one, some = "framework_key = :key", f"framework_key IN {_LISTED.format(name='keys')}"
     return statement.format(one), statement.format(some)
 
@@ -157,10 +154,9 @@ _FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id = :id"
 
 class Entries(Part):
     def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
-        """Return the ids of a framework's entries, sorted, with the version of the keys that each has, if any.
+        """Return the ids of a framework's entries, sorted, with the version of their keys (SPEC 3.2; ``aliases``: other name, framework).
 
-        SPEC 3.2: whichever of its names is written; ``aliases`` are names (other name: framework) beside the shipped ones. A row
-        that somebody marked ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
+        A row that somebody marked ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
         """
         rows = self._rows(_IDS_OF_FRAMEWORK, framework, aliases)
         return {row["id"]: row["keys_version"] for row in rows if _may_answer(row)}

@@ -1,7 +1,6 @@
-"""Taking in many entries that others wrote: each finds its place, and nothing that is here is lost (SPEC 6.2).
+"""Taking in many entries that others wrote, a batch in a transaction; nothing that is here is lost (SPEC 6.2).
 
-One batch is one transaction. An entry is known again by its id; the newer ``last_accessed`` wins, also
-against the archive, so that what the guard archived doesn't come back with every import.
+An entry is known again by its id; the newer ``last_accessed`` wins, also against the archive, or what the guard archived would come back.
 """
 
 from collections.abc import Iterator, Sequence

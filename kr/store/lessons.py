@@ -88,10 +88,9 @@ _MARKS = {
 
 class Lessons(Part):
     def add(self, rows: Sequence[LessonRow]) -> int:
-        """Add the rows whose id is new, and return how many those are.
+        """Add the rows whose id is new, and return how many. What was gone is back.
 
-        What is known stays as it is, but an origin that was not known is filled in: a line may be picked up by
-        one process before the one that recorded it tells where it came from. What was gone is back.
+        Of a known one only an origin is filled in: a line may be picked up before its recorder tells where it came from.
         """
         unique = {row.id: row for row in rows}
         known = {row["id"] for row in self._session.rows(_IDS, ids=json_list([*unique]))}

@@ -1,11 +1,8 @@
 """The lock that writers queue at, and who holds a lease or a reservation.
 
-SQLite's busy handler polls and starves writers, and stock SQLite can corrupt a database whose writers and
-checkpointers overlap; flock on a file of its own beside the database, around every transaction, checkpoint and close,
-prevents both. The database file itself is never opened for this: closing it would drop SQLite's own POSIX locks.
-
-A lease in the database ends by itself when its owner, a process, is dead. On one machine there is no need to wait for
-that: the kernel knows which processes live.
+SQLite's busy handler starves writers, and stock SQLite can corrupt a database whose writers and checkpointers overlap: flock on a file
+beside it, around every transaction, checkpoint and close, prevents both. Opening the database itself for it would drop SQLite's locks.
+Whether a holder lives is the kernel's to say, where it is a process of this machine.
 """
 
 import os
@@ -81,10 +78,9 @@ def _stat(pid: int) -> list[str]:
 
 
 class exclusive:  # noqa: N801 - a context manager, named as the functions that make one are
-    """Hold the lock: against other processes and other threads of this one; not reentrant.
+    """Hold the lock against other processes and threads; not reentrant. A killed holder's is free at once.
 
-    Waits in the kernel's queue for at most ``timeout`` seconds, then raises ``StoreBusy``. A lock file that
-    can't be made raises ``StoreUnwritable``. A killed holder's lock is free at once.
+    Raises ``StoreBusy`` after ``timeout`` seconds in the kernel's queue, ``StoreUnwritable`` where no lock file can be made.
     """
 
     def __init__(self, path: "StrPath", *, timeout: float) -> None:
@@ -157,10 +153,9 @@ def _try(lock: int, path: "StrPath") -> bool:
 
 
 class _Waiter(threading.Thread):
-    """Blocks in flock for a caller who may give up: flock has no timeout, and polling is not fair.
+    """Blocks in flock, which has no timeout, for a caller who may give up; polling is not fair.
 
-    It blocks on a duplicate of the caller's descriptor. Both are one lock, held until both are closed, so that
-    whoever gives up only closes its own.
+    It has a duplicate of the caller's descriptor: one lock, held until both are closed.
     """
 
     def __init__(self, lock: int) -> None:

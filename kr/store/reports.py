@@ -1,10 +1,8 @@
 """Texts of reports, kept by their hash for good; the revisions; and the files that are made from them (SPEC 3.8).
 
-The text in the database is the report. The file is made from it, whole or not at all, and made again wherever it is
-missing, empty or older. What somebody wrote into the file since kr did is taken in as the entry's text, and what it said
-before becomes a revision. A file that has the size and the time that kr noted is not read. A path in the index may have
-been written by anybody, and a symlink may stand anywhere: nothing is read through one that leaves the knowledge base,
-nothing is written through any.
+The text in the database is the report; its file is made whole, and again where it is missing, empty or older. What somebody wrote into
+it since is taken in, and the text before becomes a revision; a file of the size and time that kr noted is not read.
+Nothing is read through a link that leaves the knowledge base, nothing written through any.
 """
 
 import errno
@@ -47,10 +45,7 @@ class FileState(NamedTuple):
 
 
 class ReportState(NamedTuple):
-    """Whether a report is at a path: ``absent`` is also an empty one, or no regular file.
-
-    ``blocked_by`` is the file or folder that an ``unreadable`` report failed at, and ``reason`` why.
-    """
+    """Whether a report is at a path: ``absent`` is also empty. ``blocked_by`` is where an ``unreadable`` one failed."""
 
     state: Literal["there", "absent", "unreadable"]
     blocked_by: "Path | None" = None

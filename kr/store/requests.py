@@ -78,10 +78,7 @@ class SourceCall(Value):
 
 
 class Reservation(Value):
-    """The answer to a wish for one call. ``id`` is there exactly when it was granted.
-
-    ``exhausted``: the story has spent its budget. ``in_flight``: others hold the rest; they may give it back.
-    """
+    """The answer to a wish for a call; granted it has an ``id``. ``in_flight``: others hold the rest, and may give it back."""
 
     outcome: Literal["granted", "exhausted", "in_flight"]
     id: str | None = None
@@ -126,10 +123,9 @@ class Ledger(Part):
         now: datetime,
         ttl: float = RESERVATION_SECONDS,
     ) -> Reservation:
-        """Reserve one call of a story's ``limit`` (None: the invocation has a budget of its own).
+        """Reserve a call of a story's ``limit`` (None: a budget of its own) for ``owner``, for ``ttl`` seconds.
 
-        ``owner`` is one invocation's own text (``kr.store.lock``); ``ttl`` is in seconds. Dead owners'
-        reservations go at once; an expired one stays while its owner is known to live (it may only have slept).
+        Dead owners' reservations go at once; an expired one stays while its owner is known to live (it may only have slept).
         """
         self._drop_dead(session_id, story_key, now)
         if limit is not None:

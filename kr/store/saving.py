@@ -109,10 +109,7 @@ def _has_other_majors(unit: UnitOfWork, subject: Subject) -> bool:
 
 
 def _is_free(unit: UnitOfWork, name: naming.Name, subject: Subject, own_id: str | None = None) -> bool:
-    """Return whether a report can stand under a name: no other framework or topic has it, live, archived or in the history.
-
-    Nor has a live entry of the same topic, if it is not the one that is renewed (``own_id``): it is of another major version.
-    """
+    """Whether no other framework or topic has a name, live, archived or in the history, nor another live entry than ``own_id``."""
     pair = pair_of(subject.framework, subject.topic)
     holders = (*holders_of_id(unit, name.id), *holders_of_path(unit, name.path))
     is_taken = any(it.id != own_id if it.is_live else it.pair != pair for it in holders)
@@ -158,10 +155,9 @@ class _Spot(NamedTuple):
 
 
 def save(database: Database, draft: Draft, text: str, *, now: datetime, twin: Twin | None = None) -> Saved:
-    """Write the text and its row, run the guard, and once that is committed make the file of it.
+    """Write the text and its row, run the guard, and once that is committed make the file. ``twin`` finds the entry to renew instead.
 
-    ``twin`` finds the entry of another topic that the report renews, if any, in the same transaction. Raises
-    ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
+    Raises ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
     """
     text = text.encode(errors="replace").decode()
     if not text.strip():
@@ -186,10 +182,9 @@ def save(database: Database, draft: Draft, text: str, *, now: datetime, twin: Tw
 
 
 def _finish(unit: UnitOfWork, staged: Staged, entry: Entry, now: datetime) -> Saved:
-    """Run the guard, and make the file of ``entry``, whose row is written, once the transaction is committed.
+    """Run the guard, whose failure is undone alone (seed 000, error row 15), and make the file once the row is committed.
 
-    A file that is not made, whatever the reason, is made by the next one who reads the report. The guard's failure is undone
-    alone (seed 000, error row 15).
+    A file that is not made, whatever the reason, is made by the next one who reads the report.
     """
     target = unit.files.place(entry.path)
     unit.revisions.note_file(entry.path, entry.sha256 or "", staged.state)
@@ -314,10 +309,9 @@ def remove(unit: UnitOfWork, entry_ids: Sequence[str], now: datetime) -> list[Ar
 def hand_over(
     unit: UnitOfWork, entry: Entry, need: Need, now: datetime, session_id: str | None = None
 ) -> HandedOver:
-    """Have a live entry answer the words of a need from now on, as somebody said (SPEC 3.2).
+    """Have a live entry answer the words of a need from now on, as somebody said, and no other of its framework (SPEC 3.2).
 
-    No other entry of its framework answers these words any more: one that was researched for them goes to the archive. One
-    whose topic somebody chose, and asked another question about, stays: an equal topic always answers.
+    What was researched for them goes to the archive; what has its topic for another question stays: an equal topic always answers.
     """
     unit.entries.fill_keys()
     unit.wordings.take(need, unit.entries.ids(entry.framework).keys() - {entry.id})
@@ -346,10 +340,9 @@ def _is_made_for(entry: Entry, need: Need) -> bool:
 def restore_archived(
     database: Database, archived: Archived, now: datetime, *, replace_live: bool
 ) -> Restored | None:
-    """Make an archived entry live again, with its own text at its path. None: it left the archive meanwhile.
+    """Make an archived entry live again, with its own text. None: it left the archive meanwhile.
 
-    Raises ``EntryConflict`` when its id, or its framework and topic, is live (unless ``replace_live``: the
-    live one is archived first), and when its text is lost; ``ReportUnwritable`` as for a save.
+    Raises ``EntryConflict`` when its text is lost, or its id or topic is live (``replace_live``: archived first); ``ReportUnwritable``.
     """
     with ExitStack() as opened, database.write() as unit:
         unit.entries.fill_keys()

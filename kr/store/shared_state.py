@@ -89,11 +89,7 @@ class Circuits(Part):
         return Circuit(source=source) if row is None else Circuit(**row)
 
     def admit(self, source: str, owner: str, *, now: datetime, probe_seconds: float) -> bool:
-        """Return whether a source may be asked now.
-
-        Once a pause is over one owner makes the probe; the others wait for its outcome, or for
-        ``probe_seconds`` if it never comes. One who is known to be dead is not waited for.
-        """
+        """Return whether a source may be asked now. After a pause one living owner makes the probe, for ``probe_seconds`` at most."""
         circuit = self.get(source)
         if circuit.open_until is None:
             return True

@@ -33,11 +33,9 @@ _KINDS: dict[int, type[StoreError]] = (
 
 
 class Connection(sqlite3.Connection):
-    """A connection, and what is kept with it.
+    """A connection, and what is kept with it; ``identity`` is of its file (``SqliteFile.identity``).
 
-    ``is_transient``: opened on a file that SQLite was told is immutable; good for one snapshot only.
-    ``is_read_write``: opened so that it may write, ``is_writing``: made ready for that.
-    ``identity`` is of the file that it was opened on (``SqliteFile.identity``).
+    ``is_transient``: of a file told to be immutable, for one snapshot. ``is_read_write``: it may write, ``is_writing``: made ready for that.
     """
 
     is_transient = False
@@ -104,11 +102,7 @@ class SqliteFile:
             connection.is_writing = True
 
     def open_for_reading(self, *, any_version: bool = False) -> Connection:
-        """Open an existing, up-to-date database (or of ``any_version``); read-only where nothing may be written.
-
-        That is ``mode=ro``, and ``immutable=1`` where a WAL database's folder is write-protected. One that is older raises
-        ``OutdatedError``.
-        """
+        """Open an up-to-date database (or of ``any_version``), read-only where nothing may be written; raises ``OutdatedError``."""
         for mode in ("rw", "ro"):
             with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
                 return self._opened(mode, any_version=any_version)
@@ -120,11 +114,9 @@ class SqliteFile:
             return self._opened("ro&immutable=1", any_version=any_version)
 
     def open_untouched(self) -> Connection:
-        """Open an existing database of any version so that not a byte of it, nor of its write-ahead log, changes.
+        """Open a database of any version so that not a byte of it, nor of its write-ahead log, changes.
 
-        An ordinary connection writes at its close what a killed process left in the log. Here SQLite may not write: a
-        closed database is read as it is, one with a log read-only. Beside a log SQLite may make its scratch file
-        (``-shm``) again, which holds no data.
+        An ordinary connection writes at its close what a killed process left in the log. SQLite may make its scratch file (``-shm``) again.
         """
         return self._connect("ro" if self.has_log() else "ro&immutable=1")
 
@@ -134,11 +126,7 @@ class SqliteFile:
 
     @contextmanager
     def inspecting(self, *, is_locked: bool = False) -> Iterator[Connection]:
-        """Open an existing database of any version to read all of it, however long that takes.
-
-        Closed under the lock, which the caller has already when ``is_locked``: the last connection to close
-        makes a checkpoint. Where no lock can be had, nothing is lost by closing.
-        """
+        """Open a database of any version to read all of it, and close it under the lock (``is_locked``: held), where one can be had."""
         connection = self.open_for_reading(any_version=True)
         try:
             with self.translated():

@@ -34,10 +34,9 @@ T = TypeVar("T")
 
 
 class Store:
-    """The knowledge base: a database and report files. Threads and processes may share it.
+    """The knowledge base: database and report files, shared by threads and processes; opened, and imported, at the first use.
 
-    Nothing is opened, and nothing heavy imported, before the first use. Every failure of the database is a
-    ``StoreError``; of a report file, ``ReportUnwritable``.
+    Every failure of the database is a ``StoreError``; of a report file, ``ReportUnwritable``.
     """
 
     def __init__(
@@ -118,10 +117,7 @@ class Store:
         return self._database().write()
 
     def save_report(self, draft: "Draft", text: str, now: datetime, *, twin: "Twin | None" = None) -> "Saved":
-        """Write a report, its row and its revision in one step, and run the capacity guard (SPEC 3.8).
-
-        ``twin`` finds, in that step, the entry of another topic that the report renews.
-        """
+        """Write a report, row and revision in one step, and run the guard (SPEC 3.8); ``twin`` finds the entry that is renewed."""
         from kr.store.saving import save
 
         return save(self._database(), draft, text, now=now, twin=twin)
@@ -144,10 +140,9 @@ class Store:
         return ReportFiles(folder or self._knowledge_base).read(path)
 
     def read_report(self, entry: Entry, unit: "UnitOfWork | None" = None) -> str | None:
-        """Return a report's text (``kr.store.reports``); None when it is neither in the database nor in its file.
+        """Return a report's text; None when it is nowhere. A person's edit is taken in first, a missing file is made.
 
-        What a person wrote into the file since is taken in first, and a file that is missing is made. ``unit`` is a
-        snapshot that is open anyway: where all is settled it says so.
+        ``unit`` is a snapshot that is open anyway: where all is settled it says so.
         """
         from kr.store.reports import settled
 
@@ -156,11 +151,7 @@ class Store:
         return text if text is not None else self._settle(entry)
 
     def drop_lost(self, entry: Entry) -> bool:
-        """Remove an entry whose text is nowhere (SPEC 3.3), unless somebody has written it again meanwhile.
-
-        A report that merely can't be read just now (no permission, a failing disk) is not gone, nor one of a
-        folder of reports that is not there at all (not mounted).
-        """
+        """Remove an entry whose text is nowhere (SPEC 3.3): not one that can't be read just now, nor of a folder that is not mounted."""
         if not os.path.isdir(self._knowledge_base):
             return False
         with self.write() as unit:
@@ -235,10 +226,9 @@ class Store:
 
 
 def database_path(database_url: str | None, knowledge_base: str) -> str:
-    """Return the SQLite file that a URL names (``sqlite:///relative``, ``sqlite:////absolute``).
+    """Return the SQLite file that a URL names, else ``kr.db`` in the knowledge base.
 
-    Without a URL it is ``kr.db`` in the knowledge base. Another scheme, a host, or a database in memory
-    raises ``StoreError`` (a password in the URL is not repeated).
+    Another scheme, a host, or a database in memory raises ``StoreError`` (a password in the URL is not repeated).
     """
     if database_url is None:
         return os.path.join(knowledge_base, "kr.db")
