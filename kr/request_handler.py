@@ -39,6 +39,7 @@ _ASKING = frozenset(
     ["how", "what", "why", "when", "where", "which", "can", "does", "do", "is", "are", "should"]
 )
 _QUESTIONS_WORDS = 3
+_ASKED = ("framework", "framework_version", "topic", "question")
 
 DISABLED = "Knowledge research disabled in config"
 """The error of seed 000, "State Preconditions"."""
@@ -216,7 +217,8 @@ class RequestHandler:
 
     def _record(self, data: Mapping[str, Any], envelope: Envelope, *, error: str | None) -> None:
         query = data.get("research_query")
-        asked: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
+        said: Mapping[str, Any] = query if isinstance(query, Mapping) else {}
+        asked: dict[str, Any] = {name: _text(said.get(name)) for name in _ASKED}
         row = RequestRow(
             id=uuid.uuid4().hex,
             at=to_text(self._clock()),
@@ -224,12 +226,9 @@ class RequestHandler:
             status="failure",
             story_key=_text(envelope.story_key),
             session_id=_text(envelope.session_id),
-            framework=_text(asked.get("framework")),
-            framework_version=_text(asked.get("framework_version")),
-            topic=_text(asked.get("topic")),
             duration_ms=0,
-            question=_text(asked.get("question")),
             error=error,
+            **asked,
         )
         try:
             with self._store.write() as unit:

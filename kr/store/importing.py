@@ -130,7 +130,9 @@ class _Intake:
         if departure is None:
             raise AssertionError("only an archived entry comes here")
         entry_id = self._identify(item, pair)
-        if any(_is_same(item, holder) for holder in self._of_id(entry_id) if holder.archived_at):
+        if any(
+            _is_same(item, holder) for holder in holders_of_id(self._unit, entry_id) if holder.archived_at
+        ):
             return Outcome("unchanged")
         if item.text is not None and item.text.is_here and self._is_of_another(item.path, departure.at):
             item = replace(item, text=None)
@@ -139,15 +141,9 @@ class _Intake:
         self._unit.archive.add(entry, departure.reason, at)
         return Outcome("archived")
 
-    def _of_id(self, entry_id: str) -> list[Holder]:
-        return holders_of_id(self._unit, entry_id)
-
-    def _of_path(self, path: str) -> list[Holder]:
-        return holders_of_path(self._unit, path)
-
     def _is_of_another(self, path: str, archived_at: str | None) -> bool:
         """Tell whether what stands at a path is the text of a live entry, or of one that left later."""
-        holders = self._of_path(path)
+        holders = holders_of_path(self._unit, path)
         return any(it.is_live or (it.archived_at or "") > (archived_at or "") for it in holders)
 
     def _identify(self, item: Incoming, pair: Pair) -> str:
@@ -159,7 +155,7 @@ class _Intake:
             if same is not None:
                 return same.id
         for entry_id in self._ids(item, has_others=bool(others)):
-            if all(holder.pair == pair for holder in self._of_id(entry_id)):
+            if all(holder.pair == pair for holder in holders_of_id(self._unit, entry_id)):
                 return entry_id
         raise _NoPlace("id: every id for it is held by other entries")
 
@@ -170,7 +166,7 @@ class _Intake:
         yield from (name.id for name in others)
 
     def _accesses(self, entry_id: str) -> list[str]:
-        holders = self._of_id(entry_id)
+        holders = holders_of_id(self._unit, entry_id)
         live = [holder.last_accessed for holder in holders if holder.is_live]
         return live or [holder.last_accessed for holder in holders if holder.archived_at]
 
@@ -198,13 +194,15 @@ class _Intake:
         """Return a live entry's own path, or for an archived one, whose row is worth keeping, a path that nobody has."""
         if not self._is_of_others(item.path, pair):
             return item.path
-        return next((path for path in self._paths(item, None) if not self._of_path(path)), item.path)
+        return next(
+            (path for path in self._paths(item, None) if not holders_of_path(self._unit, path)), item.path
+        )
 
     def _is_of_others(self, path: str, pair: Pair) -> bool:
-        return any(holder.pair != pair for holder in self._of_path(path))
+        return any(holder.pair != pair for holder in holders_of_path(self._unit, path))
 
     def _require_free(self, item: Incoming, pair: Pair) -> None:
-        holder = next((it for it in self._of_path(item.path) if it.pair != pair), None)
+        holder = next((it for it in holders_of_path(self._unit, item.path) if it.pair != pair), None)
         if holder is not None:
             raise _NoPlace(f"path: it is that of {holder.id}, and there is no report to copy")
 

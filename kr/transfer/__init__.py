@@ -24,6 +24,9 @@ The index keeps the nine keys of seed 002, and of times the days. Without these 
 elsewhere as they are here, and without the times not leave in the same order; so both go along in a file of their own:
 one item for each live entry's times, each entry's question, and each wording.
 """
+TIMES = "times"
+"""The kind of an item there that says when, to the microsecond."""
+EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
 
 _BEGUN = "begun"
 _LOCK = ".import.lock"
@@ -65,6 +68,11 @@ def import_on_first_use(store: Store, knowledge_base: "StrPath", *, now: datetim
         imported = counted(counts["imported"], "entry", "entries")
         log.info("%s: imported %s, %d archived", knowledge_base, imported, counts["archived"])
     return True
+
+
+def is_day(time: str) -> bool:
+    """Tell whether a kept time is that of a bare date."""
+    return time[10:19] == "T00:00:00"
 
 
 def export_wanted(settings: "Settings", store: Store) -> Callable[[], None]:

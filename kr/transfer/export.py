@@ -22,8 +22,7 @@ from kr.store.reports import ReportFiles
 from kr.store.requests import Need, Wording
 from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX, WORDINGS
-from kr.transfer.read_index import EXACT, TIMES, is_day
+from kr.transfer import ARCHIVE, EXACT, INDEX, TIMES, WORDINGS, is_day
 from kr.values import Entry
 
 log = logging.getLogger(__name__)

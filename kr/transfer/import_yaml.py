@@ -18,10 +18,9 @@ from kr.store.entries import pair_of
 from kr.store.importing import Incoming, ReportText
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, INDEX, WORDINGS
+from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, is_day
 from kr.transfer.read_index import (
     LIMIT,
-    TIMES,
     Asked,
     Bad,
     BadItem,
@@ -30,7 +29,6 @@ from kr.transfer.read_index import (
     check_asked,
     check_item,
     check_times,
-    is_day,
     read_items,
 )
 from kr.values import Entry, replace

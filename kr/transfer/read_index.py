@@ -8,7 +8,9 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn, get_args
+from typing import Literal, NamedTuple, NoReturn, get_args
+
+import yaml
 
 from kr.documents import Doubles, Tree
 from kr.errors import IndexUnreadable, InvalidRequest, KrError
@@ -16,11 +18,8 @@ from kr.freshness import parse_time, to_text
 from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
 from kr.store.requests import Need
+from kr.transfer import EXACT
 from kr.yamltext import TreeBuilder, yaml_events
-
-if TYPE_CHECKING:
-    import yaml
-
 
 LIMIT = 64 * 1024 * 1024
 _DEPTH = 8
@@ -64,7 +63,7 @@ def _decode(data: bytes) -> str:
         raise IndexUnreadable(f"line {line}: no {error.encoding} text (byte {error.start})") from error
 
 
-def _events(text: str) -> "Iterator[yaml.Event]":
+def _events(text: str) -> Iterator[yaml.Event]:
     try:
         yield from yaml_events(text, "the index")
     except InvalidRequest as error:
@@ -72,12 +71,10 @@ def _events(text: str) -> "Iterator[yaml.Event]":
 
 
 class _Reader:
-    def __init__(self, events: "Iterator[yaml.Event]") -> None:
+    def __init__(self, events: Iterator[yaml.Event]) -> None:
         self._events = events
 
     def read(self) -> Iterator[Item | Bad]:
-        import yaml
-
         documents = 0
         for event in self._events:
             if isinstance(event, yaml.DocumentStartEvent):
@@ -95,8 +92,6 @@ class _Reader:
                 _refuse(f"line {self._line(event)}: aliases are not allowed")
 
     def _mapping(self) -> Iterator[Item | Bad]:
-        import yaml
-
         is_known = False
         for key in self._events:
             if isinstance(key, yaml.MappingEndEvent):
@@ -118,16 +113,12 @@ class _Reader:
             _refuse("a mapping without `entries:`, so no index")
 
     def _items(self) -> Iterator[Item | Bad]:
-        import yaml
-
         for event in self._events:
             if isinstance(event, yaml.SequenceEndEvent):
                 return
             yield self._item(event)
 
-    def _item(self, first: "yaml.Event") -> Item | Bad:
-        import yaml
-
+    def _item(self, first: yaml.Event) -> Item | Bad:
         line = self._line(first)
         if not isinstance(first, yaml.MappingStartEvent):
             self._skip(first)
@@ -146,14 +137,12 @@ class _Reader:
         fields = builder.root if isinstance(builder.root, dict) else {}
         return Item(line, fields, doubles.warnings())
 
-    def _skip(self, first: "yaml.Event") -> None:
+    def _skip(self, first: yaml.Event) -> None:
         for _ in self._whole(first):
             pass
 
-    def _whole(self, first: "yaml.Event") -> "Iterator[yaml.Event]":
+    def _whole(self, first: yaml.Event) -> Iterator[yaml.Event]:
         """Yield the events of the value that begins with ``first``. Depth ends it before it can hurt."""
-        import yaml
-
         depth = 0
         event = first
         while True:
@@ -169,7 +158,7 @@ class _Reader:
             event = next(self._events)
 
     @staticmethod
-    def _line(event: "yaml.Event") -> int:
+    def _line(event: yaml.Event) -> int:
         mark = event.start_mark
         return (mark.line if mark else 0) + 1
 
@@ -235,15 +224,6 @@ class Asked(NamedTuple):
     need: Need
     at: str
     session_id: str | None
-
-
-TIMES = "times"
-"""The kind of an item of ``_wordings.yaml`` that says when, to the microsecond: the index has the days alone."""
-EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
-
-
-def is_day(time: str) -> bool:
-    return time[10:19] == "T00:00:00"
 
 
 def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None]]:
