@@ -28,6 +28,10 @@ _COLLECTION_TAGS = {"mapping": frozenset({"!", _TAG + "map"}), "list": frozenset
 _OPENED = re.compile(r"quoted scalar|flow (?:sequence|mapping)")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
+_VALUE = re.compile(r"\s*(?:- +)*(?:[\"']?[\w.-]+[\"']?:\s+)?(?P<value>.*)")
+_NEEDS_QUOTES = re.compile("[@`%>|*&!,?\\]}]|- ")
+"""What a text without quotes may not begin with in YAML."""
+
 
 class Place(NamedTuple):
     """Where a key or a list's member stands, counted from 1; ``is_plain``: its value is a scalar without quotes."""
@@ -81,12 +85,32 @@ def yaml_events(text: str, noun: str, json_problem: str | None = None) -> "Itera
         # What ends too early is broken below the last line, by the parser's count.
         last = text.rstrip().count("\n")
         place = f"{at_place(min(mark.line, last), mark.column)}: " if mark else ""
-        problem = json_problem or f"{place}{exc.problem or exc.context or 'broken'}"
+        cause = _cause(text, mark.line, exc.problem or "") if mark else None
+        problem = json_problem or f"{place}{cause or exc.problem or exc.context or 'broken'}"
         raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
     # The Python parser lets the errors of chr() through.
     except (yaml.YAMLError, ValueError, OverflowError) as exc:
         problem = json_problem or " ".join(str(exc).split())
         raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
+
+
+def _cause(text: str, line: int, problem: str) -> str | None:
+    """What those who write YAML by hand most often did wrong in a line that no parser took, and what is allowed."""
+    lines = re.split("\r\n|[\r\n]", text)
+    broken = lines[min(line, len(lines) - 1)]
+    indent = broken[: len(broken) - len(broken.lstrip())]
+    if "\t" in indent:
+        return "it is indented with a tab; YAML takes spaces alone"
+    if broken.lstrip().startswith("```"):
+        return "a Markdown fence is no YAML; leave the ``` lines out"
+    value = match["value"] if (match := _VALUE.match(broken)) else ""
+    if _NEEDS_QUOTES.match(value):
+        return f'a text that begins with {value[0]} needs quotes: "{value[0]}…"'
+    if ": " in value and not value.startswith(("'", '"', "[", "{")):
+        return 'a text with a colon and a space in it needs quotes: "…: …"'
+    if value.startswith(("'", '"', "[", "{")) and "expected" in problem:
+        return f"more follows what {value[0]} began, or it has no end; put all of it in quotes"
+    return None
 
 
 @dataclass(slots=True)
@@ -201,7 +225,10 @@ class TreeBuilder:
 
     def alias(self, name: str, place: str) -> None:
         if self.sections is None:
-            refuse(f"{place}: aliases (*{show_key(name)}) are not allowed", self.path())
+            refuse(
+                f"{place}: aliases (*{show_key(name)}) are not allowed; a text that begins with * needs quotes",
+                self.path(),
+            )
         if name not in self.anchors:  # what holds itself has no end yet
             self._refuse(
                 f"{place}: aliases of nothing, or of what holds them (*{show_key(name)}), are not allowed"

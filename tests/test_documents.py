@@ -193,6 +193,30 @@ def test_refusals_name_the_key_and_the_place(data: bytes | str, field: str, part
 
 @pytest.mark.usefixtures("either_loader")
 @pytest.mark.parametrize(
+    ("text", "allowed"),
+    [
+        ("a:\n\tb: 1\n", "line 2, column 1: it is indented with a tab; YAML takes spaces alone"),
+        ("```yaml\na: 1\n```\n", "line 1, column 1: a Markdown fence is no YAML"),
+        ("The request:\n```yaml\na: 1\n", "a Markdown fence is no YAML"),
+        ("f: @vue/core", "line 1, column 4: a text that begins with @ needs quotes"),
+        ("f: `x`", "begins with ` needs quotes"),
+        ("v: >=8,<9", "begins with > needs quotes"),
+        ("v: *", "begins with * needs quotes"),
+        ("v: *args are what?", "begins with * needs quotes"),
+        ("q: - x", "begins with - needs quotes"),
+        ("- q: How do I: prompt?", "a text with a colon and a space in it needs quotes"),
+        ('q: "How" do I?\nb: 1', 'line 1, column 10: more follows what " began'),
+        ("q: [x] y\nb: 1", "more follows what [ began"),
+        ("q: 'open\nb: 1", "line 1, column 4: more follows what ' began, or it has no end"),
+        ("a: b\n  c: d", "mapping values are not allowed"),
+    ],
+)
+def test_what_is_written_wrong_most_often_is_told_with_what_is_allowed(text: str, allowed: str) -> None:
+    assert allowed in refused(text)[1]
+
+
+@pytest.mark.usefixtures("either_loader")
+@pytest.mark.parametrize(
     "rest", ["c: *x", "c: {d: [*x]}", "c: " + "[" * 40, "c: ]", "---\nc: 1", "? [c]\n: 1"]
 )
 def test_a_refusal_carries_the_texts_at_the_top_that_were_read(rest: str) -> None:
