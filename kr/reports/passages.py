@@ -134,14 +134,16 @@ class _Reader:
         else:
             url = url or safe_url(self.answer.url)
             address = url or "no address"
-        if address not in self.origins:
+        # In a file of a package each name has a place of its own.
+        place = f"{address}: {passage.title}" if is_package(self.answer.source) else address
+        if place not in self.origins:
             if len(self.origins) == MAX_SOURCES:
                 return None
             number = len(self.origins) + 1
-            self.origins[address] = Origin(
+            self.origins[place] = Origin(
                 number=number, source=plain_line(self.answer.source, 40), address=address, url=url
             )
-        return self.origins[address]
+        return self.origins[place]
 
 
 def _without_chrome(block: Block) -> Block:

@@ -48,7 +48,7 @@ _ANNOUNCES = 0.3  # what a sentence counts that announces what may not follow he
 _WARNS = 0.7
 _SUBJECT = 4  # words of a sentence that say what it is about
 _READS_ON = 0.7  # how well a sentence must stand to be told for its neighbour's sake
-_NEARLY = 0.7  # of what the first passage's answer holds: what another one must hold to be told beside it
+_NEARLY = 0.4  # of what the first passage's answer holds: what another one must hold to be told beside it
 _MOST_OTHERS = 2
 _ALIKE = 0.8
 _MOST_CAVEATS = 4
@@ -145,7 +145,7 @@ class _Passage:
 def summarize(
     shown: Sequence[tuple[Unit, Sequence[Block]]], terms: Terms, room: int = 800
 ) -> tuple[Summary, ...]:
-    """Return the answer of the best of some passages in its own words, and a sentence of each that answers nearly as well.
+    """Return the answer of the best of some passages in its own words, and a sentence and a call of two others that answer too.
 
     The passages are given with those of their blocks that the report shows, the best first. An answer has at most five
     lines: the sentences that tell most of the question, in ``room`` characters, and the shortest whole code that shows it. No
@@ -162,13 +162,22 @@ def summarize(
     found = [_answer(passages[0], terms, weights, room)]
     named = {passages[0].unit.heading}
     for at in sorted(range(1, len(worth)), key=lambda at: -worth[at]):
-        unit, said = passages[at].unit, _best(passages[at], weights)
+        unit = passages[at].unit
         if worth[at] < _NEARLY * worth[0] or len(found) > _MOST_OTHERS:
             break
-        if said and unit.heading not in named:
+        if (brief := _brief(passages[at], terms, weights)) and unit.heading not in named:
             named.add(unit.heading)
-            found.append(Summary(unit, (_clean(said.sentence.text),)))
+            found.append(brief)
     return tuple(found)
+
+
+def _brief(passage: _Passage, terms: Terms, weights: Sequence[float]) -> Summary | None:
+    """Return the best sentence of a passage and how its subject is called, a line each."""
+    said = _best(passage, weights)
+    told = [said] if said else []
+    calls = [code for code in _codes(passage, told, terms, weights) if "\n" not in code.text]
+    sentences = tuple(_clean(one.sentence.text) for one in told)
+    return Summary(passage.unit, sentences, tuple(calls[:1])) if sentences or calls else None
 
 
 def _read(

@@ -103,7 +103,7 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     usage = next(
         (p for p in pieces if p.documented is None and p.package is package and is_usage(p.section)), None
     )
-    if not best or usage is None or any(p.url == _place(usage) for p in best):
+    if not best or usage is None or any(p.text == usage.section for p in best):
         return best
     return (*best[: MAX_PASSAGES - 1], Passage(text=usage.section, title=usage.title, url=_place(usage)))
 
@@ -154,10 +154,8 @@ def _best(ranked: "Sequence[tuple[Piece, str]]") -> tuple[Passage, ...]:
 
 
 def _place(piece: "Piece") -> str:
-    """Tell where a piece stands, without a place of the machine: ``click 8.1.7, click/core.py: Option``."""
-    place = f"{piece.package.name} {piece.package.version}, {piece.origin}"
-    last = _last_of(piece)
-    return f"{place}: {last}" if last else place
+    """Tell in which file a piece stands, without a place of the machine: ``click 8.1.7, click/core.py``."""
+    return f"{piece.package.name} {piece.package.version}, {piece.origin}"
 
 
 def _last_of(piece: "Piece") -> str:

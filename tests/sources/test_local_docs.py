@@ -62,7 +62,7 @@ def test_where_a_passage_stands_is_told_without_a_place_of_the_machine(tmp_path:
     assert found.version == version("click")
     assert found.repository == "pallets/click"
     first = next(passage for passage in found.passages if passage.title == "click.Option")
-    assert first.url == f"click {found.version}, click/core.py: Option"
+    assert first.url == f"click {found.version}, click/core.py"
     everything = repr(found)
     for place in (sys.prefix, str(tmp_path), str(Path.home())):
         assert place not in everything
