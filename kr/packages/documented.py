@@ -4,10 +4,13 @@ import ast
 import inspect
 import re
 import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from kr.packages.restructured import fence, to_markdown, with_roles_as_code
 from kr.reports.terms import Terms
+from kr.text.inline import unlinked
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,12 @@ MAX_SECTION = 6_000
 _PIECE = 2_500
 _ROOM = 2_200
 _HEAD = 700  # characters of a signature that stay in any case
-_BADGE = re.compile(r"\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?")
+_BADGE = re.compile(
+    r"\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?|\[\W*\]\([^)\n]*\)|<!--.*?-->|</?a\b[^>]*>", re.IGNORECASE
+)
+"""What a heading holds that names nothing: pictures, arrows back to the contents, anchors."""
+_REFERENCE = re.compile(r"(?<!\\)\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+)\]\[([^\[\]\n]*)\]")
+_SENTENCE = re.compile(r"\S+(?:\s+\S+){4,}[.!?:]")
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _NAME = re.compile(r"[*_`\s/-]*([\w.$]+)")
@@ -48,35 +56,49 @@ class Section:
 def split_sections(markdown: str) -> list[Section]:
     """Return the sections of a document, one per heading and more where one is long.
 
-    Headings that stand in code, lists or quotations are none. A fenced block is never cut unless it is
-    longer than a section alone.
+    Headings that stand in code, lists or quotations are none, and neither is a sentence above a line that should part
+    paragraphs. A fenced block is never cut unless it is longer than a section alone. Links say themselves where they lead.
     """
     from markdown_it import MarkdownIt
 
-    lines = markdown.splitlines()
+    known: dict[str, Any] = {}
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown, known)
+    lines = [_with_addresses(line, known.get("references", {})) for line in markdown.splitlines()]
     found: list[Section] = []
     path: list[tuple[int, str]] = []
     blocks: list[str] = []
 
     def close() -> None:
-        heading = " > ".join(text for _, text in path)
+        heading = " > ".join(text for _, text in path if text)
         found.extend(Section(heading, piece) for piece in join_blocks(blocks))
         blocks.clear()
 
-    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
     for index, token in enumerate(tokens):
         if token.level != 0 or token.map is None or token.nesting < 0:
             continue
-        if token.type == "heading_open":
+        heading = tokens[index + 1].content if token.type == "heading_open" else ""
+        if heading and not (token.markup == "-" and _SENTENCE.fullmatch(heading)):
             close()
             level = int(token.tag[1])
             path = [entry for entry in path if entry[0] < level]
-            heading = _BADGE.sub("", tokens[index + 1].content)
+            heading = unlinked(_BADGE.sub("", _with_addresses(heading, known.get("references", {}))))
             path.append((level, " ".join(heading.split())[:200]))
         else:
             blocks += _pieces(lines[token.map[0] : token.map[1]], is_list=token.type.endswith("list_open"))
     close()
     return found
+
+
+def _with_addresses(line: str, known: Mapping[str, Mapping[str, str]]) -> str:
+    """Write out the links of a line whose addresses stand elsewhere in the document."""
+    from markdown_it.common.utils import normalizeReference
+
+    def written(found: re.Match[str]) -> str:
+        words = _REFERENCE.sub(written, found[1])
+        to = known.get(normalizeReference(found[2] or found[1]))
+        return f"[{words}]({to['href']})" if to else f"[{words}][{found[2]}]"
+
+    return _REFERENCE.sub(written, line) if known and "][" in line else line
 
 
 def join_blocks(blocks: list[str]) -> list[str]:

@@ -45,7 +45,8 @@ _WARNING_HEADING = re.compile(
     re.IGNORECASE,
 )
 _HISTORY = re.compile(
-    r"\W*(?:change ?logs?|release notes|what['’]?s new|history|v?\d+\.\d+(?:\.\d+)?\b)", re.IGNORECASE
+    r"\W*(?:change ?logs?|release notes|what['’]?s new|(?:release |version )?history|v?\d+\.\d+(?:\.\d+)?\b)",
+    re.IGNORECASE,
 )
 
 

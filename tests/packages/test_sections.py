@@ -1,4 +1,4 @@
-from kr.packages.documented import shortened, without_sections
+from kr.packages.documented import shortened, split_sections, without_sections
 from kr.reports.terms import question_terms
 
 TERMS = question_terms("thing", "How do I keep rows that have no suffixes?")
@@ -20,3 +20,15 @@ def test_a_long_signature_keeps_what_is_asked_for_or_told() -> None:
     )
     assert shortened(signature, "- `name3`: text", TERMS) == signature
     assert shortened("def f()", "", TERMS) == "def f()"
+
+
+def test_headings_name_things_and_links_say_where_they_lead() -> None:
+    text = (
+        "# Store [![ci][badge]][home]\n\nSee [the guide][home].\n\n## Open[⬆](#contents)<!-- made by a tool -->\n\nOpens it.\n\n"
+        'A packet is anything that has an id.\n---\n\n### <a name="close"></a>Close\n\nCloses it.\n\n'
+        "[home]: https://example.com\n[badge]: https://example.com/b.svg\n"
+    )
+    found = [(section.title, section.text) for section in split_sections(text)]
+    assert [title for title, _ in found] == ["Store", "Store > Open", "Store > Open > Close"]
+    assert found[0][1] == "See [the guide](https://example.com)."
+    assert "A packet is anything" in found[1][1]

@@ -104,12 +104,12 @@ def test_a_node_package(tmp_path: Path) -> None:
     assert found.url is None
     assert [p.title for p in found.passages] == ["vue-easytable > Virtual scroll"]
     assert "```js\nvirtualScrollOption: { enable: true }\n```" in found.passages[0].text
-    assert found.passages[0].url == "vue-easytable 2.27.1, README.md: Virtual scroll"
+    assert found.passages[0].url == "vue-easytable 2.27.1, README.md"
     docs = answer("vue-easytable", "filterCustom", tmp_path).passages
     # What answers has no example, so that the package's own comes along.
     assert [p.url for p in docs] == [
-        "vue-easytable 2.27.1, docs/filter.md: Filter",
-        "vue-easytable 2.27.1, README.md: Virtual scroll",
+        "vue-easytable 2.27.1, docs/filter.md",
+        "vue-easytable 2.27.1, README.md",
     ]
 
 
@@ -194,7 +194,7 @@ export declare function watch(source: object, callback: () => void, options?: Wa
     node(tmp_path, "@vue/core", {"index.d.ts": declared})
     first = passages(tmp_path, "vue", "How do I watch a source?")[0]
     assert first.title == "watch"
-    assert first.url == "@vue/core 2.27.1, index.d.ts: watch"
+    assert first.url == "@vue/core 2.27.1, index.d.ts"
     assert first.text == (
         "```typescript\nexport declare function watch(source: object, callback: () => void, options?: WatchOptions): void\n\n"
         "export interface WatchOptions {\n  deep?: boolean;\n  immediate?: boolean;\n}\n```\n\n"
@@ -213,7 +213,7 @@ declare namespace React {
 """
     node(tmp_path, "@types/react", {"index.d.ts": declared, "README.md": "# memoized value of deps"})
     found = passages(tmp_path, "react", "How do I memoize a value?")
-    assert [p.url for p in found] == ["@types/react 2.27.1, index.d.ts: useMemo"]
+    assert [p.url for p in found] == ["@types/react 2.27.1, index.d.ts"]
 
 
 def test_what_a_script_hands_on_is_told_by_the_package_it_comes_from(tmp_path: Path) -> None:
@@ -221,7 +221,7 @@ def test_what_a_script_hands_on_is_told_by_the_package_it_comes_from(tmp_path: P
     readme = "# body-parser\n\n## Limit\n\nThe `limit` of a JSON body is `100kb`.\n"
     node(tmp_path, "body-parser", {"README.md": readme})
     (found,) = passages(tmp_path, "express", "How do I limit a JSON body?")
-    assert found.url == "body-parser 2.27.1, README.md: Limit"
+    assert found.url == "body-parser 2.27.1, README.md"
 
 
 def test_a_source_over_half_a_megabyte_is_read_under_its_public_name(tmp_path: Path) -> None:
@@ -343,7 +343,7 @@ def test_declarations_that_users_import_by_path_are_told_with_it(tmp_path: Path)
     node(tmp_path / "shut", "times", files, types="index.d.ts", exports={".": "./index.js"})
     (found,) = [p for p in passages(tmp_path / "open", "times", "tz of a timezone") if "tz(" in p.text]
     assert "Comes with `times/plugin/zones`." in found.text
-    assert found.url == "times 2.27.1, plugin/zones.d.ts: Times"
+    assert found.url == "times 2.27.1, plugin/zones.d.ts"
     with pytest.raises(SourceFailure):
         passages(tmp_path / "shut", "times", "tz of a timezone")
 
@@ -380,9 +380,9 @@ def test_the_source_of_a_compiled_module_is_read(tmp_path: Path) -> None:
     (info / "RECORD").write_text("".join(f"trees/{name},,\n" for name in sources))
     found = LocalDocs((tmp_path,), {}).ask(ask("trees", "walk the nodes, empties"), timeout=20).passages
     assert {p.title: p.url for p in found} == {
-        "trees.tree.iterwalk": "trees 1.0, trees/walk.pxi: iterwalk",
-        "_Node": "trees 1.0, trees/tree.pyx: _Node",
-        "_Node.clear": "trees 1.0, trees/tree.pyx: clear",
+        "trees.tree.iterwalk": "trees 1.0, trees/walk.pxi",
+        "_Node": "trees 1.0, trees/tree.pyx",
+        "_Node.clear": "trees 1.0, trees/tree.pyx",
     }
 
 
