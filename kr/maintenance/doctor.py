@@ -1,6 +1,7 @@
 """``kr doctor``: the checks of the database file, every check, their repairs, and one question to each source (SPEC 6.5)."""
 
 import os
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -115,6 +116,10 @@ def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
             mode = "-R u+rwX" if path.is_dir() else "u+rw"
             why = f"may not be {lacking} by this user; `chmod {mode} {path}`, or let its owner run kr"
             yield Finding("permissions", "error", str(path), why)
+    if not told and not shutil.disk_usage(_nearest(base.folder)).free:
+        yield Finding(
+            "disk", "error", base.place, "the disk is full: nothing new is kept until there is room"
+        )
 
 
 def _lacking(path: Path) -> str:

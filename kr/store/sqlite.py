@@ -24,6 +24,7 @@ _JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024
 _NETWORK_FILE_SYSTEMS = frozenset({"9p", "afs", "ceph", "cifs", "fuse.sshfs", "nfs", "nfs4", "smb3", "smbfs"})
 
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_NO_ROOM = frozenset({sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_SHMOPEN})
 _NOT_WRITABLE = frozenset({sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM})
 _KINDS: dict[int, type[StoreError]] = (
     dict.fromkeys(_BUSY, StoreBusy)
@@ -104,7 +105,10 @@ class SqliteFile:
     def open_for_reading(self, *, any_version: bool = False) -> Connection:
         """Open an up-to-date database (or of ``any_version``), read-only where nothing may be written; raises ``OutdatedError``."""
         for mode in ("rw", "ro"):
-            with suppress(sqlite3.OperationalError), self.translated(but=_NOT_WRITABLE):
+            with (
+                suppress(sqlite3.OperationalError),
+                self.translated(but=_NOT_WRITABLE | {sqlite3.SQLITE_FULL}),
+            ):
                 return self._opened(mode, any_version=any_version)
         with self.translated():
             wal = f"{self.path}-wal"
@@ -178,7 +182,14 @@ class SqliteFile:
 
     def error(self, exc: sqlite3.Error) -> StoreError:
         kind = _KINDS.get(_code(exc), StoreError)
-        return kind(f"{self.path}: {exc}")
+        is_full = _code(exc) == sqlite3.SQLITE_FULL or (kind is StoreUnwritable and not self._has_room())
+        return kind(f"{self.path}: {'the disk is full' if is_full else exc}")
+
+    def _has_room(self) -> bool:
+        try:
+            return os.statvfs(os.path.dirname(self.path) or ".").f_bavail > 0
+        except OSError:  # no folder: SQLite's own words tell more
+            return True
 
     def _connect(self, mode: str) -> Connection:
         identity = self.identity()  # a directory is told from a file that may not be opened
@@ -282,5 +293,9 @@ def network_file_system(folder: "StrPath", mounts: "StrPath" = "/proc/self/mount
 
 
 def _code(exc: sqlite3.Error) -> int:
-    """Return the primary result code; 0 where the driver itself objected."""
-    return int(getattr(exc, "sqlite_errorcode", 0)) & 0xFF
+    """Return the primary result code; 0 where the driver itself objected.
+
+    Where the disk has no room for its shared memory, SQLite speaks of an I/O error.
+    """
+    code = int(getattr(exc, "sqlite_errorcode", 0))
+    return sqlite3.SQLITE_FULL if code in _NO_ROOM else code & 0xFF

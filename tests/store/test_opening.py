@@ -1,4 +1,5 @@
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
@@ -256,6 +257,17 @@ def test_a_store_that_writes_is_read_by_one_that_may_not(store: Store, base: Pat
     with protected(base, *base.glob("kr.db*")):
         [outcome] = finish([start("try-both", base, preexec_fn=obey_permissions)])
     assert outcome == "1 StoreUnwritable ReportUnwritable"
+
+
+@pytest.mark.parametrize("room", [0, 4096])
+def test_a_database_on_a_full_disk_is_read(store: Store, base: Path, room: int) -> None:
+    """SQLite tells an I/O error there: its shared memory finds no room."""
+    store.save_report(draft(), "# text\n", NOW)
+    store.close()
+    [outcome] = finish(
+        [start("try-both", base, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)))]
+    )
+    assert outcome.startswith("1 StoreUnwritable ")
 
 
 def test_nothing_can_be_made_in_a_protected_folder(base: Path) -> None:
