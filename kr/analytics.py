@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 
 _STORIES = 20
+_SINGLE = ("terminal-", "mcp-")
+"""How the sessions begin that kr named for one question, typed or asked over MCP (SPEC 3.1)."""
 _DAYS = 30
 _AGES = ((0, "today"), (7, "1-7 days"), (30, "8-30 days"), (60, "31-60 days"))
 _OLDER = "over 60 days"
@@ -132,11 +134,14 @@ def _merged(counted: dict[str, int]) -> dict[str, int]:
 
 def _spending(unit: "UnitOfWork", settings: "Settings") -> dict[str, Any]:
     stories = unit.counts.view("spending_by_story")
+    single = [row for row in stories if row["session_id"].startswith(_SINGLE)]
     return {
         "charged": sum(story["charged"] for story in stories),
         "stories": len(stories),
         "max_calls_per_story": settings.knowledge_research.max_calls_per_story,
-        "by_story": stories[:_STORIES],
+        "by_story": [row for row in stories if row not in single][:_STORIES],
+        "single_questions": {"questions": len(single)}
+        | {name: sum(row[name] for row in single) for name in ("charged", "uncharged")},
     }
 
 

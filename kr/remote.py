@@ -106,7 +106,8 @@ class SharedServer:
                 return answer.status, answer.headers, answer.read()
         except (OSError, http.client.HTTPException) as error:
             check()
-            raise ServerGone(f"can't be reached: {error}") from error
+            told = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise ServerGone(f"can't be reached: {told}") from error
         finally:
             connection.close()
 

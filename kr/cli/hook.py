@@ -79,6 +79,8 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
 
 
 def _event() -> Any:
+    if sys.stdin is not None and sys.stdin.isatty():
+        _tell("an event is read here as JSON, which Claude Code sends; Ctrl-C ends it")
     data = b"" if sys.stdin is None else sys.stdin.buffer.read(_INPUT_LIMIT + 1)
     if len(data) > _INPUT_LIMIT:
         raise ValueError(f"the input is longer than {_INPUT_LIMIT // 1024**2} MiB; nothing is done")

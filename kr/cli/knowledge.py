@@ -52,9 +52,12 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     emit(rows, common(ctx), versions_view)
 
 
+_NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
+
+
 def versions_view(rows: list[dict[str, Any]]) -> str:
     lines = [(row["framework"], row["version"], row["file"]) for row in rows]
-    shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else "none"
+    shown = table(("framework", "version", "found in"), lines, wide="framework") if rows else _NO_DEPENDENCIES
     marked = [
         f"{cell(entry_id)}: the project uses {cell(row['version'])}"
         for row in rows
@@ -134,11 +137,15 @@ def _tell(line: str) -> None:
 
 def warm_view(rows: list[dict[str, Any]]) -> str:
     if not rows:
-        return "The project's dependency files name nothing."
+        return _NO_DEPENDENCIES
     columns = ["framework", "version", "imports", "fresh", "stale", "state"]
     if "status" in rows[0]:
         columns += ["status", "note"]
-    return table(columns, [[row[name] for name in columns] for row in rows], wide="framework")
+    shown = table(columns, [[row[name] for name in columns] for row in rows], wide="framework")
+    is_plan = "status" not in rows[0] and any(row["state"] != "fresh" for row in rows)
+    return (
+        f"{shown}\n\nkr warm --research asks about what is not fresh, within a budget" if is_plan else shown
+    )
 
 
 @click.command(

@@ -290,7 +290,7 @@ def listing_view(lessons: list[dict[str, Any]]) -> str:
     lines: list[str] = []
     for lesson in lessons:
         told = f"[{', '.join(lesson['tags'])}] {lesson['summary']}" + (
-            f"  {lesson['ref']}" if lesson["ref"] else ""
+            f". Ref: {lesson['ref']}" if lesson["ref"] else ""
         )
         lines += wrapped(f"{lesson['id']}  {lesson['date']} ", told, indent=4)
         lines += wrapped("    ", _proof(lesson), indent=4)

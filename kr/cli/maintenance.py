@@ -246,6 +246,7 @@ def stats(ctx: click.Context) -> None:
 def stats_view(value: dict[str, Any]) -> str:
     requests, saved, index = value["requests"], value["saved"], value["index"]
     archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
+    stories = spending["stories"] - spending["single_questions"]["questions"]
     measured = counted(saved["measured_researches"], "research", "researches")
     told = f"{saved['calls']:.0f} calls, {_duration(saved['seconds'])} (measured on {measured})"
     lines = [
@@ -257,9 +258,9 @@ def stats_view(value: dict[str, Any]) -> str:
     lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
     lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))
     lines += _section(
-        f"Spending: {counted(spending['charged'], 'call')} for {counted(spending['stories'], 'story', 'stories')}"
+        f"Spending: {counted(spending['charged'], 'call')} for {counted(stories, 'story', 'stories')}"
         " (failed ones are not charged)",
-        _spending(spending["by_story"], spending["max_calls_per_story"]),
+        _spending(spending),
     )
     lines += _section("Sources", _sources(value["sources"]))
     lines += _section(
@@ -337,17 +338,25 @@ def _hit_rate(days: list[dict[str, Any] | None]) -> float | None:
     return sum(row["hits"] for row in days if row) / requests if requests else None
 
 
-def _spending(rows: list[dict[str, Any]], limit: int) -> list[str]:
+def _spending(spending: dict[str, Any]) -> list[str]:
+    rows, limit, single = spending["by_story"], spending["max_calls_per_story"], spending["single_questions"]
     most = max([limit, *(row["charged"] for row in rows)], default=1) or 1
-    return [
+    lines = [
         _bar_line(
             f"{row['story_key']} {row['session_id']}",
             row["charged"] / most,
-            f"{row['charged']} of {limit}"
-            + (f", {row['uncharged']} not charged" if row["uncharged"] else ""),
+            f"{row['charged']} of {limit}{_uncharged(row)}",
         )
         for row in rows
     ]
+    if single["questions"]:
+        asked = counted(single["questions"], "question")
+        lines.append(f"  {asked} of no story: {counted(single['charged'], 'call')}{_uncharged(single)}")
+    return lines
+
+
+def _uncharged(row: dict[str, Any]) -> str:
+    return f", {row['uncharged']} not charged" if row["uncharged"] else ""
 
 
 def _sources(rows: list[dict[str, Any]]) -> list[str]:
@@ -358,7 +367,7 @@ def _sources(rows: list[dict[str, Any]]) -> list[str]:
             told += f", {_duration(row['mean_ms'] / 1000)}"
         lines.append(_bar_line(row["source"], row["success_rate"] or 0.0, told))
         if row["circuit"] == "open":
-            paused = f"paused until {row['open_until']}: {row['last_error'] or 'it kept failing'}"
+            paused = f"paused until {row['open_until'][11:19]} UTC: {row['last_error'] or 'it kept failing'}"
             lines += [click.style(line, fg="yellow") for line in wrapped("    ", paused, indent=6)]
     return lines
 

@@ -255,7 +255,7 @@ def _summary(results: dict[str, Any] | None) -> str:
     if _is_offer(results):
         return f"not sure: {counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [row["source"] for row in results["sources_consulted"] if row["status"] != "skipped"]
-    told = f"asked: {', '.join(asked)}" if asked else "no source asked"
+    told = f"no answer from {', '.join(asked)}" if asked else "no source asked"
     if _is_empty(results):
         return f"nothing was found; {told}"
     if answered := _answered(results):

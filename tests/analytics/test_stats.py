@@ -82,6 +82,18 @@ def test_spending_and_sources(filled: Project) -> None:
     (story,) = value["spending"]["by_story"]
     assert (value["spending"]["charged"], value["spending"]["stories"]) == (3, 1)
     assert (story["story_key"], story["charged"], story["uncharged"]) == ("3-1", 3, 3)
+    for number in range(3):
+        sql(
+            filled.database,
+            "INSERT INTO source_calls (at, session_id, story_key, source, outcome, charged, duration_ms)"
+            f" VALUES ('2026-11-21T00:00:00.000000Z', 'terminal-{number}', '0-0', 'context7', 'success', {number and 1}, 5)",
+        )
+    with filled.app() as app:
+        asked = app.stats()
+    assert asked["spending"]["by_story"] == [story]
+    assert asked["spending"]["single_questions"] == {"questions": 3, "charged": 2, "uncharged": 1}
+    assert "Spending: 5 calls for 1 story" in stats_view(asked)
+    assert "  3 questions of no story: 2 calls, 1 not charged" in stats_view(asked)
     sources = {row["source"]: row for row in value["sources"]}
     assert [*sources] == ["context7", "deepwiki", "web_search"]
     assert (sources["context7"]["asked"], sources["context7"]["success_rate"]) == (2, 0.5)
@@ -101,7 +113,8 @@ def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
             circuit.open_until,
             "HTTP 503",
         )
-        assert f"paused until {circuit.open_until}: HTTP 503" in stats_view(app.stats())
+        assert circuit.open_until is not None
+        assert f"paused until {circuit.open_until[11:19]} UTC: HTTP 503" in stats_view(app.stats())
         filled.clock.now += timedelta(minutes=2)
         assert app.stats()["sources"][0]["circuit"] == "closed"
 

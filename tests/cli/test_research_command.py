@@ -542,11 +542,11 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
     assert lines(related=[{**related, "likelihood": 0.1}])[4] == "  related entries, which may answer:"
     skeleton = "# t - m\n\n## Summary\n\n[No research results available, manual research required]\n\n## Details\n\n{}\n"
     gap = lines(report=skeleton.format("The nearest:\n\n- **`f`** (Source 1)"), related=[])
-    assert gap[0] == "degraded  nothing was found; asked: context7, local_docs"
+    assert gap[0] == "degraded  nothing was found; no answer from context7, local_docs"
     assert gap[-1] == "- **`f`** (Source 1)"
     assert lines(report=skeleton.format("None."), related=[])[-1].startswith("[No research results")
     stale = lines(sources_consulted=asked[:1], match={"entry_status": "stale"}, related=[])
-    assert stale[0] == "degraded  from an older report; asked: context7; confidence low"
+    assert stale[0] == "degraded  from an older report; no answer from context7; confidence low"
 
 
 @pytest.mark.parametrize("command", ["research", "explain", "lessons inject"])
