@@ -254,7 +254,7 @@ def _tags(value: object) -> tuple[str, ...]:
     if value is None:
         raise bad("required, but missing")
     if not isinstance(value, list | tuple):
-        raise bad("must be a list of at least one tag")
+        raise bad(f"must be a list of at least one tag, such as [a, b], not {shown(value)}")
     given = [as_text(tag) for tag in value if tag is not None]
     tags = dict.fromkeys(tag for tag in given if not is_blank(tag))
     if not tags:

@@ -127,7 +127,10 @@ class Pipeline:
         run.persona = persona.name
         logger.info("researching under the principles of %s", persona.name)
         if note is not None:
-            logger.warning("BMM Architect persona load failed, using lean persona")
+            logger.warning(
+                "BMM Architect persona load failed, using lean persona (`role_mapping: {knowledge_researcher_persona: lean}`"
+                " in the configuration chooses it)"
+            )
             run.notes.append(note)
         return persona
 

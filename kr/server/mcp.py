@@ -111,9 +111,11 @@ def _query(app: App, given: Arguments) -> dict[str, Any]:
         }
         tags = said.get("tags")
         tag = tuple(tags) if isinstance(tags, list) and all(isinstance(one, str) for one in tags) else ()
-        derived = app.requests.question_data(framework, question, tag=tag, **known)
-        return {**derived["research_query"], **said}
-    return {"framework": framework, "question": question, **said}
+        data = app.requests.question_data(framework, question, tag=tag, **known)
+        return {**data["research_query"], **said}
+    # What is derived from a missing text is not missing: the caller never has to give it.
+    derived = {"framework_version": "unknown", "topic": "unknown", "tags": ["unknown"]}
+    return {"framework": framework, "question": question, **derived, **said}
 
 
 def _read_report(app: App, given: Arguments) -> Outcome:

@@ -69,6 +69,7 @@ def _configured_sources(config: KnowledgeResearch) -> str:
 def _config_error(raw: RawSettings, found: Sequence[Problem]) -> ConfigError:
     known = {problem.path for problem in raw.problems}
     problems = [*raw.problems, *(problem for problem in found if problem.path not in known)]
+    problems.sort(key=lambda problem: raw.found.content.lines.get(problem.path, 0))
     return ConfigError("\n".join(dict.fromkeys(raw.sentence(problem) for problem in problems)))
 
 

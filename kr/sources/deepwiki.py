@@ -42,7 +42,8 @@ class DeepWiki(McpSource):
         """Answer from the wiki of the framework's repository, or of a framework that is given as ``owner/repo``."""
         repository = repository_for(ask)
         if repository is None:
-            raise SourceNotAsked(f"no repository known for {one_line(ask.query.framework, limit=80)}")
+            name = one_line(ask.query.framework, limit=80)
+            raise SourceNotAsked(f"no repository known for {name}; `repositories` in kr.yaml names it")
         from kr.sources.mcp_client import converse
 
         question = ask.query.question[:_MAX_QUESTION]

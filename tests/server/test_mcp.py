@@ -147,6 +147,8 @@ def test_a_failure_is_a_tool_error_with_the_same_content(project: Project) -> No
             assert wrong.is_error
             fields = [error["field"] for error in content(wrong)["errors"]]
             assert {"story_key", "research_query.question"} <= set(fields)
+            bare = await client.call_tool("research", {"framework": "vue"})
+            assert [error["field"] for error in content(bare)["errors"]] == ["research_query.question"]
             unread = await client.call_tool("read_report", {"id": "nothing"})
             assert unread.is_error
             assert 'no entry has the id "nothing"' in text(unread)
