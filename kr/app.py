@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog.catalog import Catalog, Page
-    from kr.contracts.envelopes import Envelope
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.lessons.returned import Limits
@@ -323,22 +322,10 @@ class App:
         may_spend: Callable[[list[str]], bool] = lambda _: True,
     ) -> list[dict[str, Any]]:
         """Research what the cache lacks of a project's frameworks, within one budget; see ``research_needs``."""
-        from kr.catalog.project import QUESTION, TAGS, TOPIC, Need, research_needs
-
-        session_id = f"warm-{uuid.uuid4().hex}"
-
-        def ask(need: Need, max_calls: int | None) -> "Envelope":
-            return self.requests.research_question(
-                need.framework,
-                QUESTION.format(framework=need.framework),
-                framework_version=need.version,
-                topic=TOPIC,
-                tag=TAGS,
-                session_id=session_id,
-                max_calls=max_calls,
-            )
+        from kr.catalog.project import research_needs
 
         found = self.catalog.needs(self._cwd / (project or "."), names, environ=self.environ)
+        ask = partial(self.requests.research_question, session_id=f"warm-{uuid.uuid4().hex}")
         return research_needs(found, ask, max_calls=max_calls, limit=limit, tell=tell, may_spend=may_spend)
 
     def workflows(self) -> "Workflows":

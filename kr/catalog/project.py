@@ -78,8 +78,8 @@ def _listed(dependency: Dependency) -> dict[str, Any]:
 
 
 TOPIC = "overview and key APIs"
-TAGS = ("overview", "getting-started")
-QUESTION = "What is {framework} for, how does one get started with it, and which are its key APIs?"
+_TAGS = ("overview", "getting-started")
+_QUESTION = "What is {framework} for, how does one get started with it, and which are its key APIs?"
 
 _GIVE_UP_AFTER = 3
 
@@ -163,7 +163,7 @@ def _by_name(project: Path, used: Sequence[Dependency], names: Sequence[str], en
 
 def research_needs(
     found: Sequence[Need],
-    ask: Callable[[Need, int | None], Envelope],
+    ask: Callable[..., Envelope],
     *,
     max_calls: int | None,
     limit: int | None,
@@ -188,7 +188,7 @@ def research_needs(
             rows.append(_row(need, "skipped", note=why))
             continue
         tell(f"[{number}/{asked}] {need.framework} {need.version}")
-        envelope = ask(need, left)
+        envelope = _asked(ask, need, left)
         results = envelope.results
         left = results.budget_remaining if results is not None else left
         in_vain = 0 if _is_answered(envelope) else in_vain + 1
@@ -199,6 +199,12 @@ def research_needs(
             row |= {"entry_id": results.cache_entry_id, "report_path": results.report_path}
         rows.append(row)
     return rows + [_row(need, "fresh", note=None) for need in found if need.state == "fresh"]
+
+
+def _asked(ask: Callable[..., Envelope], need: Need, left: int | None) -> Envelope:
+    question = _QUESTION.format(framework=need.framework)
+    about = {"framework_version": need.version, "topic": TOPIC, "tag": _TAGS}
+    return ask(need.framework, question, **about, max_calls=left)
 
 
 def _entries(store: Store) -> list[Entry]:
