@@ -17,7 +17,6 @@ from kr.cli.options import (
     MOST,
     TEXT,
     Group,
-    common,
     common_options,
     examples,
     open_app,
@@ -76,7 +75,7 @@ def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
             tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
     if (shown := len(found["entries"])) < found["total"]:
         tell_cut(f"{shown} of {found['total']}")
-    emit(found["entries"], common(ctx), entries_view)
+    emit(found["entries"], ctx, entries_view)
 
 
 @command.command("show", epilog=examples("kr entries show vue-slots", "kr entries show vue-slots --report"))
@@ -86,7 +85,7 @@ def list_entries(ctx: click.Context, /, **page: "Unpack[Page]") -> None:
 def show(ctx: click.Context, /, entry_id: str, *, report: bool) -> None:
     """Show one entry: its row, why it is stale, and how many earlier texts there are."""
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.entry(entry_id, report=report), common(ctx), entry_view)
+        emit(app.entry(entry_id, report=report), ctx, entry_view)
 
 
 @command.command(
@@ -102,7 +101,7 @@ def search(ctx: click.Context, /, words: tuple[str, ...], limit: int | None) -> 
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
         found = app.search(" ".join(words), limit=limit + 1 if limit else MOST)["entries"]
-    emit(at_most(limit, found), common(ctx), search_view)
+    emit(at_most(limit, found), ctx, search_view)
 
 
 @command.command(
@@ -125,7 +124,7 @@ def remove(ctx: click.Context, /, entry_ids: tuple[str, ...], *, yes: bool) -> i
             if not click.confirm("Move to the archive?", err=True):
                 click.echo("Nothing was removed.", err=True)
                 return 1
-        emit(app.catalog.remove(entry_ids), common(ctx), removed_view)
+        emit(app.catalog.remove(entry_ids), ctx, removed_view)
     return 0
 
 
@@ -139,9 +138,9 @@ def history(ctx: click.Context, /, entry_id: str, revision: int | None) -> None:
     """List the texts that an entry's report had before, the oldest first."""
     with open_app(ctx) as app:
         if revision is None:
-            emit(app.catalog.history(entry_id), common(ctx), history_view)
+            emit(app.catalog.history(entry_id), ctx, history_view)
         else:
-            emit(app.catalog.revision(entry_id, revision), common(ctx), revision_view)
+            emit(app.catalog.revision(entry_id, revision), ctx, revision_view)
 
 
 @command.command("restore", epilog=examples("kr entries history vue-slots", "kr entries restore vue-slots 1"))
@@ -154,7 +153,7 @@ def restore(ctx: click.Context, /, entry_id: str, revision: int) -> None:
     To bring an archived entry back, see kr archive restore.
     """
     with open_app(ctx) as app:
-        emit(app.catalog.restore_revision(entry_id, revision), common(ctx), restored_view)
+        emit(app.catalog.restore_revision(entry_id, revision), ctx, restored_view)
 
 
 @click.group(
@@ -183,7 +182,7 @@ def list_archive(ctx: click.Context, /, limit: int | None, **wanted: Any) -> Non
     """List the archived entries, the last archived first."""
     with open_app(ctx, only_reads=True) as app:
         found = app.catalog.archive(**wanted, limit=limit and limit + 1)
-    emit(at_most(limit, found), common(ctx), archive_view)
+    emit(at_most(limit, found), ctx, archive_view)
 
 
 _NUMBER = click.option(
@@ -201,7 +200,7 @@ _NUMBER = click.option(
 def show_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> None:
     """Show one archived entry: its row, when and why it left. Of several of one id the last archived."""
     with open_app(ctx) as app:
-        emit(app.catalog.archived(entry_id, **wanted), common(ctx), entry_view)
+        emit(app.catalog.archived(entry_id, **wanted), ctx, entry_view)
 
 
 @archive.command(
@@ -219,7 +218,7 @@ def restore_archived(ctx: click.Context, /, entry_id: str, **wanted: Any) -> Non
     index stays within its capacity: the entry accessed longest ago may leave it.
     """
     with open_app(ctx) as app:
-        emit(app.catalog.restore(entry_id, **wanted), common(ctx), restored_view)
+        emit(app.catalog.restore(entry_id, **wanted), ctx, restored_view)
 
 
 def entries_view(rows: list[Row]) -> str:
@@ -342,7 +341,7 @@ def search_everything(
         found = app.search_all(" ".join(words), framework=framework, limit=limit + 1)
         if framework and not found["entries"]:
             tell_nearest(framework, {row["framework"] for row in app.entries()["entries"]})
-    emit({name: at_most(limit, rows) for name, rows in found.items()}, common(ctx), found_view)
+    emit({name: at_most(limit, rows) for name, rows in found.items()}, ctx, found_view)
 
 
 def found_view(value: dict[str, Any]) -> str:

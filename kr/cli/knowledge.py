@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from kr.cli.options import MOST, common, examples, open_app, read_request, schema_option, with_context
+from kr.cli.options import MOST, examples, open_app, read_request, schema_option, with_context
 from kr.cli.output import cell, complain, emit, progress_line, table, warn, wrapped
 from kr.cli.research import check_form, question_parameters
 from kr.errors import InvalidRequest, KrError
@@ -49,7 +49,7 @@ def versions(ctx: click.Context, /, project: Path | None, *, everything: bool, m
     """
     with open_app(ctx) as app:
         rows = app.versions(project, everything=everything, mark_stale=mark_stale)
-    emit(rows, common(ctx), versions_view)
+    emit(rows, ctx, versions_view)
 
 
 _NO_DEPENDENCIES = "No dependency file names anything here; kr versions --help lists those that are read."
@@ -115,7 +115,7 @@ def warm(
         raise click.UsageError("--max-calls and --limit need --research.")
     with open_app(ctx) as app:
         if not research:
-            emit(app.warm(project, names=names), common(ctx), warm_view)
+            emit(app.warm(project, names=names), ctx, warm_view)
             return 0
         calls = app.settings.knowledge_research.max_calls_per_story if max_calls is None else max_calls
 
@@ -127,7 +127,7 @@ def warm(
         rows = app.warm_up(
             project, names=names, max_calls=max_calls, limit=limit, tell=_tell, may_spend=may_spend
         )
-    emit(rows, common(ctx), warm_view)
+    emit(rows, ctx, warm_view)
     return 1 if any(row["status"] == "failure" for row in rows) else 0
 
 
@@ -172,7 +172,7 @@ def export_yaml(ctx: click.Context, output: Path | None, *, index_only: bool) ->
     kept beside it as .bak.
     """
     with open_app(ctx, only_reads=True) as app:
-        emit(app.export_yaml(output, index_only=index_only), common(ctx), exported_view)
+        emit(app.export_yaml(output, index_only=index_only), ctx, exported_view)
 
 
 def exported_view(value: dict[str, Any]) -> str:
@@ -218,7 +218,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
             warn(f"refused: {_plain(str(item))}")
         for file in result.unreadable:
             complain(_plain(str(file)))
-        emit(result.plain(), common(ctx), _imported)
+        emit(result.plain(), ctx, _imported)
     return 1 if result.unreadable else 0
 
 
@@ -273,7 +273,7 @@ def explain(
                 raise KrError(f"{where}{str(error).removeprefix('request: ')}") from error
         else:
             value = app.explain(app.requests.question_data(str(framework), str(question), **options))
-        emit(value, common(ctx), explained)
+        emit(value, ctx, explained)
 
 
 def explained(value: dict[str, Any]) -> str:
@@ -335,7 +335,7 @@ def calibrate(ctx: click.Context) -> None:
                 f"asked for {done} of {total} vectors …" if done < total else "learning …"
             )
         )
-    emit(value, common(ctx), calibrated)
+    emit(value, ctx, calibrated)
 
 
 _ROWS = (

@@ -11,7 +11,6 @@ from kr.cli.options import (
     FILE,
     Group,
     answer_request,
-    common,
     common_options,
     completes,
     examples,
@@ -112,7 +111,7 @@ def inject(
             }
             envelope = app.requests.inject_lessons(data)
     value = envelope.plain()
-    emit(value, common(ctx), injection_view)
+    emit(value, ctx, injection_view)
     return 1 if value["status"] == "failure" else 0
 
 
@@ -135,7 +134,7 @@ def record(ctx: click.Context, /, source: str | None) -> None:
     told = confirmation(envelope)
     if told is not None:
         click.echo(told, err=True)
-    emit(envelope.plain(), common(ctx), _recording)
+    emit(envelope.plain(), ctx, _recording)
 
 
 def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
@@ -175,7 +174,7 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, how often its failure came back, and its worth."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
-    emit(at_most(limit, found), common(ctx), listing_view)
+    emit(at_most(limit, found), ctx, listing_view)
 
 
 @command.command("search", epilog=examples('kr lessons search "row height"'))
@@ -187,7 +186,7 @@ def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> 
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         legal = _legal(app, phase)
         found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
-    emit(at_most(limit, found), common(ctx), listing_view)
+    emit(at_most(limit, found), ctx, listing_view)
 
 
 _ID = click.argument("lesson_id", metavar="ID")
@@ -204,7 +203,7 @@ def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str
         with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
             changed = book.mark(lesson_id, mark, is_set=not undo)
         click.echo(f"{undone if undo else told}: {changed['summary']}", err=True)
-        emit(changed, common(ctx), lambda it: listing_view([it]))
+        emit(changed, ctx, lambda it: listing_view([it]))
 
 
 _marking(
@@ -235,7 +234,7 @@ def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], 
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         legal = _legal(app, phase) or phase
         added = book.add(legal, text, tags=tags, ref=ref)
-    emit(added, common(ctx), lambda it: listing_view([it]))
+    emit(added, ctx, lambda it: listing_view([it]))
 
 
 @command.command("edit", epilog=examples('kr lessons edit 2f1c9a7b "Give every row of a list a key"'))
@@ -246,7 +245,7 @@ def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
     with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
         changed = book.edit(lesson_id, text)
-    emit(changed, common(ctx), lambda it: listing_view([it]))
+    emit(changed, ctx, lambda it: listing_view([it]))
 
 
 @command.command("review", epilog=examples("kr lessons review"))
@@ -255,7 +254,7 @@ def review(ctx: click.Context, /) -> None:
     """List the lessons that a person should look at: quarantined, contradictory or never useful."""
     with open_app(ctx, only_reads=True) as app, app.lessons() as book:
         found = book.review()
-    emit(found, common(ctx), _reviewed)
+    emit(found, ctx, _reviewed)
 
 
 @command.command("import", epilog=examples("kr lessons import ../shop/lessons/_lessons-learned.md"))
@@ -265,7 +264,7 @@ def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
     with open_app(ctx) as app, app.lessons() as book:
         done = book.take_in([*map(Path, files)])
-    emit(done._asdict(), common(ctx), lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    emit(done._asdict(), ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
 
 
 def injection_view(value: dict[str, Any]) -> str:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kr.cli.options import (
-    Common,
     Group,
     common,
     common_options,
@@ -21,7 +20,7 @@ from kr.cli.options import (
     start_logging,
     with_context,
 )
-from kr.cli.output import View, emit, fitted, wrapped
+from kr.cli.output import emit, fitted, wrapped
 from kr.errors import NotInstalled
 from kr.text.counting import counted
 
@@ -51,7 +50,7 @@ def db() -> None:
 def path(ctx: click.Context) -> None:
     """Print where the database is: one line for the shell, unless --format asks for more."""
     with open_app(ctx, only_reads=True) as app:
-        _show(app.databases().path(), ctx, lambda value: str(value["path"]), plain=True)
+        emit(app.databases().path(), ctx, lambda value: str(value["path"]), is_line=True)
 
 
 @db.command("upgrade", epilog=examples("kr db upgrade"))
@@ -59,7 +58,7 @@ def path(ctx: click.Context) -> None:
 def upgrade(ctx: click.Context) -> None:
     """Bring the database to this kr's schema; an older one is backed up beside it first."""
     with open_app(ctx) as app:
-        _show(app.databases().upgrade(), ctx, _upgraded)
+        emit(app.databases().upgrade(), ctx, _upgraded)
 
 
 @db.command("check", epilog=examples("kr db check", "kr db check --format json"))
@@ -68,7 +67,7 @@ def check(ctx: click.Context) -> int:
     """Examine pages, indexes, references, tables and texts. Exit status 1 when the database is not sound."""
     with open_app(ctx) as app:
         value = app.databases().check()
-        _show(value, ctx, _checked)
+        emit(value, ctx, _checked)
     return 0 if value["sound"] else 1
 
 
@@ -84,7 +83,7 @@ def backup(ctx: click.Context, /, file: Path | None) -> None:
     """
     with open_app(ctx, only_reads=True) as app:
         value = app.databases().backup(file)
-        _show(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
+        emit(value, ctx, lambda it: f"backed up to {it['backup']} ({counted(it['bytes'], 'byte')})")
 
 
 @db.command("restore", epilog=examples("kr db restore kr-20261121T120000Z.db"))
@@ -96,14 +95,7 @@ def restore(ctx: click.Context, /, file: Path) -> None:
     FILE is checked first. The present database is kept beside it, and agents may go on working.
     """
     with open_app(ctx) as app:
-        _show(app.databases().restore(file), ctx, _restored)
-
-
-def _show(value: dict[str, Any], ctx: click.Context, view: View, *, plain: bool = False) -> None:
-    said = common(ctx)
-    if plain and said.format is None:
-        said = Common(config=said.config, kb=said.kb, format="text", verbose=said.verbose)
-    emit(value, said, view)
+        emit(app.databases().restore(file), ctx, _restored)
 
 
 def _upgraded(value: dict[str, Any]) -> str:
@@ -177,7 +169,7 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits:
             found = list(app.check_sources())
             value["findings"] += [finding.plain() for finding in found]
             value["problems"] += sum(finding.is_problem for finding in found)
-        emit(value, common(ctx), examined)
+        emit(value, ctx, examined)
     return 1 if value["problems"] else 0
 
 
@@ -212,7 +204,7 @@ def init(ctx: click.Context) -> None:
     """
     with open_app(ctx) as app:
         done = app.initialize()
-        emit(done, common(ctx), initialized)
+        emit(done, ctx, initialized)
 
 
 def initialized(value: dict[str, Any]) -> str:
@@ -240,7 +232,7 @@ def stats(ctx: click.Context) -> None:
     No database is made; one of an older kr is backed up beside itself and upgraded first.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
-        emit(app.stats(), common(ctx), stats_view)
+        emit(app.stats(), ctx, stats_view)
 
 
 def stats_view(value: dict[str, Any]) -> str:

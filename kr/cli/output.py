@@ -30,11 +30,14 @@ def wants_text(common: "Common") -> bool:
     )
 
 
-def emit(value: Any, common: "Common", view: View) -> None:
-    """Print ``value`` (nested plain data) to standard output in the format that is wanted."""
-    if wants_text(common):
+def emit(value: Any, ctx: click.Context, view: View, *, is_line: bool = False) -> None:
+    """Print ``value`` (nested plain data) in the format that is wanted; ``is_line``: the view on a pipe too, for a shell."""
+    from kr.cli.options import common  # which warns through this module
+
+    said = common(ctx)
+    if wants_text(said) or (is_line and said.format is None):
         text = view(_shown(value))
-    elif common.format == "json":
+    elif said.format == "json":
         text = to_json(value)
     else:
         text = to_yaml(value)

@@ -168,7 +168,7 @@ def command(
             from kr.text.counting import fit
 
             value["results"]["report"], _ = fit(value["results"]["report"], max_tokens)
-        emit(value, common(ctx), partial(view, is_whole=include_report, is_typed=document is None))
+        emit(value, ctx, partial(view, is_whole=include_report, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from kr.cli.options import MOST, TEXT, Group, common, common_options, examples, open_app, with_context
-from kr.cli.output import emit, wants_text, wrapped, write_out
+from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, with_context
+from kr.cli.output import emit, wrapped, write_out
 from kr.text.characters import one_line
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def validate(ctx: click.Context, /, template: str) -> int:
     """Report every mistake in a template in one run. The exit status is 1 if there is one."""
     with open_app(ctx) as app:
         value = app.workflows().validate(template)
-    emit(value, common(ctx), _problems)
+    emit(value, ctx, _problems)
     return 1 if value["problems"] else 0
 
 
@@ -169,7 +169,7 @@ def report(ctx: click.Context, /, state: Path | None, output: Path | None) -> No
     """Write the Markdown report: timeline, durations, approvals, results, and a diagram of the path taken."""
     with open_app(ctx) as app:
         path = app.workflows().report(state=state, output=output)
-    emit({"report": str(path)}, common(ctx), lambda value: str(value["report"]))
+    emit({"report": str(path)}, ctx, lambda value: str(value["report"]))
 
 
 @command.command("list", epilog=examples("kr workflow list --limit 5"))
@@ -181,7 +181,7 @@ def list_(ctx: click.Context, /, limit: int) -> None:
     """List the instances that the knowledge base knows, the newest first."""
     with open_app(ctx) as app:
         rows = app.workflows().rows(limit)
-    emit(rows, common(ctx), _table)
+    emit(rows, ctx, _table)
 
 
 @command.command("schema", epilog=examples("kr workflow schema > template.schema.json"))
@@ -207,9 +207,7 @@ def _act(ctx: click.Context, act: Act) -> int:
 
 
 def _emit(ctx: click.Context, instance: "Instance") -> None:
-
-    said, state = common(ctx), ctx.params.get("state")
-    emit(instance.plain(definitions=False), said, lambda _: view(instance, state) if wants_text(said) else "")
+    emit(instance.plain(definitions=False), ctx, lambda _: view(instance, ctx.params.get("state")))
 
 
 def _given(assignments: tuple[str, ...]) -> dict[str, str]:
