@@ -102,15 +102,15 @@ def test_a_framework_counts_once(project: Project) -> None:
 
 
 def test_many_dependencies_take_linear_time(project: Project) -> None:
-    depend(project, **{f"package-{number}": "1" for number in range(3_000)})
+    depend(project, **{f"package-{number}": "1" for number in range(1_000)})
     with project.app() as app:
         for number in range(20):
             save(app, project, f"package-{number}", framework_version="1")
         began = time.process_time()
         rows = app.warm()
-        assert time.process_time() - began < 15
+        assert time.process_time() - began < 5
     assert sum(row["state"] == "fresh" for row in rows) == 20
-    assert len(rows) == 3_000
+    assert len(rows) == 1_000
 
 
 def test_entries_of_a_kindred_name_count(project: Project) -> None:

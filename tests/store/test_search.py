@@ -96,7 +96,7 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
         assert unit.search.find("numpy", "lesson") == []
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.text(alphabet=st.characters(), max_size=40) | st.from_regex(r'[\w"*^:(){}+\- ]{0,20}'))
 def test_no_text_is_an_error(store: Store, words: str) -> None:
     with store.read() as unit:
