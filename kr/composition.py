@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from kr.research.explain import Rules
     from kr.research.meaning import Embedder, Meaning
     from kr.sources.base import Source
+    from kr.sources.model_server import LanguageModel
 
 _PROBE_SECONDS = 20.0
 _AROUND_A_CALL = 15.0
@@ -104,8 +105,16 @@ def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder 
         return None
     from kr.sources.model_server import Embeddings
 
-    api_key = environ.get(config.api_key_env) if config.api_key_env else None
-    return Embeddings(base_url=config.base_url, model=config.model, api_key=api_key)
+    return Embeddings(base_url=config.base_url, model=config.model, api_key=config.key_of(environ))
+
+
+def _language_model(settings: Settings, environ: Mapping[str, str]) -> "LanguageModel | None":
+    config = settings.knowledge_research.llm
+    if config.base_url is None or config.model is None:
+        return None
+    from kr.sources.model_server import LanguageModel
+
+    return LanguageModel(base_url=config.base_url, model=config.model, api_key=config.key_of(environ))
 
 
 def build_probes(
@@ -120,14 +129,8 @@ def build_probes(
     embedder = build_embedder(settings, environ)
     if embedder is not None:
         models.append(("embeddings", lambda: embedder.embed(["a test"], timeout=_PROBE_SECONDS)))
-    if config.llm.base_url is not None and config.llm.model is not None:
-        from kr.sources.model_server import LanguageModel
-
-        key = environ.get(config.llm.api_key_env) if config.llm.api_key_env else None
-        model = LanguageModel(base_url=config.llm.base_url, model=config.llm.model, api_key=key)
-        models.append(
-            ("llm", lambda: model.write("Answer with one word.", "Say yes.", timeout=_PROBE_SECONDS))
-        )
+    if (llm := _language_model(settings, environ)) is not None:
+        models.append(("llm", lambda: llm.write("Answer with one word.", "Say yes.", timeout=_PROBE_SECONDS)))
     return [build_source(name, config, environ) for name in names], models
 
 
@@ -230,21 +233,17 @@ def _repository(settings: Settings, environ: Mapping[str, str], cwd: "StrPath", 
 
 def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
     """Let a language model write the text, where the settings want it (SPEC 3.7)."""
-    config = settings.knowledge_research
-    if config.synthesis != "llm":
+    if settings.knowledge_research.synthesis != "llm":
         return None
-    llm = config.llm
 
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
         from kr.reports.persona import read_reply, system_prompt, user_prompt
-        from kr.sources.model_server import LanguageModel
 
-        if llm.base_url is None or llm.model is None:
+        model = _language_model(settings, environ)
+        if model is None:
             raise SourceFailure("not configured (knowledge_research.llm.base_url and llm.model)")
-        api_key = environ.get(llm.api_key_env) if llm.api_key_env else None
-        model = LanguageModel(base_url=llm.base_url, model=llm.model, api_key=api_key)
         reply = model.write(system_prompt(persona), user_prompt(query, answer), timeout=timeout)
-        written = read_reply(reply, llm.model)
+        written = read_reply(reply, model.model)
         if written is None:
             raise SourceFailure("the language model's answer is empty")
         return written

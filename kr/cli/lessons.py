@@ -1,9 +1,8 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
 import uuid
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +17,7 @@ from kr.cli.options import (
     read_request,
     request_option,
     schema_option,
+    together,
     with_context,
 )
 from kr.cli.output import at_most, emit, warn, wrapped
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 _RECORD_PATIENCE = 60.0
 """Seconds to wait for a busy database: the lessons are in the file by then, only their origin waits."""
-F = TypeVar("F", bound=Callable[..., Any])
 
 _PHASE = click.option(
     "--phase",
@@ -116,21 +115,16 @@ def inject(
 
 
 @command.command("record", epilog=examples("kr lessons record --request return.yaml"))
-@click.option(
-    "--request",
-    "source",
-    metavar="FILE|-",
-    help="Read a request (YAML or JSON) from a file, or from standard input.",
-)
+@request_option
 @schema_option("record_request")
 @with_context
-def record(ctx: click.Context, /, source: str | None) -> None:
+def record(ctx: click.Context, /, document: str | None) -> None:
     """Record what an agent's return teaches. The exit status is always 0: recording never stops its caller."""
     from kr.lessons.record import confirmation
 
-    if source is None:
+    if document is None:
         raise click.UsageError("Give --request FILE, or --request - for standard input.")
-    envelope = _recorded(ctx, source)
+    envelope = _recorded(ctx, document)
     told = confirmation(envelope)
     if told is not None:
         click.echo(told, err=True)
@@ -149,15 +143,12 @@ def _recorded(ctx: click.Context, source: str) -> "RecordEnvelope":
         return skip({}, f"Recording skipped: {error}")
 
 
-def _listing(function: F) -> F:
-    for option in (
-        click.option(
-            "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
-        ),
-        click.option("--phase", shell_complete=completes("phase"), help="Only lessons of this phase."),
-    ):
-        function = option(function)
-    return function
+_listing = together(
+    click.option("--phase", shell_complete=completes("phase"), help="Only lessons of this phase."),
+    click.option(
+        "--limit", type=click.IntRange(min=1), default=100, show_default=True, help="Lessons at most."
+    ),
+)
 
 
 def _legal(app: "App", phase: str | None) -> str | None:

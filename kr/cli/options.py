@@ -156,7 +156,18 @@ def shows(*names: str, text: Callable[[click.Context], str], help: str) -> Calla
     return click.option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show, help=help)
 
 
-_OPTIONS = (
+def together(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Make one decorator of several parameters of a command, in the order of its help."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+_add_common = together(
     click.option(
         "--config",
         type=FILE,
@@ -206,8 +217,7 @@ _COMMON = frozenset(vars(Common()))
 
 def common_options(function: F) -> F:
     """Add --config, --kb, --format and --verbose; their values go to the context's ``Common``."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
+    function = _add_common(function)
     for parameter in getattr(function, "__click_params__", []):
         if parameter.name in _COMMON:
             parameter.callback, parameter.expose_value = _remember, False

@@ -1,8 +1,7 @@
 """``kr research``: a question in words from a person, or a request document from an agent (SPEC 3.1)."""
 
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar, get_args
+from typing import Any, get_args
 
 import click
 
@@ -16,15 +15,14 @@ from kr.cli.options import (
     open_app,
     request_option,
     schema_option,
+    together,
     with_context,
 )
 from kr.cli.output import emit, wants_text
 from kr.text.counting import counted
 from kr.values import IfUnsure
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-_PARAMETERS = (
+question_parameters = together(
     click.argument("framework", type=TEXT, required=False, shell_complete=completes("framework")),
     click.argument("question", type=TEXT, required=False),
     request_option,
@@ -41,12 +39,6 @@ _PARAMETERS = (
         help="A tag to match other requests by; may be given several times.",
     ),
 )
-
-
-def question_parameters(function: F) -> F:
-    for parameter in reversed(_PARAMETERS):
-        function = parameter(function)
-    return function
 
 
 def check_form(

@@ -4,11 +4,11 @@ import shlex
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, with_context
+from kr.cli.options import MOST, TEXT, Group, common_options, examples, open_app, together, with_context
 from kr.cli.output import emit, wrapped, write_out
 from kr.text.characters import one_line
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from kr.workflows.state import Instance, StepState, SubTask, Target
 
 
-F = TypeVar("F", bound=Callable[..., Any])
 Act = Callable[["Workflows"], "Instance"]
 
 _STATE = click.option(
@@ -118,15 +117,12 @@ def run(ctx: click.Context, /, state: Path | None, *, retry: bool, simulate: boo
     return _act(ctx, lambda it: it.run(state=state, retry=retry, simulate=simulate))
 
 
-def _deciding(function: F) -> F:
-    for option in (
-        _STATE,
-        click.option("--note", type=TEXT, default="", help="A note that is kept with the decision."),
-        click.option("--by", type=TEXT, metavar="NAME", help="Who decides. Default: the user's name."),
-        click.argument("step", type=TEXT),
-    ):
-        function = option(function)
-    return function
+_deciding = together(
+    click.argument("step", type=TEXT),
+    click.option("--by", type=TEXT, metavar="NAME", help="Who decides. Default: the user's name."),
+    click.option("--note", type=TEXT, default="", help="A note that is kept with the decision."),
+    _STATE,
+)
 
 
 @command.command("approve", epilog=examples('kr workflow approve approve_deployment --note "change 4711"'))

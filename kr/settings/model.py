@@ -94,6 +94,10 @@ class ModelServer(Section):
     model: str | None = key(text(nullable=True), None, "The model's name.")
     api_key_env: str | None = key(variable_name(), None, "The environment variable that holds its key.")
 
+    def key_of(self, environ: Mapping[str, str]) -> str | None:
+        """Return the server's key, where the environment has it."""
+        return environ.get(self.api_key_env) if self.api_key_env else None
+
 
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADERS = mapping_of(

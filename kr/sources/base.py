@@ -91,15 +91,7 @@ def with_server(name: str, config: "KnowledgeResearch", make: Callable[[ServerCo
     server = config.servers.get(name)
     if server is None:
         return NotConfigured(name, hint=f"knowledge_research.servers.{name}")
-    return make(
-        ServerConfig(
-            url=server.url,
-            headers=server.headers,
-            command=server.command,
-            args=tuple(server.args),
-            env=server.env,
-        )
-    )
+    return make(ServerConfig(**{field: getattr(server, field) for field in ServerConfig.names()}))
 
 
 def build_source(name: str, config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
