@@ -281,8 +281,7 @@ def _day(day: date, asked: Mapping[str, Any], calls: Mapping[str, int], spared: 
         requests=asked.get("requests", 0),
         hits=hits,
         spared_tokens=hits * spared,
-        charged=calls.get("charged", 0),
-        failed=calls.get("failed", 0),
+        **calls,
     )
 
 

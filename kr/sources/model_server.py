@@ -1,6 +1,6 @@
 """An OpenAI-compatible server that the user configured: one request to it, its language model, its model of embeddings."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,56 +10,50 @@ from kr.matching.vectors import pack
 from kr.sources.base import without_secrets
 
 
-def _post(
-    label: str,
-    address: str,
-    api_key: str | None,
-    body: Mapping[str, object],
-    *,
-    timeout: float,
-    max_bytes: int,
-) -> Any:
-    """Ask within ``timeout`` seconds. Raises ``SourceTimeout``, ``SourceFailure``, in whose reasons is no address, key or answer."""
-    import httpx
-
-    from kr.sources.http_exchange import Deadline, ask_json
-
-    try:
-        url = httpx.URL(address)
-    except httpx.InvalidURL as error:
-        raise SourceFailure(f"{label}: its address is no URL") from error
-    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-    deadline = Deadline(timeout)
-    try:
-        with broken_off(deadline.cancel):
-            return ask_json(
-                label, "POST", url, deadline=deadline, max_bytes=max_bytes, headers=headers, body=body
-            )
-    finally:
-        deadline.cancel()
-
-
-_LARGEST_REPLY = 1024 * 1024
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LanguageModel:
-    """``base_url`` is what ``/chat/completions`` is appended to."""
+class _Model:
+    """A model of a server. ``base_url`` is what the path of a request is appended to: ``http://127.0.0.1:11434/v1``."""
 
     base_url: str = field(repr=False)
     model: str
     api_key: str | None = field(default=None, repr=False)
 
+    def _post(self, path: str, label: str, *, timeout: float, max_bytes: int, **body: object) -> Any:
+        """Ask within ``timeout`` seconds. Raises ``SourceTimeout``, ``SourceFailure``, in whose reasons is no address, key or answer."""
+        import httpx
+
+        from kr.sources.http_exchange import Deadline, ask_json
+
+        try:
+            url = httpx.URL(f"{self.base_url.rstrip('/')}/{path}")
+        except httpx.InvalidURL as error:
+            raise SourceFailure(f"{label}: its address is no URL") from error
+        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        body = {"model": self.model, **body}
+        deadline = Deadline(timeout)
+        try:
+            with broken_off(deadline.cancel):
+                return ask_json(
+                    label, "POST", url, deadline=deadline, max_bytes=max_bytes, headers=headers, body=body
+                )
+        finally:
+            deadline.cancel()
+
+
+_LARGEST_REPLY = 1024 * 1024
+
+
+class LanguageModel(_Model):
+    """A model that writes: ``/chat/completions``."""
+
+    __slots__ = ()
+
     def write(self, system: str, user: str, *, timeout: float) -> str:
         """Return the model's reply within ``timeout`` seconds. Raises ``SourceFailure``, its reason without secrets."""
-        body = {
-            "model": self.model,
-            "messages": [{"role": "system", "content": system}, {"role": "user", "content": user}],
-            "temperature": 0.2,
-        }
-        address = f"{self.base_url.rstrip('/')}/chat/completions"
-        answer = _post(
-            "the language model", address, self.api_key, body, timeout=timeout, max_bytes=_LARGEST_REPLY
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
+        size, label = _LARGEST_REPLY, "the language model"
+        answer = self._post(
+            "chat/completions", label, timeout=timeout, max_bytes=size, messages=messages, temperature=0.2
         )
         return without_secrets(_text(answer), [self.api_key] if self.api_key else [])
 
@@ -84,13 +78,10 @@ _BYTES_PER_NUMBER = 32
 _NO_EMBEDDINGS = "the model of embeddings gave no embeddings"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Embeddings:
-    """``base_url`` is what ``/embeddings`` is appended to, such as ``http://127.0.0.1:11434/v1`` of Ollama."""
+class Embeddings(_Model):
+    """A model that turns texts into vectors: ``/embeddings``."""
 
-    base_url: str = field(repr=False)
-    model: str
-    api_key: str | None = field(default=None, repr=False)
+    __slots__ = ()
 
     @property
     def most_texts(self) -> int:
@@ -98,16 +89,9 @@ class Embeddings:
 
     def embed(self, texts: Sequence[str], *, timeout: float) -> list[bytes]:
         """Return the packed vector of each of at most ``MOST_TEXTS`` texts, none blank. Raises ``SourceFailure`` without secrets."""
-        body = {
-            "model": self.model,
-            "input": [text[:_LONGEST_TEXT] for text in texts],
-            "encoding_format": "float",
-        }
-        address = f"{self.base_url.rstrip('/')}/embeddings"
-        largest = 65_536 + len(texts) * _MOST_NUMBERS * _BYTES_PER_NUMBER
-        answer = _post(
-            "the model of embeddings", address, self.api_key, body, timeout=timeout, max_bytes=largest
-        )
+        asked = {"input": [text[:_LONGEST_TEXT] for text in texts], "encoding_format": "float"}
+        size = 65_536 + len(texts) * _MOST_NUMBERS * _BYTES_PER_NUMBER
+        answer = self._post("embeddings", "the model of embeddings", timeout=timeout, max_bytes=size, **asked)
         return _vectors(answer, len(texts))
 
 

@@ -6,10 +6,10 @@ A live entry whose report is missing is told and not indexed (SPEC 6.1): a look-
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kr.errors import IndexUnreadable
 from kr.freshness import parse_time, to_text
@@ -41,8 +41,7 @@ _BATCH_BYTES = 32 * 1024 * 1024
 _MAX_REPORT_BYTES = 16 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(NamedTuple):
     file: str
     line: int
     reason: str
@@ -51,8 +50,7 @@ class Refused:
         return f"{self.file}:{self.line}: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Unreadable:
+class Unreadable(NamedTuple):
     file: str
     message: str
 
@@ -86,8 +84,8 @@ class Imported:
             "auto_archived": self.auto_archived,
             "lru_evicted": self.lru_evicted,
             "index_count": self.index_count,
-            "refused_items": [asdict(item) for item in self.refused],
-            "errors": [asdict(file) for file in self.unreadable],
+            "refused_items": [item._asdict() for item in self.refused],
+            "errors": [file._asdict() for file in self.unreadable],
         }
 
 
