@@ -87,10 +87,11 @@ def at_place(line: int, column: int) -> str:
 
 
 class Doubles:
-    """The keys that were given more than once."""
+    """The keys that were given more than once; and the texts that a ``#`` without quotes ended, as in ``What is #include?``."""
 
     def __init__(self) -> None:
         self.paths: dict[str, None] = {}
+        self.cut: dict[str, int] = {}
 
     def note(self, path: KeyPath) -> None:
         self.paths.setdefault(show_path(path))
@@ -99,6 +100,10 @@ class Doubles:
         shown = [
             f"{path} is given more than once; the last one counts"
             for path in list(self.paths)[:_SHOWN_WARNINGS]
+        ]
+        shown += [
+            f"{path}: what follows # in line {line} is a comment in YAML and was not read; put the text in quotes"
+            for path, line in list(self.cut.items())[:_SHOWN_WARNINGS]
         ]
         if len(self.paths) > _SHOWN_WARNINGS:
             shown.append(f"{len(self.paths) - _SHOWN_WARNINGS} more keys are given more than once")

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from kr.documents import DEPTH, Doubles, KeyPath, Tree, at_place, checked, refuse, show_key
+from kr.documents import DEPTH, Doubles, KeyPath, Tree, at_place, checked, refuse, show_key, show_path
 from kr.errors import FieldError, InvalidRequest
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ _SCALAR_TAGS = frozenset(
 _COLLECTION_TAGS = {"mapping": frozenset({"!", _TAG + "map"}), "list": frozenset({"!", _TAG + "seq"})}
 
 
+_CUT = re.compile(r"[ \t]+#\S")
 _OPENED = re.compile(r"quoted scalar|flow (?:sequence|mapping)")
 _UNPRINTABLE = re.compile("[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -65,7 +66,8 @@ def _located(text: str, builder: "TreeBuilder", noun: str) -> Located:
 
 
 def read_yaml(text: str, depth: int, doubles: Doubles, json_problem: str | None) -> Tree:
-    return _build(yaml_events(text, _NOUN, json_problem), TreeBuilder(depth, doubles), _NOUN)
+    lines = _lines(text) if " #" in text else None
+    return _build(yaml_events(text, _NOUN, json_problem), TreeBuilder(depth, doubles, lines=lines), _NOUN)
 
 
 def yaml_events(text: str, noun: str, json_problem: str | None = None) -> "Iterator[yaml.Event]":
@@ -94,9 +96,13 @@ def yaml_events(text: str, noun: str, json_problem: str | None = None) -> "Itera
         raise InvalidRequest(FieldError("request", f"{noun} is broken: {problem}")) from exc
 
 
+def _lines(text: str) -> list[str]:
+    return re.split("\r\n|[\r\n\x85\u2028\u2029]", text)  # as YAML 1.1 counts them
+
+
 def _cause(text: str, line: int, problem: str) -> str | None:
     """What those who write YAML by hand most often did wrong in a line that no parser took, and what is allowed."""
-    lines = re.split("\r\n|[\r\n]", text)
+    lines = _lines(text)
     broken = lines[min(line, len(lines) - 1)]
     indent = broken[: len(broken) - len(broken.lstrip())]
     if "\t" in indent:
@@ -169,6 +175,8 @@ class TreeBuilder:
     sections: Collection[str] | None = None
     anchors: dict[str, Tree] = field(default_factory=dict)
     copies: int = 0
+    lines: list[str] | None = None
+    """Of a text in which a comment may have cut a value short."""
 
     def feed(self, event: "yaml.Event") -> None:
         import yaml
@@ -218,6 +226,10 @@ class TreeBuilder:
             if frame.step in frame.container:
                 self.doubles.note(self.path())
             return
+        if self.lines and not event.style and event.end_mark is not None:
+            end = event.end_mark
+            if _CUT.match(self.lines[end.line][end.column :]):
+                self.doubles.cut.setdefault(show_path(self.path()), end.line + 1)
         is_null = (tag == _TAG + "null" or (tag is None and event.implicit[0])) and text in _NULLS
         value = None if is_null else checked(text, self.path())
         self._put(value, event.anchor)

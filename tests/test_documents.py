@@ -137,6 +137,17 @@ def test_the_last_of_two_equal_keys_counts_inside_lists_too() -> None:
     assert document.warnings == ("a[0].b is given more than once; the last one counts",)
 
 
+@pytest.mark.usefixtures("either_loader")
+def test_a_text_that_a_hash_cut_short_is_told() -> None:
+    text = "topic: C# interop\nq:\n  - What does the #include do?\nmost: 3  # calls\nz: 'a #b'\nx: a\u2028  b #c\n"
+    document = read_document(text.encode())
+    assert document.data["q"] == ["What does the"]
+    assert document.warnings[0] == (
+        "q[0]: what follows # in line 3 is a comment in YAML and was not read; put the text in quotes"
+    )
+    assert [warning.partition(":")[0] for warning in document.warnings] == ["q[0]", "x"]
+
+
 def test_warnings_are_bounded() -> None:
     document = read_document("\n".join(f"k{n}: 1\nk{n}: 2" for n in range(500)).encode())
     assert len(document.warnings) == 21
