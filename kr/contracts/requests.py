@@ -310,7 +310,9 @@ def parse_request(
         "research_query": _QUERY,
         "lessons_inject": {**_INJECT, "phase": Field(tag_of("phase tag", phases))},
     }
-    warnings = [f"unknown key ignored: {shown(key)}" for key in unknown_keys(_KEYS, data, within=_WITHIN)]
+    warnings = [
+        f"unknown key ignored: {shown(key)}{_where(key)}" for key in unknown_keys(_KEYS, data, within=_WITHIN)
+    ]
     mode = default_mode if data.get("mode") is None else data["mode"]
     if mode not in MODES:
         detail = "required, but missing" if mode is None else shown(mode)
@@ -336,6 +338,11 @@ def parse_request(
     else:
         request = LessonsInjectRequest(**identity, lessons_inject=LessonsInject(**asked))
     return Parsed(request=request, warnings=tuple(warnings))
+
+
+def _where(key: str) -> str:
+    """Say in which block a key of the top belongs."""
+    return next((f"; it belongs in {block}" for block, fields in _WITHIN.items() if key in fields), "")
 
 
 def _errors_whatever_the_mode(data: Mapping[str, Any], blocks: Mapping[str, Fields]) -> list[FieldError]:

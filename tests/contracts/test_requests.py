@@ -285,6 +285,17 @@ def test_unknown_keys_are_named_at_every_depth() -> None:
     assert '"config_overrides.colour"' in told
 
 
+def test_a_field_outside_of_its_block_is_told_with_its_block() -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        parse_request({"framework": "vue", "topic": "rows", "phase": "dev-execution", "max_calls": "2"})
+    assert caught.value.warnings == (
+        'unknown key ignored: "framework"; it belongs in research_query',
+        'unknown key ignored: "topic"; it belongs in research_query',
+        'unknown key ignored: "phase"; it belongs in lessons_inject',
+        'unknown key ignored: "max_calls"; it belongs in config_overrides',
+    )
+
+
 def test_the_other_modes_block_is_no_unknown_key() -> None:
     assert parse_request(research(lessons_inject={"phase": "dev-execution"})).warnings == ()
 
