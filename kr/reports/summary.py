@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
 from textwrap import indent
 
 from kr.reports.choosing import WARNED_OFF, Ranked
@@ -26,6 +28,7 @@ MOST_LINES = 5
 _MOST_SENTENCES = 3
 _CODE_LINES = 4
 _MOST_CODE = 280  # characters
+_MOST_ELIDED = 3_000
 _MOST_ITEM = 300  # characters of an item of a list, which tells of one parameter or member
 _LONGEST_LINE = 200
 _STANDS = 0.5
@@ -70,6 +73,16 @@ _WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
 _MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
 _UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")  # what the end of a line means something to
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
+_BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
+_LINE_END = "\ue003"
+_STAND_INS = {
+    "()": "\ue004",
+    "[]": "\ue005",
+    "{}": "\ue006",
+    "(…)": "\ue000",
+    "[…]": "\ue001",
+    "{…}": "\ue002",
+}
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. ?|\$ |> )")
 _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|for|if)\b")
 _GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
@@ -307,15 +320,20 @@ def _codes(
     heaviest = max(weights, default=0.0) or 1.0
     light = [_HEAVIEST * weight / heaviest for weight in weights]
     code = [block for block in passage.blocks if block.kind == "code" and not _is_printed(block)]
-    for is_wanted in (is_declaration, is_example):
+    shown = next((block.language for block in code if is_example(block)), "")
+    # What follows a call in another language is what it makes.
+    code = [block for block in code if is_declaration(block) or block.language == shown]
+    for is_wanted, parted in (
+        (is_declaration, partial(_declarations, names=names, terms=terms)),
+        (is_example, _statements),
+        (is_example, _elided),
+    ):
         best: tuple[float, Block] | None = None
+        declares = is_wanted is is_declaration
         for number, block in enumerate(code):
             if not is_wanted(block):
                 continue
-            declares = is_wanted is is_declaration
-            for text, is_whole in (
-                _declarations(block.text, names, terms) if declares else _statements(block.text)
-            ):
+            for text, is_whole in parted(block.text):
                 told = _shown(text, names, terms, light, declares=declares, is_whole=is_whole)
                 if told is None:
                     continue
@@ -325,6 +343,8 @@ def _codes(
                     best = (score, replace(block, text=text))
         if best:
             yield best[1]
+            if not declares:
+                return
 
 
 def _is_printed(block: Block) -> bool:
@@ -410,6 +430,38 @@ def _statements(code: str) -> Iterator[tuple[str, bool]]:
                 yield text, True
 
 
+def _elided(code: str) -> Iterator[tuple[str, bool]]:
+    """Yield long statements on one line each, their longest brackets as dots until they fit."""
+    for statement in _parted(code.strip("\n").split("\n")):
+        lines = [line.strip() for line in statement if line.strip() and not _WHOLE_COMMENT.match(line)]
+        if len(lines) < 2 or any(_UNJOINED.search(line) for line in lines):
+            continue
+        text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
+        for empty in ("()", "[]", "{}"):
+            text = text.replace(empty, _STAND_INS[empty])
+        while len(text) > _LONGEST_LINE or _LINE_END in text:
+            groups = _BRACKETS.findall(text[:_MOST_ELIDED])
+            if not groups:
+                break
+            longest = max(groups, key=lambda group: (_LINE_END in group, len(group)))
+            text = text.replace(longest, _STAND_INS[f"{longest[0]}…{longest[-1]}"], 1)
+        for brackets, mark in _STAND_INS.items():
+            text = text.replace(mark, brackets)
+        if len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text) and _DOES.search(text):
+            yield text, True
+
+
+def _joins(line: str, following: str) -> bool:
+    """Tell whether the end of a line means no more than a space."""
+    return line[-1] in ",;{([" or following[0] in ")]}.?:&|+"
+
+
+def _between(line: str, following: str) -> str:
+    if line[-1] in "([" or following[0] in ")].":
+        return ""
+    return " " if _joins(line, following) else _LINE_END
+
+
 def _fits(text: str) -> bool:
     lines = text.split("\n")
     return len(lines) <= _CODE_LINES and max(map(len, lines)) <= _LONGEST_LINE and len(text) <= _MOST_CODE
@@ -459,9 +511,9 @@ def _on_a_line(lines: Sequence[str]) -> str | None:
         return None
     text = first.rstrip()
     for line in map(str.strip, rest):
-        if _is_closed(text) or not (text[-1] in ",;{([" or line[0] in ")]}.?:&|+"):
+        if _is_closed(text) or not _joins(text, line):
             return None
-        text += line if text[-1] in "([" or line[0] in ")]." else f" {line}"
+        text += f"{_between(text, line)}{line}"
     return re.sub(r",(?=[)\]])", "", text) if len(text) <= _LONGEST_LINE else None
 
 

@@ -39,7 +39,10 @@ def test_the_summary_is_the_best_passages_own_answer() -> None:
     [
         ("pool = Pool(\n    size=5,\n)", "pool = Pool(size=5)"),
         ("pool({\n  // five\n  size: 5,\n  wait() { go(); },\n});", "pool({ size: 5, wait() { go(); }, });"),
-        ("pool({\n  size() {\n    a()\n    b()\n  },\n})", None),  # a line's end ends the statement
+        (
+            "pool({\n  size() {\n    a()\n    b()\n  },\n})",
+            "pool({ size() {…}, })",
+        ),  # a line's end ends the statement
         ("pool(size=5,  # five\n  x=1)", "pool(size=5,  # five\n  x=1)"),
     ],
 )
