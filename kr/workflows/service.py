@@ -118,7 +118,8 @@ class Workflows:
             instance = read_state(file)
             if instance.step(step_id) is None:
                 steps = ", ".join(step.id for step in instance.steps)
-                raise WorkflowError(f"{file}: there is no step {step_id}; steps: {steps}")
+                waits = f"; {instance.current_step} waits" if instance.status == "waiting" else ""
+                raise WorkflowError(f"{file}: there is no step {step_id}{waits}; steps: {steps}")
             return self._run(file, instance, Decided(step_id, is_approved=is_approved, by=by, note=note))
 
     def instance(self, state: Path | None) -> Instance:
