@@ -120,27 +120,22 @@ def secrets_of(server: ServerConfig) -> tuple[str, ...]:
 
     Values of headers, environment and query, user information, arguments behind a flag named like a key, and their words (``Bearer abc``).
     """
-    found: set[str] = set()
-    for value in (*server.headers.values(), *server.env.values(), *_secret_arguments(server.args)):
-        found.update((value, *value.split()))
-    if server.url:
-        found.update(_secrets_of_url(server.url))
-    kept = {
-        secret
-        for secret in found
-        if len(secret) >= _SHORTEST_SECRET and secret.lower() not in {"bearer", "basic"}
-    }
-    return tuple(sorted(kept, key=len, reverse=True))
+    values = (*server.headers.values(), *server.env.values(), *_secret_arguments(server.args))
+    return _with_words(server, values, _SHORTEST_SECRET)
 
 
 def credentials_of(server: ServerConfig) -> tuple[str, ...]:
     """Return what is surely a credential, longest first: narrower than ``secrets_of``, as texts may hold an ordinary header value."""
     named = [*server.headers.items(), *server.env.items()]
-    found = {part for name, value in named if _SECRET_FLAG.search(name) for part in (value, *value.split())}
-    found.update(_secret_arguments(server.args))
-    if server.url:
-        found.update(_secrets_of_url(server.url))
-    return tuple(sorted((one for one in found if len(one) >= _SHORTEST_CREDENTIAL), key=len, reverse=True))
+    values = (value for name, value in named if _SECRET_FLAG.search(name))
+    return _with_words(server, (*values, *_secret_arguments(server.args)), _SHORTEST_CREDENTIAL)
+
+
+def _with_words(server: ServerConfig, values: Iterable[str], shortest: int) -> tuple[str, ...]:
+    found = {part for value in values for part in (value, *value.split())}
+    found.update(_secrets_of_url(server.url or ""))
+    kept = (one for one in found if len(one) >= shortest and one.lower() not in {"bearer", "basic"})
+    return tuple(sorted(kept, key=len, reverse=True))
 
 
 def without_secrets(text: str, secrets: Iterable[str]) -> str:
