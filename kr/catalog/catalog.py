@@ -232,15 +232,11 @@ class Catalog:
         }
 
     def _judged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
-        aged, reasons = self._aged(entry, now)
-        if entry.sha256 is not None or self.store.read_file(entry.path):
-            return aged, reasons
-        return replace(aged, status="stale"), (*reasons, MISSING_REPORT)
-
-    def _aged(self, entry: Entry, now: datetime) -> tuple[Entry, tuple[str, ...]]:
         verdict = judge(entry, UNKNOWN_VERSION, self.limits, now)
-        is_fresh = verdict.status == "fresh" and entry.status == "fresh"
-        return replace(entry, status="fresh" if is_fresh else "stale"), verdict.reasons
+        is_fresh, reasons = verdict.status == "fresh" and entry.status == "fresh", verdict.reasons
+        if entry.sha256 is None and not self.store.read_file(entry.path):
+            is_fresh, reasons = False, (*reasons, MISSING_REPORT)
+        return replace(entry, status="fresh" if is_fresh else "stale"), reasons
 
     def _count(self) -> int:
         with self.store.read() as unit:

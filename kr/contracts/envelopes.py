@@ -140,13 +140,8 @@ def value_of(value: type[V], plain: Any) -> V:
 
 
 def _read_back(hint: Any, plain: Any) -> Any:
+    inner = get_args(hint)
     if isinstance(plain, list):
-        return (
-            [_read_back(inner, item) for item in plain for inner in get_args(hint)[:1]]
-            if get_args(hint)
-            else plain
-        )
-    inner = next(
-        (kind for kind in (hint, *get_args(hint)) if isinstance(kind, type) and issubclass(kind, Value)), None
-    )
-    return value_of(inner, plain) if inner is not None and isinstance(plain, dict) else plain
+        return [_read_back(inner[0], item) for item in plain] if inner else plain
+    kind = next((it for it in (hint, *inner) if isinstance(it, type) and issubclass(it, Value)), None)
+    return value_of(kind, plain) if kind is not None and isinstance(plain, dict) else plain

@@ -22,6 +22,10 @@ _GITHUB = re.compile(r"/([A-Za-z0-9][A-Za-z0-9-]{0,38})/([A-Za-z0-9._-]{1,100})"
 _NO_OWNERS = frozenset({"websites", "llmstxt", "npm", "packages", "docs"})
 _VERSION = re.compile(r"v?(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?([.\w+-]*)", re.ASCII)
 _WANTED = re.compile(r"(\d{1,9})(?:\.(\d{1,9}))?(?:\.(\d{1,9}))?")
+_UNKNOWN_LIBRARY = re.compile(
+    r'not[ _]finalized|library_not_found|^(?:No libraries found|Library (?:".{0,200}"|\S+) not found|No documentation'
+    r"|Documentation not found|The library you are trying to access does not exist)"
+)
 _REPUTATION = {"high": 3, "medium": 2, "low": 1}
 
 
@@ -185,15 +189,7 @@ def read_failure(text: str) -> Failure:
     if re.match(r'Tag ".{0,200}" not found', line):
         offered = re.search(r"Available tags: ([^\n]{1,4000})", text)
         return Failure("unknown_tag", line, is_fault=False, versions=_versions(offered[1] if offered else ""))
-    if re.search(r"not[ _]finalized", line):
-        return Failure("unknown_library", _json_message(text) or line, is_fault=False)
-    if re.match(
-        r'(?:No libraries found|Library ".{0,200}" not found|No documentation|Documentation not found'
-        r"|The library you are trying to access does not exist)",
-        line,
-    ):
-        return Failure("unknown_library", line, is_fault=False)
-    if re.search(r"library_not_found|^Library \S+ not found", line):
+    if _UNKNOWN_LIBRARY.search(line):
         return Failure("unknown_library", _json_message(text) or line, is_fault=False)
     return Failure("other", _json_message(text) or line)
 
