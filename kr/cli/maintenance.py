@@ -238,7 +238,6 @@ def stats(ctx: click.Context) -> None:
 def stats_view(value: dict[str, Any]) -> str:
     requests, saved, index = value["requests"], value["saved"], value["index"]
     archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
-    stories = spending["stories"] - spending["single_questions"]["questions"]
     measured = counted(saved["measured_researches"], "research", "researches")
     told = f"{saved['calls']:.0f} calls, {_duration(saved['seconds'])} (measured on {measured})"
     lines = [
@@ -250,7 +249,7 @@ def stats_view(value: dict[str, Any]) -> str:
     lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
     lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))
     lines += _section(
-        f"Spending: {counted(spending['charged'], 'call')} for {counted(stories, 'story', 'stories')}"
+        f"Spending: {counted(spending['charged'], 'call')} for {_payers(spending)}"
         " (failed ones are not charged)",
         _spending(spending),
     )
@@ -342,9 +341,15 @@ def _spending(spending: dict[str, Any]) -> list[str]:
         for row in rows
     ]
     if single["questions"]:
-        asked = counted(single["questions"], "question")
-        lines.append(f"  {asked} of no story: {counted(single['charged'], 'call')}{_uncharged(single)}")
+        lines.append(f"  questions of no story: {counted(single['charged'], 'call')}{_uncharged(single)}")
     return lines
+
+
+def _payers(spending: dict[str, Any]) -> str:
+    questions = spending["single_questions"]["questions"]
+    stories = spending["stories"] - questions
+    told = [counted(stories, "story", "stories")] if stories or not questions else []
+    return " and ".join([*told, f"{counted(questions, 'question')} of no story"] if questions else told)
 
 
 def _uncharged(row: dict[str, Any]) -> str:

@@ -92,8 +92,8 @@ def test_spending_and_sources(filled: Project) -> None:
         asked = app.stats()
     assert asked["spending"]["by_story"] == [story]
     assert asked["spending"]["single_questions"] == {"questions": 3, "charged": 2, "uncharged": 1}
-    assert "Spending: 5 calls for 1 story" in stats_view(asked)
-    assert "  3 questions of no story: 2 calls, 1 not charged" in stats_view(asked)
+    assert "Spending: 5 calls for 1 story and 3 questions of no story" in stats_view(asked)
+    assert "  questions of no story: 2 calls, 1 not charged" in stats_view(asked)
     sources = {row["source"]: row for row in value["sources"]}
     assert [*sources] == ["context7", "deepwiki", "web_search"]
     assert (sources["context7"]["asked"], sources["context7"]["success_rate"]) == (2, 0.5)
