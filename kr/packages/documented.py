@@ -39,6 +39,8 @@ _BADGE = re.compile(
 )
 """What a heading holds that names nothing: pictures, arrows back to the contents, anchors."""
 _REFERENCE = re.compile(r"(?<!\\)\[((?:[^\[\]\n]|\[[^\[\]\n]*\])+)\]\[([^\[\]\n]*)\]")
+_POINTER = re.compile(r"\s*(?:(?:[-*+]|\d{1,3}\.) +\[.*\]\(#[^)]*\)\s*)?")
+"""An item of a table of contents, or an empty line."""
 _SENTENCE = re.compile(r"\S+(?:\s+\S+){4,}[.!?:]")
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
@@ -83,8 +85,8 @@ def split_sections(markdown: str) -> list[Section]:
             path = [entry for entry in path if entry[0] < level]
             heading = unlinked(_BADGE.sub("", _with_addresses(heading, known.get("references", {}))))
             path.append((level, " ".join(heading.split())[:200]))
-        else:
-            blocks += _pieces(lines[token.map[0] : token.map[1]], is_list=token.type.endswith("list_open"))
+        elif not all(map(_POINTER.fullmatch, own := lines[token.map[0] : token.map[1]])):
+            blocks += _pieces(own, is_list=token.type.endswith("list_open"))
     close()
     return found
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from kr.source_kinds import is_package, is_pages
-from kr.text.inline import plain_line, safe_url, unlinked
+from kr.text.inline import code_span, plain_line, safe_url, unlinked
 from kr.text.markdown import MAX_CHARS, Block, split
 from kr.text.sentences import linked_share, plain
 from kr.values import Answer, Passage
@@ -35,6 +35,10 @@ _ANNOUNCES = re.compile(
 _SIGNATURE = re.compile(
     r"(?:(?:async|export|declare|public|abstract|default|static)\s+)*(?:def|class|function|interface|type|const \w+:)\b"
 )
+_LISTED = re.compile(
+    r"(?:val|external|exception|def|defp?|func|function|fn|proc|sub|method)\s+[\w(][^\n]{1,300}"
+)
+_FEWEST_LISTED = 3  # declarations of a page that lists them
 _SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _DECLARED = re.compile(r"(?:export\s+)?(?:declare|interface|type)\s")
 _SHELL = re.compile(
@@ -121,6 +125,8 @@ class _Reader:
             found = tuple(block for block in map(_without_chrome, found) if block.text)
         # A page's first heading says what its title says, without the site's name.
         is_headed = is_pages(self.answer.source) and any(block.level == 1 for block in found)
+        if is_pages(self.answer.source) and sum(map(_is_listed, found)) >= _FEWEST_LISTED:
+            found = tuple(map(_as_name, found))
         for path, blocks in units_of(found, "" if is_headed else _title(passage.title or "")):
             if (path, blocks) not in self.seen:
                 self.seen.add((path, blocks))
@@ -277,6 +283,15 @@ def is_declaration(block: Block) -> bool:
 def is_usage(markdown: str) -> bool:
     """Tell whether a section of a document shows code that uses the package."""
     return "```" in markdown and any(is_example(block) for block in split(markdown))
+
+
+def _is_listed(block: Block) -> bool:
+    return block.kind == "code" and _LISTED.fullmatch(block.text.strip()) is not None
+
+
+def _as_name(block: Block) -> Block:
+    """Return a declaration of an API page that lists one after another as what it is there: the name of what follows."""
+    return Block(kind="prose", text=code_span(block.text.strip())) if _is_listed(block) else block
 
 
 def _is_bare(block: Block) -> bool:

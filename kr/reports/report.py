@@ -50,9 +50,7 @@ _SHARES = (0.5, 0.25, 0.18, 0.1, 0.07)  # of the room for Details: what the pass
 _EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
-_MOST_EXAMPLES = 2
 _LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with its passage alone
-_OF_FIRST = 0.8  # of what the first example shows, for a second one
 _SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
 _MOST_NEAREST = 5
@@ -366,24 +364,17 @@ def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or 
 
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
-    """The one or two examples that tell most of the question, whole, of different passages."""
+    """The example that tells most of the question, whole; it stands in Details too, so that a second one would be ballast."""
     code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if is_example(block)]
     told = {code.text.strip() for code in summary.code}
     # Short code stands in Details, a few lines above.
     found = [(at, b) for at, b in code if b.text.strip() not in told and b.text.count("\n") >= _SHORT]
-    taken: dict[int, str] = {}
-    least = _LEAST_SHOWN
-    for at, block in sorted(found, key=lambda row: 0.1 * row[0] - terms.coverage(terms.within(row[1].text))):
-        shows = terms.coverage(terms.within(block.text))
-        if shows < least:
-            continue
+    shows = [terms.coverage(terms.within(block.text)) for _, block in found]
+    for rank in sorted(range(len(found)), key=lambda rank: 0.1 * found[rank][0] - shows[rank]):
+        at, block = found[rank]
         text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
-        if at not in taken and len(text) + 2 <= room and len(taken) < _MOST_EXAMPLES:
-            taken[at] = text
-            room -= len(text) + 2
-            least = max(least, _OF_FIRST * shows)
-    if taken:
-        return "\n\n".join(taken.values())
+        if shows[rank] >= _LEAST_SHOWN and len(text) <= room:
+            return text
     if found or (code and not told):
         return "The examples stand in Details, with their passages."
     return "The example stands in the Summary." if code else _NO_CODE

@@ -16,7 +16,17 @@ from posixpath import commonprefix
 
 from kr.matching.rarity import rarity
 from kr.matching.words import SHORT_FORMS, SYNONYMS
-from kr.text.keywords import WORD, bigrams, keywords, normalise, runs, split_compound, stem, word_set
+from kr.text.keywords import (
+    FUNCTION_WORDS,
+    WORD,
+    bigrams,
+    keywords,
+    normalise,
+    runs,
+    split_compound,
+    stem,
+    word_set,
+)
 
 MAX_WORDS = 20
 MAX_NAMES = 12
@@ -43,6 +53,7 @@ _ISE = re.compile(
     r"(?<=(?:[aeo]r|[aeio]n|gn|[iy]m|al|il|et|it)i)s(?=(?:e[ds]?|ers?|ing|ations?)$)|(?<=ly)s(?=e[ds]?$|ing$)"
 )
 _SHORTER = 5  # letters of "hours" and "rise"
+_HYPHENED = re.compile(r"(?<![\w-])([A-Za-z]{3,})-([A-Za-z]{2,5})(?![\w-])")
 _AT_ONCE = re.compile(r"\b(?:at the same time|in parallel)\b", re.IGNORECASE)
 _OF_QUESTIONS = {"repeatable": "multiple", "several": "multiple"}
 """What questions call in other words than documentation does, besides the synonyms of topics."""
@@ -185,7 +196,7 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
     name. A question of the framework's name alone is asked with what it has; a single letter ("x y z") says nothing.
     """
     own = set(keywords(framework)) | {framework.casefold()}
-    question = _AT_ONCE.sub("concurrently", question[:4096])
+    question = _HYPHENED.sub(_as_one, _AT_ONCE.sub("concurrently", question[:4096]))
     aside, wanted = " ".join(_ASIDE.findall(question)), _ASIDE.sub(" ", question)
     known: dict[str, str] = {}
     said = [_said(text, own, known) for text in (wanted, topic[:4096], " ".join(tags)[:4096])]
@@ -208,6 +219,11 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
         aside=set_aside,
         parts=said,
     )
+
+
+def _as_one(found: re.Match[str]) -> str:
+    """Write as one word what would lose half of itself with its function word: "drop-down", "opt-in"."""
+    return f"{found[0]} {found[1]}{found[2]}" if found[2].casefold() in FUNCTION_WORDS else found[0]
 
 
 def _said(text: str, own: AbstractSet[str], known: dict[str, str]) -> dict[str, float]:

@@ -32,3 +32,8 @@ def test_headings_name_things_and_links_say_where_they_lead() -> None:
     assert [title for title, _ in found] == ["Store", "Store > Open", "Store > Open > Close"]
     assert found[0][1] == "See [the guide](https://example.com)."
     assert "A packet is anything" in found[1][1]
+
+
+def test_a_table_of_contents_is_no_section() -> None:
+    text = "# Store\n\n## Contents\n\n- [Open](#open)\n  - [Twice](#twice)\n\n## Open\n\n- [The guide](https://example.com) tells more.\n"
+    assert [section.title for section in split_sections(text)] == ["Store > Open"]

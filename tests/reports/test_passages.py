@@ -135,3 +135,15 @@ def test_what_a_generator_puts_on_a_page_is_no_text_of_it() -> None:
     )
     told = ["The copyright of a file is kept. Copyright © is what it says.", "click to toggle source\n"]
     assert _outline(text) == [(("Convert", "`convert(input)`"), told)]
+
+
+def test_declarations_that_a_page_lists_name_what_follows_each() -> None:
+    text = "".join(
+        f"```\nval {name} : string -> string\n```\n\nDoes {name}.\n\n" for name in ("trim", "rev", "cut")
+    )
+    page = Answer(
+        source="web_search", passages=(Passage(text=f"# Strings\n\n{text}", url="https://example.com/s"),)
+    )
+    found = [(unit.path[-1], unit.text) for unit in read_answer(page).units]
+    assert ("`val rev : string -> string`", "Does rev.") in found
+    assert len(found) == 3

@@ -121,3 +121,7 @@ def test_words_that_end_alike_stay_as_they_are() -> None:
 def test_a_function_word_in_backticks_is_a_name() -> None:
     assert "where" in [term.word for term in question_terms("kysely", "How do I say or in `where`?").all]
     assert "where" not in [term.word for term in question_terms("kysely", "Where do I say or?").all]
+
+
+def test_a_hyphened_word_is_also_written_as_one() -> None:
+    assert question_terms("sheet", "A drop-down for a cell").within("Shown as a dropdown")
