@@ -28,6 +28,7 @@ class _Read(NamedTuple):
     """What a comparison needs to know of a summary."""
 
     words: frozenset[str]
+    order: tuple[str, ...]
     names: frozenset[str]
     denies: bool
     sides: tuple[frozenset[str], frozenset[str]] | None
@@ -91,12 +92,22 @@ def tells_the_same(one: str, other: str) -> bool:
     mine, yours = _read(one), _read(other)
     if mine.denies != yours.denies or _names_another(mine, yours) or _names_another(yours, mine):
         return False
-    return _overlap(mine, yours) > THRESHOLD and not _is_turned_round(mine, yours)
+    is_near = _overlap(mine, yours) > THRESHOLD
+    return is_near and not _is_turned_round(mine, yours) and not _names_in_its_place(mine, yours)
 
 
 def _names_another(one: _Read, other: _Read) -> bool:
     """Tell whether one names what the other does not, where the other has words of its own."""
     return bool(one.names - other.names - other.words) and bool(other.words - one.words)
+
+
+def _names_in_its_place(one: _Read, other: _Read) -> bool:
+    """Tell one sentence about two things: word for word the same, but for some that stand in the place of others."""
+    swapped = [pair for pair in zip(one.order, other.order, strict=False) if pair[0] != pair[1]]
+    mine, yours = map(set, zip(*swapped, strict=True)) if swapped else (set(), set())
+    # In Chinese it is not words that are compared but pairs of characters.
+    is_one_sentence = len(one.order) == len(other.order) and bool(swapped) and "".join(mine | yours).isascii()
+    return is_one_sentence and mine == one.words - other.words and yours == other.words - one.words
 
 
 def _overlap(one: _Read, other: _Read) -> float:
@@ -124,6 +135,7 @@ def _read(text: str) -> _Read:
     )
     return _Read(
         words=_words(plain),
+        order=_stems(plain),
         names=frozenset(names),
         denies=phrases("denied").search(plain) is not None,
         sides=(_words(sides["one"]), _words(sides["other"])) if sides else None,
@@ -131,5 +143,9 @@ def _read(text: str) -> _Read:
 
 
 def _words(text: str) -> frozenset[str]:
+    return frozenset(_stems(text))
+
+
+def _stems(text: str) -> tuple[str, ...]:
     stems = map(stem, keywords(_CHINESE_COMMAND.sub(" ", phrases("denied").sub(" ", text))))
-    return frozenset(word for word in stems if not _COMMAND.fullmatch(word))
+    return tuple(word for word in stems if not _COMMAND.fullmatch(word))
