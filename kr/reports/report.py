@@ -45,7 +45,7 @@ __all__ = ["MAX_TOKENS", "SKELETON_MARK", "Report", "Synthesis", "build_report",
 MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
-_DETAILS = 0.6  # of the report's characters
+_DETAILS = 0.57  # of the report's characters
 _SHARES = (0.5, 0.25, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
