@@ -138,7 +138,7 @@ class App:
         ``kr.matching.learning.Reached``. Raises ``ConfigError`` where no model is configured, ``SourceFailure``, and a
         ``StoreError``.
         """
-        from kr.calibration import InWords, calibrate, load_labelled
+        from kr.calibration import InWords, calibrate, embed_entries, load_labelled
         from kr.composition import build_embedder
         from kr.matching.vectors import calibration_key, to_text
 
@@ -146,8 +146,7 @@ class App:
         if embedder is None:
             raise ConfigError(NO_EMBEDDINGS.format(file=self.settings.config_file or "kr.yaml"))
         if self.store.exists():
-            with self.store.read():  # one that can't serve is told before anything is asked
-                pass
+            embed_entries(embedder, self.store, progress=progress)
         found = calibrate(embedder, InWords(), load_labelled(), progress=progress)
         with self.store.write() as unit:
             unit.meta.put(calibration_key(found.model), to_text(found.names, found.calibrated))

@@ -11,7 +11,6 @@ from kr.matching.frameworks import canonical
 from kr.matching.learning import (
     ALLOWED,
     FILES,
-    Asked,
     Example,
     Labelled,
     Reached,
@@ -21,13 +20,25 @@ from kr.matching.learning import (
     read_labelled,
 )
 from kr.matching.terms import keys_of
-from kr.matching.vectors import SIMILARITIES, Calibrated, cosine, need_text, similarity_numbers
-from kr.matching.weights import DEFAULT, Ahead
+from kr.matching.vectors import (
+    SIMILARITIES,
+    Calibrated,
+    joined,
+    likeness,
+    need_text,
+    similarity_numbers,
+    texts_of,
+)
+from kr.matching.weights import DEFAULT, Ahead, Learned
 from kr.research.meaning import Embedder
+from kr.store.store import Store
 from kr.values import Entry, Query
 
 _TIMEOUT = 120.0
 """Seconds for one request: a model on a processor that is loaded first takes its time."""
+
+_FOLDS = 8
+"""Of the frameworks, 64 in all: with one by one a user would wait for minutes."""
 
 Progress = Callable[[int, int], None]
 """Told how many of how many texts have their vectors."""
@@ -62,7 +73,7 @@ class InWords:
     ahead = DEFAULT.ahead
 
     def __init__(self) -> None:
-        self._keys: dict[str, dict[str, int]] = {}
+        self._keys: dict[tuple[str, str], dict[str, int]] = {}
 
     def __call__(
         self, query: Query, entries: Sequence[Entry], reports: Mapping[str, str]
@@ -74,14 +85,15 @@ class InWords:
         return dict(sorted(rows, key=lambda row: -in_words.lead(row[1])))
 
     def _of(self, entry: Entry, report: str) -> dict[str, int]:
-        if entry.id not in self._keys:
-            self._keys[entry.id] = keys_of((entry.topic, entry.tags, entry.question), (), report)
-        return self._keys[entry.id]
+        which = entry.id, report  # entries of several files have one id
+        if which not in self._keys:
+            self._keys[which] = keys_of((entry.topic, entry.tags, entry.question), (), report)
+        return self._keys[which]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """``reached`` with the model and ``without`` it, each learned from one file and judged on the other, both ways."""
+    """``reached`` with the model and ``without`` it, each learned from one half of the files and judged on the other, both ways."""
 
     model: str
     names: tuple[str, ...]
@@ -115,23 +127,32 @@ def calibrate(
     The weights that are returned are learned from all files; what is told was reached by weights that were not.
     """
     vectors = _vectors(embedder, labelled, progress)
-    plain = [_examples(file, evidence, None) for file in labelled]
-    meant = [_examples(file, evidence, vectors) for file in labelled]
+    plain = [_examples(file, evidence) for file in labelled]
+    meant = [_with_vectors(*both, vectors) for both in zip(labelled, plain, strict=True)]
     return Calibration(
         model=embedder.model,
         names=(*evidence.names, *SIMILARITIES),
         calibrated=Calibrated(
-            learn(
-                [example for file in meant for example in file],
-                never_against=evidence.never_against,
-                ahead=evidence.ahead,
-            ),
+            _learn(meant, evidence),
             usual_next=_usual_next(meant, len(evidence.names)),
         ),
         reached=_crosswise(meant, evidence),
         without=_crosswise(plain, evidence),
         questions=sum(map(len, meant)),
     )
+
+
+def embed_entries(embedder: Embedder, store: Store, *, progress: Progress) -> None:
+    """Keep the vectors of all entries, so that the next look-up compares with every one. Raises ``SourceFailure``, ``StoreError``."""
+    with store.read() as unit:
+        entries = unit.entries.all()
+    found: dict[str, bytes] = {}
+    for entry in entries:
+        texts = texts_of(entry, store.read_report(entry) or "")
+        found[entry.id] = joined(embedder.embed(texts, timeout=_TIMEOUT))
+        progress(len(found), len(entries))
+    with store.write() as unit:
+        unit.vectors.put(embedder.model, found)
 
 
 def load_labelled() -> list[Labelled]:
@@ -154,45 +175,63 @@ def _usual_next(files: Sequence[Sequence[Example]], place: int) -> float:
 
 
 def _crosswise(files: Sequence[Sequence[Example]], evidence: Evidence) -> Reached:
+    halves = files[::2], files[1::2]
     judged = []
-    for place, file in enumerate(files):
-        others = [example for at, other in enumerate(files) if at != place for example in other]
-        judged.append(judge(learn(others, never_against=evidence.never_against, ahead=evidence.ahead), file))
+    for mine, others in (halves, halves[::-1]):
+        learned = _learn(others, evidence)
+        judged += [judge(learned, file) for file in mine]
     return mean(judged)
 
 
-def _examples(file: Labelled, evidence: Evidence, vectors: Mapping[str, bytes] | None) -> list[Example]:
+def _learn(files: Sequence[Sequence[Example]], evidence: Evidence) -> Learned:
+    examples = [example for file in files for example in file]
+    return learn(examples, never_against=evidence.never_against, ahead=evidence.ahead, most_folds=_FOLDS)
+
+
+def _examples(file: Labelled, evidence: Evidence) -> list[Example]:
     by_framework: dict[str, list[Entry]] = {}
     for entry in file.entries:
         by_framework.setdefault(canonical(entry.framework), []).append(entry)
-    return [_example(asked, by_framework, file.reports, evidence, vectors) for asked in file.asked]
+    found = []
+    for asked in file.asked:
+        framework = canonical(asked.query.framework)
+        rows = evidence(asked.query, by_framework.get(framework, []), file.reports)
+        found.append(Example(asked.kind, framework, rows, asked.want))
+    return found
 
 
-def _example(
-    asked: Asked,
-    by_framework: Mapping[str, Sequence[Entry]],
-    reports: Mapping[str, str],
-    evidence: Evidence,
-    vectors: Mapping[str, bytes] | None,
-) -> Example:
-    framework = canonical(asked.query.framework)
-    entries = by_framework.get(framework, [])
-    rows = {name: tuple(row) for name, row in evidence(asked.query, entries, reports).items()}
-    if vectors is not None:
+def _with_vectors(file: Labelled, examples: Sequence[Example], vectors: Mapping[str, bytes]) -> list[Example]:
+    """Put what the vectors say behind the numbers of each example."""
+    kept = {
+        entry.id: joined([vectors[text] for text in texts_of(entry, file.reports[entry.id])])
+        for entry in file.entries
+    }
+    found = []
+    for asked, example in zip(file.asked, examples, strict=True):
         need = vectors[_need(asked.query)]
-        found = {entry.id: cosine(need, vectors[_need(entry)]) for entry in entries}
-        similarities = {name: value for name, value in found.items() if value is not None}
-        numbers = similarity_numbers(
-            similarities, usual_next=0.0
-        )  # no framework of the sets has one entry alone
-        rows = {name: (*row, *numbers[name]) for name, row in rows.items()}
-    return Example(asked.kind, framework, rows, asked.want)
+        compared = {name: likeness(need, kept[name]) for name in example.rows}
+        similarities = {name: value for name, value in compared.items() if value is not None}
+        # No framework of the sets has one entry alone.
+        numbers = similarity_numbers(similarities, usual_next=0.0)
+        rows = {name: (*row, *numbers[name]) for name, row in example.rows.items()}
+        found.append(example._replace(rows=rows))
+    return found
 
 
 def _vectors(embedder: Embedder, labelled: Sequence[Labelled], progress: Progress) -> dict[str, bytes]:
-    entries = [_need(entry) for file in labelled for entry in file.entries]
+    entries = [
+        text
+        for file in labelled
+        for entry in file.entries
+        for text in texts_of(entry, file.reports[entry.id])
+    ]
     asked = [_need(asked.query) for file in labelled for asked in file.asked]
-    texts = list(dict.fromkeys(entries + asked))
+    return _embed(embedder, entries + asked, progress)
+
+
+def _embed(embedder: Embedder, texts: Sequence[str], progress: Progress) -> dict[str, bytes]:
+    """Return the vector of each text. Raises ``SourceFailure``."""
+    texts = list(dict.fromkeys(texts))
     found: dict[str, bytes] = {}
     for start in range(0, len(texts), embedder.most_texts):
         batch = texts[start : start + embedder.most_texts]
@@ -203,5 +242,5 @@ def _vectors(embedder: Embedder, labelled: Sequence[Labelled], progress: Progres
     return found
 
 
-def _need(item: Entry | Query) -> str:
-    return need_text(item.topic, item.tags, item.question)
+def _need(query: Query) -> str:
+    return need_text(query.topic, query.tags, query.question)

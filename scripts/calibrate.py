@@ -1,6 +1,6 @@
 """Prints what the matcher reaches on the labelled sets, and writes its weights. Run it as scripts/calibrate.
 
-Learned from one shipped file of needs and judged on the other, both ways; then each of the eight files judged by weights
+Learned from the first file of needs and judged on the second, both ways; then each of the eight files judged by weights
 from the other seven; then what each piece of evidence brings, by leaving it out; then the close wordings.
 """
 
@@ -16,8 +16,8 @@ from kr.matching.weights import Learned
 from kr.values import CacheMatch, MatchRules
 from tests.support.calibration import (
     CLOSE,
+    FIRST_TWO,
     SHARING,
-    SHIPPED,
     Case,
     examples,
     learned_from,
@@ -36,7 +36,7 @@ def main() -> None:
     )
     parser.add_argument("--verbose", action="store_true", help="list every miss and wrong answer")
     parser.add_argument(
-        "--quick", action="store_true", help="judge the two shipped files and the close wordings alone"
+        "--quick", action="store_true", help="judge the first two files and the close wordings alone"
     )
     arguments = parser.parse_args()
     files = [load_sharing(path) for path in SHARING]
@@ -44,10 +44,10 @@ def main() -> None:
         _write(learned_from(files))
         print("written: kr/matching/weights.py; run scripts/calibrate to see what was reached")
         return
-    shipped = files[: len(SHIPPED)]
-    print("one shipped file judged by weights that were learned from the other")
-    for place, file in enumerate(shipped):
-        learned = learned_from(shipped[:place] + shipped[place + 1 :])
+    two = files[: len(FIRST_TWO)]
+    print("one of the first two files judged by weights that were learned from the other")
+    for place, file in enumerate(two):
+        learned = learned_from(two[:place] + two[place + 1 :])
         _print(SHARING[place].stem, file, learned, by_kind=True, verbose=arguments.verbose)
     if not arguments.quick:
         print("\neach file judged by weights that were learned from the others")
@@ -86,12 +86,12 @@ def _print(
 
 
 def _leave_out(files: Sequence[Sequence[Case]]) -> None:
-    """Judge the shipped files crosswise without each piece of evidence."""
+    """Judge the first two files without each piece of evidence."""
     weighed = [examples(file) for file in files]
 
     def reached(without: str | None) -> tuple[float, float]:
         found = []
-        for place in range(len(SHIPPED)):
+        for place in range(len(FIRST_TWO)):
             rest = [
                 _without(one, without) for file in (*weighed[:place], *weighed[place + 1 :]) for one in file
             ]

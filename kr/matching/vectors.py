@@ -1,4 +1,7 @@
-"""Vectors of needs: how they are packed and compared, and what was learned for the model that makes them (SPEC 3.2, ``embeddings``)."""
+"""Vectors of needs and reports: how they are packed and compared, and what was learned for the model that makes them.
+
+SPEC 3.2, ``embeddings``. Of an entry the vector of its need is kept, and those of its report's passages.
+"""
 
 import json
 import sys
@@ -10,6 +13,7 @@ from typing import NamedTuple
 
 from kr.matching.learning import ALLOWED
 from kr.matching.weights import DEFAULT, Ahead, Fitted, Learned
+from kr.values import Entry
 
 _WIDTH = 4
 """Bytes of a number."""
@@ -45,6 +49,64 @@ def need_text(topic: str, tags: Iterable[str], question: str | None) -> str:
     return "\n".join(part for part in (topic, question or "", ", ".join(tags)) if part.strip())
 
 
+_PASSAGE = 500
+"""Characters: what a small model takes in whole. Passages of a paragraph, three times as many, told no more."""
+_MOST_PASSAGES = 8
+_BEST = 2
+
+
+def passages(report: str) -> list[str]:
+    """Return the beginning of a report in pieces: paragraphs joined to ``_PASSAGE`` characters, under their heading."""
+    found: list[str] = []
+    heading = piece = ""
+    for paragraph in filter(None, map(str.strip, report.split("\n\n"))):
+        text = paragraph.lstrip("# ") if paragraph.startswith("#") else None
+        if text is not None:
+            found.append(piece)
+            heading, piece = text.partition("\n")[0], text
+        elif len(piece) + len(paragraph) > _PASSAGE:
+            found.append(piece)
+            piece = f"{heading}\n{paragraph}"
+        else:
+            piece = f"{piece}\n{paragraph}"
+    kept = (text.strip() for text in (*found, piece))
+    return [text for text in kept if text][:_MOST_PASSAGES]
+
+
+def texts_of(entry: Entry, report: str) -> list[str]:
+    """Return what a model is given of an entry: its need, then the passages of its report."""
+    return [need_text(entry.topic, entry.tags, entry.question), *passages(report)]
+
+
+def joined(vectors: Sequence[bytes]) -> bytes:
+    """Return what is kept of an entry: how many vectors, in a byte, and the vectors of ``texts_of``."""
+    return b"".join((bytes([len(vectors)]), *vectors))
+
+
+class Likeness(NamedTuple):
+    """Cosines, -1.0 to 1.0: of the request's need with that of the entry, and with the passages nearest to it, on average."""
+
+    need: float
+    report: float
+
+
+def likeness(need: bytes, kept: bytes) -> Likeness | None:
+    """Compare the vector of a request's need with what :func:`joined` made of an entry; None where they can't be compared.
+
+    An entry whose report is blank is judged by its need alone.
+    """
+    size = len(need)
+    if not kept or not kept[0] or len(kept) != 1 + kept[0] * size:
+        return None
+    found = [cosine(need, kept[start : start + size]) for start in range(1, len(kept), size)]
+    known = [value for value in found if value is not None]
+    if len(known) < len(found):
+        return None
+    own, *of_report = known
+    best = sorted(of_report or [own])[-_BEST:]
+    return Likeness(own, sum(best) / len(best))
+
+
 def _unpacked(vector: bytes) -> "array[float]":
     numbers = array("f")
     numbers.frombytes(vector)
@@ -57,16 +119,17 @@ def _little_endian(numbers: "array[float]") -> "array[float]":
     return numbers
 
 
-SIMILARITIES = ("similarity", "similarity_ahead")
-"""The cosine of the needs' vectors, and how far it is ahead of that of the next best entry."""
+SIMILARITIES = ("similarity", "similarity_ahead", "report_similarity")
+"""The likeness of the needs, how far it is ahead of that of the next best entry, and the likeness of the report's passages."""
 
 SIMILARITIES_MEANING = {
     "similarity": "likeness of the two needs by the model of embeddings",
     "similarity_ahead": "the same, ahead of the next best entry",
+    "report_similarity": "likeness of the need to the nearest passages of the report",
 }
 """For people who read the table of ``kr explain``."""
 
-_VERSION = 1
+_VERSION = 2
 
 
 class Calibrated(NamedTuple):
@@ -95,12 +158,14 @@ def calibration_key(model: str) -> str:
     return f"calibration:{model}"
 
 
-def similarity_numbers(similarities: Mapping[str, float], usual_next: float) -> dict[str, tuple[float, ...]]:
+def similarity_numbers(
+    similarities: Mapping[str, Likeness], usual_next: float
+) -> dict[str, tuple[float, ...]]:
     """Return the ``SIMILARITIES`` of each entry, by id."""
     found: dict[str, tuple[float, ...]] = {}
     for entry_id, own in similarities.items():
-        others = (value for other, value in similarities.items() if other != entry_id)
-        found[entry_id] = (own, own - max(others, default=usual_next))
+        others = (like.need for other, like in similarities.items() if other != entry_id)
+        found[entry_id] = (own.need, own.need - max(others, default=usual_next), own.report)
     return found
 
 

@@ -13,6 +13,8 @@ from kr.store.store import Shelf, Store
 from kr.values import TIERS, Entry, Match, MatchRules, Query, Related, Tier, Value, replace
 
 if TYPE_CHECKING:
+    from kr.matching.evidence import Candidate
+    from kr.matching.vectors import Meant
     from kr.research.meaning import Meaning
     from kr.store.session import UnitOfWork
 
@@ -122,10 +124,10 @@ class Cache:
         """Find the entry that a request names (SPEC 3.2), whatever its status. Raises ``InvalidRequest`` for one of another framework."""
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id), MISS)
 
-    def remember(self, query: Query, entry_id: str) -> None:
-        """Keep what is known of the request's meaning with the entry that was written for it."""
-        if self._meaning is not None:
-            self._meaning.remember(query, entry_id)
+    def remember(self, entry: Entry, report: str) -> None:
+        """Keep the meaning of an entry that was written, where meaning decides."""
+        if self._meaning is not None and self._rules.fuzzy and self._rules.mode != "seed":
+            self._meaning.remember(entry, report)
 
     def _use(self, store: Store, query: Query, entry_id: str) -> Found:
         from kr.matching.decide import named
@@ -161,7 +163,7 @@ class Cache:
         judged = judge_all(candidates, query, self._limits, self._clock())
         live = [entry for entry, verdict in judged.values() if verdict.status != "archived"]
         mine = gathered.candidates(own_majors(live, query.framework_version))
-        meant = self._meaning.speak(query, mine, self._rules) if self._meaning is not None else None
+        meant = self._meant(store, query, mine)
         decision = decide(query, mine, self._rules, meant=meant)
         match = decision.match
         if match is None:
@@ -171,6 +173,13 @@ class Cache:
         _tell(match, verdict)
         stored = next(entry for entry in candidates if entry.id == match.entry.id)
         return self._read(store, stored, verdict, Found(match=match, related=decision.related))
+
+    def _meant(self, store: Store, query: Query, candidates: "Sequence[Candidate]") -> "Meant | None":
+        if self._meaning is None:
+            return None
+        return self._meaning.speak(
+            query, candidates, self._rules, read=lambda entry: store.read_report(entry) or ""
+        )
 
     def _of_equal_topic(
         self, store: Store, unit: "UnitOfWork", query: Query, aliases: Mapping[str, str]

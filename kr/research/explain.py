@@ -159,7 +159,13 @@ def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
 
 def _ask(rules: Rules, store: Store, query: Query, candidates: Sequence[Candidate]) -> "Meant | None":
     meaning = rules.meaning(ReadOnlyShelf(store), make_owner())
-    return meaning.speak(query, candidates, rules.match) if meaning is not None else None
+    if meaning is None:
+        return None
+    from kr.naming import decoded
+
+    return meaning.speak(
+        query, candidates, rules.match, read=lambda entry: decoded(store.read_file(entry.path))
+    )
 
 
 def _query(query: Query) -> dict[str, Any]:

@@ -1,7 +1,8 @@
-"""How near a request's need is to those of entries, as a model of embeddings sees them (SPEC 3.2, "Meaning beyond words")."""
+"""How near a request's need is to entries and their reports, as a model of embeddings sees them (SPEC 3.2, "Meaning beyond words")."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Protocol
 
 from kr.errors import SourceFailure
@@ -9,12 +10,16 @@ from kr.matching.decide import is_known
 from kr.matching.evidence import NAMES, Candidate
 from kr.matching.vectors import (
     SIMILARITIES,
+    Calibrated,
+    Likeness,
     Meant,
     calibration_key,
-    cosine,
     from_text,
+    joined,
+    likeness,
     need_text,
     similarity_numbers,
+    texts_of,
 )
 from kr.research.chain import Breaker
 from kr.store.store import Shelf
@@ -27,6 +32,11 @@ NAME = "embeddings"
 
 TIMEOUT = 2.0
 """Seconds. A small model answers in milliseconds, and a look-up waits for it."""
+
+_BESIDE_THE_NEED = 12
+"""Texts of entries that a look-up asks for with its own: those of one or two. ``kr calibrate`` asks for all."""
+
+ReadReport = Callable[[Entry], str]
 
 
 class Embedder(Protocol):
@@ -49,8 +59,8 @@ class Meaning:
 
     Nothing is raised here, and it is asked no second time.
 
-    Vectors of entries are kept; those that are missing are asked for along with the request's own, as many as go into
-    one call.
+    Vectors of entries are kept, those of a new report when it is written; what is missing is asked for along with the
+    request's own, a little at a time.
     """
 
     def __init__(self, embedder: Embedder, shelf: Shelf, breaker: Breaker) -> None:
@@ -60,29 +70,31 @@ class Meaning:
         self._asked: dict[str, bytes] = {}
         self._is_away = False
 
-    def speak(self, query: Query, candidates: Sequence[Candidate], rules: MatchRules) -> Meant | None:
+    def speak(
+        self, query: Query, candidates: Sequence[Candidate], rules: MatchRules, *, read: ReadReport
+    ) -> Meant | None:
         """Return what the model says of the entries, or None where the evidence in words decides alone.
+
+        ``read`` gives an entry's report.
 
         So it is without a calibration for this model, in mode ``seed`` and without fuzzy matching, where no likelihood
         decides, where an entry was asked for in this very topic, and where the model doesn't know every entry.
         """
         if rules.mode == "seed" or not rules.fuzzy or any(is_known(query, it) for it in candidates):
             return None
-        kept = self._shelf.read(lambda unit: unit.meta.get(calibration_key(self._embedder.model)), None)
-        calibrated = from_text(kept, (*NAMES, *SIMILARITIES)) if kept else None
+        calibrated = self._calibrated()
         if calibrated is None:
             logger.info("embeddings are not asked for: run `kr calibrate` for %s first", self._embedder.model)
             return None
-        similarities = self.similarities(query, [candidate.entry for candidate in candidates])
+        similarities = self.similarities(query, [candidate.entry for candidate in candidates], read=read)
         if not similarities or len(similarities) < len(candidates):
             return None
         return Meant(calibrated.learned, similarity_numbers(similarities, calibrated.usual_next))
 
-    def similarities(self, query: Query, entries: Sequence[Entry]) -> dict[str, float]:
-        """Return the cosine of the request's need with that of each entry, by id; -1.0 to 1.0.
-
-        An entry whose vector is not known, now or yet, is left out.
-        """
+    def similarities(
+        self, query: Query, entries: Sequence[Entry], *, read: ReadReport
+    ) -> dict[str, Likeness]:
+        """Return how like each entry is to the request, by id; one whose vectors are not known, now or yet, is left out."""
         if not entries:
             return {}
         model = self._embedder.model
@@ -90,25 +102,32 @@ class Meaning:
         nothing: dict[str, bytes] = {}
         known = self._shelf.read(lambda unit: unit.vectors.of(model, ids), nothing)
         need = need_text(query.topic, query.tags, query.question)
-        missing = [entry for entry in entries if entry.id not in known][: self._embedder.most_texts - 1]
+        missing: dict[str, list[str]] = {}
+        for entry in entries:
+            if entry.id not in known and sum(map(len, missing.values())) < _BESIDE_THE_NEED:
+                missing[entry.id] = texts_of(entry, read(entry))
         if missing or need not in self._asked:
-            texts = [need_text(entry.topic, entry.tags, entry.question) for entry in missing]
-            vectors = self._embed([need, *texts])
-            if not vectors:
+            vectors = iter(self._embed([need, *(text for texts in missing.values() for text in texts)]))
+            own = next(vectors, None)
+            if own is None:
                 return {}
-            self._asked[need] = vectors[0]
-            found = {entry.id: vector for entry, vector in zip(missing, vectors[1:], strict=True)}
+            self._asked[need] = own
+            found = {entry_id: joined([*islice(vectors, len(texts))]) for entry_id, texts in missing.items()}
             self._keep(found)
             known |= found
-        nearness = {entry_id: cosine(self._asked[need], vector) for entry_id, vector in known.items()}
+        nearness = {entry_id: likeness(self._asked[need], kept) for entry_id, kept in known.items()}
         self._forget([entry_id for entry_id, value in nearness.items() if value is None])
         return {entry_id: value for entry_id, value in nearness.items() if value is not None}
 
-    def remember(self, query: Query, entry_id: str) -> None:
-        """Keep the request's vector as that of the entry that was written for it, if it was asked for."""
-        vector = self._asked.get(need_text(query.topic, query.tags, query.question))
-        if vector is not None:
-            self._keep({entry_id: vector})
+    def remember(self, entry: Entry, report: str) -> None:
+        """Keep the vectors of an entry that was written."""
+        if self._calibrated() is not None:
+            vectors = self._embed(texts_of(entry, report))
+            self._keep({entry.id: joined(vectors)} if vectors else {})
+
+    def _calibrated(self) -> Calibrated | None:
+        kept = self._shelf.read(lambda unit: unit.meta.get(calibration_key(self._embedder.model)), None)
+        return from_text(kept, (*NAMES, *SIMILARITIES)) if kept else None
 
     def _embed(self, texts: list[str]) -> list[bytes]:
         if self._is_away:

@@ -259,8 +259,7 @@ class Pipeline:
                 f"{saved.entry.id} says the same: it was renewed, and is found by these words from now on; "
                 f"kr entries history {saved.entry.id} has its earlier text"
             )
-        else:
-            run.cache.remember(run.query, saved.entry.id)
+        run.cache.remember(saved.entry, report.text)
         self._services.export_into(run.notes)
         return saved
 

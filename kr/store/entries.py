@@ -252,7 +252,9 @@ class Entries(Part):
         return bool(self._session.execute(_MARK, id=entry_id, reason=reason, major=major))
 
     def set_text(self, entry_id: str, sha256: str) -> None:
+        """Note which text an entry shows now; the vectors of the earlier one are forgotten."""
         self._session.execute(_SET_TEXT, id=entry_id, sha256=sha256)
+        self._session.execute(_FORGET_VECTORS, id=entry_id)
 
     def set_question(self, entry_id: str, question: str, *, at: str) -> None:
         """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""
@@ -385,7 +387,7 @@ _FORGET_ALL_VECTORS = "DELETE FROM entry_vectors WHERE entry_id IN (SELECT value
 
 
 class Vectors(Part):
-    """Keeps packed vectors (``kr.matching.learning``) in the caller's transaction. They go with their entry's row."""
+    """Keeps packed vectors (``kr.matching.vectors``) in the caller's transaction. They go with their entry's row."""
 
     def of(self, model: str, entry_ids: Iterable[str]) -> dict[str, bytes]:
         rows = self._session.rows(_VECTORS, model=model, ids=json_list([*entry_ids]))

@@ -10,7 +10,7 @@ from kr.values import Entry, MatchRules, Query
 from tests.support.calibration import (
     CLOSE,
     DATA,
-    SHIPPED,
+    FIRST_TWO,
     Case,
     Score,
     learned_from,
@@ -24,19 +24,19 @@ BALANCED, STRICT = MatchRules(), MatchRules(mode="strict")
 
 
 @cache
-def shipped() -> list[list[Case]]:
-    return [load_sharing(path) for path in SHIPPED]
+def first_two() -> list[list[Case]]:
+    return [load_sharing(path) for path in FIRST_TWO]
 
 
 @cache
 def learned(place: int) -> Learned:
-    """Learn from one of the shipped files alone."""
-    return learned_from([shipped()[place]])
+    """Learn from one of the two alone."""
+    return learned_from([first_two()[place]])
 
 
 def crosswise(rules: MatchRules) -> list[Score]:
-    """Judge each shipped file by what the other taught: they share no framework."""
-    return [score(shipped()[1 - place], rules, learned(place)) for place in range(2)]
+    """Judge each of the two by what the other taught: they share no framework."""
+    return [score(first_two()[1 - place], rules, learned(place)) for place in range(2)]
 
 
 def test_needs_that_agents_worded_on_their_own_are_found() -> None:
@@ -56,7 +56,7 @@ def test_strict_answers_hardly_a_near_miss() -> None:
 
 def test_what_has_no_entry_yet_is_hardly_answered_by_another() -> None:
     # A request whose own entry is taken away has nothing to do with those that are left. Measured: 0.02 and 0.02.
-    found = [score(left_out(shipped()[1 - place]), BALANCED, learned(place)) for place in range(2)]
+    found = [score(left_out(first_two()[1 - place]), BALANCED, learned(place)) for place in range(2)]
     assert all(it.answered <= 0.03 for it in found)
 
 

@@ -63,7 +63,7 @@ class TestModes:
         )
 
     def test_strict_takes_nothing_that_balanced_refuses(self) -> None:
-        cases = calibration.load_sharing(calibration.SHIPPED[0])
+        cases = calibration.load_sharing(calibration.FIRST_TWO[0])
         balanced, strict = (calibration.score(cases, rules) for rules in (BALANCED, STRICT))
         fewer = 0
         for one, other in zip(balanced.outcomes, strict.outcomes, strict=True):

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.vectors import cosine, pack
+from kr.matching.vectors import Likeness, cosine, joined, likeness, pack, passages
 
 NUMBERS = st.floats(-1e6, 1e6, width=32).filter(lambda number: number == 0 or abs(number) > 1e-6)
 PAIRS = st.integers(1, 40).flatmap(
@@ -64,3 +64,31 @@ def test_what_others_wrote_into_the_database_says_nothing() -> None:
     assert cosine(broken, pack([1.0, 2.0])) is None
     assert cosine(struct.pack("<2f", math.inf, 1.0), pack([0.0, 2.0])) is None
     assert cosine(b"abcde", b"abcde") is None
+
+
+def test_a_report_is_taken_apart_under_its_headings() -> None:
+    report = f"# Title\nline\n\nfirst\n\nsecond\n\n## Part\n\n{'a' * 300}\n\n{'b' * 300}\n\n"
+    assert passages(report) == ["Title\nline\nfirst\nsecond", f"Part\n{'a' * 300}", f"Part\n{'b' * 300}"]
+    assert len(passages("\n\n".join(f"# {number}" for number in range(99)))) == 8
+    assert passages(" \n\n") == []
+
+
+def test_the_passages_that_are_nearest_count() -> None:
+    need, far, nearer = pack([1.0, 0.0]), pack([0.0, 1.0]), pack([3.0, 4.0])
+    assert likeness(need, joined([nearer, far, need, nearer])) == pytest.approx(Likeness(0.6, 0.8))
+    assert likeness(need, joined([nearer])) == pytest.approx(Likeness(0.6, 0.6))
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        b"",
+        b"\0",
+        pack([1.0, 0.0]),
+        joined([pack([1.0, 0.0, 0.0])]),
+        joined([pack([1.0] * 4), pack([1.0] * 4)]),
+        joined([struct.pack("<2f", math.nan, 1.0)]),
+    ],
+)
+def test_what_another_model_made_is_like_nothing(kept: bytes) -> None:
+    assert likeness(pack([1.0, 0.0]), kept) is None

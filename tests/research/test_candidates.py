@@ -58,7 +58,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 def cases() -> list[calibration.Case]:
-    return calibration.load_sharing(calibration.SHIPPED[0])
+    return calibration.load_sharing(calibration.FIRST_TWO[0])
 
 
 def test_the_best_twenty_answer_as_all_would(filled: Store) -> None:

@@ -17,6 +17,9 @@ from tests.support.program import Project, request
 from tests.support.web_servers import Reply, Request, WebServer, as_json, web_server
 from tests.test_calibration import by_label, vector
 
+pytestmark = pytest.mark.timeout(600)
+"""A calibration takes some ten seconds of a processor, and many more where others work beside it."""
+
 OTHER_WORDS = {
     "topic": "several values for one flag",
     "tags": ["parsing"],
@@ -47,10 +50,12 @@ class Switched:
 def calibrated(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], str]:
     """What the program said of a run with a model, and what it kept."""
     project = Project(tmp_path_factory.mktemp("calibrated") / "project")
+    project.know("slots", "filters")
     with web_server(knowing) as server:
         use_embeddings(project, server.url)
-        done = project.run("calibrate", "--format", "json", timeout=300)
+        done = project.run("calibrate", "--format", "json", timeout=600)
     assert (done.returncode, done.stderr) == (0, b"")
+    assert project.sql("SELECT count(*) FROM entry_vectors WHERE model = 'tiny'") == [(2,)]
     ((text,),) = project.sql("SELECT value FROM meta WHERE key = ?", calibration_key("tiny"))
     assert str(project.database) in done.stdout.decode()
     return json.loads(done.stdout), text
@@ -104,7 +109,7 @@ def without_times(answer: dict[str, Any]) -> dict[str, Any]:
 
 def test_it_tells_what_was_reached_with_and_without_the_model(calibrated: tuple[dict[str, Any], str]) -> None:
     value, kept = calibrated
-    assert (value["model"], value["questions"]) == ("tiny", 400)
+    assert (value["model"], value["questions"]) == ("tiny", 1608)
     assert value["reached"]["recall_balanced"] > value["without"]["recall_balanced"] + 0.2
     assert value["reached"]["first"] > value["without"]["first"] > 0.85
     assert list(json.loads(kept)["weights"]) == [*NAMES, *SIMILARITIES]
@@ -144,17 +149,19 @@ def test_vectors_are_asked_for_once_and_not_at_all_for_an_equal_topic(
     project.know("slots")
     assert texts(model) == []  # nothing to compare with
     project.research()
-    assert [len(asked) for asked in texts(model)] == [2]
+    (needs, written) = texts(model)
+    assert len(needs) == 3  # the request's, and the known entry's with the one passage of its report
+    assert written[0] == needs[0]
+    assert len(written) > 2  # the new entry's need and report
     project.research()
     project.research(request(question="Once more, please?"))
-    assert [len(asked) for asked in texts(model)] == [2]
-    # The request of the entry that was written became its vector.
+    assert len(texts(model)) == 2
     project.research(request(**OTHER_WORDS))
-    assert [len(asked) for asked in texts(model)] == [2, 1]
+    assert [len(asked) for asked in texts(model)[2:]] == [1]
     assert context7.calls()
 
 
-def test_a_renewed_entry_gets_a_new_vector(
+def test_a_renewed_entry_gets_new_vectors(
     project: Project,
     context7: StandIn,
     model: WebServer,
@@ -164,8 +171,28 @@ def test_a_renewed_entry_gets_a_new_vector(
     use_embeddings(project, model.url)
     calibrate(project, kept)
     project.research(request(**OTHER_WORDS))
-    assert project.sql("SELECT count(*) FROM entry_vectors") == [(1,)]
+    earlier = project.sql("SELECT vector FROM entry_vectors")
     project.research(request(question="Another question?", config_overrides={"refresh": True}))
+    renewed = project.sql("SELECT vector FROM entry_vectors")
+    assert len(earlier) == len(renewed) == 1
+    assert renewed != earlier
+    assert context7.calls()
+
+
+def test_what_a_person_wrote_into_a_report_is_compared_anew(
+    project: Project,
+    context7: StandIn,
+    model: WebServer,
+    kept: str,
+) -> None:
+    use_embeddings(project, model.url)
+    calibrate(project, kept)
+    report = Path(project.research()["results"]["report_file"])
+    assert project.sql("SELECT count(*) FROM entry_vectors") == [(1,)]
+    report.write_text(
+        report.read_text(encoding="utf-8") + "\n## Notes\n\nBeware of the last one.\n", encoding="utf-8"
+    )
+    project.research()
     assert project.sql("SELECT count(*) FROM entry_vectors") == [(0,)]
     assert context7.calls()
 
