@@ -323,11 +323,11 @@ def _entry(row: dict[str, Any]) -> list[str]:
 def calibrate(ctx: click.Context) -> None:
     """Learn what the similarity by your model of embeddings says of an entry, and keep the weights.
 
-    The server of the setting embeddings is asked for the vectors of the labelled questions that kr ships, some
-    480 short texts. The weights are kept in the database of the knowledge base, for this model; from then on the
-    similarity counts when no entry has the very topic that is asked for. Run it again after a change of the model
-    or an upgrade of kr. The figures shown were reached on questions that the weights were not learned from: each
-    of two files is judged by weights learned from the other.
+    The server of the setting embeddings is asked for the vectors of your entries, and of the labelled questions and
+    reports that kr ships, some 3,200 short texts. The weights are kept in the database of the knowledge base, for
+    this model; from then on the similarity counts when no entry has the very topic that is asked for. Run it again
+    after a change of the model or an upgrade of kr. The figures shown were reached on questions that the weights
+    were not learned from: each half of the files is judged by weights learned from the other.
     """
     with open_app(ctx) as app, progress_line() as show:
         value = app.calibrate(
