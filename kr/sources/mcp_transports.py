@@ -263,8 +263,9 @@ class StdioServer:
     @asynccontextmanager
     async def transport(self) -> "AsyncIterator[TransportStreams]":
         """Start the process; leaving stops it: its input is closed, then it is terminated, then killed, with all its children."""
-        process = await _spawn(self._server)
-        # Nothing is awaited before the try, or a cancellation would leave the process behind.
+        # A cancellation while it starts, or anything awaited before the try, would leave its children behind.
+        with anyio.CancelScope(shield=True):
+            process = await _spawn(self._server)
         self._group = process.pid
         into, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
