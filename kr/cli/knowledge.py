@@ -202,7 +202,7 @@ def import_yaml(ctx: click.Context, sources: tuple[Path, ...]) -> int:
 
     Reports that stand elsewhere are copied into the knowledge base, never over another. An entry that is here
     already is updated when the imported one was accessed later; importing twice changes nothing. An item that you
-    edited needs a later last_accessed, up to the present time. Bad items are
+    edited needs a later last_accessed, up to the present time; kr says how many differ and have none. Bad items are
     named on standard error with file and line, and skipped. Archived items go to the archive, with the reason
     `manual` where none is given; the file at an item's path is the text of the live entry, if one names it, else of
     the one that was archived last. The exit status is 1 only when a file can't be read at all.

@@ -74,10 +74,14 @@ class Incoming(Value):
 
 
 class Outcome(NamedTuple):
-    """What became of an entry. ``reason`` is there exactly when it was refused."""
+    """What became of an entry. ``reason`` is there exactly when it was refused.
+
+    ``differs``: it was left out because it is not newer, and says something else than the live entry.
+    """
 
     taken: Taken
     reason: str | None = None
+    differs: bool = False
 
 
 def take_in(database: Database, batch: Sequence[Incoming], *, now: datetime) -> list[Outcome]:
@@ -115,7 +119,7 @@ class _Intake:
         entry_id = self._identify(item, pair)
         live = self._unit.entries.get(entry_id)
         if any(not _is_newer(item.last_accessed, at) for at in self._accesses(entry_id)):
-            return Outcome("unchanged")
+            return Outcome("unchanged", differs=live is not None and _differs(item, live))
         if item.text is None and (live is None or live.path != item.path):
             raise _NoPlace(f"path: there is no report at {item.path}, so that it is not indexed")
         entry = self._entry(item, entry_id, self._place(item, pair, live), live)
@@ -268,6 +272,19 @@ def _stored(time: str | None) -> str | None:
 def _is_newer(told: str | None, known: str) -> bool:
     """Tell whether an access is later than the known one. A date alone compares as a date; none tells nothing."""
     return told is not None and told > known[: len(told)]
+
+
+def _differs(item: Incoming, live: Entry) -> bool:
+    """Tell whether an item says something of its entry that was not so before, as one that a person edited."""
+    told = (
+        (item.framework, live.framework),
+        (item.framework_version, live.framework_version),
+        (item.topic, live.topic),
+        (item.tags, live.tags),
+        # Fresh is also what an item counts as that tells no status.
+        ("stale" if item.status == "stale" else None, live.status),
+    )
+    return any(new is not None and new != old for new, old in told)
 
 
 def _is_same(item: Incoming, row: Holder) -> bool:

@@ -18,6 +18,7 @@ from kr.store.entries import pair_of
 from kr.store.importing import Incoming, ReportText
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
+from kr.text.counting import counted
 from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, is_day
 from kr.transfer.read_index import (
     LIMIT,
@@ -170,6 +171,7 @@ class _Import:
         self._departed: list[tuple[int, Incoming]] = []
         self._batch: list[tuple[int, Incoming]] = []
         self._bytes = 0
+        self._differing: list[int] = []
 
     def run(self, progress: Progress | None) -> None:
         data = _read(self._file)
@@ -192,6 +194,7 @@ class _Import:
         self._add_departed(step)
         self._flush()
         self._result.refused[self._first :] = sorted(self._result.refused[self._first :], key=_line)
+        self._tell_differing()
         if broken is not None:
             raise broken
 
@@ -269,8 +272,19 @@ class _Import:
         for (line, _), outcome in zip(batch, outcomes, strict=True):
             if outcome.reason is not None:
                 self._refuse(line, outcome.reason)
-            else:
-                self._result.counts[outcome.taken] += 1
+                continue
+            self._result.counts[outcome.taken] += 1
+            if outcome.differs:
+                self._differing.append(line)
+
+    def _tell_differing(self) -> None:
+        if self._differing:
+            items = counted(len(self._differing), "unchanged item says", "unchanged items say")
+            self._result.warnings.append(
+                f"{self._file}:{min(self._differing)}: {items} something else than the entry that is here, whose "
+                "last_accessed is as new or newer. Where the item is right, give it the present time and import "
+                f"again: last_accessed: {self._now:%Y-%m-%dT%H:%M:%SZ}"
+            )
 
     def _refuse(self, line: int, reason: str) -> None:
         self._result.refused.append(Refused(str(self._file), line, reason))

@@ -366,7 +366,12 @@ def test_an_edited_item_counts_once_it_is_newer(project: Project, old: Path) -> 
     run(project, old)
     edited: dict[str, Any] = {"tags": ["other"], "framework_version": "3.6", "status": "stale"}
     write_index(old, [item(**edited)])
-    assert counts(run(project, old)) == {"unchanged": 1}
+    left = run(project, old)
+    assert counts(left) == {"unchanged": 1}
+    (warning,) = left.warnings
+    assert warning.startswith(f"{old / 'index.yaml'}:1: 1 unchanged item says something else")
+    write_index(old, [item(tags=..., created="2026-10-02")])
+    assert run(project, old).warnings == []  # what a person doesn't say, and dates, are no edit
     write_index(old, [item(**edited, last_accessed=f"{project.clock():%Y-%m-%dT%H:%M:%SZ}")])
     assert counts(run(project, old)) == {"updated": 1}
 
