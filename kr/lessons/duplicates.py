@@ -103,11 +103,11 @@ def _names_another(one: _Read, other: _Read) -> bool:
 
 def _names_in_its_place(one: _Read, other: _Read) -> bool:
     """Tell one sentence about two things: word for word the same, but for some that stand in the place of others."""
+    mine, yours = one.words - other.words, other.words - one.words
     swapped = [pair for pair in zip(one.order, other.order, strict=False) if pair[0] != pair[1]]
-    mine, yours = map(set, zip(*swapped, strict=True)) if swapped else (set(), set())
     # In Chinese it is not words that are compared but pairs of characters.
-    is_one_sentence = len(one.order) == len(other.order) and bool(swapped) and "".join(mine | yours).isascii()
-    return is_one_sentence and mine == one.words - other.words and yours == other.words - one.words
+    is_one_sentence = len(one.order) == len(other.order) and "".join(mine | yours).isascii()
+    return is_one_sentence and bool(swapped) and all(a in mine and b in yours for a, b in swapped)
 
 
 def _overlap(one: _Read, other: _Read) -> float:
@@ -134,16 +134,12 @@ def _read(text: str) -> _Read:
         next(filter(None, found)).strip('.#@$^~"').casefold() for found in phrases("name").findall(plain)
     )
     return _Read(
-        words=_words(plain),
+        words=frozenset(_stems(plain)),
         order=_stems(plain),
         names=frozenset(names),
         denies=phrases("denied").search(plain) is not None,
-        sides=(_words(sides["one"]), _words(sides["other"])) if sides else None,
+        sides=(frozenset(_stems(sides["one"])), frozenset(_stems(sides["other"]))) if sides else None,
     )
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_stems(text))
 
 
 def _stems(text: str) -> tuple[str, ...]:
