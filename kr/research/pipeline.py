@@ -259,7 +259,8 @@ class Pipeline:
                 f"{saved.entry.id} says the same: it was renewed, and is found by these words from now on; "
                 f"kr entries history {saved.entry.id} has its earlier text"
             )
-        run.cache.remember(saved.entry, report.text)
+        if run.deadline.remaining() > 0:
+            run.cache.remember(saved.entry, report.text)
         self._services.export_into(run.notes)
         return saved
 
