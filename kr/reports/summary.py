@@ -15,6 +15,7 @@ from kr.text.markdown import Block, split
 from kr.text.sentences import (
     Sentence,
     leans,
+    part,
     plain,
     points_back,
     points_on,
@@ -74,6 +75,7 @@ _MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
 _UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")  # what the end of a line means something to
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
+_GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
 _LINE_END = "\ue003"
 _STAND_INS = {
     "()": "\ue004",
@@ -88,6 +90,16 @@ _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|fo
 _GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
 _HOLDS_ON = re.compile(r"@\w|\s*(?:#|//)|.*[<,\\]\s*$")
 _TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b")  # words of a sentence, which are no code
+_RAISED = "Traceback (most recent call last)"
+_NOT_SO = re.compile(
+    r"(?:#|//|--)\s*\W{0,4}(?:(?:wrong|bad|incorrect|raises|throws)\b|(?:don['’]?t|do not|never) (?!\w+ing\b))",
+    re.IGNORECASE,
+)
+_SHOWS_FAULT = re.compile(
+    r"\b(?:wrong|incorrect|bad|mistake|raises|throws)\b|\b(?:a|an) \w+(?:Error|Exception)\b|^(?:don['’]?t|do not|never|avoid)\b",
+    re.IGNORECASE,
+)
+"""What stands beside code that is not to be written so: in a comment of it, or in the line that announces it."""
 _PRINTED = frozenset({"console", "text", "plain", "output", "log", "pytb", "traceback"})
 _PARAMETER = re.compile(r"[\s*.]*(?:(?:readonly|static|public) )*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
 _CAVEAT = re.compile(
@@ -267,8 +279,9 @@ def _answer(passage: _Passage, terms: Terms, weights: Sequence[float], room: int
     told: dict[int, str] = {}
     for one in sorted(chosen, key=lambda one: -one.score(weights)):
         text = _clean(one.sentence.text)
+        is_idle = told and not codes and text.endswith(":")  # it announces what is not told here
         room -= len(text)
-        if text and room >= 0 and len(told) < lines:
+        if text and room >= 0 and len(told) < lines and not is_idle:
             told[one.at] = text
     return Summary(passage.unit, tuple(told[at] for at in sorted(told)), tuple(codes))
 
@@ -319,7 +332,11 @@ def _codes(
     names.update({name: 2.0 for found in _SUBJECT_NAME.findall(heading) for name in found if name})
     heaviest = max(weights, default=0.0) or 1.0
     light = [_HEAVIEST * weight / heaviest for weight in weights]
-    code = [block for block in passage.blocks if block.kind == "code" and not _is_printed(block)]
+    code = [
+        block
+        for before, block in pairwise([None, *passage.blocks])
+        if block and block.kind == "code" and not (_is_printed(block) or _is_fault(before, block, terms))
+    ]
     shown = next((block.language for block in code if is_example(block)), "")
     # What follows a call in another language is what it makes.
     code = [block for block in code if is_declaration(block) or block.language == shown]
@@ -334,6 +351,9 @@ def _codes(
             if not is_wanted(block):
                 continue
             for text, is_whole in parted(block.text):
+                fault = None if declares else _NOT_SO.search(text)
+                if fault and not terms.within(fault[0]):
+                    continue
                 told = _shown(text, names, terms, light, declares=declares, is_whole=is_whole)
                 if told is None:
                     continue
@@ -349,6 +369,14 @@ def _codes(
 
 def _is_printed(block: Block) -> bool:
     return block.language in _PRINTED and not _PROMPT.search(block.text)
+
+
+def _is_fault(before: Block | None, block: Block, terms: Terms) -> bool:
+    """Tell whether the lines that announce an example say that it is none to follow, where nobody asks about that."""
+    if before is None or before.kind == "code" or is_declaration(block):
+        return False
+    found = _SHOWS_FAULT.search(plain(part(before.text)[-1])) if before.text.rstrip().endswith(":") else None
+    return found is not None and not terms.within(found[0])
 
 
 def _shown(
@@ -392,24 +420,44 @@ def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterat
         )
         first = f"{lines[0].partition('<')[0]}(" if opened else re.sub(r"\s*//.*", "", lines[0].strip())
         last = lines[-1].strip()
-        for is_brief in (False, True):
+        is_type = last.startswith("}")
+        for dots in ("", "…", "..."):
             kept: list[str] = []
-            for line in lines[opened + 1 : -1]:
-                name = _PARAMETER.match(line)
-                if name and (name[1] in names or terms.within(name[1])):
-                    kept.append(line.strip().rstrip(",;"))
-                elif name and not is_brief:
-                    kept.append(name[0].strip(" \t:=,?"))
-                elif kept[-1:] != ["..."] and is_brief:
+            for member in _members(lines[opened + 1 : -1]):
+                name = _PARAMETER.match(member)
+                is_asked = name and (name[1] in names or terms.within(name[1]))
+                if not name and member in {"*", "/"}:
+                    kept.append(member)
+                elif is_asked:
+                    kept.append(_dotted(member))
+                elif name and dots != "...":
+                    kept.append(_by_name(name, member, dots, is_type=is_type))
+                elif kept[-1:] != ["..."]:
                     kept.append("...")
-            text = (
-                f"{first} {'; '.join(kept)} {last}"
-                if last.startswith("}")
-                else f"{first}{', '.join(kept)}{last}"
-            )
-            if len(lines) > 1 and len(text) <= _MOST_CODE:
+            text = f"{first} {'; '.join(kept)} {last}" if is_type else f"{first}{', '.join(kept)}{last}"
+            if len(lines) > 1 and len(text) <= _MOST_CODE and not (is_type and kept == ["..."]):
                 yield text, True
                 break
+
+
+def _members(lines: Sequence[str]) -> Iterator[str]:
+    """Yield parameters or members on a line each, also such as take several lines."""
+    held = ""
+    for line in lines:
+        if line.strip() and not _WHOLE_COMMENT.match(line):
+            held = f"{held} {line.strip()}".strip()
+        if held and _is_closed(held):
+            yield held.rstrip(",;")
+            held = ""
+
+
+def _by_name(name: re.Match[str], member: str, dots: str, *, is_type: bool) -> str:
+    """Return a parameter without its type but with its default (or ``dots`` for it), a member of a type with dots for what it is."""
+    rest = member[name.end(1) :]
+    if is_type:
+        return f"{name[1]}(…)" if rest[:1] in {"(", "<"} else f"{name[1]}{'?' * rest.startswith('?')}: …"
+    default = rest[1:] if rest.startswith("=") else rest.rpartition(" = ")[2] if " = " in rest else ""
+    return f"{member[: name.end(1)].strip()}{'=' * bool(default)}{(dots or default) if default else ''}"
 
 
 def _statements(code: str) -> Iterator[tuple[str, bool]]:
@@ -437,18 +485,26 @@ def _elided(code: str) -> Iterator[tuple[str, bool]]:
         if len(lines) < 2 or any(_UNJOINED.search(line) for line in lines):
             continue
         text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
-        for empty in ("()", "[]", "{}"):
-            text = text.replace(empty, _STAND_INS[empty])
-        while len(text) > _LONGEST_LINE or _LINE_END in text:
-            groups = _BRACKETS.findall(text[:_MOST_ELIDED])
-            if not groups:
-                break
-            longest = max(groups, key=lambda group: (_LINE_END in group, len(group)))
-            text = text.replace(longest, _STAND_INS[f"{longest[0]}…{longest[-1]}"], 1)
-        for brackets, mark in _STAND_INS.items():
-            text = text.replace(mark, brackets)
-        if len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text) and _DOES.search(text):
+        text = _dotted(text)
+        is_gutted = _GUTTED.search(text) is not None
+        is_fit = len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text)
+        if is_fit and not is_gutted and _DOES.search(text):
             yield text, True
+
+
+def _dotted(text: str) -> str:
+    """Return code with its longest brackets as dots until it fits a line."""
+    for empty in ("()", "[]", "{}"):
+        text = text.replace(empty, _STAND_INS[empty])
+    while len(text) > _LONGEST_LINE or _LINE_END in text:
+        groups = _BRACKETS.findall(text[:_MOST_ELIDED])
+        if not groups:
+            break
+        longest = max(groups, key=lambda group: (_LINE_END in group, len(group)))
+        text = text.replace(longest, _STAND_INS[f"{longest[0]}…{longest[-1]}"], 1)
+    for brackets, mark in _STAND_INS.items():
+        text = text.replace(mark, brackets)
+    return text
 
 
 def _joins(line: str, following: str) -> bool:
@@ -468,12 +524,15 @@ def _fits(text: str) -> bool:
 
 
 def _parted(lines: Sequence[str]) -> list[list[str]]:
-    """Part code at its margin into statements, each with its decorators and comments; of a session, what was typed."""
-    typed = [line for line in lines if line.startswith((">>> ", "..."))]
-    is_session = any(line.startswith(">>> ") for line in typed)
+    """Part code at its margin into statements, each with its decorators and comments; of a session, what was typed and did not fail."""
+    is_session = any(line.startswith(">>> ") for line in lines)
     statements: list[list[str]] = []
     is_open = False
-    for line in typed if is_session else _dedented(lines).split("\n"):
+    for line in lines if is_session else _dedented(lines).split("\n"):
+        if is_session and not line.startswith((">>> ", "...")):
+            if line.startswith(_RAISED) and statements:
+                statements.pop()  # it fails
+            continue
         begins = line.startswith(">>> ") if is_session else not (is_open or _GOES_ON.match(line) or not line)
         if begins or not statements:
             statements.append([])

@@ -92,6 +92,14 @@ def test_a_function_brings_the_options_it_takes() -> None:
 BIG = "\n".join(f"  /** Option {n}. {'Long. ' * 20} */\n  option{n}?: string;" for n in range(12))
 
 
+def test_a_long_comment_inside_of_a_member_is_no_code_of_it() -> None:
+    long = "     * await test.step('Log in', async () => {});\n" * 120
+    source = f"export interface Test {{\n  /** Declares a step of it. */\n  step: {{\n    /**\n{long}     */\n    skip(): void;\n  }};\n}}\n"
+    _, found = next(iter(Declared([("test.d.ts", parse_declarations(source))], None).documented()))
+    assert "skip(): void" in found.signature
+    assert "Log in" not in found.signature
+
+
 def test_an_option_is_shown_below_its_container() -> None:
     found = documented(
         f"""

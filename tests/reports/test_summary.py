@@ -65,6 +65,12 @@ def test_the_statement_of_a_long_example_closes_its_brackets() -> None:
     assert _code("How do I set the size of the pool?", text) == "pool = make(size=5)"
 
 
+def test_a_function_is_not_told_without_its_body() -> None:
+    body = "\n".join(f"  step({n})\n  // The {n}th\n  next(file, {n})" for n in range(9))
+    text = f"# Filter\n\nA `filter` skips files.\n\n```javascript\nfunction filter (req, file) {{\n{body}\n}}\n```"
+    assert "{…}" not in (_code("How do I filter a file?", text) or "")
+
+
 def test_an_import_a_comment_or_another_things_code_is_no_answer() -> None:
     text = "# Pool\n\nThe pool has a size.\n\n```py\nfrom pool import Pool\n# size\nx = 1\ny = 2\n```\n"
     assert _code("How do I set the size of the pool?", text) is None
@@ -231,13 +237,39 @@ def test_the_parameter_that_answers_is_told_with_the_call() -> None:
     ]
 
 
-def test_of_a_long_declaration_what_is_asked_for_is_told_and_the_rest_by_name() -> None:
+def test_of_a_long_declaration_what_is_asked_for_is_told_and_the_rest_by_name_and_default() -> None:
     others = "".join(f"    parameter_of_number_{n}: str | None = None,\n" for n in range(6))
     text = f"# `Schema.load`\n\n```python\ndef load(\n{others}    unknown: str | None = None,\n)\n```\n\nDeserialize a structure."
-    names = ", ".join(f"parameter_of_number_{n}" for n in range(6))
+    names = ", ".join(f"parameter_of_number_{n}=None" for n in range(6))
     assert _code("How do I exclude unknown fields?", text) == f"def load({names}, unknown: str | None = None)"
+    longer = text.replace("None", "'a default of its own'").replace(
+        "= 'a default of its own',\n)", "= None,\n)"
+    )
+    assert "parameter_of_number_0=…, " in (_code("How do I exclude unknown fields?", longer) or "")
     many = text.replace(others, others * 3)
     assert _code("How do I exclude unknown fields?", many) == "def load(..., unknown: str | None = None)"
+    only_named = text.replace("    unknown", "    *,\n    unknown")
+    assert "5=None, *, unknown: str" in (_code("How do I exclude unknown fields?", only_named) or "")
+    members = "".join(f"  optionOfNumber{n}?: {{\n    id?: string;\n  }};\n\n" for n in range(6))
+    typed = f"# `Limits`\n\n```typescript\ninterface Limits {{\n{members}  fileSize?: number;\n}}\n```\n\nSizes of a request."
+    told = "; ".join(f"optionOfNumber{n}?: …" for n in range(6))
+    assert _code("How large may a fileSize be?", typed) == f"interface Limits {{ {told}; fileSize?: number }}"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "The parentheses matter. Note that a cache without them is wrong:\n\n```python\n@cache.memoize\ndef expire(): ...\n```",
+        "Without a call:\n\n```python\n>>> @cache.memoize\n... def expire():\n...     pass\nTraceback (most recent call last):\n    ...\nTypeError: no\n```",
+        "Two ways:\n\n```python\n# Bad\n@cache.memoize\ndef expire(): ...\n```",
+        "Never without a call:\n\n```python\n@cache.memoize\ndef expire(): ...\n```",
+    ],
+)
+def test_what_a_source_shows_to_be_wrong_is_no_answer(wrong: str) -> None:
+    text = f"# Memoize\n\nResults of a function expire when `memoize` is told so.\n\n{wrong}"
+    assert _code("How do I let results of memoize expire?", text) is None
+    right = f"{text}\n\nSo it is right:\n\n```python\n@cache.memoize(expire=60)\ndef slow(): ...\n```"
+    assert (_code("How do I let results of memoize expire?", right) or "").startswith("@cache.memoize(expire")
 
 
 def test_what_a_program_printed_is_no_code() -> None:
