@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from kr.source_kinds import is_package, is_pages
 from kr.text.inline import code_span, plain_line, safe_url, unlinked
+from kr.text.manual import manual_markdown
 from kr.text.markdown import MAX_CHARS, Block, split
 from kr.text.sentences import linked_share, plain
 from kr.values import Answer, Passage
@@ -122,7 +123,8 @@ class _Reader:
         self.left -= len(text)
         found = split(text)
         if is_pages(self.answer.source):
-            found = tuple(block for block in map(_without_chrome, found) if block.text)
+            whole = (part for block in found for part in _as_manual(block))
+            found = tuple(block for block in map(_without_chrome, whole) if block.text)
         # A page's first heading says what its title says, without the site's name.
         is_headed = is_pages(self.answer.source) and any(block.level == 1 for block in found)
         if is_pages(self.answer.source) and sum(map(_is_listed, found)) >= _FEWEST_LISTED:
@@ -150,6 +152,12 @@ class _Reader:
                 number=number, source=plain_line(self.answer.source, 40), address=address, url=url
             )
         return self.origins[place]
+
+
+def _as_manual(block: Block) -> tuple[Block, ...]:
+    """Take a preformatted page of a manual apart; any other block is left as it is."""
+    manual = manual_markdown(block.text) if block.kind == "code" and not block.language else None
+    return split(manual) if manual else (block,)
 
 
 def _without_chrome(block: Block) -> Block:

@@ -147,3 +147,11 @@ def test_declarations_that_a_page_lists_name_what_follows_each() -> None:
     found = [(unit.path[-1], unit.text) for unit in read_answer(page).units]
     assert ("`val rev : string -> string`", "Does rev.") in found
     assert len(found) == 3
+
+
+def test_a_preformatted_manual_is_taken_apart_by_its_options() -> None:
+    manual = "```\nNAME\n       queue\n\nOPTIONS\n       -d id  Delete one.\n\n       -h id  Hold one.\n\nBUGS\n       None.\n```"
+    assert _outline(manual, "queue(1)")[1:3] == [
+        (("queue(1)", "OPTIONS", "`-d id`"), ["Delete one."]),
+        (("queue(1)", "OPTIONS", "`-h id`"), ["Hold one."]),
+    ]
