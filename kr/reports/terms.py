@@ -43,6 +43,8 @@ _RUN = re.compile(f"[{WORD}]+")
 _NAME = re.compile(r"(?<!\w)(?:[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)")
 _CODE = re.compile(r"`([A-Za-z]{2,24})`")
 """A name may be a word that says nothing elsewhere: `where`, `with`."""
+_SYMBOL = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w+)+|(?<=`)[A-Za-z_]\w+(?=(?:\(\))?`)")
+_ABOVE = re.compile(r" > |/")
 _VALUE = re.compile(r"(?<!^)\b(?:None|null|NULL|nil)\b")  # function words to a reader, values to a programmer
 _ASIDE = re.compile(
     r"\b(?:instead of|rather than|in place of|as opposed to)\s+((?:(?!(?:in|on|for|to|with|when|and|or|but|from|by)\b)[\w`'.-]+\s*){1,4})",
@@ -101,8 +103,10 @@ class Terms:
         joined: Iterable[tuple[str, str]] = (),
         aside: Iterable[str] = (),
         parts: Iterable[Mapping[str, float]] = (),
+        symbols: Iterable[str] = (),
     ) -> None:
         self.all = tuple(terms)
+        self._symbols = tuple(symbols)
         self.parts = tuple(
             {at: part[term.word] for at, term in enumerate(self.all) if term.word in part} for part in parts
         )
@@ -145,6 +149,16 @@ class Terms:
         if not self.aside or any(self.all[at].is_main for at in self.within(text)):
             return False
         return not self.aside.isdisjoint(map(root, keywords(text)))
+
+    def is_symbol(self, title: str) -> bool:
+        """Tell whether a title names a symbol that the question names: ``foo.Bar.run`` where it says `run` or `Bar.run`."""
+        name = _ABOVE.split(title)[-1].strip("`()")
+        for symbol in self._symbols:
+            above, _, last = symbol.rpartition(".")
+            short = f"{above.rpartition('.')[2]}.{last}".strip(".")
+            if f".{name}".endswith(f".{short}") or name == last:
+                return True
+        return False
 
     def shares(self, held: AbstractSet[int]) -> list[float]:
         """Return which part of what the question, its topic and its tags say is held, 0 to 1 each; 0 of what says nothing."""
@@ -218,7 +232,14 @@ def question_terms(framework: str, question: str, topic: str = "", tags: Iterabl
         joined=pairwise(kept),
         aside=set_aside,
         parts=said,
+        symbols=_symbols(wanted, framework),
     )
+
+
+def _symbols(question: str, framework: str) -> list[str]:
+    """Return what the question is about by name. A class alone (`Session`) is none: its members answer."""
+    names = [*_SYMBOL.findall(question), *(name for name in _NAME.findall(question) if not name[0].isupper())]
+    return [name for name in dict.fromkeys(names) if name.casefold() != framework.casefold()][:MAX_NAMES]
 
 
 def _as_one(found: re.Match[str]) -> str:

@@ -125,3 +125,21 @@ def test_a_function_word_in_backticks_is_a_name() -> None:
 
 def test_a_hyphened_word_is_also_written_as_one() -> None:
     assert question_terms("sheet", "A drop-down for a cell").within("Shown as a dropdown")
+
+
+def test_a_symbol_is_named_as_a_whole_and_in_its_letters() -> None:
+    terms = question_terms(
+        "form", "Is form.setValue or `reset` called for `Field.run`, not Session, instead of `old`?"
+    )
+    titles = [
+        "form.setValue",
+        "setValue",
+        "Form > `reset`",
+        "form.Field.run",
+        "setvalue",
+        "Other.run",
+        "Session",
+        "old",
+        "presets",
+    ]
+    assert [terms.is_symbol(title) for title in titles] == [True] * 4 + [False] * 5

@@ -265,6 +265,21 @@ def test_the_far_side_of_a_connection_comes_later(tmp_path: Path) -> None:
     assert "wire.ChannelServer.put" in {passage.title for passage in others}
 
 
+@pytest.mark.parametrize("symbol", ["`Optional`", "checks.Optional", "forms.checks.Optional()"])
+def test_the_symbol_that_a_question_names_leads(tmp_path: Path, symbol: str) -> None:
+    checks = (
+        "class Email:\n    'Validates an email address of an empty or full field, after Length has run.'\n"
+        "class Length:\n    'Validates the length of a field that is empty or not.'\n"
+        "class Optional:\n    'Allows empty input and stops the chain of validation, so that nothing else is looked at.'\n"
+    )
+    python(tmp_path, "forms", {"forms/__init__.py": "", "forms/checks.py": checks})
+    question = f"{symbol}: an empty field should not run into Length or Email afterwards"
+    assert passages(tmp_path, "forms", question)[0].title == "forms.checks.Optional"
+    assert (
+        passages(tmp_path, "forms", question.replace(symbol, "An option"))[0].title != "forms.checks.Optional"
+    )
+
+
 def test_templates_and_help_strings_count(tmp_path: Path) -> None:
     python(
         tmp_path,
