@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from kr.lessons.distill import tool_of
+from kr.lessons.distill import phrases, tool_of
 from kr.values import EVENT_TYPES, EventType
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
@@ -187,9 +187,9 @@ def shown(phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType,
 
 
 def is_clean_success(returned: AgentReturn) -> bool:
-    """Tell a return with nothing to learn from: success, no errors, no auto-fix, no HIGH issue."""
-    is_success = returned.status in _SUCCESS_LIKE
-    return is_success and not (returned.errors or returned.is_auto_fixed or returned.severe)
+    """Tell a return with nothing to learn from: success, no errors but warnings, no auto-fix, no HIGH issue."""
+    errors = [error for error in returned.errors if not phrases("only_warns").match(error.complaint)]
+    return returned.status in _SUCCESS_LIKE and not (errors or returned.is_auto_fixed or returned.severe)
 
 
 def phase_tag(event: EventType, phase: str) -> str:

@@ -92,12 +92,16 @@ def test_a_clean_success_is_no_event(status: str, declared: EventType) -> None:
         )
         == []
     )
+    # So is one that only warns.
+    warns = "/home/dev/shop/check.py:3: DeprecationWarning: load_v1() will be renamed load()\n42 records checked, 0 problems"
+    assert found({"status": status, "errors": [{"type": "tool_warning", "message": warns}]}, declared) == []
 
 
 @pytest.mark.parametrize(
     "data",
     [
         {"status": "success", "errors": ["e"]},
+        {"status": "success", "errors": ["a.py:3: UserWarning: no cache\nValueError: no rows"]},
         {"status": "success", "results": {"auto_fix_applied": "yes"}},
         {"status": "success", "results": {"issues": [{"severity": "HIGH"}]}},
         {"status": "needs-fix"},

@@ -102,7 +102,7 @@ def _distilled(complaint: str, remedy: str, limit: int, own: Sequence[Remedy], t
             room -= _LEAST_ERROR
         told = _with_others(_with_error(known.say, known.problem, room), others, limit)
         return _told(told, "table", known.problem.place, tags)
-    found = problems or [placed(_prose(text), text)]
+    found = problems or [placed(Problem(text=_prose(text)), text)]
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
     return _as_told(found, limit) or _as_told(found, limit, advice=True)
 
@@ -223,7 +223,7 @@ def _cleaned(problem: Problem) -> Problem:
         file=file,
         beside=tuple(portable(more) for more in problem.beside),
         code=portable(problem.code),
-        context=portable(problem.context),
+        context=f"{portable(problem.context)}\n",
     )
 
 

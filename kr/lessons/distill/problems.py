@@ -38,8 +38,8 @@ _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
 _END_OF_OUTPUT = "[end of output]"
 _BAR = re.compile(r"^\s*\| ?")
 _HANDLED = re.compile(r".*\n(?:E?\s*\n)*\s*During handling of the above exception, another")
-# A file in the report of coverage.py: statements, those missed (and branches), the share in per cent.
-_COVERED = re.compile(r"^(?P<file>\S+\.py)(?:\s+\d+){2,4}\s+(?P<cover>\d+)(?:\.\d+)?%", re.MULTILINE)
+# A file in the report of coverage.py (statements, those missed, branches, the share in per cent) or of Jest.
+_COVERED = re.compile(r"(?m)^ *(?P<file>\S+\.\w+)(?:[\s|]+[\d.]+){2,4}[\s|]+(?P<cover>\d+)[.\d]* *[%|]")
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
@@ -188,9 +188,9 @@ def _placed(problem: Problem, before: Sequence[str], after: Sequence[str]) -> Pr
     return problem
 
 
-def placed(words: str, text: str) -> Problem:
-    """Make a problem of words in a text that no matcher knows, with the first place that the text names."""
-    return _placed(Problem(text=words), (), text.split("\n", _DEEP)[:_DEEP])
+def placed(problem: Problem, text: str) -> Problem:
+    """Give a problem that has no place of its own the first one that the text names."""
+    return _placed(problem, (), text.split("\n", _DEEP)[:_DEEP])
 
 
 def _of_frame(frame: re.Match[str]) -> tuple[str, int]:
@@ -297,8 +297,7 @@ def _exception(head: str, body: str) -> Problem | None:
             (at, frame) for at, one in enumerate(lines[:number]) if (frame := phrases("frame").match(one))
         ]
         own = [(at, frame) for at, frame in frames if not phrases("foreign").search(_of_frame(frame)[0])]
-        # A library's Cython is named without the folder that it lies in.
-        own = [(at, frame) for at, frame in own if not _of_frame(frame)[0].endswith(".pyx")] or own
+        own = [(at, frame) for at, frame in own if not phrases("compiled").search(_of_frame(frame)[0])] or own
         at, place = own[-1] if own else (-1, None)
         code = lines[at + 1].strip() if place else ""
         file, line_number = _of_frame(place) if place else (None, None)
@@ -343,7 +342,7 @@ _MOST_READ = 50
 _MESSAGES = ("message", "msg", "detail", "description", "error_description", "errorMessage", "error_message", "defaultMessage", "title", "reason", "error")  # fmt: skip
 _CAUSES = ("err", "error", "cause", "exception")
 _NESTED = ("error", "errors", "detail", "details", "fault", "violations", "failures", "issues")
-_FIELDS = ("loc", "field", "param", "property", "instancePath", "pointer")
+_FIELDS = ("loc", "field", "param", "property", "instancePath", "pointer", "path")
 _XML = re.compile(r"<(?:testsuites?|\?xml)\b")
 
 
@@ -355,7 +354,7 @@ def read_structured(output: str) -> list[Problem]:
     if (start := _XML.search(text[:LOOKED_AT])) and "<testcase" in text:
         return list(_junit(text[start.start() :]))
     problems = [problem for document in _documents(text) for problem in _of_json(document)]
-    return problems[:_MOST_READ]
+    return [one if one.file else placed(one, text) for one in problems[:_MOST_READ]]
 
 
 def _documents(text: str) -> Iterator[Any]:
@@ -468,7 +467,7 @@ def _message(data: Any, depth: int = 0) -> str:
         and cause not in told
     ):
         told = f"{told}: {cause}"
-    where = next((data[key] for key in _FIELDS if data.get(key)), "")
+    where = next((data[k] for k in _FIELDS if data.get(k) and (k != "path" or isinstance(data[k], list))), "")
     field = ".".join(map(str, where)) if isinstance(where, list) else str(where)
     return f"{field}: {told}" if told and field and field not in told else told
 
