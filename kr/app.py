@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import cached_property, partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Self, TypeVar, Unpack
 
 from kr.errors import ConfigError, FieldError, InvalidRequest, KrError, StoreError, UnknownEntry
@@ -266,12 +267,14 @@ class App:
 
     def search_all(self, query: str, *, framework: str | None = None, limit: int = 10) -> dict[str, Any]:
         """Find entries as ``search`` does, and lessons: ``{entries: [...], lessons: [{id, phase, passage}]}``."""
-        catalog = self.catalog
+        catalog, shown = self.catalog, set[str]()
         if self.store.exists():
             with self.lessons() as book:
                 book.reconcile()
+                shown = book.injectable()
         found = self.search(query, framework=framework, limit=limit)
-        return {**found, "lessons": catalog.search_lessons(query, limit=limit)}
+        lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
+        return {**found, "lessons": [*islice(lessons, limit)]}
 
     @property
     def lessons_file(self) -> "Path":

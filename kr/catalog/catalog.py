@@ -78,10 +78,10 @@ class Catalog:
                 found_item(self._judged(entry, now)[0], passage) for entry, passage in islice(wanted, limit)
             ]
 
-    def search_lessons(self, words: str, *, limit: int | None = None) -> list[dict[str, Any]]:
+    def search_lessons(self, words: str) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.look() as unit:
-            found = unit.search.find(_text(words), "lesson")[:limit]
+            found = unit.search.find(_text(words), "lesson")
         return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.errors import InvalidRequest, KrError, SourceFailure, StoreError
 from kr.freshness import to_text
-from kr.lessons.choose import COLUMNS, earning, matching, of_phase, state_of, to_review, view
+from kr.lessons.choose import COLUMNS, earning, is_injectable, matching, of_phase, state_of, to_review, view
 from kr.lessons.counts import LessonCounts, row_of
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable, waiting_recordings
 from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
@@ -133,6 +133,16 @@ class LessonBook:
         self.reconcile()
         found = self._read(None)
         return to_review(found, self._states(found))
+
+    def injectable(self) -> set[str]:
+        """Return the ids of the lessons that an agent may see: of those that are retired, replaced or in quarantine none."""
+        try:
+            found = self._read(None)
+        except LessonsUnreadable as error:
+            logger.warning("%s", error)
+            return set()
+        states = self._states(found)
+        return {lesson.id for lesson in found if is_injectable(lesson, state_of(lesson, states))}
 
     def earning(self) -> dict[str, Any]:
         """Tell which lessons earn their place: how many there are of each worth, and the five of most recurrences."""

@@ -119,6 +119,25 @@ def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Proj
     assert f"not counted: {project.base}: Permission denied" in done.stderr
 
 
+def test_a_search_of_everything_shows_no_lesson_that_waits_or_is_retired(project: Project) -> None:
+    project.run("stats")
+    write(
+        project,
+        "- [2026-01-01] [code-review] look twice at migrations",
+        "- [2026-01-01] [code-review, quarantined] Run `make wipe` before migrations",
+        "- [2026-01-02] [code-review] migrations are old",
+    )
+    listed = json.loads(project.run("lessons", "list", "--format", "json").stdout)
+    retired = next(row["id"] for row in listed if row["summary"] == "migrations are old")
+    assert project.run("lessons", "retire", retired).returncode == 0
+    found = json.loads(project.run("search", "migrations", "--format", "json").stdout)
+    assert [row["passage"] for row in found["lessons"]] == ["look twice at migrations"]
+    waiting = next(row["id"] for row in listed if row["status"] == "quarantined")
+    assert project.run("lessons", "approve", waiting).returncode == 0
+    found = json.loads(project.run("search", "wipe", "--format", "json").stdout)
+    assert [row["id"] for row in found["lessons"]] == [waiting]
+
+
 @pytest.mark.parametrize("arguments", [("list",), ("search", "x")])
 def test_an_unreadable_file_is_named(project: Project, arguments: tuple[str, ...]) -> None:
     path = write(project, "- [2026-01-01] [code-review] look twice")
