@@ -37,6 +37,17 @@ def test_a_secret_does_not_come_through(shape: str) -> None:
         "error[E0432]: unresolved import `serde`",
         "token is expired",
         "mapping values are not allowed here in config.yaml, line 3",
+        "Field error in object 'user' on field 'password': rejected value [null]; codes [NotBlank]",
+        "PASS src/app2.test.js",
+        '{"type":"missing","loc":["body","user"],"input":"kim"}',
+        "password: Optional[str] = None",
+        "invalid value 'many' for '--jobs <N>': invalid digit found in string",
+        "routing_key='orders.created' has no queue bound",
+        "ticket=SHOP-1234 is closed",
+        "open app.key: no such file or directory",
+        "shop:latest@sha256:1234567890 is not found",
+        "ssh-keygen -R db.example",
+        "AUTH LOGIN is not supported by the server",
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays(line: str) -> None:
