@@ -9,6 +9,7 @@ due. No change: the database's bytes and those of its write-ahead log stay as th
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -137,16 +138,10 @@ class _Held:
 
 
 def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
-    from kr.naming import decoded
-
     def read(unit: "UnitOfWork") -> _Held:
         from kr.store.session import FIRST_IMPORT
 
-        def report(entry: Entry) -> str:
-            # Not through read_report, which takes in what somebody wrote into the file.
-            return unit.revisions.text(entry.sha256) or decoded(store.read_file(entry.path))
-
-        gathered = gather(unit, query, aliases, read=report, most=None)
+        gathered = gather(unit, query, aliases, read=partial(_report, store, unit), most=None)
         return _Held(
             entries=gathered.entries,
             keys=gathered.best,
@@ -158,14 +153,22 @@ def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
 
 
 def _ask(rules: Rules, store: Store, query: Query, candidates: Sequence[Candidate]) -> "Meant | None":
-    meaning = rules.meaning(ReadOnlyShelf(store), make_owner())
+    shelf = ReadOnlyShelf(store)
+    meaning = rules.meaning(shelf, make_owner())
     if meaning is None:
         return None
+
+    def read(entry: Entry) -> str:
+        return shelf.read(lambda unit: _report(store, unit, entry), "")
+
+    return meaning.speak(query, candidates, rules.match, read=read)
+
+
+def _report(store: Store, unit: "UnitOfWork", entry: Entry) -> str:
+    """Return a report's text; not through ``read_report``, which takes in what somebody wrote into the file."""
     from kr.naming import decoded
 
-    return meaning.speak(
-        query, candidates, rules.match, read=lambda entry: decoded(store.read_file(entry.path))
-    )
+    return unit.revisions.text(entry.sha256) or decoded(store.read_file(entry.path))
 
 
 def _query(query: Query) -> dict[str, Any]:
