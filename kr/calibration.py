@@ -226,12 +226,7 @@ def _vectors(embedder: Embedder, labelled: Sequence[Labelled], progress: Progres
         for text in texts_of(entry, file.reports[entry.id])
     ]
     asked = [_need(asked.query) for file in labelled for asked in file.asked]
-    return _embed(embedder, entries + asked, progress)
-
-
-def _embed(embedder: Embedder, texts: Sequence[str], progress: Progress) -> dict[str, bytes]:
-    """Return the vector of each text. Raises ``SourceFailure``."""
-    texts = list(dict.fromkeys(texts))
+    texts = list(dict.fromkeys(entries + asked))
     found: dict[str, bytes] = {}
     for start in range(0, len(texts), embedder.most_texts):
         batch = texts[start : start + embedder.most_texts]

@@ -136,23 +136,23 @@ class LessonBook:
 
     def injectable(self) -> set[str]:
         """Return the ids of the lessons that an agent may see: of those that are retired, replaced or in quarantine none."""
-        try:
-            found = self._read(None)
-        except LessonsUnreadable as error:
-            logger.warning("%s", error)
-            return set()
+        found = self._readable()
         states = self._states(found)
         return {lesson.id for lesson in found if is_injectable(lesson, state_of(lesson, states))}
 
     def earning(self) -> dict[str, Any]:
         """Tell which lessons earn their place: how many there are of each worth, and the five of most recurrences."""
-        try:
-            found = self._read(None)
-        except LessonsUnreadable as error:
-            logger.warning("%s", error)
-            found = []
+        found = self._readable()
         states = self._states(found)
         return earning([view(lesson, state_of(lesson, states)) for lesson in found])
+
+    def _readable(self) -> list[Lesson]:
+        """Read all lessons; of a file that can't be read none, which is told."""
+        try:
+            return self._read(None)
+        except LessonsUnreadable as error:
+            logger.warning("%s", error)
+            return []
 
     def mark(self, lesson_id: str, mark: LessonMark, *, is_set: bool = True) -> dict[str, Any]:
         """Retire, pin or approve a lesson, or take that back; who approves a retired one brings it back.
