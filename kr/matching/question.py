@@ -19,9 +19,14 @@ from kr.text.keywords import (
     word_set,
 )
 
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(
+    r"(?:(?<=\w)\((?:[^()\n]|\([^()\n]{0,80}\)){0,80}\)|(?<=\w)\[[^\[\]\n]{0,80}\]|(?<==)\"[^\"\n]{0,80}\"|(?<==)'[^'\n]{0,80}'|\S)+"
+)
+"""What stands between spaces; the arguments of a call, an index and a quoted value belong to their name with the spaces in them."""
 _BEFORE = " \t,;:!?\"'`()[]{}<>«»“”‘’„…，。；：！？、（）【】《》"
 _AFTER = _BEFORE + "."
+_OPENED_BY = {")": "(", "]": "[", "}": "{"}
+_QUOTES = "\"'`"
 _PAUSES = frozenset(",;:.!?，。；：！？、")
 _MOST_TAGS = 5
 _LONGEST, _TAIL = 120, 40
@@ -164,10 +169,19 @@ def _everyday() -> frozenset[str]:
 
 
 def _stripped(written: str) -> str:
-    """Take quotes, brackets and punctuation off a word, but not the call from ``unique()``."""
-    call = re.search(r"(\w\(\))[^\w]*$", written)
-    word = written[: call.end(1)] if call else written.rstrip(_AFTER)
-    return word.lstrip(_BEFORE)
+    """Take quotes, brackets and punctuation off a word, but none that closes what the word opens: ``unique()``, ``row["id"]``."""
+    word = written.lstrip(_BEFORE)
+    while word and word[-1] in _AFTER and not _closes(word):
+        word = word[:-1]
+    return word
+
+
+def _closes(word: str) -> bool:
+    """Tell whether the last sign of a word belongs to one that stands inside of it."""
+    last = word[-1]
+    if last in _OPENED_BY:
+        return word.count(_OPENED_BY[last]) >= word.count(last)
+    return last in _QUOTES and word.count(last) % 2 == 0
 
 
 def _is_empty(words: list[str], place: int, word: str) -> bool:
