@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from textwrap import indent
 
 from kr.reports.choosing import WARNED_OFF, Ranked
@@ -73,6 +73,8 @@ _IMPORTS = re.compile(r"(?:^\s*(?:#|//).*\n)*^\s*(?:import|from|const .* = requi
 _WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
 _MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
 _UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")  # what the end of a line means something to
+_REMARK = re.compile(r"/\*.*?\*/|(?m:^(?P<before>[^\"'`\n]*?)\s(?://|#)\s[^\n]*$)", re.DOTALL)
+"""A comment beside code, in a line without texts, in which its mark may mean something else."""
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
 _GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
@@ -481,7 +483,8 @@ def _statements(code: str) -> Iterator[tuple[str, bool]]:
 def _elided(code: str) -> Iterator[tuple[str, bool]]:
     """Yield long statements on one line each, their longest brackets as dots until they fit."""
     for statement in _parted(code.strip("\n").split("\n")):
-        lines = [line.strip() for line in statement if line.strip() and not _WHOLE_COMMENT.match(line)]
+        bare = _REMARK.sub(lambda found: found["before"] or "", "\n".join(statement)).split("\n")
+        lines = [line.strip() for line in bare if line.strip() and not _WHOLE_COMMENT.match(line)]
         if len(lines) < 2 or any(_UNJOINED.search(line) for line in lines):
             continue
         text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
@@ -552,6 +555,8 @@ def _inside(statement: Sequence[str]) -> Iterator[str]:
         yield from (f"{first}\n{line}" for line in body if _is_closed(line))
         return
     above = f"{first}\n" if first.rstrip().endswith(":") else ""
+    if above:
+        body = list(takewhile(lambda line: not line or line[0].isspace(), body))
     for lines in _parted(body):
         inner = _on_a_line(lines) or "\n".join(lines).strip("\n")
         if re.match(r"\s*[@.|&})\]-]", inner) or first.endswith("\\"):
@@ -577,6 +582,8 @@ def _on_a_line(lines: Sequence[str]) -> str | None:
 
 
 def _is_closed(text: str) -> bool:
+    if any(text.count(quotes) % 2 for quotes in ('"""', "'''")):
+        return False
     return all(text.count(one) == text.count(other) for one, other in ("()", "[]", "{}"))
 
 

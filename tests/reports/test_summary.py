@@ -44,6 +44,10 @@ def test_the_summary_is_the_best_passages_own_answer() -> None:
             "pool({ size() {…}, })",
         ),  # a line's end ends the statement
         ("pool(size=5,  # five\n  x=1)", "pool(size=5,  # five\n  x=1)"),
+        (
+            "await pool(url, {\n  size: function ({ now }) {\n    /*{\n      now: 1\n    }*/\n  },\n\n  wait: 0, // not at all\n  more: 1\n});",
+            "await pool(url, { size: function ({ now }) { }, wait: 0, more: 1 });",
+        ),
     ],
 )
 def test_a_bracketed_statement_stands_on_one_line(example: str, told: str | None) -> None:
@@ -290,6 +294,12 @@ def test_of_a_session_what_was_typed_is_told() -> None:
     session = ">>> " + "\n... ".join(lines) + "\nTraceback: a retry with countdown(300)"
     text = f"# Retry\n\nA task is retried with `retry`.\n\n```pycon\n{session}\n```\n"
     assert _code("How do I retry with a countdown?", text) == "\n".join(line[8:] for line in lines[3:])
+
+
+def test_what_follows_a_block_is_not_told_as_a_part_of_it() -> None:
+    lines = ["try:", "    pool = Pool(size=1,", "        b=2)", "    x = 1", "    y = 1", "except Full as pool_error:", "    print(pool_error)", "    '''", "    1 error of the size of the pool", "    '''"]  # fmt: skip
+    text = "# Pool\n\nThe pool has a `size`.\n\n```py\n" + "\n".join(lines) + "\n```\n"
+    assert _code("How do I set the size of the pool?", text) == "try:\n    pool = Pool(size=1, b=2)"
 
 
 def test_of_a_chain_of_calls_one_link_is_told_with_what_it_hangs_on() -> None:
