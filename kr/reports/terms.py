@@ -63,14 +63,15 @@ _GENERIC = word_set(
     """
     add added adding adds afterwards again allow allowed allowing allows another apply applying back best bring call
     calling certain change changes changing choose configuration configure configured configuring correct correctly
-    create created creating define defining different eight example examples exist existing find finding five fix four get gets
-    getting give given gives giving go goes going good got guide handle handling happen happens help implement
-    implementing keep keeping know leave leaves let like little look made make makes making mean means need needed
-    needs new nine once one ones only other others own possible practice practices problem problems proper properly provide
-    provides put question recommended right run running runs say says set sets setting setup seven several show simple six
-    simplest solve some something support supported supports switch take takes tell ten thing things three try trying turn
-    turns tutorial two understand usage use used useful uses using want wants way ways whenever while whole without
-    work working works write writing
+    create created creating define defining different dozen eight eleven example examples exist existing fifteen fifty
+    find finding five fix forty four get gets getting give given gives giving go goes going good got guide handle
+    handling happen happens help implement implementing keep keeping know leave leaves let like little look made make
+    makes making mean means need needed needs new nine once one ones only other others own possible practice practices
+    problem problems proper properly provide provides put question recommended right run running runs say says set sets
+    setting setup seven several show simple simplest six sixty solve some something support supported supports switch
+    take takes tell ten thing things thirty thousand thousands three try trying turn turns tutorial twelve twenty two
+    understand usage use used useful uses using want wants way ways whenever while whole without work working works write
+    writing
     """
 )
 """Words that a question of any kind may hold: what is asked about is said by the others."""

@@ -138,6 +138,12 @@ def test_what_does_not_cover_the_question_is_no_answer(question: str, covers: bo
     assert _choice(question, text, source="context7").covers
 
 
+def test_of_a_longer_question_a_passage_of_a_package_says_less() -> None:
+    text = "Some gamma, zeta and alpha."
+    assert _choice("alpha beta gamma delta epsilon zeta theta kappa", text, source="local_docs").covers
+    assert not _choice("delta alpha", text, source="local_docs").covers
+
+
 def test_nothing_covers_nothing() -> None:
     assert choose((), question_terms("x", "alpha")) == Choice((), (), covers=False)
 
