@@ -30,6 +30,8 @@ _SAYS_LITTLE = re.compile(
     r"|see also|notes?|output|result|complexity|exceptions?|errors)[:.]?",
     re.IGNORECASE,
 )
+_FIELD = re.compile(r"\*\*(?:description|problem|solution|discussion|explanation):?\*\*:?", re.IGNORECASE)
+"""Names a part of what a recipe tells, below the heading of the recipe."""
 _ANNOUNCES = re.compile(
     r"\W*(?:Parameters?|Arguments?|Args|Attributes|Returns?|Raises|Throws|Yields|Exceptions)\W*:\W*"
 )
@@ -42,8 +44,9 @@ _LISTED = re.compile(
 _FEWEST_LISTED = 3  # declarations of a page that lists them
 _SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _DECLARED = re.compile(r"(?:export\s+)?(?:declare|interface|type)\s")
-_SHELL = re.compile(
-    r"\s*(?:[$#>] )?(?:npm|npx|yarn|pnpm|bun|pip|pip3|pipx|uv|poetry|conda|brew|apt|cargo|go get|git)\b"
+_INSTALLS = re.compile(
+    r"\s*(?:[$#>] )?(?:sudo )?(?:python3? -m )?(?:npm|yarn|pnpm|bun|pip3?|pipx|uv(?: pip)?|poetry|conda|brew|apt|apt-get|cargo|go|git) "
+    r"(?:-\S+ )*(?:install|i|add|ci|get|clone)\b"
 )
 _SYMBOL = re.compile(r"[A-Za-z_@][\w/@-]*(?:\.[A-Za-z_]\w*)+(?:\(\))?|[A-Za-z]*_\w+", re.ASCII)
 # Buttons of RDoc and rustdoc, and the line below a page.
@@ -191,7 +194,7 @@ def units_of(blocks: Iterable[Block], title: str = "") -> list[tuple[tuple[str, 
             outline.enter(block.level, block)
         elif block.kind == "heading":
             outline.hold(Block(kind="prose", text=f"**{block.text}:**"))
-        elif _is_name(block) and not outline.is_announced:
+        elif _is_name(block) and not (outline.is_announced or _FIELD.fullmatch(block.text)):
             outline.enter(_LOWEST, block)
         elif not _is_bare(block) and not links_only(block):
             outline.hold(block)
@@ -276,7 +279,7 @@ def is_shape(code: str) -> bool:
 
 def is_example(block: Block) -> bool:
     """Tell whether a block is code that does something: neither a declaration nor the command that installs a package."""
-    return block.kind == "code" and not is_declaration(block) and not _SHELL.match(block.text)
+    return block.kind == "code" and not is_declaration(block) and not _INSTALLS.match(block.text)
 
 
 def is_declaration(block: Block) -> bool:

@@ -186,8 +186,10 @@ def summarize(
         for (unit, blocks), said in zip(shown, sentences, strict=True)
     ]
     worth = [passage.worth(weights) for passage in passages]
-    found = [_answer(passages[0], terms, weights, room)]
-    named = {passages[0].unit.heading}
+    answers = (_answer(passage, terms, weights, room) for passage in passages)
+    first = next((one for one in answers if one.sentences or one.code), Summary(passages[0].unit, ()))
+    found = [first]
+    named = {first.unit.heading}
     for at in sorted(range(1, len(worth)), key=lambda at: -worth[at]):
         unit = passages[at].unit
         if worth[at] < _NEARLY * worth[0] or len(found) > _MOST_OTHERS:

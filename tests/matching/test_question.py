@@ -52,7 +52,10 @@ def answers(first: str, second: str) -> Match | None:
         ("how do i sort from z to a", "sort from z to a"),
         ("How do I use `unique()` with a “subquery”?", "use unique() with subquery"),
         ('How do I read row["id"] of the (first) "row"?', 'read row["id"] of first row'),
-        ("How do I set timeout=Timeout(5, read=None) for a call?", "set timeout=Timeout(5, read=None) for call"),
+        (
+            "How do I set timeout=Timeout(5, read=None) for a call?",
+            "set timeout=Timeout(5, read=None) for call",
+        ),
         ('What does name="two words" do (see call(f(x), y))?', 'name="two words" see call(f(x), y)'),
         ("Is there a way to read .env files, not the shell?", "read .env files, not shell"),
         ("如何禁用缓存？", "如何禁用缓存"),

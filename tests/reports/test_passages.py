@@ -1,7 +1,9 @@
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.passages import MAX_SOURCES, Unit, read_answer
+from kr.reports.passages import MAX_SOURCES, Unit, is_example, read_answer
+from kr.text.markdown import Block
 from kr.values import Answer, Passage
 
 
@@ -25,6 +27,27 @@ def test_a_unit_is_a_heading_and_what_follows() -> None:
         ("One", ["prose", "code", "list"]),
         ("One > Two", ["table"]),
     ]
+
+
+def test_the_parts_of_a_recipe_belong_to_it() -> None:
+    text = "# Recipes\n\n## Force TLS\n\n**Description:**\n\nAll by TLS.\n\n**Solution:**\n\nRedirect."
+    told = ["**Description:**", "All by TLS.", "**Solution:**", "Redirect."]
+    assert _outline(text) == [(("Recipes", "Force TLS"), told)]
+
+
+@pytest.mark.parametrize(
+    ("code", "is_one"),
+    [
+        ("$ pip install -U click", False),
+        ("npm i -D vite", False),
+        ("python -m pip install click", False),
+        ("git clone x", False),
+        ("$ git reset --soft HEAD^", True),
+        ("npx prisma migrate dev", True),
+    ],
+)
+def test_only_the_command_that_installs_is_no_example(code: str, is_one: bool) -> None:
+    assert is_example(Block(kind="code", text=code)) is is_one
 
 
 def test_the_container_of_an_option_is_kept() -> None:

@@ -324,6 +324,13 @@ def test_a_member_is_not_torn_out_of_its_class() -> None:
     }
 
 
+def test_a_passage_of_which_nothing_can_be_told_does_not_lead() -> None:
+    texts = ("# Pool\n\nSee the example of a pool above.", "# Size of a pool\n\nA pool has five connections.")
+    units = read_answer(Answer(source="context7", passages=tuple(Passage(text=text) for text in texts))).units
+    found = summarize([(unit, unit.blocks) for unit in units], question_terms("x", "How large is a pool?"))
+    assert [one.sentences for one in found] == [("A pool has five connections.",)]
+
+
 def test_another_passage_that_answers_nearly_as_well_is_told_beside_the_first() -> None:
     answer = Answer(
         source="local_docs",
