@@ -1,5 +1,6 @@
 """Which passages of a material answer a question, and whether they do (SPEC 3.7: a report fits a context)."""
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -208,7 +209,7 @@ def covers(units: Sequence[Unit], terms: Terms) -> bool:
     """
     if any(is_package(unit.origin.source) for unit in units):
         length = sum(light >= 1.0 for part in terms.parts[:1] for light in part.values())
-        return heard(units, terms) * min(_LONGEST, max(_SHORTEST, length)) ** 0.5 >= 1.0
+        return heard(units, terms) * math.sqrt(min(_LONGEST, max(_SHORTEST, length))) >= 1.0
     asked = sum(term.is_main for term in terms.all)
     said = max((len(_says(unit, terms)) for unit in units), default=0)
     return heard(units, terms) >= _COVERS_OF_PAGE and (2 * said > asked or not asked)
