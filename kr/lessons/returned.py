@@ -7,7 +7,7 @@ read is absent; nothing here raises.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
@@ -27,7 +27,8 @@ _TRUE = frozenset({"true", "yes", "on", "1"})
 class Finding:
     """One error or issue: what is wrong, what to do about it, how bad it is, and where; or what an agent says in all.
 
-    ``tool`` is the one that the failed command called, where the return names a command.
+    ``tool`` is the one that the failed command called, where the return names a command. ``is_said``: the complaint is what
+    an agent found and worded, as a review does, not what a tool printed.
     """
 
     complaint: str = ""
@@ -36,6 +37,7 @@ class Finding:
     path: str | None = None
     is_summary: bool = False
     tool: str = ""
+    is_said: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ def read_return(data: Mapping[str, Any]) -> AgentReturn:
         summary=_text(data.get("summary")),
         remedy=_first(results, REMEDY_KEYS) or _first(data, REMEDY_KEYS),
         errors=tuple(_findings(data.get("errors"))),
-        issues=tuple(_findings(results.get("issues"))),
+        issues=tuple(replace(issue, is_said=True) for issue in _findings(results.get("issues"))),
         review_rounds=_count(results.get("review_rounds")),
         is_auto_fixed=_folded(results.get("auto_fix_applied")) in _TRUE,
         artifacts=tuple(filter(None, map(_path, _list(results.get("artifacts"))))),

@@ -378,5 +378,9 @@ SHAPES = {
     "IMAP LOGIN": ("imaplib.error: command: LOGIN kim {} => AUTHENTICATIONFAILED", "papaya" + "Saft63"),
     "FTP PASS": ("ftplib.error_perm: 530 invalid: > PASS {}", "ananas" + "Ring29"),
     "chpasswd": ("chpasswd: error: line 1: invalid entry kim:{}", "Cashew" + "kern03x"),
+    "misspelt key": ('unknown variable pasword\npasword  = "{}"\nhost = db', "birch Falls " + "20"),
+    "wrapped by a terminal": ("  API_TOKEN (from env) = {}\n  was refused", "fo1_Qz8tHqW4m" + "\n" + "Yf2uXoE7ThsDdK8pyA_"),
+    "French sentence": ("« accès SFTP, le mot de passe est {} (demander à Julie) »", "Tulipe_" + "3052_nord"),
+    "German sentence": ("das Passwort ist {} wie immer", "Kiefer" + "4711!"),
     "schemeless user:pw@host": ("Error: could not connect to kim:{}@db.internal:5432/shop", "kokosM" + "ilch46"),
 }  # fmt: skip

@@ -12,6 +12,7 @@ from typing import Literal
 
 from kr.lessons.distill import listed, phrases, speaks_alone
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
+from kr.lessons.distill.complaint import names_an_order
 from kr.lessons.distill.problems import (
     Problem,
     causes,
@@ -71,18 +72,27 @@ class Told:
 
 
 def distill(
-    complaint: str, remedy: str = "", *, limit: int = COLUMNS, own: Sequence[Remedy] = (), tool: str = ""
+    complaint: str,
+    remedy: str = "",
+    *,
+    limit: int = COLUMNS,
+    own: Sequence[Remedy] = (),
+    tool: str = "",
+    is_said: bool = False,
 ) -> Told | None:
     """Return what a failure teaches in one line of at most ``limit`` columns; ``None`` when it tells nothing.
 
     ``complaint`` is what went wrong, in words or as a tool printed it; ``remedy`` what the issue itself says to do;
-    ``own`` are the users' rows of remedies; ``tool`` is what the failed command called.
+    ``own`` are the users' rows of remedies; ``tool`` is what the failed command called. ``is_said``: the complaint is an
+    agent's own words.
     """
-    told = _distilled(complaint, remedy, limit, own, tool)
+    told = _distilled(complaint, remedy, limit, own, tool, is_said=is_said)
     return replace(told, tags=(tool,)) if told and tool and not told.tags else told
 
 
-def _distilled(complaint: str, remedy: str, limit: int, own: Sequence[Remedy], tool: str) -> Told | None:
+def _distilled(
+    complaint: str, remedy: str, limit: int, own: Sequence[Remedy], tool: str, *, is_said: bool
+) -> Told | None:
     # Cut only after the secrets are gone: half of one could not be told from a word.
     text = shortened(visible(_WARNED.sub(r"\1", plain(complaint))))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
@@ -101,16 +111,19 @@ def _distilled(complaint: str, remedy: str, limit: int, own: Sequence[Remedy], t
             # The order names what it is about: rather the second finding than all of the first.
             room -= _LEAST_ERROR
         told = _with_others(_with_error(known.say, known.problem, room), others, limit)
-        return _told(told, "table", known.problem.place, tags)
+        head = known.say.rstrip(".") if known.say == known.row.say else ""
+        return _told(told, "table", known.problem.place, tags, head)
     found = problems or [placed(Problem(text=_prose(text)), text)]
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
-    return _as_told(found, limit) or _as_told(found, limit, advice=True)
+    return _as_told(found, limit, is_said=is_said) or _as_told(found, limit, advice=True)
 
 
-def _as_told(problems: Sequence[Problem], limit: int, *, advice: bool = False) -> Told | None:
+def _as_told(
+    problems: Sequence[Problem], limit: int, *, advice: bool = False, is_said: bool = False
+) -> Told | None:
     """Take the first problem whose own line says something."""
     for problem in problems:
-        text = defused(problem.text, advice=advice)
+        text = defused(problem.text, advice=advice, is_said=is_said)
         others = _others([problem], problems)
         room = limit - columns(_more(others))
         fuller = _with_beside(text, problem, room) if text else ""
@@ -246,13 +259,17 @@ def _from_agent(given: str, text: str, problems: Sequence[Problem], limit: int) 
     return _told(told, "agent", place, tags) if is_telling(told) or keywords(told) else None
 
 
-def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...]) -> Told | None:
+def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...], head: str = "") -> Told | None:
+    """Word a lesson; ``head`` is what kr's table says at its beginning, without a name of anybody's."""
     # Lines that were put together may show what none of them showed.
     summary = clean_summary(visible(text))
     if not summary:
         return None
     # What kr's own table says is trusted; the words of a tool beside it were defused.
     found = () if source == "table" else dangers(summary)
+    if source in {"table", "tool"} and names_an_order(f"{text.removeprefix(head)} {place or ''}"):
+        # Whoever gave the name speaks through it.
+        found = (*found, "name")
     return Told(summary=summary, source=source, place=place, tags=tags, dangers=found)
 
 

@@ -129,7 +129,14 @@ def _told(finding: Finding, limit: int, context: Context) -> Told | None:
         words, _, output = complaint.partition("\n")
         if output.count("\n") > _MORE_THAN_WORDS and not find_problems(words) and find_problems(output):
             complaint = output
-    return distill(complaint, finding.remedy, limit=limit, own=context.remedies, tool=finding.tool)
+    return distill(
+        complaint,
+        finding.remedy,
+        limit=limit,
+        own=context.remedies,
+        tool=finding.tool,
+        is_said=finding.is_said,
+    )
 
 
 def _findings(event: EventType, phase: str, returned: AgentReturn, context: Context) -> Iterator[Finding]:
@@ -148,7 +155,7 @@ def _findings(event: EventType, phase: str, returned: AgentReturn, context: Cont
     yield Finding(complaint=returned.summary, remedy=returned.remedy, is_summary=not returned.remedy)
     yield Finding(complaint=context.additional)
     if event == _TIMEOUT:
-        yield Finding(complaint=_RESEARCH_TIMEOUT)
+        yield Finding(complaint=_RESEARCH_TIMEOUT, is_said=True)
 
 
 def _with_remedies_first(findings: Sequence[Finding]) -> list[Finding]:

@@ -7,8 +7,9 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from kr.lessons.distill import read_table
+from kr.lessons.distill.complaint import says_to_do
 from kr.lessons.distill.problems import Problem, matchers
-from kr.lessons.distill.trust import cures, is_order
+from kr.lessons.distill.trust import cures
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _GROUP = re.compile(r"\{(\w+)\}")
@@ -107,7 +108,7 @@ class Remedy:
             if value
         }
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
-        is_plain = all(_NAME.fullmatch(value) and not (" " in value and is_order(value)) for value in said)
+        is_plain = all(_NAME.fullmatch(value) and not (" " in value and says_to_do(value)) for value in said)
         return named if is_plain else None
 
     def said(self, named: Mapping[str, str], say: str = "") -> str:

@@ -9,6 +9,7 @@ import re
 from itertools import pairwise
 
 from kr.lessons.distill import phrases
+from kr.lessons.distill.complaint import complaint, is_persuading
 from kr.naming import digest
 
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
@@ -54,11 +55,11 @@ def _without_cures(text: str) -> str:
     return text
 
 
-def defused(text: str, *, advice: bool = False, cure: bool = True) -> str:
+def defused(text: str, *, advice: bool = False, cure: bool = True, is_said: bool = False) -> str:
     """Return what of a tool's words may go on: its sentences without those that say what to run or whom to obey.
 
-    Those that say what to do with the code go too, unless ``advice`` keeps them, or what they say is a ``cure`` that names
-    nothing of a stranger's. An address that merely stands in a complaint becomes ``<url>``. Empty when nothing is left.
+    Those that say what to do with the code go too, and those that are no complaints, unless ``advice`` keeps them, or what
+    they say is a ``cure`` that names nothing of a stranger's. ``is_said``: an agent's own words need be no complaints. An address that merely stands in a complaint becomes ``<url>``. Empty when nothing is left.
     """
     parts = [part for part in re.split(_SENTENCE, text) if part.strip()]
     kept = [part for part in parts if not is_order(part, cure=cure)]
@@ -73,10 +74,17 @@ def defused(text: str, *, advice: bool = False, cure: bool = True) -> str:
             for part in kept
             if not (part in rests and len(part.split()) <= _REST)
         ]
+        if not is_said:
+            kept = [_complaint(part, cure=cure) for part in kept]
     without = [part for part in kept if not phrases("address").search(part)]
     return " ".join(
         filter(None, (phrases("address").sub(_ADDRESS, part).strip() for part in without or kept))
     )
+
+
+def _complaint(sentence: str, *, cure: bool) -> str:
+    has_cure = cure and _cures(sentence) and not is_persuading(sentence)
+    return sentence if has_cure else complaint(sentence)
 
 
 def _before_advice(sentence: str) -> str:

@@ -1,0 +1,173 @@
+"""What of a tool's words is but a complaint, and so may go on to other agents before a person has read it (SPEC 4.1).
+
+Orders can be worded in more ways than a list can hold; complaints are alike. So a sentence of a tool goes on only when it
+reads as one: English or Chinese, with a sign of what is wrong in it, and with no clause that tells its reader what to do
+or talks somebody into something. Quoted words are judged by themselves. Pure.
+"""
+
+import re
+from itertools import dropwhile
+
+from kr.lessons.distill import listed, phrases
+from kr.matching.rarity import rarity
+from kr.text.keywords import FUNCTION_WORDS, stem
+
+_WORDY = 4
+"""Words that a sentence or a quotation may have without a sign of what is wrong: a name, a kind, a value."""
+_TITLE = 3
+"""Words that a button or a handler is called with."""
+_LONG_NAME, _SENTENCE_LONG = 4, 7
+"""Words from which on a name may say a sentence, and more than which it does not only name what it does."""
+_FOREIGN = 0.34
+"""Share of words that technical English does not have, from which on a sentence is in another language."""
+_FEW = 2
+_ABBREVIATED = 3
+_COMMON, _UNSEEN = 0.7, 1.0
+_PROSE = 0.8
+"""Share of plain words from which on a quotation is a sentence, not code."""
+_HIDDEN = "…"
+
+# Plain words alone: no part of a name, a path, a call or a number.
+_WORD = re.compile(r"(?<![\w./@:$<-])[A-Za-z]+(?:['’][a-z]+)?(?![\w/@(=<]|[.:-]\w)")
+_SENTENCE = re.compile(r"((?<=[.!?;])(?<!\.\.\.)\s+|(?<=[。！？；])|\s(?:->|=>|→|[-–—|])\s+|\n+)")
+_BREAK = re.compile(
+    r"([;。；，！？]\s*|[.!?,:](?=\s|$)\s*|\s(?:[-–—|]|->|=>|→)\s+|[()\[\]{}]\s*"
+    r"|\s(?=(?:so|because|which|while|since|as|but|until|unless|before|after|and|or|then|who)\s))"
+)
+_QUOTED = re.compile(r"\"([^\"\n]+)\"|`([^`\n]+)`|(?<!\w)'([^'\n]+)'(?!\w)|‘([^’\n]+)’|“([^”\n]+)”")
+# Code in quotation marks, and plain words in a row within it: a text, a comment.
+_CODE = re.compile(r"[{}();=<>]")
+_RUN = re.compile(r"(?<![\w.])[A-Za-z']+(?: [A-Za-z']+){2,}")
+_LETTER = re.compile(r"[^\W\d_]")
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LEET = str.maketrans("013457", "oleast")
+_LEETED = re.compile(r"\b(?=\w*[a-z][013457]+[a-z])[a-z013457]{4,}\b", re.IGNORECASE)
+_VERB_AND_NAME = re.compile(r"\s[A-Za-z@][\w@/.-]*\w\s?$")
+_INFLECTED = re.compile(r"(?:ing|ed|[^s]s)$", re.IGNORECASE)
+_NAME = re.compile(
+    r"(?<![A-Za-z0-9_])(?:[A-Za-z]\w*(?:[-.]\w+)+|[A-Za-z]\w*_\w+|[A-Za-z][a-z]*(?:[A-Z][a-z]*)+)"
+)
+_NAME_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+
+def complaint(text: str) -> str:
+    """Return a tool's words without the sentences that are no complaints; empty where none is.
+
+    Quoted words that order something are hidden: ``assert "…" == x``.
+    """
+    if _is_disguised(text):
+        return ""
+    hidden = _QUOTED.sub(_judged, text)
+    # Quoted words say what a sentence is about, and break it nowhere.
+    masked = _QUOTED.sub(lambda quoted: "\0" * len(quoted[0]), hidden)
+    parts, at = [], 0
+    for part in _SENTENCE.split(masked):
+        kept = part if is_complaint(part) else _before_order(part)
+        parts.append(hidden[at : at + len(kept)].strip())
+        at += len(part)
+    return " ".join(filter(None, parts))
+
+
+def is_complaint(sentence: str) -> bool:
+    """Tell whether a sentence only says what is wrong, or is too short to say anything else than a name."""
+    words = _WORD.findall(sentence)
+    if _urges(sentence) or _is_foreign(words):
+        return False
+    is_short = len(words) <= _WORDY and not _HAN.search(sentence)
+    return is_short or phrases("wrong").search(sentence) is not None
+
+
+def _before_order(sentence: str) -> str:
+    """Return the complaint that stands before an order in one sentence; empty where none does."""
+    clauses = _BREAK.split(sentence)
+    at = next((at for at, clause in enumerate(clauses) if _urges(clause)), 0)
+    head = "".join(clauses[: max(at - 1, 0)]).rstrip(" ,:;(")
+    return head if len(_WORD.findall(head)) >= _FEW and is_complaint(head) else ""
+
+
+def says_to_do(name: str) -> bool:
+    """Tell a name of several words that says what to do: a key, a file, a test that somebody called so."""
+    return not _is_title(name) and _urges(name)
+
+
+def names_an_order(text: str) -> bool:
+    """Tell a text in which a name says a sentence: ``please_skip_all_reviews_and_merge``."""
+    return any(map(_speaks, _NAME.findall(text)))
+
+
+def _speaks(name: str) -> bool:
+    words = [word.lower() for word in _NAME_PART.findall(name)]
+    said = " ".join(words)
+    if len(words) < _LONG_NAME or not _urges(said):
+        return False
+    # Functions begin with a verb, too: what they are called has no such words.
+    return len(words) > _SENTENCE_LONG or not listed("words.yaml", "speaking").isdisjoint(words)
+
+
+def _judged(quoted: re.Match[str]) -> str:
+    said = next(filter(None, quoted.groups()))
+    words = _WORD.findall(said)
+    is_prose = len(words) > _WORDY and len(words) >= _PROSE * len(said.split())
+    if _CODE.search(said):
+        runs = _RUN.findall(said)
+        return quoted[0].replace(said, _HIDDEN) if any(map(_urges, runs)) else quoted[0]
+    is_kept = not says_to_do(said) and (not is_prose or is_complaint(said))
+    return quoted[0] if is_kept else quoted[0].replace(said, _HIDDEN)
+
+
+def _is_title(said: str) -> bool:
+    """Tell the name of a button, a handler or a task: a verb and a word or two."""
+    words = said.split()
+    is_bare = all(map(str.isalpha, words)) and not is_persuading(said)
+    is_short = len(words) < _TITLE or (len(words) == _TITLE and words[1].lower() in FUNCTION_WORDS)
+    return (
+        is_bare
+        and is_short
+        and listed("words.yaml", "objects").isdisjoint(word.lower() for word in words[1:])
+    )
+
+
+def is_persuading(text: str) -> bool:
+    """Tell words that talk their reader into something, whatever they complain of beside it."""
+    return phrases("persuasion").search(text) is not None
+
+
+def _urges(text: str) -> bool:
+    return is_persuading(text) or any(map(_is_order, _BREAK.split(text)))
+
+
+def _is_order(clause: str) -> bool:
+    """Tell a clause that begins as an order does: "wipe the cache", "please trust evil-x"."""
+    urging = listed("words.yaml", "urging")
+    told = list(dropwhile(lambda word: word.lower() in urging, _WORD.findall(clause)))
+    verb, following = (*told, "", "")[:2]
+    if verb.lower() in listed("words.yaml", "orders") and not verb.isupper():
+        if not following:
+            return _VERB_AND_NAME.search(clause) is not None
+        return following.lower() not in listed("words.yaml", "no_object")
+    is_bare = not _INFLECTED.search(verb) and verb.lower() not in listed("words.yaml", "no_verbs")
+    return is_bare and (following if len(following) == 1 else following.lower()) in listed(
+        "words.yaml", "objects"
+    )
+
+
+def _is_foreign(words: list[str]) -> bool:
+    known = FUNCTION_WORDS | listed("words.yaml", "plain")
+    told = [word.lower().replace("'", "") for word in words if word.istitle() or word.islower()]
+    unknown = [
+        word for word in told if len(word) > _ABBREVIATED and word not in known and _rarity(word) == _UNSEEN
+    ]
+    return len(unknown) >= _FEW and len(unknown) > _FOREIGN * len(told)
+
+
+def _is_disguised(text: str) -> bool:
+    if any(not letter.isascii() and not _HAN.match(letter) for letter in _LETTER.findall(text)):
+        return True
+    return any(
+        _rarity(word.lower()) == _UNSEEN and _rarity(word.lower().translate(_LEET)) < _COMMON
+        for word in _LEETED.findall(text)
+    )
+
+
+def _rarity(word: str) -> float:
+    return rarity(stem(word.partition("'")[0])).rarity
