@@ -43,7 +43,9 @@ _COVERED = re.compile(r"(?m)^ *(?P<file>\S+\.\w+)(?:[\s|]+[\d.]+){2,4}[\s|]+(?P<
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
-_NUMBERED = re.compile(r"^\s*>?\s*\d+\s*[|│]")
+_NUMBERED = re.compile(r"^\s*>?\s*\d+(?:\s*[|│]|\s{1,4}\S.*[;{}()]$)")
+# What a program for a terminal draws around a message, with its heading; a table has columns.
+_BOX = re.compile(r"^[ \t]*[╭┌╔][─━═]+ ?([A-Z]\w+(?: \w+)?)?[ ─━═]*[╮┐╗]?\n((?:[ \t]*[│┃║][^│┃║\n]*[│┃║]\n)+)[ \t]*[╰└╚][─━═]+[╯┘╝]?$", re.MULTILINE)
 _GUTTER = re.compile(r"^\s*>?\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
 
 
@@ -128,6 +130,7 @@ class Matcher:
             context="\n".join([told + rest_of_line, *after[:_BESIDE], file or ""]).rstrip(),
             finding=self.pattern.pattern if self.each else "",
         )
+        problem = problem if problem.place else stated(problem)
         problem = problem if problem.place else _placed(problem, before, below)
         if not problem.place and groups.get("test_file"):
             problem = replace(problem, file=groups["test_file"], line=int(groups["test_line"]))
@@ -140,10 +143,13 @@ def _headed(told: str, after: Sequence[str]) -> str:
     if not (is_alarm or told.endswith(":") or _CODE_ALONE.match(told)):
         return told
     lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
-    said = [one.strip(" │") for one in lines if any(map(str.isalnum, one))]
+    under = [one for one in lines if any(map(str.isalnum, one))]
+    # One heading may stand under another; what is further in belongs to what it shows.
+    heads = sum(1 for _ in takewhile(lambda one: one[0].isalpha() and one.endswith(":"), under[:_MORE]))
+    said = [one.strip(" │") for one in under]
     # The sentence may go on behind what it shows.
-    goes_on = takewhile(lambda one: is_alarm or _WORDS_ON.match(one), said[1:])
-    return ("; " if is_alarm else " ").join([told, *said[:1], *islice(goes_on, _MORE - 1)])
+    goes_on = takewhile(lambda one: is_alarm or _WORDS_ON.match(one), said[heads + 1 :])
+    return ("; " if is_alarm else " ").join([told, *said[: heads + 1], *islice(goes_on, _MORE - 1)])
 
 
 def _tool_of(file: str) -> str:
@@ -186,6 +192,18 @@ def _placed(problem: Problem, before: Sequence[str], after: Sequence[str]) -> Pr
             if not phrases("foreign").search(file):
                 return replace(problem, file=file, line=number)
     return problem
+
+
+def stated(problem: Problem) -> Problem:
+    """Give a problem the place that its own words state, and leave that out of them where they begin with it."""
+    found = phrases("stated").search(problem.text)
+    if found is None:
+        return problem
+    file, line = _of_frame(found)
+    told = replace(problem, file=file, line=line)
+    rest = problem.text[found.end() :].strip()
+    is_head = found.start() == 0 and " " in rest
+    return replace(told, text=rest) if told.place and is_head else told if told.place else problem
 
 
 def placed(problem: Problem, text: str) -> Problem:
@@ -255,8 +273,15 @@ def causes(problems: Iterable[Problem]) -> list[Problem]:
 
 
 def plain(output: str) -> str:
-    """Take out what a runner puts before the lines of what it ran, and of each line what is not looked at."""
-    return phrases("prefix").sub("", "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n")))
+    """Take out what a runner puts before the lines of what it ran, boxes, and of each line what is not looked at."""
+    text = phrases("prefix").sub("", "\n".join(line[:_LONG_LINE].rstrip() for line in output.split("\n")))
+    return _BOX.sub(_unboxed, text)
+
+
+def _unboxed(box: re.Match[str]) -> str:
+    """Return what stands in a box as one line behind its heading."""
+    said = " ".join(line.strip(" \t│┃║") for line in box[2].splitlines())
+    return f"{box[1]}: {' '.join(said.split())}" if box[1] else " ".join(said.split())
 
 
 def shortened(output: str, limit: int = LOOKED_AT) -> str:
