@@ -146,7 +146,7 @@ def test_several_findings_are_told(output: str, words: str) -> None:
         # how to look closer mends nothing
         ("ValueError: the wheel of orders would have no files at all\n\nTIP pass --env-dir to keep the sources for help debugging a failed build", "ValueError: the wheel of orders would have no files at all"),
         # an earlier line that no row knows is the cause of what only follows
-        ("web.service: Cannot have more than two colours in one unit. Refusing.\nUnit web.service has a bad unit file setting.", "web.service: Cannot have more than two colours in one unit. Refusing. Unit web.service has a bad unit file setting"),
+        ("web.service: Cannot have more than two colours in one unit. Refusing.\nUnit web.service has a bad unit file setting.", "web.service: Cannot have more than two colours in one unit. Refusing"),
         # more outputs that end in a verdict
         ("✖   the greeting may not be left out [greeting]\n✖   found 3 problems, 0 warnings", "the greeting may not be left out [greeting]"),
     ],
@@ -272,6 +272,30 @@ def test_where_a_list_is_cut_the_name_that_was_meant_is_told(error: str, words: 
             "TAP version 13\n# cart adds items\nnot ok 1 should be strictly equal\n  ---\n    operator: equal\n    expected: 3\n    actual:   2\n  ...\n1..1\n# fail  1",
             "should be strictly equal: expected 3, got 2",
         ),
+        # a box of a terminal, under its usage
+        (
+            " Usage: bump [OPTIONS] [ARGS]...\n Try 'bump -h' for help\n╭─ Error ──────────╮\n│ The part 'mjor'  │\n│ is none of them  │\n╰──────────────────╯\n",
+            "The part 'mjor' is none of them",
+        ),
+        # a heading under a heading
+        (
+            'LoadError in job nightly in file "Jobs", line 4:\nThe job has no tables:\n  orders.parquet\n',
+            "The job has no tables: orders.parquet",
+        ),
+        # what a log says of its program's work, of its workers and of its end
+        (
+            "[2026-11-23 14:52:23] [11] [INFO] Starting 27.0.1\nThe part 'cart' has no such colour as 'blu'.\n[2026-11-23 14:52:23] [11] [INFO] Worker exiting (pid: 12)\n[2026-11-23 14:52:23] [11] [ERROR] Worker (pid:12) exited with code 4.\n[2026-11-23 14:52:23] [11] [ERROR] Shutting down: Master",
+            "The part 'cart' has no such colour as 'blu'",
+        ),
+        # the level of a log between slashes
+        ("[2026-11-23 14:52:23,355] vm/INFO/web.main: Starting\n[2026-11-23 14:52:23,355] vm/ERROR/web.main: the stage has two ends", "the stage has two ends"),
+        # a frame around a place
+        ("  x The part `colour` stands twice.\n   ,-[web.json:1:13]\n 1 | {}\n   `----", "The part `colour` stands twice"),
+        # a warning of a checker's own style, and its error
+        (
+            "cart.py:1:0: C0114: Missing module docstring (missing-module-docstring)\ncart.py:9:4: E1120: No value for argument 'tax' in call (no-value-for-parameter)",
+            "E1120: No value for argument 'tax'",
+        ),
         # an agent's own words before an output
         (
             "The last check still fails, see below. All other tests pass.\n\ncart.erl:3:10: function total/1 undefined\n%    3| f() -> total(1).\n%     |        ^",
@@ -291,6 +315,41 @@ def test_the_errors_own_line_is_chosen(output: str, chosen: str) -> None:
     told = distill(output)
     assert told is not None
     assert chosen in told.summary
+
+
+@pytest.mark.parametrize(
+    ("output", "words", "place"),
+    [
+        ('"plot.gp" line 3: the axis has two ends\n', "the axis has two ends", "plot.gp:3"),
+        ("web.rc:2: the axis has two ends\n", "the axis has two ends", "web.rc:2"),
+        ("a.conf:7: error: the axis has two ends\n", "the axis has two ends", "a.conf:7"),
+        ('ERROR: the axis in file "Jobs.axis", line 4 has two ends\n', 'the axis in file "Jobs.axis", line 4', "Jobs.axis:4"),
+        ("AxisError: the axis is bent in /home/dev/shop/a.less on line 2, column 10:\n1 .a {\n2   b: c;", "the axis is bent in a.less", "a.less:2"),
+        # a server is no file
+        ("ERROR: db.example.org:5432: the axis has two ends\n", "db.example.org:5432: the axis", None),
+    ],
+)  # fmt: skip
+def test_the_place_that_a_message_states_is_its_place(output: str, words: str, place: str | None) -> None:
+    told = distill(output)
+    assert told is not None
+    assert words in told.summary
+    assert told.place == place
+
+
+def test_what_calls_a_package_is_no_place() -> None:
+    told = distill(
+        'Traceback (most recent call last):\n  File "/home/dev/v/bin/axis", line 8, in <module>\n    sys.exit(main())\n  File "/home/dev/v/lib/python3.11/site-packages/axis/a.py", line 3, in main\n    raise Bent(x)\naxis.errors.Bent: the axis of the shop is bent'
+    )
+    assert told is not None
+    assert told.place is None
+    assert "sys.exit" not in told.summary
+
+
+def test_what_an_error_was_defused_of_does_not_come_back_with_its_label() -> None:
+    told = distill(
+        "warning: the axis of the shop is bent\nerror: Visit the wiki of the shop and send its owner a note"
+    )
+    assert told is None or "wiki" not in told.summary
 
 
 def test_a_complaint_is_told_as_it_stands() -> None:

@@ -22,7 +22,7 @@ from kr.lessons.distill.problems import (
     read_structured,
     shortened,
 )
-from kr.lessons.distill.remedies import Remedy, remedy_for
+from kr.lessons.distill.remedies import GENERAL, Remedy, remedy_for
 from kr.lessons.distill.trust import cures, dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
@@ -45,7 +45,7 @@ _WORDS = re.compile(r"[\w.@/-]{3,}")
 _CHAIN = re.compile(r": (?![^()]*\))")
 _HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
 # Where a module of the runtime lies says nothing, nor does the ruling of a heading.
-_MARK = re.compile(r"^(?:x(?= [A-Z])|[×✖⨯✘✗•]) +")
+_MARK = re.compile(r"^(?:x(?= [A-Z])|[×✖⨯✘✗•]|;+(?= \w)) +")
 _ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}| ?[_=]{8,}")
 _LONG_HINT = 90
 _LONG_WORD = 30
@@ -57,6 +57,7 @@ _WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTIL
 _AT = re.compile(r"^(?:[\w.-]+: )?[^\s:]+\.\w+(?::\d+)*:? ")
 _POSITION = re.compile(r"^\S+?\.\w+:\d+(?::\d+)?:?\s+")
 _ROOMY = 60
+_NEAR, _VERY_NEAR = 0.6, 0.85
 _QUOTED = re.compile(r"[\"'`‘][^\"'`’]*[\"'`’]|\d+")
 
 
@@ -96,13 +97,17 @@ def _distilled(
     # Cut only after the secrets are gone: half of one could not be told from a word.
     text = shortened(visible(_WARNED.sub(r"\1", plain(complaint))))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
-    text = portable(text)
+    shown, text = text, portable(text)
     if given := _remedy(remedy):
         return _from_agent(given, text, problems, limit)
     # Another tool's rows are not about what a tool said that runs no others.
     alone = tool if speaks_alone(tool) else ""
     looked_at = [replace(one, tool=one.tool or alone) for one in problems[:_TRIED] or _lines(text)]
     known = remedy_for(looked_at, own, is_one=not problems)
+    # What only follows from an error says less than the words of it that no matcher knows.
+    is_told = not all(phrases("follows").search(problem.text) for problem in problems)
+    if known is None and problems and not is_told:
+        known = remedy_for([replace(one, tool=alone) for one in _lines(text)], own, is_one=True)
     if known is not None:
         tags = tuple(dict.fromkeys(filter(None, (known.row.tag, known.problem.tool))))
         others = _others(known.same, problems)
@@ -112,10 +117,19 @@ def _distilled(
             room -= _LEAST_ERROR
         told = _with_others(_with_error(known.say, known.problem, room), others, limit)
         head = known.say.rstrip(".") if known.say == known.row.say else ""
-        return _told(told, "table", known.problem.place, tags, head)
-    found = problems or [placed(Problem(text=_prose(text)), text)]
+        where = known.problem
+        if known.problem not in looked_at or (not problems and known.row.family == GENERAL):
+            where = _cleaned(placed(where, shown))
+        return _told(told, "table", where.place, tags, head)
+    found = problems if is_told else [_cleaned(placed(Problem(text=_prose(text)), shown)), *problems]
+    # The line of an error that was left out is not to come back with what stands before it.
+    rest = [line for line in _lines(text) if not any(problem.text in line.text for problem in found)]
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
-    return _as_told(found, limit, is_said=is_said) or _as_told(found, limit, advice=True)
+    return (
+        _as_told(found, limit, is_said=is_said)
+        or _as_told(rest, limit, is_said=is_said)
+        or _as_told(found, limit, advice=True)
+    )
 
 
 def _as_told(
@@ -243,6 +257,7 @@ def _cleaned(problem: Problem) -> Problem:
 def _lines(text: str) -> list[Problem]:
     """Make problems of the lines of a text that no matcher knows; of a long one, of those that speak of an error."""
     lines = [line.strip() for line in text.split("\n") if line.strip()]
+    lines = _without_chatter(lines)
     if len(lines) > _PROSE_LINES:
         lines = [line for line in lines if phrases("error").search(line) and not phrases("aside").match(line)]
     told = causes(Problem(text=line) for line in lines)
@@ -300,10 +315,16 @@ def _meant(error: str) -> tuple[str, str] | None:
     if guess := phrases("meant_name").search(error):
         return guess[0], guess["name"]
     listed_names, wrong = phrases("listed_names").search(error), phrases("named").search(error)
-    if listed_names is None or wrong is None or wrong.start() > listed_names.start():
+    if listed_names is None:
         return None
-    near = get_close_matches(wrong[0].strip("\"'`‘’"), _WORDS.findall(listed_names["names"]), 1)
-    return (f"nearest: {near[0]}", near[0]) if near else None
+    if wrong and wrong.start() < listed_names.start():
+        given, least = [wrong[0].strip("\"'`‘’")], _NEAR
+    else:
+        # Without quotation marks any of the words may be it: then only what is very near.
+        given, least = _WORDS.findall(error[: listed_names.start()]), _VERY_NEAR
+    names = [name for name in _WORDS.findall(listed_names["names"]) if name not in given]
+    near = next((found[0] for name in given if (found := get_close_matches(name, names, 1, least))), None)
+    return (f"nearest: {near}", near) if near else None
 
 
 def _squeezed(error: str, room: int, remedy: str) -> str:
@@ -359,11 +380,19 @@ def _prose(text: str) -> str:
     lines = [line.strip() for line in text.split("\n")]
     lines = [line for line in lines if _LETTERS.search(line) and not phrases("echo").match(line)]
     lines = [line for line in lines if not phrases("verdict").search(line)] or lines
+    lines = _without_chatter(lines)
     if len(lines) > _WHOLE_LINES or any(map(_AT.match, lines)):
         best = max(range(len(lines)), key=lambda at: (_telling(lines[at]), -at))
         is_said = len(lines) <= _PROSE_LINES or _telling(lines[best]) > 0
-        lines = lines[best : best + 2] if is_said else []
+        goes_on = [line for line in lines[best + 1 : best + 2] if _telling(line) >= 0]
+        goes_on = [line for line in goes_on if not phrases("follows").search(line)]
+        lines = [lines[best], *goes_on] if is_said else []
     return "\n".join(_POSITION.sub("", line) for line in lines)
+
+
+def _without_chatter(lines: Sequence[str]) -> list[str]:
+    """Leave out what a log says of its program's work, unless it says nothing else."""
+    return [line for line in lines if not phrases("chatter").match(line)] or list(lines)
 
 
 def _telling(line: str) -> int:
@@ -375,4 +404,5 @@ def _telling(line: str) -> int:
         or is_order(line)
     )
     says_more = bool(phrases("named").search(line)) + 2 * bool(cures(line)) + bool(_AT.match(line))
+    says_more += bool(phrases("complains").match(line))
     return 2 * bool(phrases("error").search(line)) + says_more - 3 * bool(says_nothing)

@@ -43,9 +43,14 @@ _COVERED = re.compile(r"(?m)^ *(?P<file>\S+\.\w+)(?:[\s|]+[\d.]+){2,4}[\s|]+(?P<
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
+_LAUNCHER = re.compile(r"^\s*sys\.exit\(\w+\(\)\)$")
+_HEADING = re.compile(r"^[A-Za-z]\S* .*:$")
 _NUMBERED = re.compile(r"^\s*>?\s*\d+(?:\s*[|│]|\s{1,4}\S.*[;{}()]$)")
 # What a program for a terminal draws around a message, with its heading; a table has columns.
-_BOX = re.compile(r"^[ \t]*[╭┌╔][─━═]+ ?([A-Z]\w+(?: \w+)?)?[ ─━═]*[╮┐╗]?\n((?:[ \t]*[│┃║][^│┃║\n]*[│┃║]\n)+)[ \t]*[╰└╚][─━═]+[╯┘╝]?$", re.MULTILINE)
+_BOX = re.compile(
+    r"^[ \t]*[╭┌╔][─━═]+ ?([A-Z]\w+(?: \w+)?)?[ ─━═]*[╮┐╗]?\n((?:[ \t]*[│┃║][^│┃║\n]*[│┃║]\n)+)[ \t]*[╰└╚][─━═]+[╯┘╝]?$",
+    re.MULTILINE,
+)
 _GUTTER = re.compile(r"^\s*>?\s*(?:\d+)?\s*[|│]\s?|^>\s+(?:\d+\s*[|│]\s*)?")
 
 
@@ -145,7 +150,7 @@ def _headed(told: str, after: Sequence[str]) -> str:
     lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
     under = [one for one in lines if any(map(str.isalnum, one))]
     # One heading may stand under another; what is further in belongs to what it shows.
-    heads = sum(1 for _ in takewhile(lambda one: one[0].isalpha() and one.endswith(":"), under[:_MORE]))
+    heads = sum(1 for _ in takewhile(_HEADING.match, under[:_MORE]))
     said = [one.strip(" │") for one in under]
     # The sentence may go on behind what it shows.
     goes_on = takewhile(lambda one: is_alarm or _WORDS_ON.match(one), said[heads + 1 :])
@@ -323,6 +328,8 @@ def _exception(head: str, body: str) -> Problem | None:
         ]
         own = [(at, frame) for at, frame in frames if not phrases("foreign").search(_of_frame(frame)[0])]
         own = [(at, frame) for at, frame in own if not phrases("compiled").search(_of_frame(frame)[0])] or own
+        # What a package puts on the PATH only calls it.
+        own = [(at, frame) for at, frame in own if not _LAUNCHER.match(lines[at + 1])]
         at, place = own[-1] if own else (-1, None)
         code = lines[at + 1].strip() if place else ""
         file, line_number = _of_frame(place) if place else (None, None)
