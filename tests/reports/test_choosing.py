@@ -144,6 +144,13 @@ def test_of_a_longer_question_a_passage_of_a_package_says_less() -> None:
     assert not _choice("delta alpha", text, source="local_docs").covers
 
 
+def test_a_passage_of_a_package_that_dwells_on_a_word_is_about_it() -> None:
+    said, beside = "Some alpha.", " There are other things that are told here at some length."
+    dwelt = said + " An alpha is kept, and the alpha of each is shown beside the alpha of all."
+    assert _choice("alpha delta", dwelt, source="local_docs").covers
+    assert not _choice("alpha delta", said + 12 * beside, source="local_docs").covers
+
+
 def test_nothing_covers_nothing() -> None:
     assert choose((), question_terms("x", "alpha")) == Choice((), (), covers=False)
 
