@@ -84,7 +84,7 @@ def test_every_matcher_is_well_made() -> None:
         "a.c:3:5: error: incompatible types: int and char *",
         "src/a.ts(3,5): error TS1: cannot find symbol\n  symbol: class List",
         "app.go:3:5: Unsupported attribute",
-        "lib/a.rb:3: import cycle not allowed",
+        "lib/a.rb:3: missing go.sum entry for the module",
         "error[E0100]: relation is not bound to a Session\n --> src/a.rs:1:1",
     ],
 )

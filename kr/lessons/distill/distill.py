@@ -45,7 +45,8 @@ _WORDS = re.compile(r"[\w.@/-]{3,}")
 _CHAIN = re.compile(r": (?![^()]*\))")
 _HEAD = re.compile(r"^(?:note|help|hint|tip|suggestions?):\s+", re.IGNORECASE)
 # Where a module of the runtime lies says nothing, nor does the ruling of a heading.
-_MARK = re.compile(r"^(?:x(?= [A-Z])|[×✖⨯✘✗•]|;+(?= \w)) +")
+_MARK = re.compile(r"^(?:(?:x(?= [A-Z])|[×✖⨯✘✗•]|;+(?= \w)) +|(?:\[\]|:)\s+|-\s+(?=[A-Z]))")
+_LEVEL = re.compile(r"^\W*(?:WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b[\s:|\]-]+(?=\w)")
 _ASIDE_PATH = re.compile(r" \((?:lib/python3|site-packages)[^()]*\)| \{aka [^{}]*\}| ?[_=]{8,}")
 _LONG_HINT = 90
 _LONG_WORD = 30
@@ -256,8 +257,7 @@ def _cleaned(problem: Problem) -> Problem:
 
 def _lines(text: str) -> list[Problem]:
     """Make problems of the lines of a text that no matcher knows; of a long one, of those that speak of an error."""
-    lines = [line.strip() for line in text.split("\n") if line.strip()]
-    lines = _without_chatter(lines)
+    lines = _without_chatter([_MARK.sub("", line.strip()) for line in text.split("\n") if line.strip()])
     if len(lines) > _PROSE_LINES:
         lines = [line for line in lines if phrases("error").search(line) and not phrases("aside").match(line)]
     told = causes(Problem(text=line) for line in lines)
@@ -384,10 +384,14 @@ def _prose(text: str) -> str:
     if len(lines) > _WHOLE_LINES or any(map(_AT.match, lines)):
         best = max(range(len(lines)), key=lambda at: (_telling(lines[at]), -at))
         is_said = len(lines) <= _PROSE_LINES or _telling(lines[best]) > 0
-        goes_on = [line for line in lines[best + 1 : best + 2] if _telling(line) >= 0]
-        goes_on = [line for line in goes_on if not phrases("follows").search(line)]
+        goes_on = [line for line in lines[best + 1 : best + 2] if _goes_on(line)]
         lines = [lines[best], *goes_on] if is_said else []
-    return "\n".join(_POSITION.sub("", line) for line in lines)
+    return "\n".join(_LEVEL.sub("", _POSITION.sub("", line)) for line in lines)
+
+
+def _goes_on(line: str) -> bool:
+    """Tell a line that may belong to the one above it from another message of a log and from what follows from an error."""
+    return _telling(line) >= 0 and not (_LEVEL.match(line) or phrases("follows").search(line))
 
 
 def _without_chatter(lines: Sequence[str]) -> list[str]:

@@ -44,6 +44,9 @@ _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
 _LAUNCHER = re.compile(r"^\s*sys\.exit\(\w+\(\)\)$")
+# A sentence that is broken at the end of a line goes on further in on the next one.
+_UNFINISHED = re.compile(r"(?:\b(?:of|type|to|the|an|with|in|by|and|or|is|but|from|for)|,)$")
+_CONTINUED = re.compile(r"^\s+[\w'\"`<(]")
 _HEADING = re.compile(r"^[A-Za-z]\S* .*:$")
 _NUMBERED = re.compile(r"^\s*>?\s*\d+(?:\s*[|│]|\s{1,4}\S.*[;{}()]$)")
 # What a program for a terminal draws around a message, with its heading; a table has columns.
@@ -145,6 +148,8 @@ class Matcher:
 def _headed(told: str, after: Sequence[str]) -> str:
     """Put behind a heading what it is about, which comes next, unless that is code, which stands beside it."""
     is_alarm = told.endswith("***")
+    if _UNFINISHED.search(told) and after and _CONTINUED.match(after[0]):
+        return f"{told} {after[0].strip()}"
     if not (is_alarm or told.endswith(":") or _CODE_ALONE.match(told)):
         return told
     lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kr.lessons.distill import read_table
 from kr.lessons.distill.complaint import says_to_do
 from kr.lessons.distill.problems import Problem, matchers
-from kr.lessons.distill.trust import cures
+from kr.lessons.distill.trust import cures, defused
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _GROUP = re.compile(r"\{(\w+)\}")
@@ -107,6 +107,9 @@ class Remedy:
             for name, value in found.groupdict().items()
             if value
         }
+        if self.family == GENERAL and "kind" in named:
+            # A sentence of the tool may have begun with it.
+            named["kind"] = named["kind"][0].lower() + named["kind"][1:]
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
         is_plain = all(_NAME.fullmatch(value) and not (" " in value and says_to_do(value)) for value in said)
         return named if is_plain else None
@@ -216,8 +219,8 @@ def remedy_for(
     """
     rows = _by_words(tuple(own))
     particular, general = ([row for row in rows if (row[-1].family == GENERAL) is it] for it in (False, True))
-    # What holds for any tool is not said of an error that says itself what to do.
-    silent = [problem for problem in problems if not cures(problem.text)]
+    # What holds for any tool is not said of an error that says itself what to do, in words that may go on.
+    silent = [problem for problem in problems if not cures(defused(problem.text))]
     if is_one:
         return _first(problems, particular) or _first(silent, general)
     # What holds for any tool is said of its first error alone.
