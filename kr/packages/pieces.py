@@ -29,12 +29,13 @@ _OF_ERRORS = 0.5  # what can go wrong is named after what was meant to go right
 _OF_PLUMBING = 0.7
 _OF_ASYNC = 0.9  # the twin of a name that does the same for asynchronous code
 _PLUMBING = re.compile(
-    r"(?<![^.])(?:(testing|internals?|abc|(?:[a-z]+_)?compat)(?=\.)|(Base|Abstract)(?=[A-Z])|\w+?(Base|Mixin|Interface|Handle|Server)(?![a-z]))"
+    r"(?<![^.])(?:(testing|internals?|abc|low_?level|(?:[a-z]+_)?compat)(?=\.)|(Base|Abstract)(?=[A-Z])|\w+?(Base|Mixin|Interface|Handle|Server)(?![a-z]))"
 )
 """Parts of names that stand for tests, for the far side of a connection, or for what others are built on."""
 _ASYNC = re.compile(r"(?<![^.])Async[A-Z]")
 _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1
+_HANDED_ON = re.compile(r"\bimport (\w+) as \1\b")
 
 Expired = Callable[[], bool]
 
@@ -195,7 +196,7 @@ def _names(package: InstalledPackage) -> PublicNames:
             text = _text(path, _MAX_SOURCE)
             if is_init:
                 inits[_module(package, path)] = text
-            elif "__all__" in text or " import *" in text:
+            elif "__all__" in text or " import *" in text or _HANDED_ON.search(text):
                 others[_module(package, path)] = text
     return PublicNames(package.name, inits, others)
 

@@ -32,16 +32,19 @@ class PublicNames:
     """The paths that users import names by. ``name`` is the distribution's, which wins where paths are alike."""
 
     def __init__(self, name: str, inits: Mapping[str, str], others: Mapping[str, str] | None = None) -> None:
-        """Read the texts of ``__init__`` files by their modules' names; of ``others``, what their ``__all__`` lists counts."""
+        """Read the texts of ``__init__`` files by their modules' names; of ``others``, what they say that they offer counts."""
         self._own = re.sub(r"[-.]+", "_", name).lower()
         self._offered: dict[str, set[str]] = {}
         self._heirs: dict[str, set[str]] = {}
         texts = [(*item, False) for item in inits.items()] + [
             (*item, True) for item in (others or {}).items()
         ]
+        self._beside: set[str] = set()
         for module, source, only_listed in texts:
             for target, path in _imports(source, module, only_listed=only_listed):
                 self._offered.setdefault(target, set()).add(path)
+                if only_listed and "__all__" not in source:
+                    self._beside.add(path)
 
     def add_module(self, source: str, module: str) -> None:
         """Remember whose members the classes of a module take over, and where the names come from that it only hands on."""
@@ -72,7 +75,8 @@ class PublicNames:
             found = self._inherited(top) or found
         is_kept = any(_INTERNAL.fullmatch(part) for part in (found or module).split(".")[1:])
         if found is not None:
-            weight = _KEPT if is_kept else _EXPORTED if found != own else _PLAIN
+            is_offered = found != own and found not in self._beside
+            weight = _KEPT if is_kept else _EXPORTED if is_offered else _PLAIN
             weight *= _DEEP if found.count(".") >= _DEEPEST else 1.0
             return Named(f"{found}.{rest}" if rest else found, weight, found != own)
         # No path that a user could import: the name alone.
@@ -158,8 +162,13 @@ def _imports(source: str, module: str, *, only_listed: bool) -> Iterator[tuple[s
             shown = alias.asname or alias.name
             if shown.startswith("_"):
                 private[shown] = f"{origin}.{alias.name}"
-            elif is_own or shown in listed or shown == "*" or (shown == alias.asname and not only_listed):
+            elif is_own or shown in listed or shown == "*" or _hands_on(alias, only_listed=only_listed):
                 yield f"{origin}.{alias.name}", f"{module}.{shown}"
+
+
+def _hands_on(alias: ast.alias, *, only_listed: bool) -> bool:
+    """Tell whether an import says by ``as`` that it is offered; outside of an ``__init__`` by the same name (PEP 484)."""
+    return alias.asname == alias.name or (alias.asname is not None and not only_listed)
 
 
 def _top(module: str) -> str:

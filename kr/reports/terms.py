@@ -37,6 +37,7 @@ _GENERIC_WEIGHT = 0.25
 _NAME_WEIGHT = 1.5
 _PART_OF_NAME = 0.4
 _SELDOM, _COMES_BACK = 0.3, 0.75  # see ``kr.matching.rarity``
+_FEWEST_SPELLED = 2  # words of a name that a question spells
 _MEMORY = 60_000  # distinct words of texts that are remembered
 
 _RUN = re.compile(f"[{WORD}]+")
@@ -160,6 +161,14 @@ class Terms:
             if f".{name}".endswith(f".{short}") or name == last:
                 return True
         return False
+
+    def is_spelled(self, title: str) -> bool:
+        """Tell whether a title's name has the words of the question, all of them and no other: ``StreamingResponse``."""
+        words = split_compound(_ABOVE.split(title)[-1].strip("`()").rpartition(".")[2])
+        held = [self.within(word) for word in words]
+        if len(words) < _FEWEST_SPELLED or not all(any(self.all[at].is_main for at in one) for one in held):
+            return False
+        return frozenset().union(*held) >= {at for at, term in enumerate(self.all) if term.is_main}
 
     def shares(self, held: AbstractSet[int]) -> list[float]:
         """Return which part of what the question, its topic and its tags say is held, 0 to 1 each; 0 of what says nothing."""

@@ -100,8 +100,10 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     ]
     order = (second[at] for at in varied(held, weights))
     fit = [shown[row.index] for row in order if row.score >= enough]
-    # What the question names leads; a word beside it may be rarer.
-    named = next((pair for pair in fit if terms.is_symbol(pair[0].title)), None)
+    # What the question names leads, in one word or in several; a word beside it may be rarer.
+    named = next((pair for pair in fit if terms.is_symbol(pair[0].title)), None) or next(
+        (pair for pair in fit if pair[0].documented and terms.is_spelled(pair[0].title)), None
+    )
     best = _best([named, *(pair for pair in fit if pair is not named)] if named else fit)
     usage = next(
         (p for p in pieces if p.documented is None and p.package is package and is_usage(p.section)), None

@@ -64,6 +64,16 @@ def test_names_that_a_module_only_hands_on_are_followed() -> None:
     assert names.named("web.connector.Base", "web.connector").path == "web.connector.Base"
 
 
+def test_a_module_offers_what_it_imports_as_itself() -> None:
+    """PEP 484: ``import Y as Y`` hands on, ``import Y as Z`` uses; it weighs no more than what stands beside it."""
+    source = "from star.replies import Streaming as Streaming\nfrom star.replies import Plain as Bare\n"
+    names = PublicNames("web", {"web": "from .app import App\n"}, {"web.replies": source})
+    found = names.named("star.replies.Streaming", "star.replies")
+    assert (found.path, found.is_exported) == ("web.replies.Streaming", True)
+    assert not names.named("star.replies.Plain", "star.replies").is_exported
+    assert found.weight < names.named("web.app.App", "web.app").weight
+
+
 def test_what_is_offered_stands_above_what_is_kept() -> None:
     names = PublicNames("attrs", INITS)
     weights = [

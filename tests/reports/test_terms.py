@@ -143,3 +143,18 @@ def test_a_symbol_is_named_as_a_whole_and_in_its_letters() -> None:
         "presets",
     ]
     assert [terms.is_symbol(title) for title in titles] == [True] * 4 + [False] * 5
+
+
+@pytest.mark.parametrize(
+    ("title", "is_spelled"),
+    [
+        ("web.replies.StreamingReply", True),
+        ("web.Client.stream_replies", True),
+        ("web.replies.Stream", False),  # one word of two
+        ("web.replies.StreamingReplyError", False),
+        ("Streaming > A reply", False),
+    ],
+)
+def test_a_name_of_all_words_of_a_question_is_spelled_by_it(title: str, is_spelled: bool) -> None:
+    assert question_terms("web", "How do I stream a reply?").is_spelled(title) is is_spelled
+    assert not question_terms("web", "How do I stream a large reply to a file?").is_spelled(title)

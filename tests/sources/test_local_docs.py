@@ -280,6 +280,22 @@ def test_the_symbol_that_a_question_names_leads(tmp_path: Path, symbol: str) -> 
     )
 
 
+def test_a_name_that_has_the_words_of_the_question_leads_without_a_docstring(tmp_path: Path) -> None:
+    told = '    """The response class: one that may stream. The response of a stream is kept."""\n'
+    own = f"def get(response: type) -> None:\n{told}"
+    replies = "class StreamingResponse:\n    def __init__(self, content: bytes, status: int = 200) -> None:\n        ...\n"
+    handed_on = "from star.replies import StreamingResponse as StreamingResponse  # noqa\n"
+    python(tmp_path, "star", {"star/__init__.py": "", "star/replies.py": replies})
+    python(
+        tmp_path,
+        "web",
+        {"web/__init__.py": "from .app import get\n", "web/app.py": own, "web/replies.py": handed_on},
+    )
+    found = passages(tmp_path, "web", "How do I stream a response?")
+    assert found[0].title == "web.replies.StreamingResponse"
+    assert "content: bytes" in found[0].text
+
+
 def test_templates_and_help_strings_count(tmp_path: Path) -> None:
     python(
         tmp_path,
