@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from itertools import takewhile
 from typing import Literal
 
 from kr.lessons.distill import listed, phrases, speaks_alone
@@ -257,7 +258,8 @@ def _cleaned(problem: Problem) -> Problem:
 
 def _lines(text: str) -> list[Problem]:
     """Make problems of the lines of a text that no matcher knows; of a long one, of those that speak of an error."""
-    lines = _without_chatter([_MARK.sub("", line.strip()) for line in text.split("\n") if line.strip()])
+    lines = [_MARK.sub("", line.strip()) for line in _without_guesses(text) if line.strip()]
+    lines = _without_chatter(lines)
     if len(lines) > _PROSE_LINES:
         lines = [line for line in lines if phrases("error").search(line) and not phrases("aside").match(line)]
     told = causes(Problem(text=line) for line in lines)
@@ -377,7 +379,7 @@ def _remedy(text: str) -> str:
 
 def _prose(text: str) -> str:
     """Return what words say: a short text whole, of several lines from the most telling one on."""
-    lines = [line.strip() for line in text.split("\n")]
+    lines = [line.strip() for line in _without_guesses(text)]
     lines = [line for line in lines if _LETTERS.search(line) and not phrases("echo").match(line)]
     lines = [line for line in lines if not phrases("verdict").search(line)] or lines
     lines = _without_chatter(lines)
@@ -392,6 +394,12 @@ def _prose(text: str) -> str:
 def _goes_on(line: str) -> bool:
     """Tell a line that may belong to the one above it from another message of a log and from what follows from an error."""
     return _telling(line) >= 0 and not (_LEVEL.match(line) or phrases("follows").search(line))
+
+
+def _without_guesses(text: str) -> list[str]:
+    """Return the lines of a text up to where its tool guesses at reasons, unless that is its first."""
+    lines = text.split("\n")
+    return list(takewhile(lambda line: not phrases("guesses").match(line), lines)) or lines
 
 
 def _without_chatter(lines: Sequence[str]) -> list[str]:

@@ -43,7 +43,7 @@ _COVERED = re.compile(r"(?m)^ *(?P<file>\S+\.\w+)(?:[\s|]+[\d.]+){2,4}[\s|]+(?P<
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
 _CARETS = re.compile(r"^[\s\d]*[|│]?[\s|│~-]*\^[\s^~-]*(?:\s[a-z#`].*)?$")
 _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
-_LAUNCHER = re.compile(r"^\s*sys\.exit\(\w+\(\)\)$")
+_LAUNCHER = re.compile(r"^\s*sys\.exit\([\w.]+\(\)\)$")
 # A sentence that is broken at the end of a line goes on further in on the next one.
 _UNFINISHED = re.compile(r"(?:\b(?:of|type|to|the|an|with|in|by|and|or|is|but|from|for)|,)$")
 _CONTINUED = re.compile(r"^\s+[\w'\"`<(]")
@@ -209,8 +209,8 @@ def stated(problem: Problem) -> Problem:
     found = phrases("stated").search(problem.text)
     if found is None:
         return problem
-    file, line = _of_frame(found)
-    told = replace(problem, file=file, line=line)
+    kind = (found.lastgroup or "").removesuffix("_line")
+    told = replace(problem, file=found[kind], line=int(found[f"{kind}_line"]))
     rest = problem.text[found.end() :].strip()
     is_head = found.start() == 0 and " " in rest
     return replace(told, text=rest) if told.place and is_head else told if told.place else problem
@@ -263,8 +263,8 @@ def find_problems(text: str) -> list[Problem]:
             tool = problem.tool or (found[0].tool if found else "")
             found.append(replace(problem, tool=tool))
     told = [problem for problem in found if not phrases("follows").search(problem.text)] or found
-    # What was being handled when the last error came out says less than that.
-    told.sort(key=lambda problem: _HANDLED.match(problem.context) is not None)
+    # What was being handled when the last error came out says less than that, and a word alone says least.
+    told.sort(key=lambda problem: (_HANDLED.match(problem.context) is not None, " " not in problem.text))
     return [_least_covered(problem, text) for problem in told]
 
 

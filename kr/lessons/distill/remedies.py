@@ -12,6 +12,7 @@ from kr.lessons.distill.problems import Problem, matchers
 from kr.lessons.distill.trust import cures, defused
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
+_HOST = re.compile(r"\b[\w-]+\.[a-z]{2,10}/|//")
 _GROUP = re.compile(r"\{(\w+)\}")
 _COMMAND = re.compile(r"`[^`]*\{\w+\}[^`]* [^`]*`|`[^`]* [^`]*\{\w+\}[^`]*`")
 _KEYS = frozenset({"match", "say", "tag", "tool"})
@@ -112,7 +113,9 @@ class Remedy:
             named["kind"] = named["kind"][0].lower() + named["kind"][1:]
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
         is_plain = all(_NAME.fullmatch(value) and not (" " in value and says_to_do(value)) for value in said)
-        return named if is_plain else None
+        # What any tool may have printed names no host.
+        is_host = self.family == GENERAL and any(map(_HOST.search, said))
+        return named if is_plain and not is_host else None
 
     def said(self, named: Mapping[str, str], say: str = "") -> str:
         """Return what to do, with these names."""
