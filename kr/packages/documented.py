@@ -45,6 +45,8 @@ _SENTENCE = re.compile(r"\S+(?:\s+\S+){4,}[.!?:]")
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _NAME = re.compile(r"[*_`\s/-]*([\w.$]+)")
+_HULL = re.compile(r"[^\n]*\{\n *\.\.\.\n\}")
+"""A declaration of which nothing is left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +155,10 @@ def without_sections(markdown: str) -> str:
 
 
 def shortened(signature: str, text: str, terms: Terms) -> str:
-    """Return a signature of many lines with the parameters that the question or the ``text`` names, the rest as dots."""
+    """Return a long signature with the parameters that the question or the ``text`` names, the rest as dots.
+
+    Of the declarations that stand below it those go that nothing is left of.
+    """
     lines = signature.splitlines()
     if len(signature) <= max(_HEAD, _ROOM - len(text)) or len(lines) < 6:
         return signature
@@ -165,7 +170,8 @@ def shortened(signature: str, text: str, terms: Terms) -> str:
             out.append(line)
         elif out[-1].strip() != "...":
             out.append("    ...")
-    return "\n".join(out)
+    first, *others = "\n".join(out).split("\n\n")
+    return "\n\n".join([first, *(one for one in others if not _HULL.fullmatch(one))])
 
 
 _GOOGLE = re.compile(

@@ -32,7 +32,7 @@ class PublicNames:
     """The paths that users import names by. ``name`` is the distribution's, which wins where paths are alike."""
 
     def __init__(self, name: str, inits: Mapping[str, str], others: Mapping[str, str] | None = None) -> None:
-        """Read the texts of ``__init__`` files by their modules' names; of ``others``, what they say that they offer counts."""
+        """Read the texts of ``__init__`` files by their modules' names; of ``others``, what they offer outright."""
         self._own = re.sub(r"[-.]+", "_", name).lower()
         self._offered: dict[str, set[str]] = {}
         self._heirs: dict[str, set[str]] = {}
@@ -167,7 +167,7 @@ def _imports(source: str, module: str, *, only_listed: bool) -> Iterator[tuple[s
 
 
 def _hands_on(alias: ast.alias, *, only_listed: bool) -> bool:
-    """Tell whether an import says by ``as`` that it is offered; outside of an ``__init__`` by the same name (PEP 484)."""
+    """Tell whether an import offers by ``as``; outside of an ``__init__`` by the same name alone (PEP 484)."""
     return alias.asname == alias.name or (alias.asname is not None and not only_listed)
 
 

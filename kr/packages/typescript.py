@@ -14,6 +14,7 @@ from kr.packages.documented import Documented
 _SMALL = 1_500
 _LONGEST_CODE = 1_200
 _LONGEST_TYPE = 700
+_LONGEST_TAKEN = 800
 _LONGEST_HEAD = 120
 _LONGEST_LIST = 4_000
 _MOST_TYPES = 2
@@ -97,12 +98,17 @@ class Declared:
         code = "\n".join(_cut(one.text, _LONGEST_CODE) for one in group[:_MOST_OVERLOADS])
         if first.kind == "enum":
             code = f"{code} {{ {', '.join(member.name for member in first.members[:40])} }}"
+        taken: list[Declaration] = []
         if first.kind in {"function", "const"}:
-            code = "\n\n".join([code, *self._taken(code, first.name)])
+            taken = list(self._taken(code, first.name))
+            code = "\n\n".join([code, *map(_written, taken)])
         weight = self._weight(first.name, is_exported=any(one.is_exported for one in group))
         if first.kind == "type":
             weight = min(weight, _TYPES)
-        return Documented(f"{prefix}{first.name}", code, _said(group), weight=weight * _declining(group))
+        more = _taken_said(taken)
+        return Documented(
+            f"{prefix}{first.name}", code, _said(group), more, weight=weight * _declining(group)
+        )
 
     def _container(self, declared: Declaration, prefix: str) -> Iterator[Documented]:
         """Yield a type with members: whole when it is small, else its members one by one."""
@@ -132,7 +138,8 @@ class Declared:
         if silent:
             # What has no text of its own is shown together; of it, later, what the question is about.
             code = _written(replace(declared, members=tuple(silent)))
-            code = "\n\n".join([code, *self._reached(declared.name), *self._taken(code, declared.name)])
+            options = map(_written, self._taken(code, declared.name))
+            code = "\n\n".join([code, *self._reached(declared.name), *options])
             told_by = (
                 of_members if declared.kind in {"interface", "class", "type"} else min(of_members, _TYPES)
             )
@@ -141,9 +148,11 @@ class Declared:
             lines = "\n".join(f"  {_cut(one.text, _LONGEST_CODE)};" for one in group[:_MOST_OVERLOADS])
             where = f"  // {path}.{name}" if path else ""
             code = f"{_head(declared.text)} {{{where}\n{lines}\n}}"
-            code = "\n\n".join([code, *self._reached(declared.name), *self._taken(lines, declared.name)])
+            taken = list(self._taken(lines, declared.name))
+            code = "\n\n".join([code, *self._reached(declared.name), *map(_written, taken)])
             title = f"{path}.{name}" if path else f"{prefix}{self._shown(declared.name)}.{name}"
-            yield Documented(title, code, _said(group), weight=of_members * _declining([declared, *group]))
+            declining = _declining([declared, *group])
+            yield Documented(title, code, _said(group), _taken_said(taken), weight=of_members * declining)
 
     def _path(self, name: str) -> str:
         """Return below which members of options a type stands: ``server`` for ``CommonServerOptions``, else nothing.
@@ -176,7 +185,7 @@ class Declared:
             family += [heir for heir in self._heirs.get(one, ()) if heir not in family][:5]
         return family[:12]
 
-    def _taken(self, code: str, own: str) -> Iterator[str]:
+    def _taken(self, code: str, own: str) -> Iterator[Declaration]:
         """Yield the declarations of the options that a signature names, the small ones."""
         count = 0
         for name in dict.fromkeys(_TYPE.findall(code)):
@@ -185,9 +194,8 @@ class Declared:
                 continue
             bases = [base for base in _TYPE.findall(_extended(declared)) if base in self._types]
             for one in (declared, *(self._types[base] for base in bases[:1])):
-                text = _written(one)
-                if one.members and len(text) <= _LONGEST_TYPE:
-                    yield text
+                if one.members and len(_written(one)) <= _LONGEST_TYPE:
+                    yield one
             count += 1
             if count == _MOST_TYPES:
                 return
@@ -255,6 +263,12 @@ def _members_said(declared: Declaration) -> str:
         if member.name and said and not said.startswith("```") and not is_internal(member.comment):
             items.append(f"- `{member.name}`: {' '.join(said.split())}")
     return "\n".join(items)
+
+
+def _taken_said(taken: Sequence[Declaration]) -> str:
+    """Return what is said about the members of options that a signature names, where it is little."""
+    said = (_members_said(one) for one in taken)
+    return "\n".join(text for text in said if 0 < len(text) <= _LONGEST_TAKEN)
 
 
 def _said(group: Sequence[Declaration]) -> str:

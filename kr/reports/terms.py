@@ -163,7 +163,7 @@ class Terms:
         return False
 
     def is_spelled(self, title: str) -> bool:
-        """Tell whether a title's name has the words of the question, all of them and no other: ``StreamingResponse``."""
+        """Tell whether a title's name has all words of the question and no other: ``StreamingResponse``."""
         words = split_compound(_ABOVE.split(title)[-1].strip("`()").rpartition(".")[2])
         held = [self.within(word) for word in words]
         if len(words) < _FEWEST_SPELLED or not all(any(self.all[at].is_main for at in one) for one in held):

@@ -89,6 +89,17 @@ def test_a_function_brings_the_options_it_takes() -> None:
     assert found.weight > documented(SOURCE)["defineStore"].weight
 
 
+def test_the_options_that_a_signature_names_are_told_with_it() -> None:
+    options = (
+        "export interface LimiterOptions {\n  /** Jobs at most. */\n  max: number;\n  seconds: number;\n}\n"
+    )
+    limiter = "  /** Sets a limit of the rate. */\n  limiter?: LimiterOptions;"
+    worker = f"export interface Worker {{\n{limiter}\n{BIG}\n}}\n"
+    found = documented(f"{options}{worker}export declare function limit(options: LimiterOptions): void;\n")
+    assert found["Worker.limiter"].more == found["limit"].more == "- `max`: Jobs at most."
+    assert "max: number;" in found["Worker.limiter"].signature
+
+
 BIG = "\n".join(f"  /** Option {n}. {'Long. ' * 20} */\n  option{n}?: string;" for n in range(12))
 
 

@@ -65,7 +65,7 @@ def test_names_that_a_module_only_hands_on_are_followed() -> None:
 
 
 def test_a_module_offers_what_it_imports_as_itself() -> None:
-    """PEP 484: ``import Y as Y`` hands on, ``import Y as Z`` uses; it weighs no more than what stands beside it."""
+    """PEP 484: ``import Y as Y`` hands on, ``import Y as Z`` uses."""
     source = "from star.replies import Streaming as Streaming\nfrom star.replies import Plain as Bare\n"
     names = PublicNames("web", {"web": "from .app import App\n"}, {"web.replies": source})
     found = names.named("star.replies.Streaming", "star.replies")

@@ -37,3 +37,9 @@ def test_headings_name_things_and_links_say_where_they_lead() -> None:
 def test_a_table_of_contents_is_no_section() -> None:
     text = "# Store\n\n## Contents\n\n- [Open](#open)\n  - [Twice](#twice)\n\n## Open\n\n- [The guide](https://example.com) tells more.\n"
     assert [section.title for section in split_sections(text)] == ["Store > Open"]
+
+
+def test_a_declaration_that_nothing_is_left_of_goes() -> None:
+    members = "".join(f"  name{n}: number;\n" for n in range(150))
+    signature = f"class Worker {{\n{members}  suffixes?: Options;\n}}\n\ninterface Options {{\n{members}}}"
+    assert shortened(signature, "", TERMS) == "class Worker {\n    ...\n  suffixes?: Options;\n}"

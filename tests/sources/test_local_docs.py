@@ -283,7 +283,8 @@ def test_the_symbol_that_a_question_names_leads(tmp_path: Path, symbol: str) -> 
 def test_a_name_that_has_the_words_of_the_question_leads_without_a_docstring(tmp_path: Path) -> None:
     told = '    """The response class: one that may stream. The response of a stream is kept."""\n'
     own = f"def get(response: type) -> None:\n{told}"
-    replies = "class StreamingResponse:\n    def __init__(self, content: bytes, status: int = 200) -> None:\n        ...\n"
+    made = "    def __init__(self, content: bytes, status: int = 200) -> None:\n        ...\n"
+    replies = f"class StreamingResponse:\n{made}"
     handed_on = "from star.replies import StreamingResponse as StreamingResponse  # noqa\n"
     python(tmp_path, "star", {"star/__init__.py": "", "star/replies.py": replies})
     python(
