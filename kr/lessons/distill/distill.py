@@ -13,7 +13,7 @@ from typing import Literal
 
 from kr.lessons.distill import listed, phrases, speaks_alone
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
-from kr.lessons.distill.complaint import names_an_order
+from kr.lessons.distill.complaint import names_an_order, says_to_do
 from kr.lessons.distill.problems import (
     Problem,
     causes,
@@ -24,7 +24,7 @@ from kr.lessons.distill.problems import (
     shortened,
 )
 from kr.lessons.distill.remedies import GENERAL, Remedy, remedy_for
-from kr.lessons.distill.trust import cures, dangers, defused, is_order
+from kr.lessons.distill.trust import addresses, cures, dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
 
@@ -282,6 +282,8 @@ def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...], h
     summary = clean_summary(visible(text))
     if not summary:
         return None
+    if place and (says_to_do(place) or addresses(place)):
+        place = None
     # What kr's own table says is trusted; the words of a tool beside it were defused.
     found = () if source == "table" else dangers(summary)
     if source in {"table", "tool"} and names_an_order(f"{text.removeprefix(head)} {place or ''}"):

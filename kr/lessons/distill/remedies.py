@@ -9,7 +9,7 @@ from typing import NamedTuple
 from kr.lessons.distill import read_table
 from kr.lessons.distill.complaint import says_to_do
 from kr.lessons.distill.problems import Problem, matchers
-from kr.lessons.distill.trust import cures, defused
+from kr.lessons.distill.trust import cures, defused, without_urls
 
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _HOST = re.compile(r"\b[\w-]+\.[a-z]{2,10}/|//")
@@ -111,6 +111,7 @@ class Remedy:
         if self.family == GENERAL and "kind" in named:
             # A sentence of the tool may have begun with it.
             named["kind"] = named["kind"][0].lower() + named["kind"][1:]
+        named = {name: without_urls(value) for name, value in named.items()}
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
         is_plain = all(_NAME.fullmatch(value) and not (" " in value and says_to_do(value)) for value in said)
         # What any tool may have printed names no host.

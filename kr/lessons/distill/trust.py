@@ -14,15 +14,16 @@ from kr.naming import digest
 
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
 _ADDRESS = "<url>"
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://(?!localhost|127\.)[^\s\"'`<>)\]]+", re.IGNORECASE)
 _REST = 3
 """Words of what is but the rest of a sentence."""
 
 
-_DANGERS = ("command", "address", "index", "package", "order", "disguise")
+_DANGERS = ("command", "called", "address", "index", "package", "order", "disguise", "weakening")
 
 
 def dangers(text: str) -> tuple[str, ...]:
-    """Tell what of ``command``, ``address``, ``index``, ``package``, ``order`` and ``disguise`` a text holds."""
+    """Tell what of a command, an address, an index, a package, an order, a disguise and a weakening a text holds."""
     rest = _without_cures(text)
     return tuple(kind for kind in _DANGERS if phrases(kind).search(rest))
 
@@ -120,6 +121,11 @@ def rules_version() -> str:
     # Handing out lessons does without importlib's resources.
     with open(f"{__file__.rpartition(os.sep)[0]}{os.sep}phrases.yaml", encoding="utf-8") as file:  # noqa: PTH123
         return digest(file.read())[:16]
+
+
+def without_urls(name: str) -> str:
+    """Return a name that a tool gave without an address that has a scheme, which nobody is to open."""
+    return _URL.sub(_ADDRESS, name) if "://" in name else name
 
 
 def addresses(text: str) -> list[str]:
