@@ -44,6 +44,11 @@ WARNED_OFF = re.compile(
     r"|弃用|废弃|已过时|不推荐",
     re.IGNORECASE,
 )
+_OF_ARGUMENT = re.compile(
+    r"(?<!\bthis )\b(?:argument|parameter|keyword)s?\b[^.]{0,40}\b(?:is|are|was|were|been|be)\b[^.]{0,20}"
+    r"\b(?:deprecated|obsolete|removed|discouraged)\b",
+    re.IGNORECASE,
+)
 _WARNING_HEADING = re.compile(
     r"\W*(?:(?:common )?(?:pitfalls?|mistakes?|anti-?patterns?|gotchas?)\b|(?:don['’]?t|do not|avoid|never|bad|wrong|incorrect)\b)",
     re.IGNORECASE,
@@ -263,8 +268,13 @@ def is_warned_off(unit: Unit, terms: Terms) -> bool:
 
 
 def _is_subject(opening: str, at: int) -> bool:
-    """Tell whether a mark of deprecation in the opening is about the passage itself: it stands in its first sentences."""
-    return opening[:at].count(". ") <= 1
+    """Tell whether a mark of deprecation in the opening is about the passage itself.
+
+    It stands in its first sentences, and these do not say it of an argument.
+    """
+    start = max(opening.rfind(mark, 0, at) + len(mark) for mark in (". ", "\n"))
+    sentence = re.split(r"\. |\n", opening[start:], maxsplit=1)[0]
+    return opening[:at].count(". ") <= 1 and _OF_ARGUMENT.search(sentence) is None
 
 
 def _is_alike(one: Unit, other: Unit) -> bool:

@@ -111,11 +111,19 @@ def test_a_warning_that_is_asked_for_is_none() -> None:
     assert is_warned_off(units[0], question_terms("x", "Which options are there?"))
 
 
-def test_a_deprecated_parameter_is_no_deprecated_passage() -> None:
-    text = "# Session\n\nA session sends requests. It keeps cookies. The argument `old` is deprecated."
-    assert not is_warned_off(
-        read_answer(_answer(text)).units[0], question_terms("x", "How do I send requests?")
-    )
+@pytest.mark.parametrize(
+    ("told", "is_warned"),
+    [
+        ("It keeps cookies. The argument `old` is deprecated.", False),
+        ("Deprecated since 4.0: Calling it with a second argument is deprecated.", False),
+        ("The `old` parameter has been removed.", False),
+        ("This argument is deprecated.", True),
+        ("Deprecated since 4.0: Use a client, whose arguments are the same.", True),
+    ],
+)
+def test_a_deprecated_parameter_is_no_deprecated_passage(told: str, is_warned: bool) -> None:
+    unit = read_answer(_answer(f"# Session\n\nA session sends requests. {told}")).units[0]
+    assert is_warned_off(unit, question_terms("x", "How do I send requests?")) is is_warned
 
 
 def test_what_is_set_aside_does_not_lead() -> None:
