@@ -21,12 +21,15 @@ _MOST_TYPES = 2
 _MOST_OVERLOADS = 3
 _MAX_STEPS = 4
 _LEAST_SAID = 3  # words
+_WORD = re.compile(r"[A-Za-z_$][\w$]*")
 _TYPE = re.compile(r"\b[A-Z]\w*\b")
 _TAKEN = re.compile(r"(?<!keyof )\b[A-Z]\w*\b")
 _OPTIONS = re.compile(r"(?:Options?|Config(?:uration)?|Settings|Props|Init|Params)(?:Export|Base|Raw)?$")
 _CONTAINER = re.compile(r"Options|Config|Settings|^Optimization")
 _COMMENT = re.compile(r"[ \t]*/\*.{0,20000}?\*/[ \t]*\n?", re.DOTALL)
 _EXTENDS = re.compile(r"\b(?:extends|implements)\b(.*)", re.DOTALL)
+_MADE = re.compile(r":\s*new\s*(?:<[^()]*>)?\s*(\([^()]*\))\s*=>\s*(?:\w+\.)*([A-Z]\w*)")
+"""A constant that compilers declare for the base of a class, by what it takes and makes."""
 _EXPORTED, _PLAIN, _KEPT = 1.25, 1.0, 0.8
 _TYPES = 0.5  # of a type that is no options: it names what others do
 
@@ -44,6 +47,8 @@ class Declared:
         self._uses: dict[str, list[tuple[str, str]]] = {}
         self._heirs: dict[str, list[str]] = {}
         self._functions: dict[str, list[Declaration]] = {}
+        self._made: dict[str, tuple[str, str]] = {}
+        self._bases: set[str] = set()
         for _, declarations in self._files:
             self._index(declarations)
 
@@ -68,6 +73,9 @@ class Declared:
                     self._functions.setdefault(used, []).append(declared)
             if declared.kind in {"interface", "type", "class"}:
                 self._types.setdefault(declared.name, declared)
+            if declared.kind == "const" and (made := _MADE.search(declared.text)):
+                self._made[declared.name] = (made[1], made[2])
+            self._bases.update(_WORD.findall(_extended(declared)))
             for base in _TYPE.findall(_extended(declared)):
                 self._heirs.setdefault(base, []).append(declared.name)
             for member in declared.members if declared.kind in {"interface", "type"} else ():
@@ -89,8 +97,8 @@ class Declared:
                     yield from self._all(one.members, inner)
             elif group[0].members and kind != "enum":
                 for one in group:  # an interface may be declared in parts
-                    yield from self._container(one, prefix)
-            else:
+                    yield from self._container(self._whole(one), prefix)
+            elif name not in self._made or name not in self._bases:
                 yield self._single(group, prefix)
 
     def _single(self, group: Sequence[Declaration], prefix: str) -> Documented:
@@ -146,6 +154,7 @@ class Declared:
             yield Documented(f"{prefix}{declared.name}", code, "", weight=told_by)
         for name, group in told.items():
             lines = "\n".join(f"  {_cut(one.text, _LONGEST_CODE)};" for one in group[:_MOST_OVERLOADS])
+            lines = f"{_constructor(declared)}{lines}" if name != "constructor" else lines
             where = f"  // {path}.{name}" if path else ""
             code = f"{_head(declared.text)} {{{where}\n{lines}\n}}"
             taken = list(self._taken(lines, declared.name))
@@ -153,6 +162,20 @@ class Declared:
             title = f"{path}.{name}" if path else f"{prefix}{self._shown(declared.name)}.{name}"
             declining = _declining([declared, *group])
             yield Documented(title, code, _said(group), _taken_said(taken), weight=of_members * declining)
+
+    def _whole(self, declared: Declaration) -> Declaration:
+        """Return a class with the members of what its base makes, where that is a ``const Base: new () => Type``."""
+        if declared.kind != "class":
+            return declared
+        own = {member.name for member in declared.members}
+        for base in _WORD.findall(_extended(declared)):
+            takes, made = self._made.get(base, ("", ""))
+            if made in self._types:
+                constructor = Declaration("member", "constructor", f"constructor{takes}")
+                members = (constructor, *declared.members, *self._types[made].members)
+                kept = (one for one in members if one in declared.members or one.name not in own)
+                return replace(declared, members=tuple(kept))
+        return declared
 
     def _path(self, name: str) -> str:
         """Return below which members of options a type stands: ``server`` for ``CommonServerOptions``, else nothing.
@@ -235,6 +258,13 @@ def _members(declared: Declaration) -> tuple[dict[str, list[Declaration]], list[
         else:
             silent.append(member)
     return told, silent
+
+
+def _constructor(declared: Declaration) -> str:
+    """Return the line of a class that says how an instance is made: no member is used without; empty if long."""
+    found = [member.text for member in declared.members if member.name == "constructor"]
+    line = f"  {_bare(found[0])};\n" if declared.kind == "class" and len(found) == 1 else ""
+    return line if len(line) <= _LONGEST_HEAD else ""
 
 
 def _extended(declared: Declaration) -> str:

@@ -100,6 +100,19 @@ def test_the_options_that_a_signature_names_are_told_with_it() -> None:
     assert "max: number;" in found["Worker.limiter"].signature
 
 
+def test_a_class_has_the_members_of_what_its_base_makes() -> None:
+    base = "declare const Signer_base: new (payload?: t.Payload) => t.Produces;\n"
+    expiry = "  /** Sets when it expires. */\n  setExpiry(at: Date): this;"
+    made = f"export interface Produces {{\n{expiry}\n{BIG}\n}}\n"
+    sign = "  /** Signs and returns it. */\n  sign(): string;"
+    own = f"export declare class Signer extends Signer_base {{\n{sign}\n}}\n"
+    found = documented(base + made + own, offered=frozenset({"Signer"}))
+    assert "Signer_base" not in found
+    head = "export declare class Signer extends Signer_base {\n  constructor(payload?: t.Payload);\n"
+    assert found["Signer.setExpiry"].signature == f"{head}  setExpiry(at: Date): this;\n}}"
+    assert found["Signer.sign"].signature == f"{head}  sign(): string;\n}}"
+
+
 BIG = "\n".join(f"  /** Option {n}. {'Long. ' * 20} */\n  option{n}?: string;" for n in range(12))
 
 
