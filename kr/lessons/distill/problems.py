@@ -46,6 +46,9 @@ _CODE_ALONE = re.compile(r"^\[?[A-Za-z]+-?\d+\]?:?$")
 _LAUNCHER = re.compile(r"^\s*sys\.exit\([\w.]+\(\)\)$")
 # A sentence that is broken at the end of a line goes on further in on the next one.
 _UNFINISHED = re.compile(r"(?:\b(?:of|type|to|the|an|with|in|by|and|or|is|but|from|for)|,)$")
+# What a short sentence is explained with, behind a bar.
+_DETAIL = re.compile(r"^\s+[|│] ([A-Za-z'\"`].*)$")
+_SHORT = 5
 _CONTINUED = re.compile(r"^\s+[\w'\"`<(]")
 _HEADING = re.compile(r"^[A-Za-z]\S* .*:$")
 _NUMBERED = re.compile(r"^\s*>?\s*\d+(?:\s*[|│]|\s{1,4}\S.*[;{}()]$)")
@@ -150,6 +153,8 @@ def _headed(told: str, after: Sequence[str]) -> str:
     is_alarm = told.endswith("***")
     if _UNFINISHED.search(told) and after and _CONTINUED.match(after[0]):
         return f"{told} {after[0].strip()}"
+    if after and len(told.split()) < _SHORT and (detail := _DETAIL.match(after[0])):
+        return f"{told}: {detail[1].strip()}"
     if not (is_alarm or told.endswith(":") or _CODE_ALONE.match(told)):
         return told
     lines = takewhile(lambda one: not _NUMBERED.match(one), filter(str.strip, after))
