@@ -199,6 +199,7 @@ def _code_shown(before: Sequence[str], after: Sequence[str]) -> str:
 
 def _placed(problem: Problem, before: Sequence[str], after: Sequence[str]) -> Problem:
     """Give a problem the first place of the project in the lines under it, or else right above it."""
+    after = [line for line, under in pairwise([*after, ""]) if not _LAUNCHER.match(under)]
     for line in (*after, *reversed(before)):
         if phrases("runtime").search(line):
             continue
