@@ -302,7 +302,9 @@ def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> l
         if not heading or heading in named or heading in found or row.is_warned_off:
             continue
         gist = summarize([(row.unit, row.unit.blocks)], terms, _GIST)[0]
-        told = [*gist.sentences[:1], *(code_span(code.text) for code in gist.code if "\n" not in code.text)]
+        # What a line ends with a colon for is not told here.
+        told = [text for text in gist.sentences[:1] if not text.endswith((":", "："))]
+        told += [code_span(code.text) for code in gist.code if "\n" not in code.text]
         if told and len(told[0]) <= _LINE_OF_FURTHER:
             found[heading] = Quotation(row.unit, told[0])
     return list(found.values())

@@ -542,11 +542,13 @@ def test_what_comes_next_is_told_in_a_line_each() -> None:
 
     passages = [passage(f"retry_{n}", f"Retry the failed job number {n}: {'word ' * 40}.") for n in range(5)]
     passages += [passage("attempts", "How often a failed job is tried again."), passage("close", "Close it.")]
+    passages.insert(5, passage("compare", "The queues that retry a failed job are compared here:"))
     query = replace(QUERY, framework="queue", topic="retry", tags=(), question="How do I retry a failed job?")
     source = Answer(source="local_docs", passages=tuple(passages))
     details = read_shape(build_report(query, answer=source, today=TODAY).text).sections["Details"]  # type: ignore[union-attr]
     shown, _, besides = details.partition("Found besides, in a line each:")
     assert "attempts" not in shown
+    assert "compare" not in besides
     assert re.search(
         r"^> - Source \d, \*\*`queue\.attempts`\*\*: How often a failed job is tried again\.$",
         besides,
