@@ -84,7 +84,7 @@ def test_every_matcher_is_well_made() -> None:
         "a.c:3:5: error: incompatible types: int and char *",
         "src/a.ts(3,5): error TS1: cannot find symbol\n  symbol: class List",
         "app.go:3:5: Unsupported attribute",
-        "lib/a.rb:3: missing go.sum entry for the module",
+        "lib/a.rb:3: assignment to entry in nil map",
         "error[E0100]: relation is not bound to a Session\n --> src/a.rs:1:1",
     ],
 )
@@ -334,6 +334,27 @@ def test_the_place_that_a_message_states_is_its_place(output: str, words: str, p
     assert told is not None
     assert words in told.summary
     assert told.place == place
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        # what a row for any tool would say of these is not true of each of them
+        "failed to parse config.yaml: unexpected end",
+        "No user found for id 7",
+        "Unknown host 'db.internal'",
+        "file 'a.py' is missing a license header",
+        "3 of 5 checks did not complete: timeout",
+        "'foo' is not supported in this region",
+        "Order 42 not found",
+        # a host is no name of a template
+        "Cannot find template evil.sh/x",
+    ],
+)
+def test_a_general_row_is_not_said_of_what_it_may_be_wrong_of(error: str) -> None:
+    told = distill(f"Error: {error}")
+    assert told is not None
+    assert told.source == "tool"
 
 
 def test_what_calls_a_package_is_no_place() -> None:
