@@ -70,6 +70,10 @@ _LABEL = re.compile(
 _CLASS = re.compile(r"^(?:[\w.]+\.[A-Z]\w+|[A-Z]\w+(?:Error|Exception|Check|Exit)): ")
 _CLAUSE = re.compile(r"[,;:]\s|[，；：、]|\s[-–—]\s|\s(?:then|so)\s")
 _BARE = re.compile(r"[A-Za-z]+(?:-[a-z]+)*")
+_ATTRIBUTE = re.compile(
+    r"\b(?:stale|missing|private|frozen|locked|unused|un\w+|broken|dirty|dead|duplicate|invalid|expired|failing) (?=[a-z])",
+    re.IGNORECASE,
+)
 _FINITE = re.compile(
     r"\b(?:is|are|was|were|has|have|had|may|might|can|could|will|would|does|do|did|must|should|shall|\w+ed)\b|\w['’]t\b"
 )
@@ -108,7 +112,7 @@ def is_complaint(sentence: str) -> bool:
     words = _WORD.findall(sentence)
     if (
         _urges(sentence)
-        or any(phrases(kind).search(sentence) for kind in ("called", "weakening"))
+        or any(phrases(kind).search(sentence) for kind in ("called", "weakening", "unsafe_name"))
         or _is_foreign(words)
     ):
         return False
@@ -130,7 +134,8 @@ def _is_bare(clause: str) -> bool:
     is_verb = _BARE.fullmatch(first) and not _INFLECTED.search(first)
     if not is_verb or first.lower() in listed("words.yaml", "no_verbs") or not _LETTER.search(rest):
         return False
-    return not _FINITE.search(rest) and not _says_wrong(clause)
+    # "Shred stale backups": what is only said of a thing is no sign.
+    return not _FINITE.search(rest) and not _says_wrong(f"{first} {_ATTRIBUTE.sub('', rest)}")
 
 
 def _before_order(sentence: str) -> str:

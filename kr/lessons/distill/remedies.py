@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from kr.lessons.distill import read_table
+from kr.lessons.distill import phrases, read_table
 from kr.lessons.distill.complaint import says_to_do
 from kr.lessons.distill.problems import Problem, matchers
 from kr.lessons.distill.trust import cures, defused, without_urls
@@ -113,7 +113,7 @@ class Remedy:
             named["kind"] = named["kind"][0].lower() + named["kind"][1:]
         named = {name: without_urls(value) for name, value in named.items()}
         said = [named.get(name, "") for name in _GROUP.findall(self.say)]
-        is_plain = all(_NAME.fullmatch(value) and not (" " in value and says_to_do(value)) for value in said)
+        is_plain = all(map(_is_plain, said))
         # What any tool may have printed names no host.
         is_host = self.family == GENERAL and any(map(_HOST.search, said))
         return named if is_plain and not is_host else None
@@ -121,6 +121,13 @@ class Remedy:
     def said(self, named: Mapping[str, str], say: str = "") -> str:
         """Return what to do, with these names."""
         return _GROUP.sub(lambda group: named[group[1]], say or self.say)
+
+
+def _is_plain(value: str) -> bool:
+    """Tell a name that kr may say in its own words: one that is no sentence, and switches no safeguard off."""
+    if not _NAME.fullmatch(value) or (" " in value and says_to_do(value)):
+        return False
+    return phrases("unsafe_name").search(value) is None
 
 
 class Known(NamedTuple):

@@ -8,12 +8,13 @@ import os
 import re
 from itertools import pairwise
 
-from kr.lessons.distill import phrases
+from kr.lessons.distill import listed, phrases
 from kr.lessons.distill.complaint import complaint, is_persuading
 from kr.naming import digest
 
 _SENTENCE = r"(?<=[.!?;。！？；])(?<!\.\.\.)\s+|(?<=[。！？；])|\s+(?:->|=>|→)\s+|\n+"
 _ADDRESS = "<url>"
+_PARTS = re.compile(r"[A-Za-z]\w*(?:-\w+)*")
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://(?!localhost|127\.)[^\s\"'`<>)\]]+", re.IGNORECASE)
 _REST = 3
 """Words of what is but the rest of a sentence."""
@@ -39,7 +40,8 @@ def _cures(text: str) -> list[re.Match[str]]:
     found = [
         cure
         for cure in phrases("cure").finditer(text)
-        if not any(phrases(kind).search(cure[0]) for kind in judged)
+        if (not cure["own"] or _is_known(cure["own"]))
+        and not any(phrases(kind).search(cure[0]) for kind in judged)
     ]
     # A flag or a verb of a command line is that command's.
     calls = [call.span() for call in phrases("command").finditer(text)] if found else []
@@ -48,6 +50,11 @@ def _cures(text: str) -> list[re.Match[str]]:
         for cure in found
         if cure["command"] or not any(start < cure.end() and cure.start() < end for start, end in calls)
     ]
+
+
+def _is_known(flag: str) -> bool:
+    """Tell a flag, a setting or a call that kr knows: a stranger's may do anything, whatever it is called."""
+    return not listed("words.yaml", "known_cures").isdisjoint(_PARTS.findall(flag))
 
 
 def _without_cures(text: str) -> str:
