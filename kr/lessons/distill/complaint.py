@@ -191,6 +191,13 @@ def _is_title(said: str) -> bool:
     """Tell the name of a button, a handler or a task: a verb and a word or two."""
     words = said.split()
     is_bare = all(map(str.isalpha, words)) and not is_persuading(said)
+    if (
+        is_bare
+        and len(words) <= _LONG_NAME
+        and said.istitle()
+        and words[0].lower() not in listed("words.yaml", "risky")
+    ):
+        return True
     is_short = len(words) < _TITLE or (len(words) == _TITLE and words[1].lower() in FUNCTION_WORDS)
     return (
         is_bare
