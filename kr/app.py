@@ -228,6 +228,7 @@ class App:
 
         defaults = self.settings.defaults
         return Limits(
+            quotes_tools=self.settings.knowledge_research.lessons_of_tools == "complaints",
             max_review_rounds=defaults.max_review_rounds,
             max_story_review_rounds=defaults.max_story_review_rounds,
             is_e2e_enabled=self.settings.e2e_inspection.enabled,

@@ -163,6 +163,7 @@ def record(
         project_root=str(project_root),
         remedies=remedies,
         writer=writer,
+        quotes_tools=limits.quotes_tools,
     )
     candidates = _distilled(request, detected[:MOST_EVENTS], returned, context, now)
     choice = _Choice(request.story_key, request.session_id, candidates)

@@ -161,11 +161,15 @@ _RESEARCHER = "knowledge-researcher"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """The configuration that detection depends on (seed 003, "Configuration Dependencies")."""
+    """The configuration that detection depends on (seed 003, "Configuration Dependencies").
+
+    ``quotes_tools``: what a tool printed goes on, where it is a complaint, without a person.
+    """
 
     max_review_rounds: int = 10
     max_story_review_rounds: int = 3
     is_e2e_enabled: bool = True
+    quotes_tools: bool = True
 
 
 def detect(declared: EventType, phase: str, returned: AgentReturn, limits: Limits) -> tuple[EventType, ...]:

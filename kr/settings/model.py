@@ -249,6 +249,11 @@ class KnowledgeResearch(Section):
         "rules",
         "Who words a lesson: kr's rules, or the language model of the key llm, whose answer is checked.",
     )
+    lessons_of_tools: Literal["complaints", "review"] = key(
+        one_of("complaints", "review"),
+        "complaints",
+        "What tools print, in lessons: complaints go on to other agents, or nothing does unread (review).",
+    )
     auto_export: bool = key(
         yes_no(), True, "Whether index.yaml and _archived-index.yaml are written after each change."
     )

@@ -12,6 +12,7 @@ from kr.lessons.distill.distill import distill
 from kr.lessons.file import LessonsFile
 from kr.lessons.returned import Limits
 from kr.store.store import Store
+from tests.lessons.test_complaint import WORDINGS
 from tests.support.lessons import NOW, inject_from, record_data, record_to
 from tests.support.secret_shapes import SHAPES
 
@@ -293,6 +294,36 @@ def test_what_an_agent_advises_to_run_waits_for_a_person(
     assert book.review()["quarantined"] == []
     book.mark(waiting[0]["id"], "approved_at", is_set=False)
     assert inject_from(path, store=store).status == "empty"
+
+
+@pytest.mark.parametrize("kind", WORDINGS)
+def test_with_review_no_word_of_a_tool_goes_on_without_a_person(
+    kind: str, path: Path, project: Path, store: Store
+) -> None:
+    output, order = WORDINGS[kind]
+    limits = Limits(quotes_tools=False)
+    careful = LessonBook(path, project_root=project, limits=lambda: limits, store=store, clock=lambda: NOW)
+    careful.record(record_data(errors=["sqlite3.OperationalError: database is locked", output]))
+    careful.record(record_data(session_id="two", errors=[{"message": output, "fix": "Close it"}]))
+    block = inject_from(path, store=store, budget=100).plain()["results"]["injection_block"]
+    assert "Close it" in block
+    assert order not in block
+
+
+def test_with_review_the_words_of_a_tool_are_kept_for_a_person(
+    path: Path, project: Path, store: Store
+) -> None:
+    limits = Limits(quotes_tools=False)
+    careful = LessonBook(path, project_root=project, limits=lambda: limits, store=store, clock=lambda: NOW)
+    careful.record(record_data(errors=["error: the colour of Shop clashes with Cart"]))
+    careful.record(record_data(session_id="two", errors=["KeyError: 'total'"]))
+    block = inject_from(path, store=store).plain()["results"]["injection_block"]
+    assert "total" in block
+    assert "KeyError" not in block
+    (waiting,) = careful.review()["quarantined"]
+    assert "clashes with Cart" in waiting["summary"]
+    careful.mark(waiting["id"], "approved_at")
+    assert "clashes with Cart" in inject_from(path, store=store).plain()["results"]["injection_block"]
 
 
 def test_every_lesson_says_where_it_comes_from(path: Path, project: Path, store: Store) -> None:

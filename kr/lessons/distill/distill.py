@@ -82,26 +82,36 @@ def distill(
     own: Sequence[Remedy] = (),
     tool: str = "",
     is_said: bool = False,
+    quotes_tools: bool = True,
 ) -> Told | None:
     """Return what a failure teaches in one line of at most ``limit`` columns; ``None`` when it tells nothing.
 
     ``complaint`` is what went wrong, in words or as a tool printed it; ``remedy`` what the issue itself says to do;
     ``own`` are the users' rows of remedies; ``tool`` is what the failed command called. ``is_said``: the complaint is an
-    agent's own words.
+    agent's own words. Without ``quotes_tools`` what a tool printed waits for a person, and is not put behind a remedy.
     """
-    told = _distilled(complaint, remedy, limit, own, tool, is_said=is_said)
+    told = _distilled(complaint, remedy, limit, own, tool, is_said=is_said, quotes=quotes_tools)
+    if told and told.source == "tool" and not (quotes_tools or is_said):
+        told = replace(told, dangers=(*told.dangers, "unread"))
     return replace(told, tags=(tool,)) if told and tool and not told.tags else told
 
 
 def _distilled(
-    complaint: str, remedy: str, limit: int, own: Sequence[Remedy], tool: str, *, is_said: bool
+    complaint: str,
+    remedy: str,
+    limit: int,
+    own: Sequence[Remedy],
+    tool: str,
+    *,
+    is_said: bool,
+    quotes: bool,
 ) -> Told | None:
     # Cut only after the secrets are gone: half of one could not be told from a word.
     text = shortened(visible(_WARNED.sub(r"\1", plain(complaint))))
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
     shown, text = text, portable(text)
     if given := _remedy(remedy):
-        return _from_agent(given, text, problems, limit)
+        return _from_agent(given, text, problems, limit, quotes=quotes)
     # Another tool's rows are not about what a tool said that runs no others.
     alone = tool if speaks_alone(tool) else ""
     looked_at = [replace(one, tool=one.tool or alone) for one in problems[:_TRIED] or _lines(text)]
@@ -117,7 +127,9 @@ def _distilled(
         if others and known.named and not known.problem.beside and room - columns(known.say) > _ROOMY:
             # The order names what it is about: rather the second finding than all of the first.
             room -= _LEAST_ERROR
-        told = _with_others(_with_error(known.say, known.problem, room), others, limit)
+        told = (
+            _with_others(_with_error(known.say, known.problem, room), others, limit) if quotes else known.say
+        )
         head = known.say.rstrip(".") if known.say == known.row.say else ""
         where = known.problem
         if known.problem not in looked_at or (not problems and known.row.family == GENERAL):
@@ -266,12 +278,14 @@ def _lines(text: str) -> list[Problem]:
     return sorted(told, key=lambda problem: _telling(problem.text), reverse=True)
 
 
-def _from_agent(given: str, text: str, problems: Sequence[Problem], limit: int) -> Told | None:
+def _from_agent(
+    given: str, text: str, problems: Sequence[Problem], limit: int, *, quotes: bool
+) -> Told | None:
     place = next((problem.place for problem in problems if problem.place), None)
     tags = tuple(problem.tool for problem in problems[:1] if problem.tool)
     told = _cut(" ".join(given.split()), limit)
     error = problems[0] if problems else Problem(text=_prose(text))
-    if columns(told) < _SHORT_REMEDY and is_telling(error.text):
+    if quotes and columns(told) < _SHORT_REMEDY and is_telling(error.text):
         told = _with_error(told, error, limit)
     return _told(told, "agent", place, tags) if is_telling(told) or keywords(told) else None
 

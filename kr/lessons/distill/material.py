@@ -56,6 +56,7 @@ class Context:
     project_root: str | None = None
     remedies: tuple[Remedy, ...] = ()
     writer: Writer | None = None
+    quotes_tools: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +137,7 @@ def _told(finding: Finding, limit: int, context: Context) -> Told | None:
         own=context.remedies,
         tool=finding.tool,
         is_said=finding.is_said,
+        quotes_tools=context.quotes_tools,
     )
 
 
