@@ -184,7 +184,7 @@ def _answer(request: RecordRequest, choice: _Choice, detected: int, shown: str, 
     entries = [_entry(candidate) for candidate in choice.fresh]
     if held := sum(entry.quarantined for entry in entries):
         logger.warning(
-            "%s: a command, an address, advice or an order; kr lessons review",
+            "%s: a command, an address, advice, an order, or words of a tool that nobody read; kr lessons review",
             counted(held, "lesson is quarantined", "lessons are quarantined"),
         )
     return RecordEnvelope(
