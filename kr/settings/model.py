@@ -252,7 +252,7 @@ class KnowledgeResearch(Section):
     lessons_of_tools: Literal["complaints", "review"] = key(
         one_of("complaints", "review"),
         "complaints",
-        "What tools print, in lessons: complaints go on to other agents, or nothing does unread (review).",
+        "Sentences of tools in lessons: complaints go on to other agents, or all wait for a person (review).",
     )
     auto_export: bool = key(
         yes_no(), True, "Whether index.yaml and _archived-index.yaml are written after each change."

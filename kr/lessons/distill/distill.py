@@ -59,6 +59,7 @@ _WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTIL
 _AT = re.compile(r"^(?:[\w.-]+: )?[^\s:]+\.\w+(?::\d+)*:? ")
 _POSITION = re.compile(r"^\S+?\.\w+:\d+(?::\d+)?:?\s+")
 _ROOMY = 60
+_A_NAME = re.compile(r"@?[\w./:]+(?:-[\w./:]+)*")
 _NEAR, _VERY_NEAR = 0.6, 0.85
 _QUOTED = re.compile(r"[\"'`‘][^\"'`’]*[\"'`’]|\d+")
 
@@ -134,7 +135,11 @@ def _distilled(
         where = known.problem
         if known.problem not in looked_at or (not problems and known.row.family == GENERAL):
             where = _cleaned(placed(where, shown))
-        return _told(told, "table", where.place, tags, head)
+        made = _told(told, "table", where.place, tags, head)
+        if made and not quotes and not all(map(_A_NAME.fullmatch, known.named.values())):
+            # In kr's own advice a name stands for itself: nothing that has words, calls or flags of a stranger's in it.
+            made = replace(made, dangers=(*made.dangers, "unread"))
+        return made
     found = problems if is_told else [_cleaned(placed(Problem(text=_prose(text)), shown)), *problems]
     # The line of an error that was left out is not to come back with what stands before it.
     rest = [line for line in _lines(text) if not any(problem.text in line.text for problem in found)]
@@ -296,7 +301,7 @@ def _told(text: str, source: Source, place: str | None, tags: tuple[str, ...], h
     summary = clean_summary(visible(text))
     if not summary:
         return None
-    if place and (says_to_do(place) or addresses(place)):
+    if place and (" " in place or says_to_do(place) or addresses(place)):
         place = None
     # What kr's own table says is trusted; the words of a tool beside it were defused.
     found = () if source == "table" else dangers(summary)

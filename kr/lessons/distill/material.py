@@ -116,6 +116,10 @@ def _worded(
         told = _told(finding, room, context)
     if context.writer:
         told = context.writer(finding, told, room)
+        is_of_a_tool = told and told.source == "model" and not (finding.is_said or finding.remedy)
+        if told and is_of_a_tool and not context.quotes_tools:
+            # A model tells what the tool told.
+            told = replace(told, dangers=(*told.dangers, "unread"))
     if told is None:
         return None
     tags = (phase, *_tags(context.framework, told.tags), *((QUARANTINED,) if told.dangers else ()))
