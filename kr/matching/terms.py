@@ -16,9 +16,9 @@ MOST_CHARACTERS = 262_144
 """Of a text that are looked at: no report is longer (SPEC 3.7)."""
 
 REPORT_CHARACTERS = 1_900
-"""Of a report that count. Weights are learned from reports of 1,500 characters, 1,881 at most; one that fits a context (SPEC 3.7)
-is four times as long, and what stands in its later passages is near to any other need of the framework: with all of it 5 of 24 second needs
-of a framework were answered by the entry that stood there alone, with this none."""
+"""Of a report that count. Weights are learned from reports of 1,500 characters, 1,881 at most; one that fits a context
+(SPEC 3.7) is four times as long, and its later passages are near to any other need of the framework: with all of it 5 of 24
+second needs of a framework were answered by the entry that stood there alone, with this none."""
 
 _WORD = re.compile(r"[^\W_](?:\w|['’](?=[a-z])|[.-](?=\w)|\+\+|#)*|@\w+|--?[a-z][\w-]+")
 _NAME = re.compile(r"[a-z][A-Z]|_|\w\.\w|^@|^--|\d|^[A-Z]{2}")

@@ -26,7 +26,7 @@ _RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
 _HEX = re.compile(r"(?<![\w-])(?<!commit )(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
 # The rest of one that a terminal wrapped.
 _WRAPPED = re.compile(
-    r"(<secret>)\n[ \t]*(?=\S*[0-9])(?=\S*[a-z])(?=\S*[A-Z])[\w+/=-]{8,}(?=\s*$)", re.MULTILINE
+    r"<secret>\n[ \t]*(?=\S*[0-9])(?=\S*[a-z])(?=\S*[A-Z])[\w+/=-]{8,}(?=\s*$)", re.MULTILINE
 )
 _FOLDER = 12
 """Characters that a folder's name has at most on the average; in a key a slash is rarer."""
@@ -57,7 +57,7 @@ def without_secrets(text: str) -> str:
                 text = text.replace(found, SECRET)
     for pattern, _ in _rules("named"):
         text = pattern.sub(_taken_out, text)
-    text = _WRAPPED.sub(r"\1", _HEX.sub(SECRET, text))
+    text = _WRAPPED.sub(SECRET, _HEX.sub(SECRET, text))
     return _RANDOM.sub(lambda found: SECRET if _is_random(found[0]) else found[0], text)
 
 

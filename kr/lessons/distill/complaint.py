@@ -22,28 +22,6 @@ _FOREIGN = 0.34
 """Share of words that technical English does not have, from which on a sentence is in another language."""
 _STRANGE = 0.6
 """The same where some words are English all the same."""
-_ENGLISH = frozenset(
-    [
-        "the",
-        "is",
-        "are",
-        "was",
-        "were",
-        "not",
-        "of",
-        "with",
-        "must",
-        "cannot",
-        "has",
-        "does",
-        "be",
-        "for",
-        "from",
-        "got",
-        "needs",
-        "given",
-    ]
-)
 _FEW = 2
 _ABBREVIATED = 3
 _COMMON, _UNSEEN = 0.7, 1.0
@@ -176,15 +154,17 @@ def _masked(quoted: re.Match[str]) -> str:
 
 def _judged(quoted: re.Match[str]) -> str:
     said = next(filter(None, quoted.groups()))
-    words = _WORD.findall(said)
+    return quoted[0] if _may_be_quoted(said) else quoted[0].replace(said, _HIDDEN)
+
+
+def _may_be_quoted(said: str) -> bool:
     if any(letter > _LATIN and not _HAN.match(letter) for letter in _LETTER.findall(said)):
-        return quoted[0].replace(said, _HIDDEN)
-    is_prose = len(words) > _QUOTED_WORDS and len(words) >= _PROSE * len(said.split())
+        return False
     if _CODE.search(said):
-        runs = _RUN.findall(said)
-        return quoted[0].replace(said, _HIDDEN) if any(map(_urges, runs)) else quoted[0]
-    is_kept = not says_to_do(said) and (not is_prose or is_complaint(said))
-    return quoted[0] if is_kept else quoted[0].replace(said, _HIDDEN)
+        return not any(map(_urges, _RUN.findall(said)))
+    words = _WORD.findall(said)
+    is_prose = len(words) > _QUOTED_WORDS and len(words) >= _PROSE * len(said.split())
+    return not says_to_do(said) and (not is_prose or is_complaint(said))
 
 
 def _is_title(said: str) -> bool:
@@ -231,12 +211,17 @@ def _is_order(clause: str) -> bool:
 
 
 def _is_foreign(words: list[str]) -> bool:
-    known = FUNCTION_WORDS | listed("words.yaml", "plain")
+    known = listed("words.yaml", "plain")
     told = [word.lower().replace("'", "") for word in words if word.istitle() or word.islower()]
     unknown = [
-        word for word in told if len(word) > _ABBREVIATED and word not in known and _rarity(word) == _UNSEEN
+        word
+        for word in told
+        if len(word) > _ABBREVIATED
+        and word not in FUNCTION_WORDS
+        and word not in known
+        and _rarity(word) == _UNSEEN
     ]
-    share = _FOREIGN if _ENGLISH.isdisjoint(told) else _STRANGE
+    share = _FOREIGN if listed("words.yaml", "english").isdisjoint(told) else _STRANGE
     return len(unknown) >= _FEW and len(unknown) > share * len(told)
 
 

@@ -141,12 +141,10 @@ def _distilled(
             made = replace(made, dangers=(*made.dangers, "unread"))
         return made
     found = problems if is_told else [_cleaned(placed(Problem(text=_prose(text)), shown)), *problems]
-    # The line of an error that was left out is not to come back with what stands before it.
-    rest = [line for line in _lines(text) if not any(problem.text in line.text for problem in found)]
     # What tells the reader what to do is kept where the tool says nothing else, and waits for a person.
     return (
         _as_told(found, limit, is_said=is_said)
-        or _as_told(rest, limit, is_said=is_said)
+        or _as_told(_other_lines(text, found), limit, is_said=is_said)
         or _as_told(found, limit, advice=True)
     )
 
@@ -281,6 +279,11 @@ def _lines(text: str) -> list[Problem]:
         lines = [line for line in lines if phrases("error").search(line) and not phrases("aside").match(line)]
     told = causes(Problem(text=line) for line in lines)
     return sorted(told, key=lambda problem: _telling(problem.text), reverse=True)
+
+
+def _other_lines(text: str, found: Sequence[Problem]) -> list[Problem]:
+    """Return the lines without those of errors that were left out: they are not to come back with what stands before them."""
+    return [line for line in _lines(text) if not any(problem.text in line.text for problem in found)]
 
 
 def _from_agent(

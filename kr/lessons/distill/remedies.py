@@ -230,14 +230,20 @@ def remedy_for(
     """
     rows = _by_words(tuple(own))
     particular, general = ([row for row in rows if (row[-1].family == GENERAL) is it] for it in (False, True))
-    # What holds for any tool is not said of an error that says itself what to do, in words that may go on.
-    silent = [problem for problem in problems if not cures(defused(problem.text))]
     if is_one:
-        return _first(problems, particular) or _first(silent, general)
+        return _first(problems, particular) or _first(_silent(problems), general)
     # What holds for any tool is said of its first error alone.
-    first = [problem for problem in silent if problem is problems[0]]
-    known = _first(problems[:1], particular) or _first(first, general) or _first(problems[1:], particular)
+    known = (
+        _first(problems[:1], particular)
+        or _first(_silent(problems[:1]), general)
+        or _first(problems[1:], particular)
+    )
     return known and _of_all(known, problems)
+
+
+def _silent(problems: Iterable[Problem]) -> Iterator[Problem]:
+    """Yield what a general row may be about: no error that says itself what to do, in words that may go on."""
+    return (problem for problem in problems if not cures(defused(problem.text)))
 
 
 @lru_cache(maxsize=8)

@@ -67,7 +67,8 @@ def defused(text: str, *, advice: bool = False, cure: bool = True, is_said: bool
     """Return what of a tool's words may go on: its sentences without those that say what to run or whom to obey.
 
     Those that say what to do with the code go too, and those that are no complaints, unless ``advice`` keeps them, or what
-    they say is a ``cure`` that names nothing of a stranger's. ``is_said``: an agent's own words need be no complaints. An address that merely stands in a complaint becomes ``<url>``. Empty when nothing is left.
+    they say is a ``cure`` that names nothing of a stranger's. ``is_said``: an agent's own words need be no complaints. An
+    address that merely stands in a complaint becomes ``<url>``. Empty when nothing is left.
     """
     parts = [part for part in re.split(_SENTENCE, text) if part.strip()]
     kept = [part for part in parts if not is_order(part, cure=cure)]
