@@ -5,9 +5,9 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.research.hit import Researcher
-from kr.research.run import Policy, Services, SourceSet, Writer
+from kr.research.run import Judge, Policy, Services, SourceSet, Writer
 from kr.settings import Settings
 from kr.store.store import Shelf, Store
 from kr.transfer import export_wanted
@@ -63,6 +63,7 @@ def build_researcher(
         persona=lambda: _persona(settings, environ),
         repository=lambda framework: _repository(settings, environ, cwd, framework),
         writer=lambda: _writer(settings, environ),
+        judge=lambda: _judge(settings, environ),
         export=export_wanted(settings, store),
         progress=progress,
         clock=clock,
@@ -95,6 +96,7 @@ def matching_rules(
         match=policy.rules,
         aliases=policy.aliases,
         meaning=partial(_meaning, settings, environ, clock),
+        asks_model=settings.knowledge_research.cache_match_unsure == "llm",
     )
 
 
@@ -115,6 +117,13 @@ def _language_model(settings: Settings, environ: Mapping[str, str]) -> "Language
     from kr.sources.model_server import LanguageModel
 
     return LanguageModel(base_url=config.base_url, model=config.model, api_key=config.key_of(environ))
+
+
+def _needed_model(settings: Settings, environ: Mapping[str, str]) -> "LanguageModel":
+    model = _language_model(settings, environ)
+    if model is None:
+        raise SourceNotAsked("not configured (knowledge_research.llm.base_url and llm.model)")
+    return model
 
 
 def build_probes(
@@ -239,9 +248,7 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
         from kr.reports.persona import read_reply, system_prompt, user_prompt
 
-        model = _language_model(settings, environ)
-        if model is None:
-            raise SourceFailure("not configured (knowledge_research.llm.base_url and llm.model)")
+        model = _needed_model(settings, environ)
         reply = model.write(system_prompt(persona), user_prompt(query, answer), timeout=timeout)
         written = read_reply(reply, model.model)
         if written is None:
@@ -249,3 +256,14 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
         return written
 
     return write
+
+
+def _judge(settings: Settings, environ: Mapping[str, str]) -> Judge | None:
+    """Let a language model decide where words leave a doubt, where the settings want it (SPEC 3.2)."""
+    if settings.knowledge_research.cache_match_unsure != "llm":
+        return None
+
+    def judge(system: str, user: str, *, timeout: float) -> str:
+        return _needed_model(settings, environ).write(system, user, timeout=timeout, temperature=0.0)
+
+    return judge

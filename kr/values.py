@@ -223,13 +223,17 @@ class MatchRules(Value):
 
 
 class Match(Value):
-    """Why an entry answers (SPEC 3.2); overlap and likelihood are 0.0 to 1.0. No likelihood: the caller named the entry."""
+    """Why an entry answers (SPEC 3.2); overlap and likelihood are 0.0 to 1.0.
+
+    ``is_named``: not words decided, but who read the candidates: the caller, whose match has no likelihood, or a language model.
+    """
 
     entry: Entry
     tier: Tier
     topic_overlap: float
     shared_tags: tuple[str, ...]
     likelihood: float | None = None
+    is_named: bool = False
 
 
 class Related(Value):

@@ -260,7 +260,8 @@ def explain(
     both have, and why it answers or not, with what weighs most for and against it; --format json has all of the
     evidence that weighs anything. An index.yaml that the first research would import is named.
     No source is asked and nothing is changed; an older kr's database is refused, not upgraded. A model of
-    embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence.
+    embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence; the language
+    model of cache_match_unsure is not.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")

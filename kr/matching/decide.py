@@ -138,7 +138,7 @@ def named(query: Query, entry: Entry) -> Match:
     rules = MatchRules(mode="seed", floor=None, fuzzy=True)
     asked = asked_of(query)
     found = _consider(asked, candidate, weigh(asked, [candidate])[0], rules, DEFAULT)
-    return replace(found.match(), likelihood=None)
+    return replace(found.match(), likelihood=None, is_named=True)
 
 
 def _order(item: Considered, mode: CacheMatch) -> tuple[bool, bool, int, float, float, bool]:

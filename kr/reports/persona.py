@@ -217,10 +217,14 @@ def user_prompt(query: Query, answer: Answer) -> str:
     return "\n\n".join(parts)
 
 
+def without_thought(reply: str) -> str:
+    """Leave out what models that think aloud put first; it is no part of the answer."""
+    return _THOUGHT.sub("", reply)
+
+
 def read_reply(reply: str, model: str) -> Synthesis | None:
     """Part the reply at the line of dashes; without one the first paragraph is the summary. None when empty."""
-    # Models that think aloud put that first; it is no part of the answer.
-    reply = _THOUGHT.sub("", reply)
+    reply = without_thought(reply)
     lines = reply.strip().splitlines()
     if not lines:
         return None

@@ -53,7 +53,7 @@ SURE = 0.9
 
 
 def is_sure(match: Match) -> bool:
-    return match.likelihood is None or match.likelihood >= SURE
+    return match.is_named or (match.likelihood or 0.0) >= SURE
 
 
 def may_be_baseline(tier: Tier, entry: Entry) -> bool:
@@ -124,13 +124,28 @@ class Cache:
         """Find the entry that a request names (SPEC 3.2), whatever its status. Raises ``InvalidRequest`` for one of another framework."""
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id), MISS)
 
+    def take(self, query: Query, related: Related) -> Found:
+        """Find a related entry that a language model took, as ``use`` does; a miss where it went meanwhile."""
+
+        def find(store: Store) -> Found:
+            with store.read() as unit:
+                entry = unit.entries.get(related.id)
+            found = MISS if entry is None else self._named(store, query, entry)
+            match = found.match
+            return (
+                found
+                if match is None
+                else replace(found, match=replace(match, likelihood=related.likelihood))
+            )
+
+        return self._shelf.attempt(find, MISS)
+
     def remember(self, entry: Entry, report: str) -> None:
         """Keep the meaning of an entry that was written, where meaning decides."""
         if self._meaning is not None and self._rules.fuzzy and self._rules.mode != "seed":
             self._meaning.remember(entry, report)
 
     def _use(self, store: Store, query: Query, entry_id: str) -> Found:
-        from kr.matching.decide import named
         from kr.store.search import unknown_entry
 
         with store.read() as unit:
@@ -140,6 +155,11 @@ class Cache:
         names = (entry.framework, query.framework)
         if not same_framework(*names, self._aliases) and not same_framework(*names, self._more_aliases()):
             _refuse(f"{entry.id} is about {entry.framework}, not about {query.framework}")
+        return self._named(store, query, entry)
+
+    def _named(self, store: Store, query: Query, entry: Entry) -> Found:
+        from kr.matching.decide import named
+
         if entry.origin == "skeleton":
             return MISS
         verdict = judge(entry, query.framework_version, self._limits, self._clock())

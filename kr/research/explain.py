@@ -25,7 +25,7 @@ from kr.research.cache import judge_all, may_be_baseline, own_majors
 from kr.research.candidates import MOST, gather
 from kr.store.lock import make_owner
 from kr.store.store import ReadOnlyShelf, Shelf, Store
-from kr.values import Entry, MatchRules, Query
+from kr.values import Entry, MatchRules, Query, Related
 
 if TYPE_CHECKING:
     from kr.matching.vectors import Meant
@@ -41,12 +41,16 @@ _FARTHER = f"{MOST} other entries share more words with the request: this one's 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings that decide (SPEC 7). ``meaning`` makes what asks a model of embeddings, where one is configured."""
+    """The settings that decide (SPEC 7). ``meaning`` makes what asks a model of embeddings, where one is configured.
+
+    ``asks_model``: a language model would be asked where words leave a doubt.
+    """
 
     limits: Limits
     match: MatchRules
     aliases: Mapping[str, str]
     meaning: "Callable[[Shelf, str], Meaning | None]"
+    asks_model: bool
 
 
 def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> Query:
@@ -85,7 +89,7 @@ def explain(
     meant = _ask(rules, store, query, nearest)
     if meant is not None:
         mine = nearest
-    ranked = decide(query, mine, rules.match, meant=meant).considered
+    _, related, ranked = decide(query, mine, rules.match, meant=meant)
     best = ranked[0] if ranked and ranked[0].reason is None else None
     is_lost = best is not None and best.entry.sha256 is None and not store.read_file(best.entry.path)
     rows = [_row(item, verdicts[item.entry.id][1], best, meant, is_lost=is_lost) for item in ranked]
@@ -102,6 +106,10 @@ def explain(
     ]
     rows += [_row_left_out(*each) for each in left_out]
     outcome, decision = _decide(best, is_lost=is_lost, candidates=held.entries)
+    if related and rules.asks_model and rules.match.fuzzy:
+        decision += (
+            f"; before that the language model of llm would be asked whether {_one_of(related)} answers"
+        )
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
@@ -115,6 +123,7 @@ def explain(
             "likelihood_above": (meant.learned if meant else DEFAULT).least.get(rules.match.mode),
             "cache_fuzzy_match": rules.match.fuzzy,
             "cache_match_floor": rules.match.floor,
+            "cache_match_unsure": "llm" if rules.asks_model else "research",
             "cache_ttl_days": rules.limits.ttl_days,
             "archive_after_days": rules.limits.archive_after_days,
             "max_age_days": rules.limits.max_age_days,
@@ -278,6 +287,10 @@ def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entr
     if best.tier is not None and not may_be_baseline(best.tier, best.entry):
         return "stale", f"would be researched again; {best.entry.id} is stale and no baseline"
     return "stale", f"would be researched again, with {best.entry.id} as the baseline"
+
+
+def _one_of(related: Sequence[Related]) -> str:
+    return " or ".join(item.id for item in related)
 
 
 def _nearest(framework: str, others: Sequence[str]) -> list[str]:

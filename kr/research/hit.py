@@ -244,8 +244,10 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
     """Step 3: the entry is touched and returned, in one write with the wording and the request's row; no network, no budget."""
     match = matched(found)
     if match.entry.status != "fresh":
+        is_asked_for = run.overrides.use == match.entry.id
+        who = "config_overrides.use names it" if is_asked_for else "the language model took it"
         run.notes.append(
-            f"{match.entry.id} is stale and was served because config_overrides.use names it; "
+            f"{match.entry.id} is stale and was served because {who}; "
             "with config_overrides.refresh it is researched again"
         )
     run.notes += guessed(match.entry.origin, match.entry.confidence)
@@ -275,7 +277,7 @@ def _touch(
         return False, None
     need, session_id = Need(run.query.topic, run.query.tags, run.query.question), run.request.session_id
     handed = None
-    if match.likelihood is None:  # the caller named it
+    if match.is_named:
         unit.near_misses.settle_alike(need.topic, need.question, match.entry.id, at=to_text(now))
         if run.cache.goes_by_words:
             from kr.store.saving import hand_over

@@ -23,6 +23,7 @@ from kr.matching.weights import DEFAULT, Learned
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.template import ATTRIBUTION, INSTALLED_DOCS_LAST, SUMMARY, read_shape
+from kr.research import unsure
 from kr.research.cache import Found
 from kr.research.candidates import gather
 from kr.research.chain import (
@@ -65,8 +66,12 @@ class Pipeline:
         """Answer a request for which the cache holds ``found``, which may not be served."""
         gc.enable()
         log.apply()
-        if not found.is_answered and found.related and run.overrides.if_unsure == "candidates":
-            return self._offer(run, found)
+        if not found.is_answered and found.related:
+            taken = unsure.take(run, self._services, found)
+            if taken is not None:
+                return serve(run, self._services, taken)
+            if run.overrides.if_unsure == "candidates":
+                return self._offer(run, found)
         with single_flight(
             run.shelf,
             run.query,

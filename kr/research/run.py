@@ -54,6 +54,13 @@ class Writer(Protocol):
         """Write, or raise ``SourceFailure``."""
 
 
+class Judge(Protocol):
+    """Reads the candidates of which words make kr not sure."""
+
+    def __call__(self, system: str, user: str, *, timeout: float) -> str:
+        """Reply, or raise ``SourceFailure``."""
+
+
 class Services(Value):
     """What research works with, built once by the composition root; most of it is made when it is first needed.
 
@@ -70,6 +77,7 @@ class Services(Value):
     persona: "Callable[[], tuple[Persona, str | None]]"
     repository: Callable[[str], str | None]
     writer: Callable[[], Writer | None]
+    judge: Callable[[], Judge | None]
     export: Callable[[], None]
     progress: "Progress"
     clock: Callable[[], datetime]

@@ -216,6 +216,11 @@ class KnowledgeResearch(Section):
         None,
         "The weakest tier that may answer, whatever cache_match is; null: framework+tags with seed, any with the others.",
     )
+    cache_match_unsure: Literal["research", "llm"] = key(
+        one_of("research", "llm"),
+        "research",
+        "Who decides where words leave a doubt: nobody, it is researched, or the model of llm between the related entries.",
+    )
     aliases: Mapping[str, str] = key(
         mapping_of(text("the name of a framework")),
         {},
@@ -279,7 +284,8 @@ class KnowledgeResearch(Section):
         "How a report is written: from the sources' passages as they stand (extractive), or by the model of llm (llm).",
     )
     llm: ModelServer = section(
-        ModelServer, "The OpenAI-compatible endpoint that synthesis: llm and lessons_distiller: llm use."
+        ModelServer,
+        "The OpenAI-compatible endpoint of synthesis: llm, cache_match_unsure: llm and lessons_distiller: llm.",
     )
 
     @property

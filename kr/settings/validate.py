@@ -136,9 +136,14 @@ def _strangers(
 def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]:
     """Yield what is allowed but can't work: research goes on without it."""
     research = configuration.knowledge_research
-    if research.synthesis == "llm" and (research.llm.base_url is None or research.llm.model is None):
-        origin = raw.origin((MAIN_SECTION, "synthesis"))
-        yield f"{origin}: synthesis: llm needs llm.base_url and llm.model; reports stay extractive"
+    without_llm = {
+        "synthesis": (research.synthesis, "reports stay extractive"),
+        "cache_match_unsure": (research.cache_match_unsure, "words alone decide"),
+    }
+    for name, (chosen, instead) in without_llm.items():
+        if chosen == "llm" and (research.llm.base_url is None or research.llm.model is None):
+            origin = raw.origin((MAIN_SECTION, name))
+            yield f"{origin}: {name}: llm needs llm.base_url and llm.model; {instead}"
     vectors = research.embeddings
     if (vectors.base_url is None) != (vectors.model is None):
         origin = raw.origin((MAIN_SECTION, "embeddings"))

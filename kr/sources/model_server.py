@@ -48,12 +48,17 @@ class LanguageModel(_Model):
 
     __slots__ = ()
 
-    def write(self, system: str, user: str, *, timeout: float) -> str:
+    def write(self, system: str, user: str, *, timeout: float, temperature: float = 0.2) -> str:
         """Return the model's reply within ``timeout`` seconds. Raises ``SourceFailure``, its reason without secrets."""
         messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
         size, label = _LARGEST_REPLY, "the language model"
         answer = self._post(
-            "chat/completions", label, timeout=timeout, max_bytes=size, messages=messages, temperature=0.2
+            "chat/completions",
+            label,
+            timeout=timeout,
+            max_bytes=size,
+            messages=messages,
+            temperature=temperature,
         )
         return without_secrets(_text(answer), [self.api_key] if self.api_key else [])
 

@@ -65,6 +65,18 @@ def test_a_hit_imports_no_library_and_few_modules(project: Project) -> None:
     assert sum(name.startswith("kr.") for name in modules) <= _MOST_MODULES
 
 
+def test_a_model_for_doubts_costs_a_hit_nothing(project: Project) -> None:
+    fill(project)
+    ask(project)
+    modules, _ = ask(project)
+    project.env |= {
+        "KR_CACHE_MATCH_UNSURE": "llm",
+        "KR_LLM": '{"base_url": "http://127.0.0.1:9", "model": "m"}',
+    }
+    ask(project)
+    assert ask(project)[0] == modules
+
+
 def test_a_hit_by_other_words_imports_no_library_but_the_stemmer(project: Project) -> None:
     fill(project)
     ask(project)

@@ -75,6 +75,7 @@ KR = "knowledge_research."
         ("web_search.api_key_env", "BRAVE_KEY", "BRAVE_KEY"),
         ("web_search.allow_private_addresses", "yes", True),
         ("synthesis", "llm", "llm"),
+        ("cache_match_unsure", "llm", "llm"),
         ("llm.base_url", "http://[::1]:1/v1", "http://[::1]:1/v1"),
         ("llm.model", "4.10", "4.10"),
     ],
@@ -163,6 +164,7 @@ FLAG = "must be true or false"
         (KR + "web_search.url", "http://x:port/", "must be an http or https URL"),
         (KR + "web_search.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
         (KR + "synthesis", "gpt", "must be one of extractive, llm"),
+        (KR + "cache_match_unsure", "candidates", "must be one of research, llm"),
         (KR + "llm.base_url", "https://", "must be an http or https URL"),
         (KR + "llm.model", "''", "must be text or null"),
         ("knowledge_research", "[1]", "must be a mapping, not a list"),
@@ -224,7 +226,9 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("section", ["synthesis: llm", "web_search: {provider: searxng}"])
+@pytest.mark.parametrize(
+    "section", ["synthesis: llm", "cache_match_unsure: llm", "web_search: {provider: searxng}"]
+)
 def test_what_can_not_work_yet_is_a_warning(tmp_path: Path, section: str) -> None:
     (warning,) = load(f"knowledge_research:\n  {section}\n", tmp_path).warnings
     assert f"{tmp_path / 'kr.yaml'}, line 2: " in warning
