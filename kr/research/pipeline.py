@@ -67,7 +67,7 @@ class Pipeline:
         gc.enable()
         log.apply()
         if not found.is_answered and found.related:
-            taken = unsure.take(run, self._services, found)
+            taken = unsure.take(run, self._services, found, timeout=self._timeout(run))
             if taken is not None:
                 return serve(run, self._services, taken)
             if run.overrides.if_unsure == "candidates":
