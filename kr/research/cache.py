@@ -53,7 +53,7 @@ SURE = 0.9
 
 
 def is_sure(match: Match) -> bool:
-    return match.is_named or (match.likelihood or 0.0) >= SURE
+    return match.likelihood is not None and match.likelihood >= SURE
 
 
 def may_be_baseline(tier: Tier, entry: Entry) -> bool:
@@ -131,12 +131,9 @@ class Cache:
             with store.read() as unit:
                 entry = unit.entries.get(related.id)
             found = MISS if entry is None else self._named(store, query, entry)
-            match = found.match
-            return (
-                found
-                if match is None
-                else replace(found, match=replace(match, likelihood=related.likelihood))
-            )
+            if found.match is None:
+                return found
+            return replace(found, match=replace(found.match, likelihood=related.likelihood))
 
         return self._shelf.attempt(find, MISS)
 

@@ -25,7 +25,7 @@ from kr.research.cache import judge_all, may_be_baseline, own_majors
 from kr.research.candidates import MOST, gather
 from kr.store.lock import make_owner
 from kr.store.store import ReadOnlyShelf, Shelf, Store
-from kr.values import Entry, MatchRules, Query, Related
+from kr.values import Entry, MatchRules, Query
 
 if TYPE_CHECKING:
     from kr.matching.vectors import Meant
@@ -107,9 +107,8 @@ def explain(
     rows += [_row_left_out(*each) for each in left_out]
     outcome, decision = _decide(best, is_lost=is_lost, candidates=held.entries)
     if related and rules.asks_model and rules.match.fuzzy:
-        decision += (
-            f"; before that the language model of llm would be asked whether {_one_of(related)} answers"
-        )
+        which = " or ".join(item.id for item in related)
+        decision += f"; before that the language model of llm would be asked whether {which} answers"
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
@@ -287,10 +286,6 @@ def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entr
     if best.tier is not None and not may_be_baseline(best.tier, best.entry):
         return "stale", f"would be researched again; {best.entry.id} is stale and no baseline"
     return "stale", f"would be researched again, with {best.entry.id} as the baseline"
-
-
-def _one_of(related: Sequence[Related]) -> str:
-    return " or ".join(item.id for item in related)
 
 
 def _nearest(framework: str, others: Sequence[str]) -> list[str]:
