@@ -154,9 +154,16 @@ def memory(server: Server) -> int:
     return int(next(line.split()[1] for line in status.splitlines() if line.startswith("VmRSS"))) * 1024
 
 
+MOST_LESSONS = 25
+"""Of one client, each time that the crowd is let loose."""
+
+
 @pytest.mark.effort(60, 1)
 def test_sixty_four_clients_at_once(project: Project, context7: StandIn, effort: int) -> None:
-    """For a minute with ``--all``: no error, no lost write, memory flat."""
+    """For a minute with ``--all``: no error, no lost write, memory flat.
+
+    The lessons are counted, not timed: a faster machine would write more of them, and the server remembers each.
+    """
     assert context7.url in project.env["KR_SERVERS"]
     clients, wrong = 64, list[Any]()
     sent = Counter[str]()
@@ -164,8 +171,10 @@ def test_sixty_four_clients_at_once(project: Project, context7: StandIn, effort:
 
     def work(number: int, server: Server, end: float) -> None:
         chance = random.Random(number)
+        lessons_left = MOST_LESSONS
         while time.monotonic() < end:
-            if chance.random() < 0.1:
+            if lessons_left and chance.random() < 0.1:
+                lessons_left -= 1
                 body = lesson(number, sent["lesson"])
                 answer = server.post("/v1/lessons/record", body)
                 kind, is_good = "lesson", answer.status == 200 and answer.json["status"] == "recorded"
