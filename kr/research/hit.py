@@ -244,10 +244,8 @@ def serve(run: Run, services: Services, found: Found) -> ResearchEnvelope:
     """Step 3: the entry is touched and returned, in one write with the wording and the request's row; no network, no budget."""
     match = matched(found)
     if match.entry.status != "fresh":
-        is_asked_for = run.overrides.use == match.entry.id
-        who = "config_overrides.use names it" if is_asked_for else "the language model took it"
         run.notes.append(
-            f"{match.entry.id} is stale and was served because {who}; "
+            f"{match.entry.id} is stale and was served because config_overrides.use names it; "
             "with config_overrides.refresh it is researched again"
         )
     run.notes += guessed(match.entry.origin, match.entry.confidence)

@@ -47,7 +47,7 @@ Reply with JSON alone: {"entry": NUMBER} with the number of the one entry that a
 
 
 def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found | None:
-    """Return the related entry that a model takes, as ``--use`` finds it; None where none is to be asked or it takes none."""
+    """Return the related entry that a model takes, as ``--use`` finds it; None where none is to be asked, it takes none or a stale one."""
     judge = services.judge()
     if judge is None or run.overrides.refresh or not run.cache.goes_by_words:
         return None
@@ -63,7 +63,9 @@ def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found
         return None
     chosen = candidates[number - 1][0].id
     taken = run.cache.take(run.query, next(item for item in found.related if item.id == chosen))
-    if taken.match is None:
+    if (
+        taken.match is None or taken.match.entry.status != "fresh"
+    ):  # what is stale is researched again (SPEC 3.3)
         return None
     run.notes.append(f"by words kr was not sure; the language model took {chosen} (cache_match_unsure: llm)")
     return taken
