@@ -626,6 +626,9 @@ def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> Non
     assert "Version: 4.2.0 is installed" in report
     assert str(project.root) not in report
     assert project.research(ask)["status"] == "cache-hit"
+    assert not any(" is installed, " in note for note in results(answer)["degradation_notes"])
+    older = project.research(request(framework="tinylib", framework_version="3"))
+    assert "4.2.0 is installed, and the request is about 3" in results(older)["degradation_notes"]
     gap = project.research(
         request(
             framework="tinylib",
