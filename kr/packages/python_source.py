@@ -122,6 +122,7 @@ class _Reader:
     def __init__(self, source: str, *, kept: bool) -> None:
         self._lines = source.splitlines()
         self._kept = kept
+        self._handed_on: set[str] = set()
 
     def members(self, owner: "Module | Class", prefix: str, *, depth: int) -> Iterator[Documented]:
         """Yield the public members of a module or class, and theirs."""
@@ -143,6 +144,21 @@ class _Reader:
                 yield _function(member, path, is_method=owner.is_class)  # type: ignore[arg-type]
             elif documented := self._attribute(member, path):  # type: ignore[arg-type]
                 yield documented
+        if owner.is_class and not self._kept:
+            yield from self._taken_over(owner, prefix, depth)  # type: ignore[arg-type]
+
+    def _taken_over(self, owner: "Class", prefix: str, depth: int) -> Iterator[Documented]:
+        """Yield what a public class has from a private one of its module, once: the first heir stands for all."""
+        for base in owner.bases:
+            known = owner.module.members.get(str(base).partition("[")[0])
+            if known is None or known.is_alias or not known.is_class or not known.name.startswith("_"):
+                continue
+            if known.name in self._handed_on:
+                continue
+            self._handed_on.add(known.name)
+            for entry in self.members(known, prefix, depth=depth):  # type: ignore[arg-type]
+                if entry.name.removeprefix(f"{prefix}.").partition(".")[0] not in owner.members:
+                    yield entry
 
     def _class(self, owner: "Class", path: str) -> Documented:
         init = owner.members.get("__init__")

@@ -163,7 +163,9 @@ class Pipeline:
                 gathered.notes.append(f"all_sources_unavailable: {used}")
             installed = gathered.answer.version if gathered.answer else None
             if installed and not same_major(installed, run.query.framework_version):
-                gathered.notes.append(f"{installed} is installed, and the request is about {run.query.framework_version}")
+                gathered.notes.append(
+                    f"{installed} is installed, and the request is about {run.query.framework_version}"
+                )
         self._remember(run, gathered)
         run.notes += gathered.notes
         return gathered

@@ -247,3 +247,27 @@ def test_a_class_that_keeps_its_text_in_an_attribute_is_told_by_it() -> None:
     (found,) = parse_source(source, "config")
     assert found.docstring == "Workers silent for more than this many\nseconds are killed."
     assert "default = 30" in found.signature
+
+
+def test_what_a_private_base_documents_is_told_with_the_class_that_takes_it_over() -> None:
+    source = """
+from elsewhere import Option
+
+class _Loading(Option):
+    def joined(self, attribute, inner=None):
+        "Load the attribute by a join."
+    def lazy(self): "Load it late."
+
+class Load(_Loading):
+    "How attributes are loaded."
+    def lazy(self): "Load it when it is asked for."
+
+class Other(_Loading): "The first heir stands for all."
+"""
+    found = {one.name: one.docstring for one in parse_source(source, "m")}
+    assert found == {
+        "m.Load": "How attributes are loaded.",
+        "m.Load.joined": "Load the attribute by a join.",
+        "m.Load.lazy": "Load it when it is asked for.",
+        "m.Other": "The first heir stands for all.",
+    }
