@@ -161,11 +161,6 @@ class Pipeline:
                 gathered.notes.append(f"question_not_covered: {used}")
             elif gathered.ended != "budget":
                 gathered.notes.append(f"all_sources_unavailable: {used}")
-            installed = gathered.answer.version if gathered.answer else None
-            if installed and not same_major(installed, run.query.framework_version):
-                gathered.notes.append(
-                    f"{installed} is installed, and the request is about {run.query.framework_version}"
-                )
         self._remember(run, gathered)
         run.notes += gathered.notes
         return gathered
@@ -335,6 +330,9 @@ def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathere
     if sources.local_docs is not None:
         chain.ask_one(sources.local_docs, ask, gathered)
     if gathered.answer is not None:
+        installed, asked = gathered.answer.version, ask.query.framework_version
+        if installed and not same_major(installed, asked):
+            gathered.notes.append(f"{installed} is installed, and the request is about {asked}")
         return "using installed documentation"
     return kept if has_baseline or found.is_hit else "no cached content available"
 
