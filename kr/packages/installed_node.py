@@ -329,18 +329,23 @@ def with_declarations(package: InstalledPackage, projects: Sequence[Path]) -> In
 def _declared(package: InstalledPackage, entry: Entry) -> InstalledPackage:
     if not entry.declarations:
         return package
-    reached = {path.relative_to(package.root).parts[0] for path in entry.declarations}
+
+    def top(path: Path) -> str:
+        return path.relative_to(package.root).parts[0]
+
+    reached = {top(path) for path in entry.declarations}
+    # Beside the folder of its own major version (``zod/v4``) that of another one is what its users are to leave behind.
+    own = f"v{package.version.partition('.')[0]}"
+    outdated = {one for one in reached if own in reached and re.fullmatch(r"v\d+", one)} - {own}
     # Whatever lies in the package can be imported (``dayjs/plugin/utc``); a folder of the main entry it leads into itself.
     others = [
         path
         for path in (package.sources if entry.is_open else ())
-        if path.name.endswith(_DECLARATION)
-        and (top := path.relative_to(package.root).parts[0]) not in reached
-        and not _BUILT.fullmatch(top)
+        if path.name.endswith(_DECLARATION) and top(path) not in reached and not _BUILT.fullmatch(top(path))
     ]
     return replace(
         package,
-        sources=tuple(entry.declarations),
+        sources=tuple(path for path in entry.declarations if top(path) not in outdated),
         by_path=tuple(others[:_MAX_BY_PATH]),
         offered=entry.offered,
     )

@@ -380,6 +380,22 @@ def test_declarations_that_users_import_by_path_are_told_with_it(tmp_path: Path)
         passages(tmp_path / "shut", "times", "tz of a timezone")
 
 
+def test_what_a_package_keeps_of_an_older_major_version_beside_its_own_is_not_told(tmp_path: Path) -> None:
+    files = {
+        "index.d.ts": 'export * from "./v2/parse";\n',
+        "v1/parse.d.ts": "/** Parses a date from a text, as one did. */\nexport declare function parseOld(text: string): Date;\n",
+        "v2/parse.d.ts": "/** Parses a date from a text. */\nexport declare function parse(text: string): Date;\n",
+        "v3/parse.d.ts": "/** Parses a date from a text, as one will. */\nexport declare function parseNew(text: string): Date;\n",
+    }
+    paths = {
+        ".": {"types": "./index.d.ts"},
+        "./v1": {"types": "./v1/parse.d.ts"},
+        "./v3": {"types": "./v3/parse.d.ts"},
+    }
+    node(tmp_path, "dates", files, types="index.d.ts", exports=paths)
+    assert [p.title for p in passages(tmp_path, "dates", "How is a date parsed from a text?")] == ["parse"]
+
+
 def test_kin_that_a_package_gives_as_members_belongs_to_it(tmp_path: Path) -> None:
     node(
         tmp_path,
