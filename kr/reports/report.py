@@ -53,7 +53,7 @@ _LEAST = 240  # characters: a passage that has less room is left out
 _LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with its passage alone
 _SHORT = 5  # lines of code: less is not shown a second time
 _MOST_NOTES = 6
-_MOST_NEAREST = 5
+_MOST_NEAREST = 8
 _GIST = 200  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
 _MOST_FURTHER = 5
@@ -205,7 +205,7 @@ class _Writer:
         found = [
             _asked(self.query),
             self._confidence_note(level, shown),
-            *_unspoken(shown, self.terms),
+            *_unspoken([one.row.unit for one in shown], self.terms),
             _version_note(self.query, self.answer),
             *sources.only_begun(self.material.cut),
         ]
@@ -244,11 +244,11 @@ class _Writer:
         return f"Confidence: {level}, from {why}."
 
 
-def _unspoken(shown: Sequence[_Shown], terms: Terms) -> list[str]:
+def _unspoken(units: Sequence[Unit], terms: Terms) -> list[str]:
     """Say which words of the question that texts are about no passage has, where the passages were not written for it."""
-    if is_answer(shown[0].row.unit.origin.source):
+    if not units or is_answer(units[0].origin.source):
         return []
-    said = terms.within("\n".join(f"{one.row.unit.title}\n{one.row.unit.text}" for one in shown))
+    said = terms.within("\n".join(f"{unit.title}\n{unit.text}" for unit in units))
     asked = terms.parts[0] if terms.parts else {}
     words = [terms.all[at].word for at, light in asked.items() if light >= 1.0 and at not in said]
     missing = [word for word in words if is_subject(word)]
@@ -326,13 +326,15 @@ def _skeleton(
     sources = _Sources(units)
     gists = [summarize([(unit, unit.blocks)], terms, _GIST)[0] for unit in units]
     why = "what was found does not cover the question" if units else "no source answered"
-    told = "What was found does not answer the question. The nearest symbols and pages:"
+    told = "What was found does not answer the question as far as kr can tell. The nearest symbols and pages:"
     found = "\n\n".join([told, *_summary(gists, sources, "From")])
     sections = {
         SUMMARY: SKELETON_MARK,
         DETAILS: found if units else "No details were found.",
         CODE: _NO_CODE,
-        CAVEATS: _noted([_asked(query), f"Confidence: low, since {why}.", *_told(notes)]),
+        CAVEATS: _noted(
+            [_asked(query), f"Confidence: low, since {why}.", *_unspoken(units, terms), *_told(notes)]
+        ),
         ATTRIBUTION: sources.attribution() or "No source answered.",
     }
     shape = _shape(query, today, "low", sources.head(), sections)

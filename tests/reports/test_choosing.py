@@ -147,16 +147,22 @@ def test_what_does_not_cover_the_question_is_no_answer(question: str, covers: bo
 
 
 def test_of_a_longer_question_a_passage_of_a_package_says_less() -> None:
-    text = "Some gamma, zeta and alpha."
+    text = "Some gamma, zeta, kappa and alpha."
     assert _choice("alpha beta gamma delta epsilon zeta theta kappa", text, source="local_docs").covers
     assert not _choice("delta alpha", text, source="local_docs").covers
 
 
 def test_a_passage_of_a_package_that_dwells_on_a_word_is_about_it() -> None:
-    said, beside = "Some alpha.", " There are other things that are told here at some length."
-    dwelt = said + " An alpha is kept, and the alpha of each is shown beside the alpha of all."
-    assert _choice("alpha delta", dwelt, source="local_docs").covers
-    assert not _choice("alpha delta", said + 12 * beside, source="local_docs").covers
+    said, beside = "Some alpha and delta.", " There are other things that are told here at some length."
+    dwelt = said + " Each alpha is kept beside its delta, and each delta is an alpha of another alpha."
+    assert _choice("alpha delta kappa", dwelt, source="local_docs").covers
+    assert not _choice("alpha delta kappa", said + 12 * beside, source="local_docs").covers
+
+
+def test_a_passage_that_says_all_of_a_short_question_answers_it() -> None:
+    text = "A slot is a place for content in a template."
+    assert _choice("What is a slot?", text, source="local_docs").covers
+    assert not _choice("What is a named slot?", text, source="local_docs").covers
 
 
 def test_nothing_covers_nothing() -> None:
@@ -218,7 +224,10 @@ def test_one_heavy_word_of_a_short_question_makes_no_page_an_answer(text: str, *
 
 @pytest.mark.parametrize(
     ("text", "covers"),
-    [("Mocks the fake timers.", True), ("The code of a test depends on the time.", False)],
+    [
+        ("Fake timers, of which the test fakes each.", True),
+        ("The code of a test depends on the time.", False),
+    ],
 )
 def test_rare_words_say_what_is_asked(text: str, *, covers: bool) -> None:
     question = "How do I test code that depends on fake timers?"
