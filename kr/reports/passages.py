@@ -44,6 +44,11 @@ _LISTED = re.compile(
 _FEWEST_LISTED = 3  # declarations of a page that lists them
 _SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _DECLARED = re.compile(r"(?:export\s+)?(?:declare|interface|type)\s")
+_ACTS = re.compile(
+    r"\A(?:(?:async|export|default)\s+)*(?:def|function)\b[^\n]*[{:]\n|^(?:if|for|await|try|[\w.]+\(|(?:const|let|var) [^:\n]*=)",
+    re.MULTILINE,
+)
+"""A body, or a statement at the margin: what a declaration does not have."""
 _INSTALLS = re.compile(
     r"\s*(?:[$#>] )?(?:sudo )?(?:python3? -m )?(?:npm|yarn|pnpm|bun|pip3?|pipx|uv(?: pip)?|poetry|conda|brew|apt|apt-get|cargo|go|git) "
     r"(?:-\S+ )*(?:install|i|add|ci|get|clone)\b"
@@ -285,8 +290,10 @@ def is_example(block: Block) -> bool:
 def is_declaration(block: Block) -> bool:
     """Tell whether a block says how something is called or typed: one or two lines, or more that end as a parameter list does."""
     code = block.text.strip()
-    if block.kind != "code" or _DECLARED.match(code):
-        return block.kind == "code"
+    if block.kind != "code" or _ACTS.search(code):
+        return False
+    if _DECLARED.match(code):
+        return True
     is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
     return is_short and _SIGNATURE.match(code) is not None
 

@@ -63,6 +63,8 @@ _SUBJECT_NAME = re.compile(
     r"(?:(?<=\.)|(?<=::)|(?<=`)|(?<=\s)|^)([A-Za-z_]\w{2,})(?=\(|`)|(?:(?<=\.)|(?<=::))([A-Za-z_]\w{2,})$"
     r"|\b((?:[A-Z]?[a-z0-9]+[A-Z]\w*|\w+_\w+))"
 )
+_GENERIC = re.compile(r"^((?:\w+ )*function \w+)<.*?>\(")
+_BARE = re.compile(r"(?:\w+ )*(?:class|interface) [^({]*(?:\{[\s.…]*\})?")  # it says no more than that there is one
 _COMMENT = re.compile(r"\s*(?:#(?!!|include)|//|/\*|\*|--\s|<!--|[{}()\[\];,]*\s*$|\.\.\.|…)")
 _IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b"
@@ -73,8 +75,10 @@ _IMPORTS = re.compile(r"(?:^\s*(?:#|//).*\n)*^\s*(?:import|from|const .* = requi
 _WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
 _MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
 _UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")  # what the end of a line means something to
-_REMARK = re.compile(r"/\*.*?\*/|(?m:^(?P<before>[^\"'`\n]*?)\s(?://|#)\s[^\n]*$)", re.DOTALL)
-"""A comment beside code, in a line without texts, in which its mark may mean something else."""
+_REMARK = re.compile(
+    r"/\*.*?\*/|(?m:^(?P<before>(?:[^\"'`\n/#]|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|[/#])*?)\s(?://|#)\s[^\n]*$)", re.DOTALL
+)
+"""A comment beside code; in a text its mark means something else."""
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
 _GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
@@ -415,12 +419,15 @@ def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterat
     for declared in re.split(r"\n[ \t]*\n(?=\S)", code.strip("\n")):
         lines = declared.split("\n")
         whole = _on_a_line(lines) or declared
+        if len(whole) > _LONGEST_LINE and "\n" not in whole:
+            whole = _dotted(_GENERIC.sub(r"\1(", whole))
         if len(whole) <= _LONGEST_LINE and "\n" not in whole:
-            yield whole, True
+            if not _BARE.fullmatch(whole):
+                yield whole, True
             continue
         # The parameters of types stand before those of the call.
         opened = max(
-            (at for at, line in enumerate(lines[1:-1], 1) if line.rstrip().endswith(">(")), default=0
+            (at for at, line in enumerate(lines[1:-1], 1) if line.startswith(">(")), default=0
         )
         first = f"{lines[0].partition('<')[0]}(" if opened else re.sub(r"\s*//.*", "", lines[0].strip())
         last = lines[-1].strip()
