@@ -63,8 +63,12 @@ _SUBJECT_NAME = re.compile(
     r"(?:(?<=\.)|(?<=::)|(?<=`)|(?<=\s)|^)([A-Za-z_]\w{2,})(?=\(|`)|(?:(?<=\.)|(?<=::))([A-Za-z_]\w{2,})$"
     r"|\b((?:[A-Z]?[a-z0-9]+[A-Z]\w*|\w+_\w+))"
 )
+_NEXT_DECLARED = re.compile(r"\n[ \t]*\n(?=\S)|\n(?=(?:export |declare )+function )")
+_TYPE_NAME = re.compile(r"(?:\w+ )*(?:interface|type|class) (\w+)")
 _GENERIC = re.compile(r"^((?:\w+ )*function \w+)<.*?>\(")
-_BARE = re.compile(r"(?:\w+ )*(?:class|interface) [^({]*(?:\{[\s.…]*\})?")  # it says no more than that there is one
+_BARE = re.compile(
+    r"(?:\w+ )*(?:class|interface) [^({]*(?:\{[\s.…]*\})?"
+)  # it says no more than that there is one
 _COMMENT = re.compile(r"\s*(?:#(?!!|include)|//|/\*|\*|--\s|<!--|[{}()\[\];,]*\s*$|\.\.\.|…)")
 _IMPORT = re.compile(
     r"\s*(?:import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b"
@@ -76,7 +80,8 @@ _WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
 _MARKS = re.compile(r"@|\s*(?:#|//)")  # decorators and comments
 _UNJOINED = re.compile(r"\s//|\s#|/\*|`|\"\"\"|'''")  # what the end of a line means something to
 _REMARK = re.compile(
-    r"/\*.*?\*/|(?m:^(?P<before>(?:[^\"'`\n/#]|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|[/#])*?)\s(?://|#)\s[^\n]*$)", re.DOTALL
+    r"/\*.*?\*/|(?m:^(?P<before>(?:[^\"'`\n/#]|\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|[/#])*?)[ \t](?://|#)[ \t][^\n]*$)",
+    re.DOTALL,
 )
 """A comment beside code; in a text its mark means something else."""
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
@@ -350,11 +355,10 @@ def _codes(
     code = [block for block in code if is_declaration(block) or block.language == shown]
     for is_wanted, parted in (
         (is_declaration, partial(_declarations, names=names, terms=terms)),
-        (is_example, _statements),
-        (is_example, _elided),
+        (is_example, partial(_statements, terms=terms)),
     ):
-        best: tuple[float, Block] | None = None
         declares = is_wanted is is_declaration
+        found: list[tuple[float, Block]] = []
         for number, block in enumerate(code):
             if not is_wanted(block):
                 continue
@@ -367,12 +371,25 @@ def _codes(
                     continue
                 score = told + 0.5 * ("(" in text) - len(text) / 400 - 0.1 * number
                 score -= _TORN * (not is_whole) + _LINE * text.count("\n")
-                if best is None or score > best[0]:
-                    best = (score, replace(block, text=text))
-        if best:
-            yield best[1]
-            if not declares:
-                return
+                found.append((score, replace(block, text=text)))
+        best, *others = (block for _, block in sorted(found, key=lambda pair: -pair[0])) if found else (None,)
+        if best is None:
+            continue
+        yield best
+        if declares and (
+            beside := next((one for one in others if _completes(one.text, best.text, heading, terms)), None)
+        ):
+            yield beside
+
+
+def _completes(other: str, best: str, heading: str, terms: Terms) -> bool:
+    """Tell whether a declaration is the options of the call that is told, with some that are asked for, or the call that takes them."""
+    name = re.escape(heading.strip("`()").rpartition(".")[2])
+    called = re.compile(rf"\b{name} *(?:<.*>)?\(")
+    if not called.search(best):
+        return called.search(other) is not None
+    taken, is_asked = _TYPE_NAME.match(other), terms.within(other.partition("{")[2])
+    return taken is not None and taken[1] in best and any(terms.all[at].is_main for at in is_asked)
 
 
 def _is_printed(block: Block) -> bool:
@@ -416,39 +433,53 @@ def _doing(code: str) -> str:
 
 def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterator[tuple[str, bool]]:
     """Yield each declaration on a line; of one of many lines, its other parameters by their names or not at all."""
-    for declared in re.split(r"\n[ \t]*\n(?=\S)", code.strip("\n")):
+    for declared in _NEXT_DECLARED.split(code.strip("\n")):
         lines = declared.split("\n")
         whole = _on_a_line(lines) or declared
         if len(whole) > _LONGEST_LINE and "\n" not in whole:
-            whole = _dotted(_GENERIC.sub(r"\1(", whole))
+            whole = _dotted(_GENERIC.sub(r"\1(", whole), terms)
         if len(whole) <= _LONGEST_LINE and "\n" not in whole:
             if not _BARE.fullmatch(whole):
                 yield whole, True
             continue
         # The parameters of types stand before those of the call.
-        opened = max(
-            (at for at, line in enumerate(lines[1:-1], 1) if line.startswith(">(")), default=0
-        )
+        opened = max((at for at, line in enumerate(lines[1:-1], 1) if line.startswith(">(")), default=0)
         first = f"{lines[0].partition('<')[0]}(" if opened else re.sub(r"\s*//.*", "", lines[0].strip())
         last = lines[-1].strip()
         is_type = last.startswith("}")
-        for dots in ("", "…", "..."):
-            kept: list[str] = []
-            for member in _members(lines[opened + 1 : -1]):
-                name = _PARAMETER.match(member)
-                is_asked = name and (name[1] in names or terms.within(name[1]))
-                if not name and member in {"*", "/"}:
-                    kept.append(member)
-                elif is_asked:
-                    kept.append(_dotted(member))
-                elif name and dots != "...":
-                    kept.append(_by_name(name, member, dots, is_type=is_type))
-                elif kept[-1:] != ["..."]:
-                    kept.append("...")
+        for dots, is_brief in (("", False), ("…", False), ("...", False), ("...", True)):
+            kept = _parameters(lines[opened + 1 : -1], names, terms, dots, is_brief=is_brief, is_type=is_type)
             text = f"{first} {'; '.join(kept)} {last}" if is_type else f"{first}{', '.join(kept)}{last}"
             if len(lines) > 1 and len(text) <= _MOST_CODE and not (is_type and kept == ["..."]):
                 yield text, True
                 break
+
+
+def _parameters(
+    lines: Sequence[str],
+    names: Mapping[str, float],
+    terms: Terms,
+    dots: str,
+    *,
+    is_brief: bool,
+    is_type: bool,
+) -> list[str]:
+    """Return parameters or members: those asked for whole, or ``is_brief``; the others by name, or as dots."""
+    kept: dict[str, str] = {}
+    for at, member in enumerate(_members(lines)):
+        name = _PARAMETER.match(member)
+        is_asked = name is not None and (name[1] in names or bool(terms.within(name[1])))
+        if name is None:
+            told = member if member in {"*", "/"} else "..."
+        elif is_asked and not is_brief:
+            told = _dotted(member, terms)
+        else:
+            is_named = is_asked or dots != "..."
+            told = _by_name(name, member, dots and "…", is_type=is_type) if is_named else "..."
+        if told != "..." or "..." not in list(kept.values())[-1:]:
+            # Of a method that is called in several ways, the first is told where there is no room.
+            kept.setdefault(name[1] if name and is_type and dots and told != "..." else str(at), told)
+    return list(kept.values())
 
 
 def _members(lines: Sequence[str]) -> Iterator[str]:
@@ -471,48 +502,46 @@ def _by_name(name: re.Match[str], member: str, dots: str, *, is_type: bool) -> s
     return f"{member[: name.end(1)].strip()}{'=' * bool(default)}{(dots or default) if default else ''}"
 
 
-def _statements(code: str) -> Iterator[tuple[str, bool]]:
-    """Yield whole statements that follow one another (True), and such as stand inside of longer ones (False)."""
-    statements = [
-        _on_a_line(statement) or "\n".join(statement) for statement in _parted(code.strip("\n").split("\n"))
-    ]
+def _statements(code: str, terms: Terms) -> Iterator[tuple[str, bool]]:
+    """Yield whole statements that follow one another (True), long ones elided, and such as stand inside of longer ones (False)."""
+    parted = _parted(code.strip("\n").split("\n"))
+    statements = [_on_a_line(statement) or "\n".join(statement) for statement in parted]
     for start, statement in enumerate(statements):
         if not _fits(statement):
             yield from ((text, False) for text in _inside(statement.split("\n")))
         text = ""
-        for further in statements[start:]:
-            text = f"{text}\n{further}".strip("\n")
-            if not _fits(text):
+        for further, lines in zip(statements[start:], parted[start:], strict=True):
+            shown = further if _fits(further) else _elided(lines, terms)
+            text = f"{text}\n{shown}".strip("\n")
+            if not (shown and _fits(text)):
                 break
             is_import = len(statements) > 1 and all(_IMPORT.match(line) for line in _doing(text).split("\n"))
             if _is_closed(text) and _DOES.search(text) and not is_import:
                 yield text, True
 
 
-def _elided(code: str) -> Iterator[tuple[str, bool]]:
-    """Yield long statements on one line each, their longest brackets as dots until they fit."""
-    for statement in _parted(code.strip("\n").split("\n")):
-        bare = _REMARK.sub(lambda found: found["before"] or "", "\n".join(statement)).split("\n")
-        lines = [line.strip() for line in bare if line.strip() and not _WHOLE_COMMENT.match(line)]
-        if len(lines) < 2 or any(_UNJOINED.search(line) for line in lines):
-            continue
-        text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
-        text = _dotted(text)
-        is_gutted = _GUTTED.search(text) is not None
-        is_fit = len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text)
-        if is_fit and not is_gutted and _DOES.search(text):
-            yield text, True
+def _elided(statement: Sequence[str], terms: Terms) -> str | None:
+    """Return a long statement on one line, its longest brackets as dots until it fits; None where it does not."""
+    bare = _REMARK.sub(lambda found: found["before"] or "", "\n".join(statement)).split("\n")
+    lines = [line.strip() for line in bare if line.strip() and not _WHOLE_COMMENT.match(line)]
+    is_chain = all(line.startswith(".") for line in lines[1:])  # of which a single link is told
+    if is_chain or any(_UNJOINED.search(line) for line in lines):
+        return None
+    text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
+    text = re.sub(r",(?=[)\]])", "", _dotted(text, terms))
+    is_fit = len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text)
+    return text if is_fit and not _GUTTED.search(text) and _DOES.search(text) else None
 
 
-def _dotted(text: str) -> str:
-    """Return code with its longest brackets as dots until it fits a line."""
+def _dotted(text: str, terms: Terms) -> str:
+    """Return code with its longest brackets as dots until it fits a line, first those that hold nothing of what is asked."""
     for empty in ("()", "[]", "{}"):
         text = text.replace(empty, _STAND_INS[empty])
     while len(text) > _LONGEST_LINE or _LINE_END in text:
         groups = _BRACKETS.findall(text[:_MOST_ELIDED])
         if not groups:
             break
-        longest = max(groups, key=lambda group: (_LINE_END in group, len(group)))
+        longest = max(groups, key=lambda group: (_LINE_END in group, not terms.within(group), len(group)))
         text = text.replace(longest, _STAND_INS[f"{longest[0]}…{longest[-1]}"], 1)
     for brackets, mark in _STAND_INS.items():
         text = text.replace(mark, brackets)

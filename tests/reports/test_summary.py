@@ -55,6 +55,42 @@ def test_a_bracketed_statement_stands_on_one_line(example: str, told: str | None
     assert _code("How do I set the size of the pool?", text) == told
 
 
+def test_a_long_statement_stands_elided_among_its_neighbours_and_keeps_what_is_asked() -> None:
+    # Without the line after a comment of one mark alone it would say the opposite.
+    fetch = (
+        f'fetcher\n  .load("{"x" * 60}", {{\n    stop: stopper.mark,\n    more: ["{"y" * 90}"],\n  }})\n  .then((found) => {{\n    //\n    // told\n'
+        "    show(found);\n  });"
+    )
+    text = f"# Stopper\n\nA request is stopped by a `Stopper`.\n\n```js\nconst stopper = new Stopper();\n\n{fetch}\n```\n"
+    assert _code("How do I stop a running request?", text) == (
+        f'const stopper = new Stopper();\nfetcher.load("{"x" * 60}", {{ stop: stopper.mark, more: […], }}).then((found) => {{ show(found); }});'
+    )
+
+
+def test_a_call_is_told_with_the_options_that_are_asked_for() -> None:
+    options = "interface WatchOptions {\n  deep?: boolean;\n  once?: boolean;\n}"
+    called = "declare function watch(source: Source, options?: WatchOptions): Handle"
+    text = f"# `watch`\n\n```typescript\n{called}\n\n{options}\n```\n\nWatches a source."
+    found = _summarize("How do I watch a deep object?", text, source="local_docs")
+    assert [code.text for code in found.code] == [
+        called,
+        "interface WatchOptions { deep?: boolean; once?: boolean; }",
+    ]
+
+
+def test_of_a_long_declaration_the_type_parameters_go_and_of_its_overloads_one_is_told() -> None:
+    parameters = ", ".join(f"T{n} extends Thing<{n}> = Thing<{n}>" for n in range(8))
+    text = f"# `watch`\n\n```typescript\ndeclare function watch<{parameters}>(source: T1): Handle\n```\n\nWatches a source."
+    assert _code("How do I watch a source?", text) == "declare function watch(source: T1): Handle"
+    method = "  watch<A>(\n    source: A,\n    more: string[]\n  ): Handle;\n"
+    text = (
+        f"# `Watcher.watch`\n\n```typescript\ninterface Watcher {{\n{6 * method}}}\n```\n\nWatches a source."
+    )
+    assert _code("How do I watch a source?", text) == (
+        "interface Watcher { watch<A>( source: A, more: string[] ): Handle }"
+    )
+
+
 def test_the_statement_of_a_long_example_closes_its_brackets() -> None:
     lines = [
         "from pool import Pool",
