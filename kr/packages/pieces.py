@@ -29,9 +29,9 @@ _OF_ERRORS = 0.5  # what can go wrong is named after what was meant to go right
 _OF_PLUMBING = 0.7
 _OF_ASYNC = 0.9  # the twin of a name that does the same for asynchronous code
 _PLUMBING = re.compile(
-    r"(?<![^.])(?:(testing|internals?|abc|low_?level|(?:[a-z]+_)?compat)(?=\.)|(Base|Abstract)(?=[A-Z])|\w+?(Base|Mixin|Interface|Handle|Server)(?![a-z]))"
+    r"(?<![^.])(?:(testing|internals?|abc|low_?level|(?:[a-z]+_)?compat)(?=\.)|(Base|Abstract|Serialized|Normalized|Resolved|Internal)(?=[A-Z])|\w+?(Base|Mixin|Interface|Handle|Server|Normalized|Internal)(?![a-z]))"
 )
-"""Parts of names that stand for tests, for the far side of a connection, or for what others are built on."""
+"""Parts of names that stand for tests, for the far side of a connection, for what options become, or for what others are built on."""
 _ASYNC = re.compile(r"(?<![^.])Async[A-Z]")
 _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1

@@ -113,6 +113,11 @@ _SHOWS_FAULT = re.compile(
 """What stands beside code that is not to be written so: in a comment of it, or in the line that announces it."""
 _PRINTED = frozenset({"console", "text", "plain", "output", "log", "pytb", "traceback"})
 _PARAMETER = re.compile(r"[\s*.]*(?:(?:readonly|static|public) )*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
+_REFERS = re.compile(
+    r"(?:(?:please|for (?:more|further|the|details)\b[^.,]{0,40}),? ?)?(?:see|refer to|read (?:more|about)|check out|(?:documentation|docs|reference):)\s(?!.*`)",
+    re.IGNORECASE,
+)
+"""Sends the reader elsewhere, and names nothing to use."""
 _CAVEAT = re.compile(
     r"\b(?:deprecat\w*|breaking|warn(?:ing)?s?|caution|caveats?|beware|important|must not|only works|not supported|unsupported"
     r"|experimental|unstable|removed|renamed|since v?\d|as of v?\d|requires? \S+ ?v?\d|v\d+(?:\.\d+)+|versions? v?\d|(?:added|changed|new|introduced) in"
@@ -262,6 +267,7 @@ def _standing(sentence: Sentence, terms: Terms) -> float:
     warned = WARNED_OFF.search(text)
     if (
         points_back(text)
+        or _REFERS.match(text)
         or (warned and not terms.within(warned[0]))
         or terms.is_aside(" ".join(text.split()[:_SUBJECT]))
     ):
@@ -530,7 +536,8 @@ def _elided(statement: Sequence[str], terms: Terms) -> str | None:
     text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
     text = re.sub(r",(?=[)\]])", "", _dotted(text, terms))
     is_fit = len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text)
-    return text if is_fit and not _GUTTED.search(text) and _DOES.search(text) else None
+    is_idle = _GUTTED.search(text) or _BARE.fullmatch(text)
+    return text if is_fit and not is_idle and _DOES.search(text) else None
 
 
 def _dotted(text: str, terms: Terms) -> str:

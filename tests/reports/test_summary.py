@@ -67,6 +67,14 @@ def test_a_long_statement_stands_elided_among_its_neighbours_and_keeps_what_is_a
     )
 
 
+@pytest.mark.parametrize(
+    "further", ["See the full documentation of it.", "For more on pools, see the guide."]
+)
+def test_a_sentence_that_sends_elsewhere_is_not_told(further: str) -> None:
+    found = _summarize("How large is a pool?", f"# Pool\n\nA pool has a size of its own. {further}")
+    assert found.sentences == ("A pool has a size of its own.",)
+
+
 def test_a_call_is_told_with_the_options_that_are_asked_for() -> None:
     options = "interface WatchOptions {\n  deep?: boolean;\n  once?: boolean;\n}"
     called = "declare function watch(source: Source, options?: WatchOptions): Handle"
