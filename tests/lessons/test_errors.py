@@ -70,6 +70,51 @@ def test_no_remedy_silences_an_error() -> None:
     assert [row.say for row in shipped() if silent.search(row.say)] == []
 
 
+def test_what_a_tool_names_is_installed_on_a_condition() -> None:
+    # A free name may be any package's: a row says to install it where something of the project's names it.
+    free = re.compile(r"\(\?P<\w+>[^)]*[\[\\]")
+    install = re.compile(
+        r"\b(?:[Ii]nstall|[Dd]ownload)\b(?! (?:and enable the|pytest-asyncio|the (?:CRD|compiler|toolchain|standard library|plugin's release|C libraries|PHP extension)))[^;(]*\{\w+\}"
+    )
+    unsure = (row.say for row in shipped() if free.search(row.match) and install.search(row.say))
+    # Names of a kind that nobody else can give: of a scope, an interpreter, an option that is listed.
+    kinds = (
+        "Install {name} (uv",
+        "Install {name} as a dev dependency, in",
+        "Install the plugin that brings --",
+    )
+    assert [say for say in unsure if " if " not in say and not say.startswith(kinds)] == []
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "error: Additional properties are not allowed ('verify_ssl' was unexpected)",
+        "extra keys not allowed @ data['http']['verify_ssl']. Got True",
+        "error: Unrecognized option: --verify-ssl",
+        "node: bad option: --verify-ssl",
+        "unused function 'verify_ssl' (60% confidence)",
+        "src/a.ts(3,7): error TS6133: 'verify_ssl' is declared but its value is never read.",
+        "/w/a.js\n  3:7  error  'verify_ssl' is assigned a value but never used  no-unused-vars",
+        "a.go:3:2: declared and not used: verify_ssl",
+        "pydantic_core._pydantic_core.ValidationError: 1 validation error for Http\nverify_ssl\n  Extra inputs are not permitted [type=extra_forbidden, input_value=True, input_type=bool]",
+        'psql: error: invalid URI query parameter: "verify_ssl"',
+        'nginx: [emerg] dlopen() "/usr/lib/nginx/modules/verify_ssl.so" failed (no such file)',
+    ],
+)
+def test_advice_is_not_turned_round_by_the_name_in_it(output: str) -> None:
+    told = distill(output)
+    assert told is not None
+    away = r"\b(?:take|leave|drop|remove|disable|skip|ignore|allow|permit)\W+(?:the \w+ |one of )?(?:--)?verify.ssl|verify.ssl\W+(?:out|away)\b"
+    assert re.search(away, told.summary, re.IGNORECASE) is None
+
+
+def test_an_option_that_speaks_of_refusing_refuses_nobody() -> None:
+    told = distill("config error: tls.rejectUnauthorized should be a boolean, got 'yes'")
+    assert told is not None
+    assert "Log in" not in told.summary
+
+
 def test_every_matcher_is_well_made() -> None:
     for matcher in filter(None, matchers()):
         groups = set(matcher.pattern.groupindex)
@@ -217,6 +262,9 @@ def test_where_a_list_is_cut_the_name_that_was_meant_is_told(error: str, words: 
     [
         # a warning at the head, the error below
         ('npm warn deprecated x@1: use y\nnpm error Missing script: "e2e"', "e2e"),
+        # a script of a package that failed: neither its code nor a frame of its stack
+        ("npm error code 1\nnpm error command sh -c node b.js\nnpm error /home/dev/x/b.js:1\nnpm error load(1)\nnpm error     ^\nnpm error\nnpm error RangeError: no rates for 2031\nnpm error     at Object.<anonymous> (/home/dev/x/b.js:1:43)", "no rates for 2031"),
+        ("npm error at Object.<anonymous> (/home/dev/x/b.js:1:43)\nnpm error no rates for 2031", "no rates for 2031"),
         # a runner's header, then what went wrong
         ("FAILED: build step 3\nsrc/a.c:4:2: error: unknown type name 'u8'", "unknown type name 'u8'"),
         # the echo of SQL

@@ -120,6 +120,8 @@ def test_an_agents_slip_is_no_lesson(error: str) -> None:
         "socket.gaierror: [Errno -3] Temporary failure in name resolution\njsonschema.exceptions._WrappedReferencingError: Unresolvable: customer.json",
         "(node:6) [DEP0005] DeprecationWarning: Buffer() is deprecated\nTypeError: Buffer is not a constructor",
         "invalid reference format: repository name (Web) must be lowercase\n\nUsage:  docker build [OPTIONS] PATH",
+        # a grammar's complaint about a file of the project, in a language that agents seldom write
+        "song.gly:4:7: error: syntax error, unexpected '}'",
     ],
 )
 def test_what_an_error_names_needs_no_command(error: str) -> None:
