@@ -23,7 +23,7 @@ from kr.lessons.distill.problems import (
     read_structured,
     shortened,
 )
-from kr.lessons.distill.remedies import GENERAL, Remedy, remedy_for
+from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.trust import addresses, cures, dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
@@ -133,7 +133,7 @@ def _distilled(
         )
         head = known.say.rstrip(".") if known.say == known.row.say else ""
         where = known.problem
-        if known.problem not in looked_at or (not problems and known.row.family == GENERAL):
+        if known.problem not in looked_at or not problems:
             where = _cleaned(placed(where, shown))
         made = _told(told, "table", where.place, tags, head)
         if made and not quotes and not all(map(_A_NAME.fullmatch, known.named.values())):

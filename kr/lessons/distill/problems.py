@@ -151,7 +151,7 @@ class Matcher:
 def _headed(told: str, after: Sequence[str]) -> str:
     """Put behind a heading what it is about, which comes next, unless that is code, which stands beside it."""
     is_alarm = told.endswith("***")
-    if _UNFINISHED.search(told) and after and _CONTINUED.match(after[0]):
+    if _UNFINISHED.search(told) and after and _CONTINUED.match(after[0]) and not _NUMBERED.match(after[0]):
         return f"{told} {after[0].strip()}"
     if after and len(told.split()) < _SHORT and (detail := _DETAIL.match(after[0])):
         return f"{told}: {detail[1].strip()}"
@@ -223,13 +223,14 @@ def stated(problem: Problem) -> Problem:
 
 
 def placed(problem: Problem, text: str) -> Problem:
-    """Give a problem that has no place of its own the first one that the text names."""
-    return _placed(problem, (), text.split("\n", _DEEP)[:_DEEP])
+    """Give a problem that has no place of its own the one that its words state, or the first one that the text names."""
+    told = stated(problem)
+    return told if told.place else _placed(problem, (), text.split("\n", _DEEP)[:_DEEP])
 
 
 def _of_frame(frame: re.Match[str]) -> tuple[str, int]:
-    kind = frame.lastgroup or ""
-    return frame[kind.removesuffix("_line")], int(frame[kind])
+    kind = (frame.lastgroup or "").removesuffix("_line")
+    return frame[kind], int(frame[f"{kind}_line"])
 
 
 def _with_cause(problem: Problem, rest: str) -> Problem:
