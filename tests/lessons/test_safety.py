@@ -325,6 +325,20 @@ def test_with_review_a_name_is_one_word(output: str, words: str) -> None:
     assert told is None or told.dangers or words not in told.summary
 
 
+@pytest.mark.parametrize("name", ["l\u043edash-es", "r\u0435quests", "p\u03b1ndas"])
+def test_a_name_that_only_looks_like_another_is_given_to_nobody(name: str) -> None:
+    for output in (
+        f"Module not found: Error: Can't resolve '{name}' in '/w/src'",
+        f"No module named '{name}'",
+    ):
+        told = distill(output)
+        assert told is None or told.dangers or name not in told.summary
+        plain = output.replace(name, "lodash")
+        assert (told := distill(plain)) is not None
+        assert "lodash" in told.summary
+        assert not told.dangers
+
+
 def test_with_review_a_model_tells_nothing_unread(path: Path, project: Path, store: Store) -> None:
     def model(*_: Any) -> Told:
         return Told(summary="The folder tests/billing is gone, its tests are obsolete", source="model")
