@@ -42,6 +42,8 @@ _MEMORY = 60_000  # distinct words of texts that are remembered
 
 _RUN = re.compile(f"[{WORD}]+")
 _NAME = re.compile(r"(?<!\w)(?:[A-Za-z][a-z0-9]*(?:_[A-Za-z0-9]+)+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)")
+_LANGUAGE = re.compile(r"\b(?:Type|Java)Script\b")
+"""Written like a name, and yet it only says where the question comes from."""
 _CODE = re.compile(r"`([A-Za-z]{2,24})`")
 """A name may be a word that says nothing elsewhere: `where`, `with`."""
 _SYMBOL = re.compile(r"\b[A-Za-z_]\w*(?:\.[A-Za-z_]\w+)+|(?<=`)[A-Za-z_]\w+(?=(?:\(\))?`)")
@@ -66,11 +68,11 @@ _GENERIC = word_set(
     calling certain change changes changing choose configuration configure configured configuring correct correctly
     create created creating define defining different dozen eight eleven example examples exist existing fifteen fifty
     find finding five fix forty four get gets getting give given gives giving go goes going good got guide handle
-    handling happen happens help implement implementing keep keeping know leave leaves let like little look made make
+    handling happen happens help implement implementing javascript keep keeping know leave leaves let like little look made make
     makes making mean means need needed needs new nine once one ones only other others own possible practice practices
-    problem problems proper properly provide provides put question recommended right run running runs say says set sets
+    problem problems proper properly provide provides put python question recommended right run running runs say says set sets
     setting setup seven several show simple simplest six sixty solve some something support supported supports switch
-    take takes tell ten thing things thirty thousand thousands three try trying turn turns tutorial twelve twenty two
+    take takes tell ten thing things thirty thousand thousands three try trying turn turns tutorial twelve twenty two typescript
     understand usage use used useful uses using want wants way ways whenever while whole without work working works write
     writing
     """
@@ -259,6 +261,7 @@ def _as_one(found: re.Match[str]) -> str:
 
 def _said(text: str, own: AbstractSet[str], known: dict[str, str]) -> dict[str, float]:
     """Return what one text says: its identifiers and words, by weight, each word in the form in which it is ``known`` first."""
+    text = _LANGUAGE.sub(lambda found: found[0].lower(), text)
     names = {name.casefold(): name for name in _NAME.findall(normalise(text)) if len(name) <= _MAX_WORD}
     said = {folded: _NAME_WEIGHT for folded in names if folded not in own}
     parts = {part for name in names.values() for part in split_compound(name)}

@@ -158,3 +158,13 @@ def test_a_symbol_is_named_as_a_whole_and_in_its_letters() -> None:
 def test_a_name_of_all_words_of_a_question_is_spelled_by_it(title: str, is_spelled: bool) -> None:
     assert question_terms("web", "How do I stream a reply?").is_spelled(title) is is_spelled
     assert not question_terms("web", "How do I stream a large reply to a file?").is_spelled(title)
+
+
+def test_a_language_is_no_name_of_the_package() -> None:
+    terms = question_terms("zod", "How do I infer the TypeScript type of a schema?")
+    assert {term.word: term.is_name for term in terms.all if term.is_main} == {
+        "infer": False,
+        "type": False,
+        "schema": False,
+    }
+    assert [term.word for term in question_terms("zod", "TypeScript?").all] == ["typescript"]
