@@ -74,6 +74,8 @@ def comment_markdown(comment: str, language: str) -> str:
     text = dedent(
         "\n".join(re.sub(r"^\s*\*(?: |$)", "", line).rstrip() for line in comment.splitlines())
     ).strip()
+    # A comment within an example must not end the one that it stands in.
+    text = text.replace("*\\/", "*/")
     # Three spaces of indentation mean code to the people who write them, four to Markdown.
     text = re.sub(r"^ {3}(?! )", "    ", text, flags=re.MULTILINE)
     starts = [*_tags(text)]

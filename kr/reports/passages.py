@@ -264,8 +264,10 @@ def _joined(one: Block, other: Block) -> Block:
 
 
 def _title(title: str) -> str:
-    """A title on one line, as code where it is the name of something: ``click.Option``."""
-    return f"`{title}`" if _SYMBOL.fullmatch(title) else plain_line(title, 200)
+    """A title on one line, as code where it is the name of something: ``click.Option``; what it marks as code stays so."""
+    if _SYMBOL.fullmatch(title):
+        return f"`{title}`"
+    return re.sub(r"\\`([^`\\]+)\\`", r"`\1`", plain_line(title, 200))
 
 
 def _is_name(block: Block) -> bool:

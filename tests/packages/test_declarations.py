@@ -124,6 +124,12 @@ def test_a_long_comment_inside_of_a_member_is_no_code_of_it() -> None:
     assert "Log in" not in found.signature
 
 
+def test_a_comment_in_an_example_is_whole() -> None:
+    source = "/**\n * Runs it.\n * @example\n * run(() => { /* ... *\\/ });\n */\nexport function run(what: () => void): void;\n"
+    (found,) = Declared([("index.d.ts", parse_declarations(source))], None).documented()
+    assert "{ /* ... */ });" in found[1].docstring
+
+
 def test_an_option_is_shown_below_its_container() -> None:
     found = documented(
         f"""

@@ -61,6 +61,9 @@ def test_the_container_of_an_option_is_kept() -> None:
 def test_the_title_stands_above_where_a_text_has_no_first_heading() -> None:
     assert _outline("Text.", "Config") == [(("Config",), ["Text."])]
     assert _outline("Text.", "click.Option") == [(("`click.Option`",), ["Text."])]
+    assert _outline("Text.", "Top > Redirecting `logging` [x](y) `") == [
+        (("Top > Redirecting `logging` [x]\\(y) \\`",), ["Text."])
+    ]
 
 
 def test_a_heading_that_names_no_subject_belongs_to_the_text_above() -> None:
