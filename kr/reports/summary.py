@@ -100,6 +100,7 @@ _PROMPT = re.compile(r"^(?:>>> |\.\.\. ?|\$ |> )")
 _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|for|if)\b")
 _GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
 _HOLDS_ON = re.compile(r"@\w|\s*(?:#|//)|.*[<,\\]\s*$")
+_TARGET = re.compile(r"^[ \t]*(?:(?:const|let|var) )?\w+ = (?=[\w.]+\()", re.MULTILINE)
 _TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b")  # words of a sentence, which are no code
 _RAISED = "Traceback (most recent call last)"
 _NOT_SO = re.compile(
@@ -420,7 +421,8 @@ def _shown(
     is_whole: bool,
 ) -> float | None:
     """Return what code shows of the question and of what is named; None where that is too little."""
-    bare = _LITERAL.sub("", _doing(text))
+    # What a program calls its own variable is no part of the answer: ``bar = trange(10)``.
+    bare = _LITERAL.sub("", _doing(text) if declares else _TARGET.sub("", _doing(text)))
     named = set(_WORD.findall(bare)) & names.keys()
     held = terms.within(bare)
     aside = sum(light[at] for at in terms.within(_IMPORTS.sub("", text)) - held)
