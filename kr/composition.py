@@ -107,7 +107,12 @@ def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder 
         return None
     from kr.sources.model_server import Embeddings
 
-    return Embeddings(base_url=config.base_url, model=config.model, api_key=config.key_of(environ))
+    return Embeddings(
+        base_url=config.base_url,
+        model=config.model,
+        api_key=config.key_of(environ),
+        api_key_env=config.api_key_env,
+    )
 
 
 def _language_model(settings: Settings, environ: Mapping[str, str]) -> "LanguageModel | None":
@@ -116,7 +121,12 @@ def _language_model(settings: Settings, environ: Mapping[str, str]) -> "Language
         return None
     from kr.sources.model_server import LanguageModel
 
-    return LanguageModel(base_url=config.base_url, model=config.model, api_key=config.key_of(environ))
+    return LanguageModel(
+        base_url=config.base_url,
+        model=config.model,
+        api_key=config.key_of(environ),
+        api_key_env=config.api_key_env,
+    )
 
 
 def _needed_model(settings: Settings, environ: Mapping[str, str]) -> "LanguageModel":

@@ -365,8 +365,12 @@ def lesson_writer(settings: "Settings", environ: Mapping[str, str], *, timeout: 
     if llm.base_url is None or llm.model is None:
         logger.warning("lessons_distiller: llm needs knowledge_research.llm.base_url and llm.model")
         return None
-    api_key = environ.get(llm.api_key_env) if llm.api_key_env else None
-    model = LanguageModel(base_url=llm.base_url, model=llm.model, api_key=api_key)
+    model = LanguageModel(
+        base_url=llm.base_url,
+        model=llm.model,
+        api_key=llm.key_of(environ),
+        api_key_env=llm.api_key_env,
+    )
 
     def write(finding: "Finding", told: "Worded | None", limit: int) -> "Worded | None":
         seen = scrubbed(finding)

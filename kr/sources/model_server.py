@@ -5,21 +5,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from kr.cancellation import broken_off
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.matching.vectors import pack
 from kr.sources.base import without_secrets
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
-    """A model of a server. ``base_url`` is what the path of a request is appended to: ``http://127.0.0.1:11434/v1``."""
+    """A model of a server. ``base_url`` is what the path of a request is appended to: ``http://127.0.0.1:11434/v1``.
+
+    ``api_key_env`` names the variable that ``api_key`` stands in.
+    """
 
     base_url: str = field(repr=False)
     model: str
     api_key: str | None = field(default=None, repr=False)
+    api_key_env: str | None = None
+
+    @property
+    def _key(self) -> str:
+        return (self.api_key or "").strip()
 
     def _post(self, path: str, label: str, *, timeout: float, max_bytes: int, **body: object) -> Any:
         """Ask within ``timeout`` seconds. Raises ``SourceTimeout``, ``SourceFailure``, in whose reasons is no address, key or answer."""
+        key = self._key
+        if not key.isascii() or not key.isprintable():
+            where = self.api_key_env or "the environment"
+            raise SourceNotAsked(f"{label}: the key in {where} holds characters that no header can carry")
         import httpx
 
         from kr.sources.http_exchange import Deadline, ask_json
@@ -28,7 +40,7 @@ class _Model:
             url = httpx.URL(f"{self.base_url.rstrip('/')}/{path}")
         except httpx.InvalidURL as error:
             raise SourceFailure(f"{label}: its address is no URL") from error
-        headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         body = {"model": self.model, **body}
         deadline = Deadline(timeout)
         try:
@@ -60,7 +72,7 @@ class LanguageModel(_Model):
             messages=messages,
             temperature=temperature,
         )
-        return without_secrets(_text(answer), [self.api_key] if self.api_key else [])
+        return without_secrets(_text(answer), [self._key] if self._key else [])
 
 
 def _text(answer: object) -> str:

@@ -51,6 +51,16 @@ def test_a_source_without_a_server_says_which_setting_is_missing(project: Projec
     )
 
 
+def test_a_key_of_a_model_that_no_header_can_carry_is_told(project: Project) -> None:
+    project.run("init")
+    server = '{"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key_env": "MODEL_KEY"}'
+    project.env |= {"KR_LLM": server, "KR_EMBEDDINGS": server, "MODEL_KEY": "“sk-1”"}
+    _, told = sources(project)
+    why = "the key in MODEL_KEY holds characters that no header can carry"
+    assert told["llm"] == ("warning", f"the language model: {why}")
+    assert told["embeddings"] == ("warning", f"the model of embeddings: {why}")
+
+
 def test_a_paused_source_is_asked_again_on_request(project: Project) -> None:
     project.env["KR_CIRCUIT_BREAKER"] = '{"failures": 1, "pause_seconds": 900}'
     project.use_context7("http://127.0.0.1:9/")

@@ -77,7 +77,7 @@ def model(project: Project, related: list[dict[str, Any]]) -> Iterator[Model]:
 def use(project: Project, url: str) -> None:
     project.env |= {
         "KR_CACHE_MATCH_UNSURE": "llm",
-        "KR_LLM": json.dumps({"base_url": url, "model": "tiny"}),
+        "KR_LLM": json.dumps({"base_url": url, "model": "tiny", "api_key_env": "MODEL_KEY"}),
     }
 
 
@@ -229,6 +229,25 @@ def test_without_a_model_a_note_says_what_is_missing(project: Project) -> None:
     answer = ask(project, if_unsure="candidates")
     assert "llm.base_url" in answer["results"]["degradation_notes"][0]
     assert project.sql("SELECT * FROM circuits") == []
+
+
+@pytest.mark.parametrize("key", ["“sk-1”", "sk\n1"])
+def test_a_key_that_no_header_can_carry_is_told_and_not_held_against_the_model(
+    project: Project, model: Model, key: str
+) -> None:
+    project.env["MODEL_KEY"] = key
+    project.env["KR_CIRCUIT_BREAKER"] = '{"failures": 1}'
+    (note, _) = ask(project, if_unsure="candidates")["results"]["degradation_notes"]
+    assert "the key in MODEL_KEY holds characters that no header can carry" in note
+    assert "sk" not in note
+    assert project.sql("SELECT * FROM circuits") == []
+    assert model.asked() == []
+
+
+def test_blanks_around_a_key_are_left_out(project: Project, model: Model) -> None:
+    project.env["MODEL_KEY"] = " sk-1\n"
+    assert ask(project)["results"]["cache_entry_id"] == OPTIONS
+    assert model.server.requests()[0].headers["authorization"] == "Bearer sk-1"
 
 
 @pytest.mark.parametrize("mode", ["strict", "seed"])
