@@ -38,6 +38,11 @@ class Found(Value):
         return self.match is not None and self.match.entry.origin != "skeleton"
 
     @property
+    def is_unsure(self) -> bool:
+        """Whether nothing answers, and something is near."""
+        return not self.is_answered and bool(self.related)
+
+    @property
     def baseline(self) -> str | None:
         """The old report that a new research stands on, if nothing better is found (SPEC 3.3)."""
         if self.match is None or not may_be_baseline(self.match.tier, self.match.entry):

@@ -280,7 +280,8 @@ def _touch(
         if run.cache.goes_by_words:
             from kr.store.saving import hand_over
 
-            handed = hand_over(unit, match.entry, need, now, session_id)
+            is_told = match.likelihood is None  # by a person, or an agent, and by no language model
+            handed = hand_over(unit, match.entry, need, now, session_id, archives=is_told)
     elif is_sure(match):
         unit.wordings.keep(match.entry, need, at=to_text(now), session_id=session_id)
     return True, handed

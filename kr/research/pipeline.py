@@ -66,12 +66,10 @@ class Pipeline:
         """Answer a request for which the cache holds ``found``, which may not be served."""
         gc.enable()
         log.apply()
-        if not found.is_answered and found.related:
+        if found.is_unsure and run.overrides.if_unsure == "candidates":
+            # Without the lease: who only wants to choose waits for nobody's research.
             taken = unsure.take(run, self._services, found, timeout=self._timeout(run))
-            if taken is not None:
-                return serve(run, self._services, taken)
-            if run.overrides.if_unsure == "candidates":
-                return self._offer(run, found)
+            return self._offer(run, found) if taken is None else serve(run, self._services, taken)
         with single_flight(
             run.shelf,
             run.query,
@@ -86,6 +84,11 @@ class Pipeline:
                     return serve(run, self._services, found)
                 if _is_news(run, found):
                     return self._share(run, found)
+            if found.is_unsure:
+                with heartbeat(partial(self._renew_lease, run)):
+                    taken = unsure.take(run, self._services, found, timeout=self._timeout(run))
+                if taken is not None:
+                    return serve(run, self._services, taken)
             persona = self._load_persona(run)  # step 4
             with heartbeat(run.budget.renew, partial(self._renew_lease, run)):
                 gathered = self._ask_sources(run, found)  # step 5

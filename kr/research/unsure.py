@@ -13,6 +13,7 @@ from kr.log import Logger
 from kr.reports.persona import without_thought
 from kr.reports.template import SUMMARY, read_shape
 from kr.research.cache import Found
+from kr.research.hit import may_serve
 from kr.research.run import Judge, Run, Services
 from kr.text.characters import one_line
 from kr.values import Entry, Query
@@ -47,17 +48,20 @@ Reply with JSON alone: {"entry": NUMBER} with the number of the one entry that a
 
 
 def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found | None:
-    """Return the related entry that a model takes, as ``--use`` finds it; None where none is to be asked, it takes none or a stale one."""
+    """Return the related entry that a model takes, or what answers since it was asked; None where it takes none or is not to be asked."""
     judge = services.judge()
     if judge is None or run.overrides.refresh or not run.cache.goes_by_words:
         return None
     nothing: list[Candidate] = []
     candidates = run.shelf.attempt(lambda store: _read(store, found), nothing)
+    number = None
     try:
         number = _choose(run, services, judge, candidates, min(TIMEOUT, timeout))
     except SourceFailure as failure:
         run.notes.append(f"cache_match_unsure: {failure.reason}; decided by words alone")
-        return None
+    again = run.cache.look_up(run.query)  # somebody may have found it out in the model's seconds
+    if may_serve(run, again):
+        return again
     if number is None:
         logger.info("the language model takes none of %d related entries", len(candidates))
         return None

@@ -307,11 +307,18 @@ def remove(unit: UnitOfWork, entry_ids: Sequence[str], now: datetime) -> list[Ar
 
 
 def hand_over(
-    unit: UnitOfWork, entry: Entry, need: Need, now: datetime, session_id: str | None = None
+    unit: UnitOfWork,
+    entry: Entry,
+    need: Need,
+    now: datetime,
+    session_id: str | None = None,
+    *,
+    archives: bool = True,
 ) -> HandedOver:
     """Have a live entry answer the words of a need from now on, as somebody said, and no other of its framework (SPEC 3.2).
 
-    What was researched for them goes to the archive; what has its topic for another question stays: an equal topic always answers.
+    What was researched for them goes to the archive, where ``archives`` is not set only what says nothing; what has its topic for
+    another question stays: an equal topic always answers.
     """
     unit.entries.fill_keys()
     unit.wordings.take(need, unit.entries.ids(entry.framework).keys() - {entry.id})
@@ -320,7 +327,7 @@ def hand_over(
         for it in unit.entries.of_pair(entry.framework, need.topic)
         if it.id != entry.id and same_major(it.framework_version, entry.framework_version)
     ]
-    gone = [it for it in same if _is_made_for(it, need)]
+    gone = [it for it in same if (archives or it.origin == "skeleton") and _is_made_for(it, need)]
     for it in gone:
         _archive(unit, it, now)
     unit.wordings.keep(entry, need, at=to_text(now), session_id=session_id)

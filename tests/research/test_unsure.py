@@ -323,8 +323,55 @@ def test_two_with_one_question_make_one_research_at_most(project: Project, model
     statuses = sorted(answer["status"] for answer in answers)
     assert statuses == (["cache-hit"] * 2 if reply == "1" else ["cache-hit", "success"])
     assert len({answer["results"]["cache_entry_id"] for answer in answers}) == 1
-    assert 1 <= len(model.asked()) <= 2
+    assert len(model.asked()) == 1
     assert len(project.sql("SELECT * FROM wordings")) == (reply == "1")
+
+
+def test_what_was_researched_while_the_model_read_answers_whatever_it_chose(
+    project: Project, model: Model
+) -> None:
+    model.reply = '{"entry": null}'
+    researched: list[dict[str, Any]] = []
+
+    def late(_: Request) -> Reply:
+        use(project, f"{model.server.url}/v1")
+        researched.append(ask(project))
+        return as_json({"choices": [{"message": {"content": '{"entry": 1}'}}]})
+
+    with web_server(late) as server:
+        use(project, server.url)
+        answer = ask(project, if_unsure="candidates")
+    assert researched[0]["results"]["cache_entry_id"] == OWN
+    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", OWN)
+    assert project.sql("SELECT * FROM archived_entries") == []
+
+
+def test_who_only_wants_to_choose_waits_for_nobody(project: Project, model: Model) -> None:
+    model.reply = '{"entry": null}'
+    offered: list[dict[str, Any]] = []
+
+    def meanwhile(_: Request) -> Reply:
+        use(project, f"{model.server.url}/v1")
+        offered.append(ask(project, if_unsure="candidates"))
+        return as_json({"choices": [{"message": {"content": '{"entry": null}'}}]})
+
+    with web_server(meanwhile) as server:
+        use(project, server.url)
+        assert ask(project)["status"] == "success"
+    assert [it["id"] for it in offered[0]["results"]["related"]] == [OPTIONS, LISTS]
+    assert len(model.asked()) == 1
+
+
+def test_a_model_sends_no_report_to_the_archive(project: Project, model: Model) -> None:
+    model.reply = '{"entry": null}'
+    ask(project)
+    project.know("taking things many times")
+    project.env["KR_CACHE_MATCH_FLOOR"] = "framework+topic+tags"
+    near = ask(project, tags=["other"], if_unsure="candidates")["results"]["related"]
+    assert OWN in {it["id"] for it in near}  # the settings refuse it
+    model.take("vue-taking-things-many-times", near)
+    assert ask(project, tags=["other"])["results"]["cache_entry_id"] == "vue-taking-things-many-times"
+    assert project.sql("SELECT * FROM archived_entries") == []
 
 
 def test_both_servers_go_the_same_way(project: Project, model: Model) -> None:
