@@ -4,6 +4,7 @@ It is asked once. Whatever is doubtful about its reply, or keeps it from replyin
 """
 
 import json
+import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ _LONGEST = 600
 """Characters of one text: a need is a line or two."""
 _BEGINNING = 300
 """Characters of a report's summary, which says first what answers."""
+_FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)```", re.DOTALL)
 
 SYSTEM = """\
 An agent asks about a software framework. A cache holds reports that answered earlier requests. Decide whether one of the numbered \
@@ -133,15 +135,17 @@ def _beginning(report: str | None) -> dict[str, str]:
 
 
 def read_choice(reply: str, number: int) -> int | None:
-    """Read which of ``number`` entries the reply takes, None for none. Raises ``SourceFailure`` for what says neither, or more than one."""
-    text = without_thought(reply)
+    """Read which of ``number`` entries the reply takes, None for none. Raises ``SourceFailure`` for all that is no clear choice."""
+    text = without_thought(reply).strip()
+    fenced = _FENCED.fullmatch(text)
     try:
-        told, end = json.JSONDecoder().raw_decode(text, text.index("{"))
-        choice = told["entry"]
-    except (ValueError, KeyError, RecursionError) as error:
+        # An object becomes a tuple of its pairs, so that no key is lost that stands there twice.
+        told = json.loads(fenced[1] if fenced else text, object_pairs_hook=tuple)
+    except (ValueError, RecursionError) as error:
         raise SourceFailure("the language model's answer is no choice") from error
-    if "{" in text[end:]:
-        raise SourceFailure("the language model's answer is more than one choice")
+    if not isinstance(told, tuple) or [name for name, _ in told] != ["entry"]:
+        raise SourceFailure("the language model's answer is no choice")
+    ((_, choice),) = told
     if choice is not None and (type(choice) is not int or not 1 <= choice <= number):
         raise SourceFailure("the language model's answer is none of the entries")
     return choice

@@ -77,9 +77,13 @@ class LanguageModel(_Model):
 
 def _text(answer: object) -> str:
     try:
-        text = answer["choices"][0]["message"]["content"]  # type: ignore[index]  # what is no mapping is caught
+        choice = answer["choices"][0]  # type: ignore[index]  # what is no mapping is caught
+        text = choice["message"]["content"]
+        is_refused = choice.get("finish_reason") == "content_filter" or choice["message"].get("refusal")
     except (KeyError, IndexError, TypeError) as error:
         raise SourceFailure("the language model's answer is no chat completion") from error
+    if is_refused:
+        raise SourceFailure("the language model refused to answer")
     if not isinstance(text, str) or not text.strip():
         raise SourceFailure("the language model's answer is empty")
     return text

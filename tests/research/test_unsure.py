@@ -136,14 +136,11 @@ def test_it_is_shown_the_request_and_the_entries_as_data(project: Project, model
 
 @pytest.mark.parametrize(
     "frame",
-    [
-        "It is %s, surely.",
-        "```json\n%s\n```",
-        "%s\n\nThe [other] is about lists.",
-        '<think>{"entry": 9} or {"entry": null}?</think>\n%s',
-    ],
+    ["```json\n%s\n```", "\n```\n%s```\n", '<think>{"entry": 9} or {"entry": null}?</think>\n\n%s\n'],
 )
-def test_the_choice_is_read_out_of_prose(project: Project, model: Model, frame: str) -> None:
+def test_the_choice_is_read_from_a_fence_and_after_a_thought(
+    project: Project, model: Model, frame: str
+) -> None:
     model.reply = frame % model.reply
     assert ask(project)["results"]["cache_entry_id"] == OPTIONS
 
@@ -174,7 +171,15 @@ def test_where_it_takes_none_kr_goes_on_as_without_it(
         '{"entry": 1} {"entry": 2}',
         '{"number": 1}',
         '{"why": {"entry": 2}}',
-        'Either {entry 1} or {"entry": 2}',
+        '{"entry": {"entry": 1}}',
+        '[["entry", 1]]',
+        '{"entry": 1, "entry": 1}',
+        '{"entry": 1, "sure": false}',
+        'It is {"entry": 1}',
+        '{"entry": 1}\n\nThe other one is about lists.',
+        '<think>Is it {"entry": 1}?',
+        '<thinking>no</thinking>{"entry": 1}',
+        "```json\n1\n```",
         "[1]",
         "1",
         '{"entry": ' + "[" * 100_000 + "}",
@@ -182,6 +187,8 @@ def test_where_it_takes_none_kr_goes_on_as_without_it(
         Reply(status=429, headers={"retry-after": "60"}),
         page("no json"),
         as_json({"choices": []}),
+        as_json({"choices": [{"message": {"content": '{"entry": 1}'}, "finish_reason": "content_filter"}]}),
+        as_json({"choices": [{"message": {"content": '{"entry": 1}', "refusal": "I'd rather not."}}]}),
         Reply(delay=20),
     ],
 )
