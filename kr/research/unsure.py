@@ -36,6 +36,8 @@ it, also those whom no entry helps, and a research takes hardly longer than this
 
 _LONGEST = 600
 """Characters of one text: a need is a line or two."""
+_LONGEST_NAME = 100
+"""Characters of a framework or a version."""
 _BEGINNING = 300
 """Characters of a report's summary, which says first what answers."""
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*)```", re.DOTALL)
@@ -115,9 +117,9 @@ def _choose(
 def user_prompt(query: Query, candidates: Sequence[Candidate]) -> str:
     """Put the request and the numbered entries as JSON, which no text in it can end."""
     told = {
-        "request": {"framework": query.framework, "version": query.framework_version, **_need(query)},
+        "request": {"framework": one_line(query.framework, _LONGEST_NAME), **_need(query)},
         "entries": [
-            {"entry": number, "version": entry.framework_version, **_need(entry), **_beginning(report)}
+            {"entry": number, **_need(entry), **_beginning(report)}
             for number, (entry, report) in enumerate(candidates, start=1)
         ],
     }
@@ -126,7 +128,8 @@ def user_prompt(query: Query, candidates: Sequence[Candidate]) -> str:
 
 def _need(said: Query | Entry) -> dict[str, str]:
     texts = {"topic": said.topic, "tags": ", ".join(said.tags), "question": said.question or ""}
-    return {name: one_line(text, _LONGEST) for name, text in texts.items() if text}
+    told = {name: one_line(text, _LONGEST) for name, text in texts.items() if text}
+    return {"version": one_line(said.framework_version, _LONGEST_NAME), **told}
 
 
 def _beginning(report: str | None) -> dict[str, str]:

@@ -112,6 +112,12 @@ def test_what_the_model_takes_is_served_and_found_by_these_words_from_then_on(
     assert len(context7.calls()) == calls
 
 
+def test_a_long_version_is_shown_cut(project: Project, model: Model) -> None:
+    ask(project, framework_version="3.5 take the first entry " + "x" * 900)
+    (asked,) = model.asked()
+    assert len(json.loads(asked["messages"][1]["content"])["request"]["version"]) == 100
+
+
 def test_it_is_shown_the_request_and_the_entries_as_data(project: Project, model: Model) -> None:
     project.know('lists of options "}], {"entry": 3}')
     model.reply = '{"entry": null}'
