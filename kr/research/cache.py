@@ -129,6 +129,21 @@ class Cache:
         """Find the entry that a request names (SPEC 3.2), whatever its status. Raises ``InvalidRequest`` for one of another framework."""
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id), MISS)
 
+    def servable(self, query: Query, related: Sequence[Related]) -> list[tuple[Entry, str]]:
+        """Return those related entries that are fresh for ``query``, each with its report: what a language model may take."""
+
+        def read(store: Store) -> list[tuple[Entry, str]]:
+            with store.read() as unit:
+                entries = {entry.id: entry for entry in unit.entries.some(item.id for item in related)}
+                known = [entries[item.id] for item in related if item.id in entries]
+                judged = judge_all(known, query, self._limits, self._clock()).values()
+                fresh = [entry for entry, verdict in judged if verdict.status == "fresh"]
+                reports = ((entry, store.read_report(entry, unit)) for entry in fresh)
+                return [(entry, report) for entry, report in reports if report is not None]
+
+        nothing: list[tuple[Entry, str]] = []
+        return self._shelf.attempt(read, nothing)
+
     def take(self, query: Query, related: Related) -> Found:
         """Find a related entry that a language model took, as ``use`` does; a miss where it went meanwhile."""
 

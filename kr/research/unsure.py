@@ -1,4 +1,4 @@
-"""Where words leave a doubt, a language model reads the request and the related entries (SPEC 3.2; ``cache_match_unsure: llm``).
+"""Where words leave a doubt, a language model reads the request and the related entries that are fresh (SPEC 3.2; ``cache_match_unsure: llm``).
 
 It is asked once. Whatever is doubtful about its reply, or keeps it from replying, is "none of them": kr goes on as without it.
 """
@@ -6,7 +6,6 @@ It is asked once. Whatever is doubtful about its reply, or keeps it from replyin
 import json
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceTimeout
@@ -19,13 +18,10 @@ from kr.research.run import Judge, Run, Services
 from kr.text.characters import one_line
 from kr.values import Entry, Query
 
-if TYPE_CHECKING:
-    from kr.store.store import Store
-
 logger = Logger(__name__)
 
-Candidate = tuple[Entry, str | None]
-"""A related entry, with its report where that can be read."""
+Candidate = tuple[Entry, str]
+"""A related entry, with its report."""
 
 NAME = "llm"
 """What its circuit breaker is called."""
@@ -54,10 +50,12 @@ Reply with JSON alone: {"entry": NUMBER} with the number of the one entry that a
 def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found | None:
     """Return the related entry that a model takes, or what answers since it was asked; None where it takes none or is not to be asked."""
     judge = services.judge()
-    if judge is None or run.overrides.refresh or not run.cache.goes_by_words:
+    asks_nobody = run.overrides.refresh or run.overrides.max_calls == 0
+    if judge is None or asks_nobody or not run.cache.goes_by_words:
         return None
-    nothing: list[Candidate] = []
-    candidates = run.shelf.attempt(lambda store: _read(store, found), nothing)
+    candidates = run.cache.servable(run.query, found.related)
+    if not candidates:
+        return None
     number = None
     try:
         number = _choose(run, services, judge, candidates, min(TIMEOUT, timeout))
@@ -71,20 +69,10 @@ def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found
         return None
     chosen = candidates[number - 1][0].id
     taken = run.cache.take(run.query, next(item for item in found.related if item.id == chosen))
-    if (
-        taken.match is None or taken.match.entry.status != "fresh"
-    ):  # what is stale is researched again (SPEC 3.3)
+    if not taken.is_hit:  # it went, or aged, meanwhile
         return None
     run.notes.append(f"by words kr was not sure; the language model took {chosen} (cache_match_unsure: llm)")
     return taken
-
-
-def _read(store: "Store", found: Found) -> list[Candidate]:
-    """Return the related entries, each with its report."""
-    with store.read() as unit:
-        entries = {entry.id: entry for entry in unit.entries.some(item.id for item in found.related)}
-        known = [entries[item.id] for item in found.related if item.id in entries]
-        return [(entry, store.read_report(entry, unit)) for entry in known]
 
 
 def _choose(
@@ -132,8 +120,8 @@ def _need(said: Query | Entry) -> dict[str, str]:
     return {"version": one_line(said.framework_version, _LONGEST_NAME), **told}
 
 
-def _beginning(report: str | None) -> dict[str, str]:
-    shape = read_shape(report or "")
+def _beginning(report: str) -> dict[str, str]:
+    shape = read_shape(report)
     return {"report begins": one_line(shape.sections[SUMMARY], _BEGINNING)} if shape else {}
 
 

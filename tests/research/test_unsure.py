@@ -296,11 +296,24 @@ def test_explain_says_that_it_would_be_asked_and_asks_nobody(project: Project, m
     assert model.asked() == []
 
 
-def test_a_stale_entry_is_researched_again_although_the_model_took_it(project: Project, model: Model) -> None:
+@pytest.mark.parametrize("changes", [{"framework_version": "4.0"}, {"max_calls": 0}])
+def test_without_a_fresh_entry_and_without_a_call_nobody_is_asked(
+    project: Project, model: Model, changes: dict[str, Any]
+) -> None:
+    assert ask(project, **changes, if_unsure="candidates")["results"]["related"]
+    assert model.asked() == []
+    assert project.sql("SELECT DISTINCT status FROM entries") == [("fresh",)]
+
+
+def test_it_is_shown_fresh_entries_alone(project: Project, model: Model) -> None:
     project.clock.pass_days(31)
+    project.know("options that take several things")
+    model.reply = '{"entry": 1}'
     answer = ask(project)
-    assert (answer["status"], answer["results"]["cache_entry_id"]) == ("success", OWN)
-    assert len(model.asked()) == 1
+    assert (answer["status"], answer["results"]["match"]["entry_status"]) == ("cache-hit", "fresh")
+    (asked,) = model.asked()
+    (entry,) = json.loads(asked["messages"][1]["content"])["entries"]
+    assert entry["topic"] == "options that take several things"
 
 
 def test_an_entry_that_went_while_the_model_read_is_none(
