@@ -68,7 +68,7 @@ class Pipeline:
         log.apply()
         if found.is_unsure and run.overrides.if_unsure == "candidates":
             # Without the lease: who only wants to choose waits for nobody's research.
-            taken = unsure.take(run, self._services, found, timeout=self._timeout(run))
+            taken = unsure.take(run, self._services, found, timeout=self._policy.timeout())
             return self._offer(run, found) if taken is None else serve(run, self._services, taken)
         with single_flight(
             run.shelf,
@@ -86,7 +86,7 @@ class Pipeline:
                     return self._share(run, found)
             if found.is_unsure:
                 with heartbeat(partial(self._renew_lease, run)):
-                    taken = unsure.take(run, self._services, found, timeout=self._timeout(run))
+                    taken = unsure.take(run, self._services, found, timeout=self._policy.timeout())
                 if taken is not None:
                     return serve(run, self._services, taken)
             persona = self._load_persona(run)  # step 4

@@ -48,7 +48,10 @@ Reply with JSON alone: {"entry": NUMBER} with the number of the one entry that a
 
 
 def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found | None:
-    """Return the related entry that a model takes, or what answers since it was asked; None where it takes none or is not to be asked."""
+    """Return the related entry that a model takes, or what answers since it was asked; None where it takes none or is not to be asked.
+
+    ``timeout`` is that of the settings, in seconds: a request may grant less, which is not held against the model.
+    """
     judge = services.judge()
     asks_nobody = run.overrides.refresh or run.overrides.max_calls == 0
     if judge is None or asks_nobody or not run.cache.goes_by_words:
@@ -58,7 +61,7 @@ def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found
         return None
     number = None
     try:
-        number = _choose(run, services, judge, candidates, min(TIMEOUT, timeout))
+        number = _choose(run, services, judge, candidates, timeout)
     except SourceFailure as failure:
         run.notes.append(f"cache_match_unsure: {failure.reason}; decided by words alone")
     again = run.cache.look_up(run.query)  # somebody may have found it out in the model's seconds
@@ -78,20 +81,22 @@ def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found
 def _choose(
     run: Run, services: Services, judge: Judge, candidates: Sequence[Candidate], timeout: float
 ) -> int | None:
-    timeout = run.deadline.allows(timeout)
-    if timeout <= 0:
+    granted = run.deadline.allows(min(TIMEOUT, run.overrides.timeout_seconds or timeout))
+    if granted <= 0:
         raise SourceTimeout("no time is left")
-    breaker = services.breaker(run.shelf, run.owner, timeout)
+    breaker = services.breaker(run.shelf, run.owner, granted)
     refusal = breaker.refusal(NAME)
     if refusal is not None:
         raise SourceFailure(refusal)
     services.progress.asking("the language model")
     try:
         try:
-            reply = judge(SYSTEM, user_prompt(run.query, candidates), timeout=timeout)
+            reply = judge(SYSTEM, user_prompt(run.query, candidates), timeout=granted)
+            choice = read_choice(reply, len(candidates))
         except SourceFailure as failure:
             cancellation.check()  # then it was broken off, and is not to blame
-            breaker.note(NAME, failure)
+            if granted >= min(TIMEOUT, timeout) or not isinstance(failure, SourceTimeout):
+                breaker.note(NAME, failure)
             raise
         breaker.note(NAME, None)
     except BaseException:
@@ -99,7 +104,7 @@ def _choose(
         raise
     finally:
         services.progress.done()
-    return read_choice(reply, len(candidates))
+    return choice
 
 
 def user_prompt(query: Query, candidates: Sequence[Candidate]) -> str:

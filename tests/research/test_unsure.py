@@ -222,6 +222,27 @@ def test_a_server_that_is_away_is_left_alone_after_its_failures(project: Project
     assert project.sql("SELECT * FROM circuits") == []
 
 
+def test_a_model_that_answers_nonsense_is_left_alone_after_its_failures(
+    project: Project, model: Model
+) -> None:
+    model.reply = '{"entry": 9}'
+    project.env["KR_CIRCUIT_BREAKER"] = '{"failures": 3}'
+    notes = [ask(project, if_unsure="candidates")["results"]["degradation_notes"][0] for _ in range(4)]
+    assert ["circuit open" in note for note in notes] == [False, False, False, True]
+    assert len(model.asked()) == 3
+
+
+@pytest.mark.parametrize(("settings", "request_", "counted"), [("1", 1, 1), ("9", 1, 0)])
+def test_a_timeout_counts_where_the_request_did_not_shorten_it(
+    project: Project, model: Model, settings: str, request_: int, counted: int
+) -> None:
+    project.env["KR_TIMEOUT_SECONDS"] = settings
+    model.reply = Reply(delay=20)
+    (note, _) = ask(project, if_unsure="candidates", timeout_seconds=request_)["results"]["degradation_notes"]
+    assert "no answer in time" in note
+    assert len(project.sql("SELECT * FROM circuits")) == counted
+
+
 def test_a_caller_who_hangs_up_is_no_failure_of_the_model(project: Project, model: Model) -> None:
     work = Cancellation()
 
