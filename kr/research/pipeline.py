@@ -40,6 +40,7 @@ from kr.research.run import Policy, Run, Services, SourceSet
 from kr.source_kinds import is_package
 from kr.sources.base import Ask
 from kr.store.entries import pair_of
+from kr.store.requests import Need
 from kr.store.saving import Draft, Saved
 from kr.values import Confidence, Consulted, Entry, MatchRules, Query
 
@@ -262,6 +263,16 @@ class Pipeline:
             return None
         logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
+        if run.overrides.refresh and report.origin in {"researched", "installed"}:
+            # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
+            need = Need(run.query.topic, run.query.tags, run.query.question)
+            entry, aliases = saved.entry, self._policy.aliases
+            run.shelf.write(
+                lambda unit: unit.wordings.take(
+                    need, unit.entries.ids(entry.framework, aliases).keys() - {entry.id}
+                ),
+                None,
+            )
         if pair_of(saved.entry.framework, saved.entry.topic) != pair_of(run.query.framework, run.query.topic):
             run.notes.append(
                 f"{saved.entry.id} says the same: it was renewed, and is found by these words from now on; "

@@ -421,6 +421,22 @@ def test_a_model_sends_no_report_to_the_archive(project: Project, model: Model) 
     assert project.sql("SELECT * FROM archived_entries") == []
 
 
+def test_a_wrong_choice_is_undone_by_a_refresh_that_is_answered(
+    project: Project, model: Model, related: list[dict[str, Any]]
+) -> None:
+    model.take(LISTS, related)
+    assert ask(project)["results"]["cache_entry_id"] == LISTS
+    with context7_server(Scenario(is_error=True)) as server:
+        project.use_context7(server.url)
+        ask(project, refresh=True)
+    assert project.sql("SELECT entry_id FROM wordings") == [(LISTS,)]
+    with context7_server() as server:
+        project.use_context7(server.url)
+        assert ask(project, refresh=True)["results"]["cache_entry_id"] == OWN
+    assert project.sql("SELECT * FROM wordings") == []
+    assert ask(project)["results"]["cache_entry_id"] == OWN
+
+
 def test_both_servers_go_the_same_way(project: Project, model: Model) -> None:
     with serving_here(project, token=None) as server:
         served = server.post("/v1/research", request(**NEAR)).json
