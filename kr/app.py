@@ -125,12 +125,12 @@ class App:
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
         from kr.composition import matching_rules
-        from kr.research.explain import explain, read_query
+        from kr.research.explain import explain, read_request
 
-        query = read_query(request, warn=logger.warning)
+        read = read_request(request, warn=logger.warning)
         rules = matching_rules(self.settings, environ=self.environ, clock=self.clock)
         index = self.settings.knowledge_base / "index.yaml"
-        return explain(self.store, query, rules, now=self.clock(), index=index)
+        return explain(self.store, read, rules, now=self.clock(), index=index)
 
     def calibrate(self, *, progress: Callable[[int, int], None]) -> dict[str, Any]:
         """Learn what the configured model of embeddings is worth, and keep it for this knowledge base (SPEC 3.2).

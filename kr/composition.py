@@ -91,12 +91,14 @@ def matching_rules(
     from kr.research.explain import Rules
 
     policy = _policy(settings)
+    unsure = settings.knowledge_research.cache_match_unsure
     return Rules(
         limits=policy.limits,
         match=policy.rules,
         aliases=policy.aliases,
         meaning=partial(_meaning, settings, environ, clock),
-        asks_model=settings.knowledge_research.cache_match_unsure == "llm",
+        unsure=unsure,
+        asks_model=unsure == "llm" and _language_model(settings, environ) is not None,
     )
 
 

@@ -23,6 +23,7 @@ from kr.matching.evidence import MEANING, NAMES, Candidate
 from kr.matching.weights import DEFAULT
 from kr.research.cache import judge_all, may_be_baseline, own_majors
 from kr.research.candidates import MOST, gather
+from kr.research.unsure import leaves_a_choice
 from kr.store.lock import make_owner
 from kr.store.store import ReadOnlyShelf, Shelf, Store
 from kr.values import Entry, MatchRules, Query
@@ -43,17 +44,18 @@ _FARTHER = f"{MOST} other entries share more words with the request: this one's 
 class Rules:
     """The settings that decide (SPEC 7). ``meaning`` makes what asks a model of embeddings, where one is configured.
 
-    ``asks_model``: a language model would be asked where words leave a doubt.
+    ``asks_model``: one of language is configured, and ``unsure`` (``cache_match_unsure``) has it asked where words leave a doubt.
     """
 
     limits: Limits
     match: MatchRules
     aliases: Mapping[str, str]
     meaning: "Callable[[Shelf, str], Meaning | None]"
+    unsure: str
     asks_model: bool
 
 
-def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> Query:
+def read_request(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> ResearchRequest:
     """Read a research request, a document or plain data. Raises ``InvalidRequest``."""
     if isinstance(request, bytes):
         document = read_document(request)
@@ -65,13 +67,13 @@ def read_query(request: bytes | Mapping[str, Any], *, warn: Callable[[str], obje
         warn(warning)
     if not isinstance(parsed.request, ResearchRequest):
         raise InvalidRequest(FieldError("mode", "only a research request can be explained"))
-    return parsed.request.research_query
+    return parsed.request
 
 
 def explain(
-    store: Store, query: Query, rules: Rules, *, now: datetime, index: Path | None = None
+    store: Store, request: ResearchRequest, rules: Rules, *, now: datetime, index: Path | None = None
 ) -> dict[str, Any]:
-    """Hold every entry of the framework against ``query``. Raises a ``StoreError``.
+    """Hold every entry of the framework against what is asked. Raises a ``StoreError``.
 
     ``index`` is where an ``index.yaml`` may wait; ``waiting_index`` names it if the first research would import
     it, so that it may answer what is a miss here.
@@ -79,6 +81,7 @@ def explain(
     ``outcome`` is ``hit``, ``stale`` (it would be researched again) or ``miss``. Each of ``considered`` tells
     its tier, overlap, shared tags, freshness with reasons, and ``refused``: why it is not the answer, or None.
     """
+    query, said = request.research_query, request.config_overrides
     held = _held(store, query, rules.aliases)
     verdicts = judge_all(held.entries, query, rules.limits, now)
     served = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
@@ -106,9 +109,10 @@ def explain(
     ]
     rows += [_row_left_out(*each) for each in left_out]
     outcome, decision = _decide(best, is_lost=is_lost, candidates=held.entries)
-    if related and rules.asks_model and rules.match.fuzzy:
-        which = " or ".join(item.id for item in related)
-        decision += f"; before that the language model of llm would be asked whether {which} answers"
+    which = [item.id for item in related if verdicts[item.id][1].status == "fresh"]
+    if which and rules.asks_model and rules.match.fuzzy and said.use is None and leaves_a_choice(said):
+        names = " or ".join(which)
+        decision += f"; before that the language model of llm would be asked whether {names} answers"
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
@@ -122,7 +126,7 @@ def explain(
             "likelihood_above": (meant.learned if meant else DEFAULT).least.get(rules.match.mode),
             "cache_fuzzy_match": rules.match.fuzzy,
             "cache_match_floor": rules.match.floor,
-            "cache_match_unsure": "llm" if rules.asks_model else "research",
+            "cache_match_unsure": rules.unsure,
             "cache_ttl_days": rules.limits.ttl_days,
             "archive_after_days": rules.limits.archive_after_days,
             "max_age_days": rules.limits.max_age_days,

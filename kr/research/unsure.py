@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 
 from kr import cancellation
+from kr.contracts.requests import ResearchOverrides
 from kr.errors import SourceFailure, SourceTimeout
 from kr.log import Logger
 from kr.reports.persona import without_thought
@@ -53,8 +54,7 @@ def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found
     ``timeout`` is that of the settings, in seconds: a request may grant less, which is not held against the model.
     """
     judge = services.judge()
-    asks_nobody = run.overrides.refresh or run.overrides.max_calls == 0
-    if judge is None or asks_nobody or not run.cache.goes_by_words:
+    if judge is None or not run.cache.goes_by_words or not leaves_a_choice(run.overrides):
         return None
     candidates = run.cache.servable(run.query, found.related)
     if not candidates:
@@ -76,6 +76,11 @@ def take(run: Run, services: Services, found: Found, *, timeout: float) -> Found
         return None
     run.notes.append(f"by words kr was not sure; the language model took {chosen} (cache_match_unsure: llm)")
     return taken
+
+
+def leaves_a_choice(overrides: ResearchOverrides) -> bool:
+    """Whether a request lets a model choose: not one that wants new research, or that nobody is asked."""
+    return not overrides.refresh and overrides.max_calls != 0
 
 
 def _choose(

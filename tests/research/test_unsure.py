@@ -317,6 +317,32 @@ def test_explain_says_that_it_would_be_asked_and_asks_nobody(project: Project, m
     assert model.asked() == []
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"config_overrides": {"refresh": True}},
+        {"config_overrides": {"use": OPTIONS}},
+        {"config_overrides": {"max_calls": 0}},
+        {"framework_version": "4.0"},
+    ],
+)
+def test_explain_says_nothing_of_a_model_that_would_not_be_asked(
+    project: Project, model: Model, changes: dict[str, Any]
+) -> None:
+    with project.app() as app:
+        assert "language model" not in app.explain(request(**{**NEAR, **changes}))["decision"]
+        assert "language model" in app.explain(request(**NEAR))["decision"]
+    assert model.asked() == []
+
+
+def test_explain_says_nothing_of_a_model_that_is_not_configured(project: Project) -> None:
+    project.env["KR_CACHE_MATCH_UNSURE"] = "llm"
+    with project.app() as app:
+        unsure = app.explain(request(**NEAR))
+    assert "language model" not in unsure["decision"]
+    assert unsure["rules"]["cache_match_unsure"] == "llm"
+
+
 @pytest.mark.parametrize("changes", [{"framework_version": "4.0"}, {"max_calls": 0}])
 def test_without_a_fresh_entry_and_without_a_call_nobody_is_asked(
     project: Project, model: Model, changes: dict[str, Any]
