@@ -121,6 +121,8 @@ def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
         if before >= 0 and at != before + 1:
             runs += [tuple(held), None]
             held = []
+        elif before < 0 < at and parts[at - 1].group == part.group:
+            runs.append(None)  # an example, or a list, that does not begin here
         if part.group not in shown:
             held += part.head
         _add(held, part, is_same=part.group in shown and at == before + 1)
