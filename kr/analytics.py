@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from kr.errors import UnknownEntry
 from kr.freshness import parse_time
+from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.text.counting import tokens_of
 
@@ -46,7 +47,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
             "index": _index(unit, settings, now),
             "archive": _archive(unit),
             "hit_rate_by_day": unit.counts.view("hit_rate_by_day")[-_DAYS:],
-            "hit_rate_by_framework": unit.counts.view("hit_rate_by_framework"),
+            "hit_rate_by_framework": _hit_rates(unit, settings.hit.aliases),
             "spending": _spending(unit, settings),
             "sources": _sources(unit, now),
             "lessons": {
@@ -93,7 +94,7 @@ def _index(unit: "UnitOfWork", settings: "Settings", now: datetime) -> dict[str,
         "by_status": unit.counts.number_by("status", "entries"),
         "by_confidence": unit.counts.number_by("confidence", "entries"),
         "by_age": by_age(accesses, now.astimezone(UTC).date()),
-        "by_framework": _merged(unit.counts.number_by("framework", "entries")),
+        "by_framework": _merged(unit.counts.number_by("framework", "entries"), settings.hit.aliases),
     }
 
 
@@ -123,13 +124,26 @@ def _age(access: str, today: date) -> str:
     return next((name for limit, name in _AGES if days <= limit), _OLDER)
 
 
-def _merged(counted: dict[str, int]) -> dict[str, int]:
-    """Count frameworks that are the same when folded as one, under the name most entries have (SPEC 3.2)."""
+def _merged(counted: dict[str, int], aliases: Mapping[str, str]) -> dict[str, int]:
+    """Count names of one framework as one, under the name that most have (SPEC 3.2). ``counted``: most first."""
     names: dict[str, str] = {}
     merged: Counter[str] = Counter()
     for name, number in counted.items():
-        merged[names.setdefault(fold(name), name)] += number
+        merged[names.setdefault(canonical(name, aliases), name)] += number
     return dict(merged.most_common())
+
+
+def _hit_rates(unit: "UnitOfWork", aliases: Mapping[str, str]) -> list[dict[str, Any]]:
+    rows = unit.counts.view("hit_rate_by_framework")
+    requests = _merged({row["framework"]: row["requests"] for row in rows}, aliases)
+    names = {canonical(name, aliases): name for name in requests}
+    hits: Counter[str] = Counter()
+    for row in rows:
+        hits[names[canonical(row["framework"], aliases)]] += row["hits"]
+    return [
+        {"framework": name, "requests": number, "hits": hits[name], "hit_rate": _ratio(hits[name], number)}
+        for name, number in requests.items()
+    ]
 
 
 def _spending(unit: "UnitOfWork", settings: "Settings") -> dict[str, Any]:

@@ -149,7 +149,10 @@ def _known(squashed: str) -> str | None:
 
 
 def _of_package(name: str) -> str:
-    """Read a URL, a module's path, a scoped package, ``group:artifact`` or ``name@version``, one part at a time."""
+    """Read a URL, a module's path, a scoped package, ``group:artifact`` or ``name@version``, one part at a time.
+
+    A known scoped package is meant without its ``@`` too: agents leave it out.
+    """
     for prefix in ("https://", "http://", "www.", "github.com/"):
         if name.startswith(prefix) and len(name) > len(prefix):
             return name.removeprefix(prefix)
@@ -168,6 +171,8 @@ def _of_package(name: str) -> str:
         return tail
     if head.startswith("@") and tail == "core":
         return head.removeprefix("@")
+    if head and (scoped := _known(_squashed(f"@{name.removeprefix('@')}"))):
+        return scoped
     keys = {_key(part) for part in name.removeprefix("@").split("/")} if head else set()
     return keys.pop() if len(keys) == 1 else _squashed(name)
 

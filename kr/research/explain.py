@@ -89,7 +89,7 @@ def explain(
     mine = [Candidate(live[entry_id], keys) for entry_id, keys in held.keys.items() if entry_id in live]
     looked_up = set(list(held.keys)[:MOST])  # what research would hold against it
     nearest = [candidate for candidate in mine if candidate.entry.id in looked_up]
-    meant = _ask(rules, store, query, nearest)
+    meant = None if said.max_calls == 0 else _ask(rules, store, query, nearest)
     if meant is not None:
         mine = nearest
     _, related, ranked = decide(query, mine, rules.match, meant=meant)

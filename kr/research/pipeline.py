@@ -111,8 +111,8 @@ class Pipeline:
         """Leave the choice to the caller where kr is not sure: nothing is asked, nothing charged (SPEC 3.2)."""
         best = found.related[0].id
         run.notes.append(
-            f"not sure: results.related may answer. Read them, and ask again with config_overrides.use: {best} "
-            f"(--use {best}) to take one, or with if_unsure: research (--if-unsure research) to have it researched"
+            f"not sure: results.related may answer. Read them, and ask again with use: {best} to take one, or with "
+            "if_unsure: research to have it researched (in config_overrides; --use and --if-unsure on a command line)"
         )
         ending = Ending(
             entry_id=None, path=None, confidence=None, match=None, related=found.related, index_updated=False
@@ -155,7 +155,7 @@ class Pipeline:
         ask = self._prepare(run)
         gathered = chain.run(sources.chain, sources.fallback, ask)
         if gathered.ended == "budget":
-            is_forbidden = run.overrides.max_calls == 0
+            is_forbidden = run.asks_nobody
             message = NOTHING_ALLOWED if is_forbidden else EXHAUSTED.format(story_key=run.request.story_key)
             logger.warning("%s", message)
             gathered.notes.append(message)
@@ -218,7 +218,7 @@ class Pipeline:
 
     def _synthesize(self, run: Run, gathered: Gathered, persona: Persona) -> Synthesis | None:
         """Let a language model write, where one is wanted; its failure leaves the text extractive (SPEC 3.7)."""
-        if gathered.answer is None or (writer := self._services.writer()) is None:
+        if gathered.answer is None or run.asks_nobody or (writer := self._services.writer()) is None:
             return None
         try:
             timeout = run.deadline.allows(self._timeout(run))

@@ -121,7 +121,7 @@ class Run:
             policy.rules,
             aliases=policy.aliases,
             more_aliases=services.project_aliases,
-            meaning=services.meaning(self.shelf, self.owner),
+            meaning=None if self.asks_nobody else services.meaning(self.shelf, self.owner),
             clock=services.clock,
         )
         payer = Payer(
@@ -147,6 +147,11 @@ class Run:
     @property
     def overrides(self) -> ResearchOverrides:
         return self.request.config_overrides
+
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether the request leaves no call, to a source or to a model (SPEC 3.1, ``max_calls: 0``)."""
+        return self.overrides.max_calls == 0
 
     def add_error(self, error: KrError) -> None:
         problem = Problem(type=error.code, message=str(error))

@@ -101,6 +101,20 @@ def test_spending_and_sources(filled: Project) -> None:
     assert (sources["web_search"]["asked"], sources["web_search"]["mean_ms"]) == (2, 1500.0)
 
 
+def test_other_names_of_a_framework_are_counted_with_it(project: Project) -> None:
+    project.env["KR_ALIASES"] = json.dumps({"our-ui": "vue"})
+    with project.app() as app:
+        with app.store.write() as unit:
+            unit.meta.put("key", "value")
+        named = ("vue", "cache-hit"), ("Vue.js", "degraded"), ("our-ui", "cache-hit"), ("click", "success")
+        for number, (framework, status) in enumerate(named):
+            add_request(app.store, str(number), "2026-11-21T00:00:00.000000Z", status, framework=framework)
+        assert app.stats()["hit_rate_by_framework"] == [
+            {"framework": "our-ui", "requests": 3, "hits": 2, "hit_rate": 0.6667},
+            {"framework": "click", "requests": 1, "hits": 0, "hit_rate": 0.0},
+        ]
+
+
 def test_an_open_circuit_shows_until_its_pause_is_over(filled: Project) -> None:
     with filled.app() as app:
         with app.store.write() as unit:

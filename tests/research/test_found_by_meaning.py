@@ -161,6 +161,23 @@ def test_vectors_are_asked_for_once_and_not_at_all_for_an_equal_topic(
     assert context7.calls()
 
 
+def test_a_request_without_calls_asks_no_model(
+    project: Project,
+    context7: StandIn,
+    model: WebServer,
+    kept: str,
+) -> None:
+    use_embeddings(project, model.url)
+    calibrate(project, kept)
+    project.know("slots")
+    asked = request(**OTHER_WORDS, config_overrides={"max_calls": 0})
+    assert project.research(asked)["status"] == "budget-exhausted"
+    with project.app() as app:
+        app.explain(json.dumps(asked).encode())
+    assert texts(model) == []
+    assert context7.calls() == []
+
+
 def test_a_renewed_entry_gets_new_vectors(
     project: Project,
     context7: StandIn,

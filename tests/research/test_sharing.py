@@ -87,7 +87,7 @@ def test_where_kr_is_not_sure_the_caller_may_choose(project: Project, context7: 
         "path": "frameworks/vue/repeatable-options.md",
     }
     (note,) = results["degradation_notes"]
-    assert "config_overrides.use: vue-repeatable-options" in note
+    assert "use: vue-repeatable-options" in note
     assert "if_unsure: research" in note
     assert (results["cache_entry_id"], results["match"], results["confidence"]) == (None, None, None)
     assert (results["report"], results["report_path"], results["report_file"]) == (None, None, None)
