@@ -154,9 +154,18 @@ def test_of_a_longer_question_a_passage_of_a_package_says_less() -> None:
 
 def test_a_passage_of_a_package_that_dwells_on_a_word_is_about_it() -> None:
     said, beside = "Some alpha and delta.", " There are other things that are told here at some length."
-    dwelt = said + " Each alpha is kept beside its delta, and each delta is an alpha of another alpha."
+    dwelt = (
+        said
+        + " Each alpha has its delta, each delta is an alpha of another alpha, and alpha of alpha is a delta of delta."
+    )
     assert _choice("alpha delta kappa", dwelt, source="local_docs").covers
     assert not _choice("alpha delta kappa", said + 12 * beside, source="local_docs").covers
+
+
+def test_what_no_passage_of_a_package_says_speaks_against_all_of_them() -> None:
+    first, other = "# A\n\nEach alpha has its delta.", "# B\n\nEvery gamma is of the alpha."
+    assert _choice("alpha delta gamma", first, other, source="local_docs").covers
+    assert not _choice("alpha delta kappa", first, other, source="local_docs").covers
 
 
 def test_a_passage_that_says_all_of_a_short_question_answers_it() -> None:
