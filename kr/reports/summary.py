@@ -101,7 +101,8 @@ _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|fo
 _GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
 _HOLDS_ON = re.compile(r"@\w|\s*(?:#|//)|.*[<,\\]\s*$")
 _TARGET = re.compile(r"^[ \t]*(?:(?:const|let|var) )?\w+ = (?=[\w.]+\()", re.MULTILINE)
-_TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b")  # words of a sentence, which are no code
+_TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b|\A[A-Z][a-z]+ [a-z]+ [^\n]*\w\.\Z")
+"""Words of a sentence, or all of one, which are no code."""
 _RAISED = "Traceback (most recent call last)"
 _NOT_SO = re.compile(
     r"(?:#|//|--)\s*\W{0,4}(?:(?:wrong|bad|incorrect|raises|throws)\b|(?:don['’]?t|do not|never) (?!\w+ing\b))",
@@ -349,7 +350,8 @@ def _codes(
     names = {name.rpartition(".")[2]: 1.0 for one in chosen for name in _NAME.findall(one.sentence.text)}
     names.update({one.sentence.label: 1.0 for one in chosen if one.sentence.label})
     heading = plain(passage.unit.path[-1]) if passage.unit.path else ""
-    names.update({name: 2.0 for found in _SUBJECT_NAME.findall(heading) for name in found if name})
+    subjects = [name for found in _SUBJECT_NAME.findall(heading) for name in found if name]
+    names.update(dict.fromkeys(subjects or [heading], 2.0))  # a heading of one word (`mount`) is a name too
     heaviest = max(weights, default=0.0) or 1.0
     light = [_HEAVIEST * weight / heaviest for weight in weights]
     code = [

@@ -218,6 +218,21 @@ def test_a_summary_is_taken_from_the_text_and_short(texts: list[str], question: 
         assert not any("\n" in sentence for sentence in found.sentences)
 
 
+def test_a_heading_of_one_word_names_the_declaration_to_show() -> None:
+    text = (
+        "# mount\n\n```typescript\nexport type MountOptions = { target: Element; anchor: Node; }\n\n"
+        "export function mount(node: Node, options: MountOptions): Exports\n```\n\nMounts below a `target` beside an `anchor`."
+    )
+    assert (_code("How do I mount it at a target or anchor?", text) or "").startswith(
+        "export function mount("
+    )
+
+
+def test_a_sentence_in_a_fence_is_no_code() -> None:
+    text = "# run\n\nRun a command.\n\n```\nThis command tends to be `False` when running a `command` elsewhere.\n```"
+    assert _code("How do I run a command?", text) is None
+
+
 def _caveats(question: str, *texts: str, source: str = "web_search") -> list[str]:
     passages = tuple(Passage(text=text, url=f"https://a.example/{at}") for at, text in enumerate(texts))
     terms = question_terms("click", question)
