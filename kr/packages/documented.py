@@ -190,12 +190,13 @@ _PARTS = re.compile(
     re.MULTILINE,
 )
 _LEFT_OUT = frozenset({"References", "See Also", "Todo"})
-_MARKDOWN = re.compile(r"^\s*(?:```|~~~|!!! \w|/// \w)|`\]\[[\w.]*\]", re.MULTILINE)
+_MARKDOWN = re.compile(r"^\s*(?:```|~~~(?!~)|!!! \w|/// \w)|`\]\[[\w.]*\]", re.MULTILINE)
+"""A longer line of tildes underlines a heading of reStructuredText."""
 _NUMPY = re.compile(r"^-{3,}\s*$")
 _RESTRUCTURED = re.compile(
     r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype)\b|^\s*\.\. [\w:-]+::|::\s*$", re.MULTILINE
 )
-_ENTRY = re.compile(r"(\*{0,2}\w[\w., |\[\]*]{0,80}?)(?: \(([^)]*)\))?( ?): ?(.*)$")
+_ENTRY = re.compile(r"~?(\*{0,2}\w[\w., |\[\]*]{0,80}?)(?: ?\(([^)]*)\))?( ?): ?(.*)$")
 _DIRECTIVE = re.compile(
     r"^(?P<indent>[ \t]*)\.\. (?P<name>[\w-]+)::[ \t]*(?P<argument>[^\n]*)$", re.MULTILINE
 )

@@ -36,6 +36,7 @@ _CODE = frozenset(
     {"code", "code-block", "sourcecode", "doctest", "testcode", "ipython", "prompt", "parsed-literal"}
 )
 _ROLE = re.compile(r":([\w:.+-]+):`([^`]*)`|`([^`]*)`:([\w:.+-]+):", re.DOTALL)
+_TARGET = re.compile(r"(?<=\S)\s*<[^<>]*>$")
 _ALIAS = re.compile(r"^_(?=[a-z]\w*\.)")
 _PROSE_ROLES = frozenset({"ref", "doc", "term", "std:ref", "std:doc", "std:term", "external+python:ref"})
 
@@ -205,8 +206,10 @@ class _Renderer:
 
         if isinstance(node, nodes.Text):
             return _escaped(node.astext())
-        if isinstance(node, (nodes.literal, nodes.title_reference, nodes.math)):
+        if isinstance(node, (nodes.literal, nodes.math)):
             return code_span(node.astext())
+        if isinstance(node, nodes.title_reference):
+            return code_span(_TARGET.sub("", node.astext()))
         if isinstance(node, nodes.problematic):
             return _problematic(node.astext())
         if isinstance(node, (nodes.target, nodes.image, nodes.footnote_reference, nodes.system_message)):
@@ -229,7 +232,10 @@ class _Renderer:
         """Write ``term : classifier`` with its text; in NumPy's style the classifier is a parameter's type."""
         term, *classifiers, definition = item.children
         kinds = ", ".join(kind.astext() for kind in classifiers)
-        return self._item(f"- {self.inline(term)}{f' ({code_span(kinds)})' if kinds else ''}: ", definition)
+        return self._item(
+            f"- {self.inline(term).removesuffix(':')}{f' ({code_span(kinds)})' if kinds else ''}: ",
+            definition,
+        )
 
 
 def fence(text: str, language: str) -> str:

@@ -207,6 +207,20 @@ def test_code_that_a_colon_announces_is_fenced() -> None:
     assert told.count("```") == 2
 
 
+def test_a_line_of_tildes_underlines_a_heading_and_opens_no_fence() -> None:
+    text = docstring_markdown("A :class:`.Hybrid` is both.\n\nUse\n~~~~~\n\nWrite::\n\n    use(1)\n")
+    assert "A `Hybrid` is both." in text
+    assert "```\nuse(1)\n```" in text
+
+
+def test_an_entry_with_its_type_close_by_and_one_of_a_role() -> None:
+    text = docstring_markdown(
+        "Do it.\n\nArgs:\n  delay(int): The time,\n    at least.\n\nReturns:\n  ~pkg.Chain: A task.\n"
+    )
+    assert "- `delay` (`int`): The time,\n  at least." in text
+    assert "- `pkg.Chain`: A task." in text
+
+
 def test_badges_are_no_part_of_a_title() -> None:
     (section,) = split_sections(
         "# Fast [![Weekly downloads](https://x.test/b.svg)](https://x.test) thing\n\nText."

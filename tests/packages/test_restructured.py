@@ -133,3 +133,11 @@ def test_any_text_is_converted(source: str) -> None:
 
 def test_a_role_in_the_type_of_a_parameter_leaves_no_message() -> None:
     assert to_markdown(":param key: it\n:type key: str or :py:class:`x.Y`\n") == "- `key` (str or x.Y): it\n"
+
+
+def test_text_with_a_target_is_told_without_it() -> None:
+    assert to_markdown("The `Schema <pkg.Schema>`'s name.") == "The `Schema`'s name.\n"
+
+
+def test_a_term_that_ends_with_a_colon_gets_no_second_one() -> None:
+    assert to_markdown("Tip:\n    Take it.\n") == "- Tip: Take it.\n"
