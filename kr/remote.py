@@ -8,21 +8,21 @@ never followed: the token goes to the server that was named, and nowhere else.
 import http.client
 import json
 import logging
-import socket
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import quote, urlencode, urlsplit
 
 from kr.app import App
-from kr.cancellation import broken_off, check, sleep
+from kr.cancellation import check, sleep
 from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope, value_of
 from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.requests import Mode
+from kr.deadline import Deadline, bounded
 from kr.documents import LIMIT
-from kr.errors import ConfigError, KrError, UnknownEntry
+from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.request_handler import RequestHandler
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CONNECT_SECONDS = 3.0
+_SECONDS = 60.0
+"""Seconds for whatever is no research, tries and pauses included."""
 _MARGIN_SECONDS = 15.0
+"""Seconds that a research has beyond its own deadline."""
+_LARGEST_ANSWER = 16 * 1024 * 1024
 _MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
@@ -51,35 +55,53 @@ class Reply(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedServer:
-    """The server of ``KR_SERVER``. ``timeout`` is how long it may take for an answer, in seconds."""
+    """The server of ``KR_SERVER``. ``timeout`` is how long an answer may take in all, in seconds, ``research_timeout`` a research's.
+
+    ``more_tries`` is how often one that is busy is asked again.
+    """
 
     url: str
     token: str | None
     timeout: float
+    research_timeout: float | None = None
+    more_tries: int = _MORE_TRIES
 
     def get(self, path: str, **query: Any) -> Any:
         said = urlencode({name: value for name, value in query.items() if value is not None})
-        reply = self._exchange("GET", f"{path}?{said}" if said else path, None)
+        reply = self._exchange("GET", f"{path}?{said}" if said else path, None, self.timeout)
         if reply.status == http.client.NOT_FOUND:
             raise UnknownEntry(reply.value["detail"])
         if reply.status != http.client.OK:
             raise KrError(f"KR_SERVER: {reply.value.get('detail', reply.status)}")
         return reply.value
 
-    def post(self, path: str, body: bytes) -> dict[str, Any]:
-        reply = self._exchange("POST", path, body)
+    def post(self, path: str, body: bytes, *, is_research: bool = False) -> dict[str, Any]:
+        seconds = self.research_timeout if is_research else None
+        reply = self._exchange("POST", path, body, seconds or self.timeout)
         if not isinstance(reply.value, dict) or not isinstance(reply.value.get("status"), str):
             raise ServerGone(f"answers HTTP {reply.status} and no envelope")
         return reply.value
 
-    def _exchange(self, method: str, path: str, body: bytes | None) -> Reply:
-        status, headers, data = self._once(method, path, body)
-        for _ in range(_MORE_TRIES):
-            if status not in _BUSY:
-                break
-            said = headers.get("Retry-After", "")
-            sleep(min(float(said) if said.isdecimal() else 1.0, _LONGEST_PAUSE))
-            status, headers, data = self._once(method, path, body)
+    def _exchange(self, method: str, path: str, body: bytes | None, seconds: float) -> Reply:
+        deadline = Deadline(seconds)
+
+        def once() -> tuple[int, http.client.HTTPMessage, bytes]:
+            return bounded(lambda: self._once(method, path, body, deadline), deadline)
+
+        try:
+            status, headers, data = once()
+            for _ in range(self.more_tries):
+                said = headers.get("Retry-After", "")
+                pause = min(float(said) if said.isdecimal() else 1.0, _LONGEST_PAUSE)
+                if status not in _BUSY or pause >= deadline.remaining():
+                    break
+                sleep(pause)
+                status, headers, data = once()
+        except SourceTimeout as error:
+            check()
+            raise ServerGone(f"gave no answer within {seconds:g} s") from error
+        finally:
+            deadline.cancel()
         if 300 <= status < 400:
             place = headers.get("Location", "another address")
             raise ConfigError(f"KR_SERVER: {self.url} sends on to {place}; name the server itself")
@@ -89,23 +111,24 @@ class SharedServer:
             raise ServerGone(f"answers HTTP {status}: {_detail(data)}")
         try:
             return Reply(status, json.loads(data))
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise ServerGone(f"answers HTTP {status}, and no JSON") from error
 
-    def _once(self, method: str, path: str, body: bytes | None) -> tuple[int, http.client.HTTPMessage, bytes]:
+    def _once(
+        self, method: str, path: str, body: bytes | None, deadline: Deadline
+    ) -> tuple[int, http.client.HTTPMessage, bytes]:
         connection = self._connection()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         try:
             connection.connect()
-            connection.sock.settimeout(self.timeout)
-            with broken_off(partial(connection.sock.shutdown, socket.SHUT_RDWR)):
-                connection.request(method, urlsplit(self.url).path.rstrip("/") + path, body, headers)
-                answer = connection.getresponse()
-                return answer.status, answer.headers, answer.read()
+            connection.sock.settimeout(None)  # whoever waits breaks it off at the deadline
+            deadline.watch(connection.sock)
+            connection.request(method, urlsplit(self.url).path.rstrip("/") + path, body, headers)
+            with connection.getresponse() as answer:
+                return answer.status, answer.headers, _read(answer)
         except (OSError, http.client.HTTPException) as error:
-            check()
             told = error.strerror if isinstance(error, OSError) and error.strerror else error
             raise ServerGone(f"can't be reached: {told}") from error
         finally:
@@ -119,6 +142,13 @@ class SharedServer:
                 parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS, context=context
             )
         return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=_CONNECT_SECONDS)
+
+
+def _read(answer: http.client.HTTPResponse) -> bytes:
+    data = answer.read(_LARGEST_ANSWER + 1)
+    if len(data) > _LARGEST_ANSWER:
+        raise ServerGone(f"gave an answer of more than {_LARGEST_ANSWER // 1024**2} MiB")
+    return data
 
 
 def _detail(data: bytes) -> str:
@@ -159,7 +189,8 @@ class SharedRequests(RequestHandler):
         path = "/v1/lessons/inject" if default_mode == "lessons-inject" else "/v1/research"
         query = "?include_report=true" if include_report else ""
         try:
-            value = self.server.post(path + query, json.dumps(data).encode())
+            is_research = default_mode != "lessons-inject"
+            value = self.server.post(path + query, json.dumps(data).encode(), is_research=is_research)
         except ServerGone as gone:
             note = _fall_back(gone, self.server)
             self._is_local = True
@@ -175,7 +206,12 @@ class SharedRequests(RequestHandler):
 
 
 class SharedApp(App):
-    """An app that asks the server; where that is gone, it answers from the local knowledge base."""
+    """An app that asks the server; where that is gone, it answers from the local knowledge base.
+
+    ``hurry`` is how many seconds the server has where somebody waits who won't wait long; then it is asked once.
+    """
+
+    hurry: float | None = None
 
     @cached_property
     def server(self) -> SharedServer:
@@ -183,7 +219,9 @@ class SharedApp(App):
         return SharedServer(
             url=check_url(self.environ["KR_SERVER"]),
             token=self.environ.get("KR_TOKEN") or None,
-            timeout=overall + _MARGIN_SECONDS,
+            timeout=self.hurry or _SECONDS,
+            research_timeout=overall + _MARGIN_SECONDS,
+            more_tries=0 if self.hurry else _MORE_TRIES,
         )
 
     @cached_property

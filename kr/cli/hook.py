@@ -32,6 +32,8 @@ _MODEL = 4.0
 """Seconds that a language model has to word a lesson."""
 _GIT = 1.0
 """Seconds to ask git which files are changed."""
+_SERVER = 3.0
+"""Seconds for the server of ``KR_SERVER``; behind one that gave no answer, what is waited for has half its time."""
 
 _EPILOG = """\b
 Example, in .claude/settings.json, for SessionStart, SubagentStart,
@@ -121,19 +123,19 @@ def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None
     match task:
         case Start():
             if os.environ.get("KR_SERVER") or _has_lessons(ctx, task.phase):
-                with open_app(ctx, may_share=True) as app:
+                with open_app(ctx, may_share=True, hurry=_SERVER) as app:
                     return _lessons(app, task, story_key)
         case ToolFailure():
             from kr.lessons.distill.distill import is_worth_keeping
 
             if is_worth_keeping(task.error):
-                with open_app(ctx, may_share=True) as app:
+                with open_app(ctx, may_share=True, hurry=_SERVER) as app:
                     _record_tool(app, task, story_key)
         case AgentStop():
             message = task.message or last_words(_tail(Path(task.transcript or "")))
             returned = _returned(returned_documents(message))
             if returned is not None:
-                with open_app(ctx, may_share=True) as app:
+                with open_app(ctx, may_share=True, hurry=_SERVER) as app:
                     _record_agent(app, task, returned, story_key)
     return None
 
@@ -238,7 +240,9 @@ def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_k
 
 def _record(app: "App", request: dict[str, Any]) -> None:
     data = json.dumps(request).encode()
-    for problem in app.record_lessons(data, patience=_PATIENCE, queue=_QUEUE, model_timeout=_MODEL).errors:
+    part = 0.5 if os.environ.get("KR_SERVER") else 1.0
+    waits = {"patience": _PATIENCE * part, "queue": _QUEUE * part, "model_timeout": _MODEL * part}
+    for problem in app.record_lessons(data, **waits).errors:
         _tell(problem.message)
 
 

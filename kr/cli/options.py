@@ -244,12 +244,13 @@ def open_app(
     *,
     progress: "Progress | None" = None,
     may_share: bool = False,
+    hurry: float | None = None,
     is_quick: bool = False,
     only_reads: bool = False,
 ) -> "App":
     """Build the app that the common options ask for; logging goes to standard error from here on.
 
-    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8). ``is_quick``: perhaps answered without libraries and files.
+    ``may_share``: the server of ``KR_SERVER`` does it as well (SPEC 8), which has ``hurry`` seconds. ``is_quick``: perhaps answered without libraries and files.
     ``only_reads``: it says so where nothing is, as an empty list may mean a mistyped folder.
     """
     from kr.app import open_app as build
@@ -266,7 +267,9 @@ def open_app(
         if may_share:
             from kr.remote import SharedApp
 
-            return build(config=said.config, knowledge_base=said.kb, progress=progress, kind=SharedApp)
+            app = build(config=said.config, knowledge_base=said.kb, progress=progress, kind=SharedApp)
+            cast("SharedApp", app).hurry = hurry
+            return app
         warn(f"KR_SERVER is set; {ctx.command_path} works on the local knowledge base")
     app = build(config=said.config, knowledge_base=said.kb, progress=progress, may_recall=is_quick)
     if only_reads:

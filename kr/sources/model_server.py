@@ -34,7 +34,8 @@ class _Model:
             raise SourceNotAsked(f"{label}: the key in {where} holds characters that no header can carry")
         import httpx
 
-        from kr.sources.http_exchange import Deadline, ask_json
+        from kr.deadline import Deadline
+        from kr.sources.http_exchange import ask_json
 
         try:
             url = httpx.URL(f"{self.base_url.rstrip('/')}/{path}")

@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 import httpx
 from bs4.dammit import EncodingDetector
 
+from kr.deadline import Deadline
 from kr.errors import SourceFailure
-from kr.sources.http_exchange import Deadline, FetchRefused, Network, Reply, exchange
+from kr.sources.http_exchange import FetchRefused, Network, Reply, exchange
 
 _TYPE = re.compile(r"[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+")
 _CHARSET_PARAMETER = re.compile(r"""(?i);\s*charset\s*=\s*["']?([a-z0-9_.:-]{1,40})""")

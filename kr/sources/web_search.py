@@ -12,8 +12,9 @@ from kr.sources.base import Ask, Source
 from kr.values import Answer, Passage, Query
 
 if TYPE_CHECKING:
+    from kr.deadline import Deadline
     from kr.settings.model import KnowledgeResearch
-    from kr.sources.http_exchange import Deadline, Network
+    from kr.sources.http_exchange import Network
 
 
 ProviderName = Literal["searxng", "brave", "tavily", "duckduckgo"]
@@ -206,7 +207,7 @@ class DuckDuckGo:
             raise SourceNotAsked(
                 f"{why}DuckDuckGo needs the package ddgs. This installs it: {how_to_install('duckduckgo')}"
             ) from error
-        from kr.sources.http_exchange import bounded
+        from kr.deadline import bounded
 
         seconds = max(1, min(15, int(deadline.remaining())))
 
@@ -257,7 +258,7 @@ class WebSearch:
         """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:
-        from kr.sources.http_exchange import Deadline
+        from kr.deadline import Deadline
 
         deadline = Deadline(timeout)
         try:

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-from kr.remote import SharedServer
+from kr.remote import ServerGone, SharedServer
 from tests.support.mcp_servers import Scenario, StandIn, context7_server
 from tests.support.program import Project, request
 from tests.support.servers import TOKEN, Served, serving_here
+from tests.support.web_servers import Reply, web_server
 
 pytestmark = [pytest.mark.processes, pytest.mark.timeout(180)]
 
@@ -147,6 +148,49 @@ def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: P
                 threading.Timer(0.5, asking.shutdown, [socket.SHUT_RDWR]).start()
                 found = SharedServer(url=busy.url, token=None, timeout=30).get("/v1/stats")
             assert found["requests"]["total"] == 1
+
+
+DRIP = Reply(headers={"content-length": "1000000"}, body=b" " * 1000, pause=0.1)
+"""Blanks, one after the other, for longer than any test."""
+ENDLESS = Reply(headers={"content-length": str(2**40)}, body=b"x" * 65536, repeat=16384)
+BUSY = Reply(status=429, headers={"retry-after": "120"}, body=b'{"detail": "too much"}')
+SLOW = Reply(delay=100)
+
+
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [
+        (DRIP, "gave no answer within 0.5 s"),
+        (SLOW, "gave no answer within 0.5 s"),
+        (ENDLESS, "gave an answer of more than 16 MiB"),
+        (BUSY, "answers HTTP 429: too much"),
+    ],
+    ids=["drip", "slow", "endless", "busy"],
+)
+def test_an_answer_has_an_end_in_time_and_size(reply: Reply, told: str) -> None:
+    with web_server(lambda _: reply) as server:
+        seconds = 60.0 if reply is ENDLESS else 0.5
+        with pytest.raises(ServerGone, match=told):
+            SharedServer(url=server.url, token=None, timeout=seconds).get("/v1/stats")
+        assert len(server.requests()) == 1
+
+
+@pytest.mark.parametrize(("reply", "why"), [(DRIP, b"within 3 s"), (BUSY, b"HTTP 429")], ids=["drip", "busy"])
+def test_a_hook_answers_from_the_local_knowledge_base_when_the_server_does_not(
+    client: Project, reply: Reply, why: bytes
+) -> None:
+    """Claude Code waits ten seconds for all of it."""
+    error = "ModuleNotFoundError: No module named 'orjson'"
+    failure = {"hook_event_name": "PostToolUseFailure", "tool_name": "Bash", "error": error}
+    with web_server(lambda _: reply) as server:
+        more = {"KR_SERVER": server.url}
+        recorded, given = (client.run("hook", stdin=json.dumps(data), more=more) for data in (failure, HOOK))
+        assert len(server.requests()) == 2
+    for done in (recorded, given):
+        assert done.returncode == 0
+        assert why in done.stderr
+        assert b"the local knowledge base is used" in done.stderr
+    assert b"orjson" in given.stdout
 
 
 @contextmanager

@@ -15,8 +15,9 @@ from typing import Any
 import httpcore
 import pytest
 
+from kr.deadline import Deadline
 from kr.errors import SourceFailure, SourceTimeout
-from kr.sources.http_exchange import Deadline, FetchRefused, Network, address_refusal
+from kr.sources.http_exchange import FetchRefused, Network, address_refusal
 from kr.sources.safe_fetch import MAX_PAGE, Page, checked_url, fetch_page
 from tests.support.web_servers import Reply, Request, page, redirect, refused_url, web_server
 
