@@ -41,6 +41,8 @@ _LARGEST_ANSWER = 16 * 1024 * 1024
 _MORE_TRIES = 2
 _LONGEST_PAUSE = 5.0
 _BUSY = frozenset({429, 503})
+_NO_SUCH_PATH = "Not Found"
+"""What a server says of a path that it does not have; of an entry that it does not have it says more."""
 
 
 class ServerGone(KrError):
@@ -69,11 +71,14 @@ class SharedServer:
     def get(self, path: str, **query: Any) -> Any:
         said = urlencode({name: value for name, value in query.items() if value is not None})
         reply = self._exchange("GET", f"{path}?{said}" if said else path, None, self.timeout)
-        if reply.status == http.client.NOT_FOUND:
-            raise UnknownEntry(reply.value["detail"])
-        if reply.status != http.client.OK:
-            raise KrError(f"KR_SERVER: {reply.value.get('detail', reply.status)}")
-        return reply.value
+        if reply.status == http.client.OK:
+            return reply.value
+        detail = reply.value.get("detail", reply.status) if isinstance(reply.value, dict) else reply.status
+        if reply.status != http.client.NOT_FOUND:
+            raise KrError(f"KR_SERVER: {detail}")
+        if detail in {_NO_SUCH_PATH, reply.status}:
+            raise KrError(f"KR_SERVER: {self.url} has no {path}; is this the address of a `kr serve`?")
+        raise UnknownEntry(detail)
 
     def post(self, path: str, body: bytes, *, is_research: bool = False) -> dict[str, Any]:
         seconds = self.research_timeout if is_research else None
@@ -159,7 +164,7 @@ def _detail(data: bytes) -> str:
 
 
 def check_url(url: str) -> str:
-    """Return a server's address as it is used. Raises ``ConfigError``."""
+    """Return a server's address as it is used: without the path of what it serves. Raises ``ConfigError``."""
     problem = "KR_SERVER: must be http://HOST[:PORT] or https://HOST[:PORT], without user and query"
     try:
         parts = urlsplit(url)
@@ -168,7 +173,7 @@ def check_url(url: str) -> str:
         raise ConfigError(problem) from error
     if not is_good or parts.username is not None or parts.query or parts.fragment:
         raise ConfigError(problem)
-    return url.rstrip("/")
+    return url.rstrip("/").removesuffix("/v1").removesuffix("/mcp")
 
 
 def _fall_back(gone: ServerGone, server: SharedServer) -> str:

@@ -150,6 +150,19 @@ def test_a_server_with_too_much_to_do_is_asked_again_and_then_let_be(tmp_path: P
             assert found["requests"]["total"] == 1
 
 
+def test_an_address_is_told_with_the_path_of_the_server_and_with_another(
+    server: Served, client: Project
+) -> None:
+    for path in ("/", "/v1", "/v1/", "/mcp"):
+        more = {"KR_SERVER": f"{server.url}{path}", "KR_TOKEN": TOKEN}
+        done = client.run("search", "repeatable", more=more)
+        assert (done.returncode, done.stderr) == (0, b""), path
+    more = {"KR_SERVER": f"{server.url}/kr", "KR_TOKEN": TOKEN}
+    done = client.run("search", "repeatable", more=more)
+    assert done.returncode == 1
+    assert f"KR_SERVER: {server.url}/kr has no /v1/search".encode() in done.stderr
+
+
 DRIP = Reply(headers={"content-length": "1000000"}, body=b" " * 1000, pause=0.1)
 """Blanks, one after the other, for longer than any test."""
 ENDLESS = Reply(headers={"content-length": str(2**40)}, body=b"x" * 65536, repeat=16384)
