@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kr.lessons.distill import listed, program
+from kr.lessons.distill import listed, program, shortened
 from kr.lessons.returned import LONG, mapping
 
 CONTEXT_LIMIT = 10_000
@@ -212,7 +212,7 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
     # Half of what kr stats would load.
     from kr.lessons.distill.clean import is_meant, is_no_failure, is_slip, teaches_nothing, without_vain_looks
 
-    told = without_vain_looks(error[:LONG])
+    told = without_vain_looks(shortened(error, LONG))
     given = mapping(tool_input)
     if is_slip(told) or teaches_nothing(told) or is_no_failure(told) or is_meant(_said_of(given)):
         return None
@@ -226,7 +226,7 @@ def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
 
 
 def _words(error: str) -> list[str]:
-    return _WORDS.findall(_EXIT.sub("", error[:LONG]).lower())
+    return _WORDS.findall(_EXIT.sub("", shortened(error, LONG)).lower())
 
 
 def _said_of(tool_input: Mapping[str, Any]) -> str:

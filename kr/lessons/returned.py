@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
-from kr.lessons.distill import phrases, tool_of
+from kr.lessons.distill import phrases, shortened, tool_of
 from kr.values import EVENT_TYPES, EventType
 
 REMEDY_KEYS = ("fix", "suggestion", "recommendation", "resolution")
@@ -19,7 +19,7 @@ COMPLAINT_KEYS = ("message", "description", "summary", "detail")
 _PATH_KEYS = ("file", "path")
 _MANY = 50
 LONG = 20_000
-"""Characters of a text that are looked at."""
+"""Characters of a text that are looked at: its head and its tail."""
 _TRUE = frozenset({"true", "yes", "on", "1"})
 
 
@@ -126,12 +126,12 @@ def _first(data: Mapping[str, Any], keys: Sequence[str]) -> str:
 
 def _text(value: object) -> str:
     if isinstance(value, list | tuple):
-        return "; ".join(filter(None, (_text(item) for item in value[:_MANY])))[:LONG]
+        return shortened("; ".join(filter(None, (_text(item) for item in value[:_MANY]))), LONG)
     if value is None or isinstance(value, Mapping):
         return ""
     if isinstance(value, bool):
         return "true" if value else "false"
-    return str(value).strip()[:LONG]
+    return shortened(str(value).strip(), LONG)
 
 
 def _folded(value: object) -> str:

@@ -108,6 +108,16 @@ def test_a_warning_beside_an_error_makes_it_no_slip() -> None:
     assert dropped is None
 
 
+def test_the_end_of_a_long_error_is_read() -> None:
+    noise = "line compiling module ok\n" * 40_000
+    task = read("PostToolUseFailure", error=f"{noise}TypeError: no key", tool_name="Bash")
+    assert isinstance(task, ToolFailure)
+    assert task.error.endswith("ok\nTypeError: no key")
+    assert len(task.error) <= 20_000
+    slip = "usage: x [-h]\nx: error: unrecognized arguments: --frob"
+    assert read("PostToolUseFailure", error=f"{noise}{slip}", tool_name="Bash") is None
+
+
 def test_lone_surrogates_are_replaced() -> None:
     task = read_hook({"hook_event_name": "SessionStart", "session_id": "a\ud800b"}, None)
     assert task == Start(event="SessionStart", phase="dev-execution", session_id="a?b")

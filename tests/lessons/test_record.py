@@ -259,6 +259,17 @@ def test_what_tells_nothing_is_skipped(path: Path, project: Path, caplog: pytest
     assert not path.exists()
 
 
+@pytest.mark.parametrize("count", [20, 2000, 20_000])
+def test_an_error_at_either_end_of_a_long_output_is_seen(path: Path, project: Path, count: int) -> None:
+    """Tools tell last what stopped them, and compilers first what went wrong first."""
+    noise = "".join(f"line {number} compiling module{number}.c ok\n" for number in range(count))
+    error = "TypeError: unsupported operand type(s) for +: 'int' and 'str'"
+    for output in (f"{noise}{error}", f"{error}\n{noise}"):
+        path.unlink(missing_ok=True)
+        assert record_to(path, project, errors=[{"message": output}]).status == "recorded"
+        assert "unsupported operand" in lines(path)[0]
+
+
 def test_missing_context_gets_defaults(path: Path, project: Path) -> None:
     envelope = record_to(path, project, errors=None, summary="The page needs an explicit row-height prop")
     assert envelope.results.recorded_entries[0].ref is None

@@ -49,6 +49,20 @@ def phrases(kind: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns("phrases.yaml", kind)), re.IGNORECASE | re.MULTILINE)
 
 
+_LONG_LINE = 2000
+
+
+def shortened(output: str, limit: int) -> str:
+    """Cut an output to ``limit`` characters: its head, and its tail from the start of a line on, where tools tell what stopped them."""
+    if len(output) <= limit:
+        return output
+    head = limit // 2
+    tail = output[head + 1 - limit :]
+    # The rest of a line that was cut might read as another one, or be half a secret.
+    start = tail.find("\n", 0, _LONG_LINE) + 1
+    return f"{output[:head]}\n{tail[start:]}"
+
+
 def program(command: str) -> str:
     """Return the program that a command line calls first; an argument may be a secret, and is not told."""
     return next(filter(None, map(_called, re.split(r"&&|\|\||[;|&\n]", command))), "")

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from kr.lessons.distill import listed, patterns, phrases, read_table
+from kr.lessons.distill import listed, patterns, phrases, read_table, shortened
 from kr.text.characters import strip_invisible
 
 if TYPE_CHECKING:
@@ -179,13 +179,13 @@ _LOOKED_AT = 20_000
 
 def teaches_nothing(text: str) -> bool:
     """Tell a failure that nobody can learn from, by what was said of it and by what a tool printed."""
-    text = text[:_LOOKED_AT]
+    text = shortened(text, _LOOKED_AT)
     return _says("interrupted", text) or _says("meant", text) or _is_moment(text)
 
 
 def is_no_failure(text: str) -> bool:
     """Tell an output that only warns, or that only says that what was looked for is not there."""
-    text = text[:_LOOKED_AT].strip()
+    text = shortened(text, _LOOKED_AT).strip()
     rest = phrases("outdated").sub("", text)
     is_warned = _says("warned", text) and not _says("more_than_warned", text)
     is_outdated = rest != text and not _says("error", rest)
@@ -204,7 +204,7 @@ def without_vain_looks(text: str) -> str:
 
 def is_slip(text: str) -> bool:
     """Tell what a tool's failure shows to be but a slip of whoever called it."""
-    text = text[:_LOOKED_AT]
+    text = shortened(text, _LOOKED_AT)
     is_usage = _says("usage", text) and not _says("rule", text)
     return (is_usage or _says("slip", text)) and not _says("out_of_memory", text)
 

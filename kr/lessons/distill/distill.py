@@ -11,17 +11,17 @@ from difflib import get_close_matches
 from itertools import takewhile
 from typing import Literal
 
-from kr.lessons.distill import listed, phrases, speaks_alone
+from kr.lessons.distill import listed, phrases, shortened, speaks_alone
 from kr.lessons.distill.clean import clean, portable, relative_path, visible
 from kr.lessons.distill.complaint import names_an_order, says_to_do
 from kr.lessons.distill.problems import (
+    LOOKED_AT,
     Problem,
     causes,
     find_problems,
     placed,
     plain,
     read_structured,
-    shortened,
 )
 from kr.lessons.distill.remedies import Remedy, remedy_for
 from kr.lessons.distill.trust import addresses, cures, dangers, defused, is_order
@@ -108,7 +108,7 @@ def _distilled(
     quotes: bool,
 ) -> Told | None:
     # Cut only after the secrets are gone: half of one could not be told from a word.
-    text = shortened(visible(_WARNED.sub(r"\1", plain(complaint))))
+    text = shortened(visible(_WARNED.sub(r"\1", plain(complaint))), LOOKED_AT)
     problems = [_cleaned(problem) for problem in read_structured(text) or find_problems(text)]
     shown, text = text, portable(text)
     if given := _remedy(remedy):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from kr.lessons.distill import phrases, tool_of
+from kr.lessons.distill import phrases, shortened, tool_of
 from kr.lessons.distill.clean import (
     clean,
     is_no_failure,
@@ -17,7 +17,7 @@ from kr.lessons.distill.clean import (
     without_secrets,
 )
 from kr.lessons.distill.distill import COLUMNS, Told, distill
-from kr.lessons.distill.problems import find_problems, shortened
+from kr.lessons.distill.problems import find_problems
 from kr.lessons.distill.remedies import Remedy
 from kr.lessons.distill.trust import addresses, commands, dangers, is_advice, is_order
 from kr.lessons.line import QUARANTINED, Lesson, clean_ref, clean_summary, clean_tag, cleaned, columns, cut

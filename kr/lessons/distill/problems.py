@@ -301,11 +301,6 @@ def _unboxed(box: re.Match[str]) -> str:
     return f"{box[1]}: {' '.join(said.split())}" if box[1] else " ".join(said.split())
 
 
-def shortened(output: str, limit: int = LOOKED_AT) -> str:
-    """Cut an output to what of it is looked at: its head and its tail."""
-    return output if len(output) <= limit else f"{output[: limit // 2]}\n{output[-limit // 2 :]}"
-
-
 def _tracebacks(text: str) -> Iterator[Problem]:
     """Read the last traceback of Python, which is what came out in the end, with the one that it was made from."""
     parts = text.split(_TRACEBACK)
