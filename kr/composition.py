@@ -230,12 +230,9 @@ def mistyped(settings: Settings, store: Store, cwd: "StrPath", framework: str) -
 def _persona(settings: Settings, environ: Mapping[str, str]) -> tuple["Persona", str | None]:
     from pathlib import Path
 
-    from kr.research.persona import load_persona
+    from kr.research.persona import chosen_persona
 
-    home = Path(environ.get("HOME") or "/nonexistent")
-    found = load_persona(settings.role_mapping.knowledge_researcher_persona, settings.project_root, home)
-    # Without a configuration nobody asked for a persona: as `kr init` would have it, no note where BMAD is not there.
-    return found if settings.config_file is not None else (found[0], None)
+    return chosen_persona(settings, Path(environ.get("HOME") or "/nonexistent"))
 
 
 def _repository(settings: Settings, environ: Mapping[str, str], cwd: "StrPath", framework: str) -> str | None:

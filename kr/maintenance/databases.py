@@ -97,7 +97,7 @@ State = Literal["created", "exists"]
 
 def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) -> dict[str, Any]:
     """Make what is missing: ``{files: [{path, state}], hints, next}``. Raises ``ConfigError`` or a ``StoreError``."""
-    from kr.research.persona import fitting_persona, load_persona
+    from kr.research.persona import chosen_persona, fitting_persona
 
     home = Path(environ.get("HOME") or "/nonexistent")
     persona = fitting_persona(settings.project_root, home)
@@ -107,9 +107,7 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) 
         state = _write_config(config, settings, persona)
     else:
         config, state = settings.config_file, "exists"
-        _, problem = load_persona(
-            settings.role_mapping.knowledge_researcher_persona, settings.project_root, home
-        )
+        _, problem = chosen_persona(settings, home)
         if problem is not None:
             hints.append(
                 f"{settings.config_file}: no persona was found for role_mapping.knowledge_researcher_persona. Add:\n"

@@ -8,8 +8,12 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kr.reports.persona import LEAN_PERSONA, MAX_CHARS, Persona, parse_agent, parse_skill
+
+if TYPE_CHECKING:
+    from kr.settings import Settings
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +37,14 @@ def load_persona(persona_id: str | None, project_root: Path, home: Path) -> tupl
         if persona:
             return persona, None
     return LEAN_PERSONA, LOAD_FAILED
+
+
+def chosen_persona(settings: "Settings", home: Path) -> tuple[Persona, str | None]:
+    """Load the persona of the settings. One that nobody chose is missed only where a configured project has BMAD."""
+    root, details = settings.project_root, settings.details
+    persona, note = load_persona(details.role_mapping.knowledge_researcher_persona, root, home)
+    has_bmad = details.config_file is not None and any((root / folder).is_dir() for folder in _OLDER)
+    return persona, note if details.names_persona or has_bmad else None
 
 
 def fitting_persona(project_root: Path, home: Path) -> str:

@@ -55,7 +55,10 @@ class HitSettings(Value):
 
 
 class Details(Value):
-    """All of the configuration, validated: its sections, the project's root, and the file, if there is one."""
+    """All of the configuration, validated: its sections, the project's root, and the file, if there is one.
+
+    ``names_persona``: the persona was chosen, it is not the default.
+    """
 
     knowledge_research: "KnowledgeResearch"
     role_mapping: "RoleMapping"
@@ -63,6 +66,7 @@ class Details(Value):
     e2e_inspection: "E2EInspection"
     project_root: "Path"
     config_file: "Path | None"
+    names_persona: bool
 
 
 class Settings:

@@ -31,6 +31,7 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
         **configuration.fields(),
         project_root=raw.found.root,
         config_file=raw.found.file,
+        names_persona="knowledge_researcher_persona" in (_role_mapping(raw) or {}),
     )
     return Settings(
         hit=_for_hits(details),
@@ -74,10 +75,15 @@ def _config_error(raw: RawSettings, found: Sequence[Problem]) -> ConfigError:
 
 
 def _expand_persona(raw: RawSettings, environ: Mapping[str, str]) -> None:
-    section, key = raw.data.get("role_mapping"), "knowledge_researcher_persona"
-    value = section.get(key) if isinstance(section, dict) else None
-    if isinstance(section, dict) and isinstance(value, str):
+    section, key = _role_mapping(raw), "knowledge_researcher_persona"
+    value = section.get(key) if section is not None else None
+    if section is not None and isinstance(value, str):
         section[key] = expand_placeholders(raw, value, ("role_mapping", key), environ)
+
+
+def _role_mapping(raw: RawSettings) -> dict[str, Tree] | None:
+    section = raw.data.get("role_mapping")
+    return section if isinstance(section, dict) else None
 
 
 def _unknown_keys(raw: RawSettings) -> Iterator[str]:

@@ -576,11 +576,21 @@ def test_an_old_text_is_kept_as_a_revision(project: Project, context7: StandIn) 
     assert context7.calls()
 
 
-def test_a_persona_that_is_missing_is_a_note(project: Project, context7: StandIn) -> None:
-    (project.root / "kr.yaml").write_text("knowledge_research: {}\n")
+@pytest.mark.parametrize(
+    ("named", "folder", "is_told"),
+    [("", "", False), ("", "_bmad", True), ("bmad:bmm:agents:architect", "", True)],
+    ids=["nobody-named-one", "bmad-without-it", "named"],
+)
+def test_a_persona_that_is_missing_is_a_note(
+    project: Project, context7: StandIn, named: str, folder: str, is_told: bool
+) -> None:
+    mapping = f"role_mapping: {{knowledge_researcher_persona: '{named}'}}\n" if named else ""
+    (project.root / "kr.yaml").write_text(f"knowledge_research: {{}}\n{mapping}")
+    (project.root / folder).mkdir(exist_ok=True)
     answer = project.research()
     assert answer["status"] == "success"
-    assert "persona_load_failed: using lean persona" in results(answer)["degradation_notes"]
+    told = results(answer)["degradation_notes"]
+    assert ("persona_load_failed: using lean persona" in told) == is_told
     assert context7.calls()
 
 
