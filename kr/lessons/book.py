@@ -1,6 +1,6 @@
 """The operations on one project's lessons, over requests of any shape; the faces of kr call these."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,7 +9,14 @@ from kr.errors import InvalidRequest, KrError, SourceFailure, StoreError
 from kr.freshness import to_text
 from kr.lessons.choose import COLUMNS, earning, is_injectable, matching, of_phase, state_of, to_review, view
 from kr.lessons.counts import LessonCounts, row_of
-from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable, waiting_recordings
+from kr.lessons.file import (
+    LOCK_TIMEOUT,
+    Appended,
+    AppendFailed,
+    LessonsFile,
+    LessonsUnreadable,
+    waiting_recordings,
+)
 from kr.lessons.line import QUARANTINED, Lesson, cleaned, columns, parse_file
 from kr.log import Logger
 from kr.store.lessons import LessonMark, LessonState
@@ -179,7 +186,7 @@ class LessonBook:
         from kr.lessons.duplicates import duplicates
 
         new = self._written((phase, *tags), summary, ref)
-        appended = self._file.append(lambda present: [] if any(duplicates(new, present)) else [new], {phase})
+        appended = self._append(lambda present: [] if any(duplicates(new, present)) else [new], {phase})
         if not appended.lessons:
             known = next(duplicates(new, self._read(phase)), new)
             raise KrError(f"lesson {known.id} tells this already: {known.summary}")
@@ -192,7 +199,7 @@ class LessonBook:
         """
         old = self._one(lesson_id)
         new = self._written(old.tags, summary, old.ref)
-        self._file.append(lambda present: [] if any(new.id == lesson.id for lesson in present) else [new])
+        self._append(lambda present: [] if any(new.id == lesson.id for lesson in present) else [new])
         return self._approved(new, old)
 
     def _written(self, tags: Sequence[str], summary: str, ref: str | None) -> Lesson:
@@ -216,6 +223,15 @@ class LessonBook:
             unit.lessons.mark(new.id, "approved_at", to_text(self._clock()))
             state = unit.lessons.states([new.id])[new.id]
         return view(self._one(new.id), state)
+
+    def _append(
+        self, choose: Callable[[Sequence[Lesson]], Sequence[Lesson]], tags: Container[str] | None = None
+    ) -> Appended:
+        """Append as ``LessonsFile.append`` does; ``AppendFailed`` names the file."""
+        try:
+            return self._file.append(choose, tags)
+        except AppendFailed as error:
+            raise AppendFailed(f"{self.path}: {error}") from error
 
     def _read(self, phase: str | None) -> list[Lesson]:
         try:
@@ -248,7 +264,7 @@ class LessonBook:
             lessons += [lesson for lesson in clean if lesson is not None]
             refused += parsed.unread + clean.count(None)
             _tell_bad_lines(path, text)
-        appended = self._file.append(lambda present: _new_ones(lessons, present))
+        appended = self._append(lambda present: _new_ones(lessons, present))
         nobodys = (lesson for lesson in appended.lessons if not set(lesson.tags) & set(self._phases))
         for phase in sorted({lesson.phase for lesson in nobodys}):
             logger.warning(

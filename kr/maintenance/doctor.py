@@ -39,7 +39,8 @@ def check_database(base: KnowledgeBase) -> Iterator[Finding]:
     told = found.message
     match found.state:
         case "absent":
-            yield _absent(base)
+            if _nearest(base.folder).is_dir():  # else check_permissions told of it
+                yield _absent(base)
         case "corrupt":
             why = f"is damaged: {told}. `kr db restore FILE` brings a backup back, if there is one"
             yield about("error", message=why, repair=_BUILT_ANEW, fix=partial(replace_damaged, base))
@@ -107,14 +108,20 @@ def check_network(base: KnowledgeBase) -> Iterator[Finding]:
 
 
 def check_permissions(base: KnowledgeBase) -> Iterator[Finding]:
-    """What kr must read and write and may not: of a whole tree, its top-most folder."""
+    """What kr must read and write and may not or can't: of a whole tree, its top-most folder."""
     told: set[Path] = set()
+    if not (place := _nearest(base.folder)).is_dir():
+        why = f"is no folder, and {base.folder} is to be one: move it away, or name another place (--kb)"
+        yield Finding("permissions", "error", str(place), why)
+        return
     for path in _to_be_written(base):
         lacking = _lacking(path)
         if lacking and told.isdisjoint((path, *path.parents)):
             told.add(path)
             mode = "-R u+rwX" if path.is_dir() else "u+rw"
             why = f"may not be {lacking} by this user; `chmod {mode} {path}`, or let its owner run kr"
+            if os.statvfs(path).f_flag & os.ST_RDONLY:
+                why = "is on a file system that is mounted read-only: nothing new is kept until it is mounted writable"
             yield Finding("permissions", "error", str(path), why)
     if not told and not shutil.disk_usage(_nearest(base.folder)).free:
         yield Finding(

@@ -104,7 +104,7 @@ def _check_database_url(raw: RawSettings) -> None:
         raw.problems.append(
             Problem(
                 ("database_url",),
-                "must begin with sqlite:/// or postgresql+psycopg:// (it is not shown here)",
+                "must begin with sqlite:/// (it is not shown here)",
             )
         )
 

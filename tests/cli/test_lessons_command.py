@@ -1,6 +1,7 @@
 """``kr lessons`` as a process: forms, streams, exit statuses."""
 
 import json
+import resource
 import subprocess
 import sys
 import time
@@ -109,6 +110,19 @@ def test_missing_permission_is_told_with_its_folder(project: Project, protects: 
     assert (done.returncode, answer["status"]) == (0, "failure")
     assert "Permission denied" in answer["errors"][0]["message"]
     assert str(folder) in answer["errors"][0]["message"]
+
+
+def test_a_lesson_that_can_t_be_written_names_the_file(project: Project) -> None:
+    path = write(project, "- [2026-01-01] [x] y")
+    before = path.read_bytes()
+    room = len(before) + 10
+    done = subprocess.run(
+        [sys.executable, "-m", "kr", "lessons", "add", "--phase", "dev-execution", "Give rows a key"],
+        cwd=project.root, env=project.environ(), text=True, capture_output=True, check=False, timeout=60,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (room, room)),
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, f"error: {path}: File too large\n")
+    assert path.read_bytes() == before
 
 
 def test_a_knowledge_base_that_is_read_only_costs_the_counts_alone(project: Project) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -660,6 +661,39 @@ def test_what_may_not_be_written_is_told_once(project: Project, option: list[str
         row["done"].startswith("failed: ") for row in value["repaired"] if row["check"] == "missing_report"
     )
     assert ids(project) == ["vue-slots"]
+
+
+def test_a_mount_that_is_read_only_is_told_as_such(project: Project) -> None:
+    keep(project, "slots")
+    namespace = ("unshare", "--map-root-user", "--mount")
+    if shutil.which("unshare") is None or subprocess.run([*namespace, "true"], check=False).returncode:
+        pytest.skip("no mounts may be made here")
+    kr = f"{sys.executable} -m kr doctor --format json"
+    mounted = f'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && {kr}'
+    done = subprocess.run(
+        [*namespace, "sh", "-c", mounted, str(project.base)],
+        cwd=project.root,
+        env=project.environ(),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    told = [row["message"] for row in json.loads(done.stdout)["findings"] if row["check"] == "permissions"]
+    assert done.returncode == 1
+    assert len(told) == 1
+    assert "mounted read-only" in told[0]
+    assert "chmod" not in told[0]
+
+
+@pytest.mark.parametrize("below", ["", "further/in"])
+def test_a_file_in_the_place_of_the_knowledge_base_is_told(project: Project, below: str) -> None:
+    file = project.root / "kb"
+    file.write_text("x")
+    done = project.run("--kb", str(file / below), "doctor", "--format", "json")
+    assert done.returncode == 1
+    (told,) = json.loads(done.stdout)["findings"]
+    assert (told["check"], told["severity"], told["subject"]) == ("permissions", "error", str(file))
+    assert "is no folder" in told["message"]
 
 
 def test_each_repair_is_announced_before_it_is_done(project: Project) -> None:

@@ -249,6 +249,12 @@ def test_the_database_url_is_taken_as_it_is(tmp_path: Path, url: str) -> None:
     assert url not in repr(settings)
 
 
+def test_a_database_url_that_is_refused_is_told_a_form_that_serves(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="must begin with sqlite:///") as caught:
+        load("", tmp_path, {"KR_DATABASE_URL": "postgres://x"})
+    assert "postgres" not in str(caught.value)
+
+
 @given(st.text(max_size=30))
 def test_any_text_for_any_kind_is_read_or_told(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     folder = tmp_path_factory.mktemp("any")
