@@ -85,6 +85,8 @@ def test_what_names_nothing_is_no_lesson(given: object, error: str) -> None:
         "Exit code 1\nbash: line 3: cd: web: No such file or directory",
         "(eval):cd:1: no such file or directory: web",
         "grep: src: Is a directory",
+        "fatal: 'refs/heads/feature/none' - not a valid ref",
+        "fatal: Needed a single revision",
         "Exit code 1\nTraceback (most recent call last):\n  File \"<string>\", line 1, in <module>\nNameError: name 'foo' is not defined",
         '  File "<stdin>", line 2\nSyntaxError: invalid syntax',
         "Exit code 1",
@@ -120,6 +122,7 @@ def test_an_agents_slip_is_no_lesson(error: str) -> None:
         "socket.gaierror: [Errno -3] Temporary failure in name resolution\njsonschema.exceptions._WrappedReferencingError: Unresolvable: customer.json",
         "(node:6) [DEP0005] DeprecationWarning: Buffer() is deprecated\nTypeError: Buffer is not a constructor",
         "invalid reference format: repository name (Web) must be lowercase\n\nUsage:  docker build [OPTIONS] PATH",
+        "unknown shorthand flag: 'd' in -d\n\nUsage:  docker [OPTIONS] COMMAND [ARG...]\n\nRun 'docker --help' for more information",
         # a grammar's complaint about a file of the project, in a language that agents seldom write
         "song.gly:4:7: error: syntax error, unexpected '}'",
     ],
