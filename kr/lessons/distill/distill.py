@@ -23,7 +23,7 @@ from kr.lessons.distill.problems import (
     plain,
     read_structured,
 )
-from kr.lessons.distill.remedies import Remedy, remedy_for
+from kr.lessons.distill.remedies import Known, Remedy, remedy_for
 from kr.lessons.distill.trust import addresses, cures, dangers, defused, is_order
 from kr.lessons.line import ELLIPSIS, clean_summary, columns, cut
 from kr.text.keywords import keywords
@@ -59,6 +59,9 @@ _WARNED = re.compile(r"^(\S+\.py:\d+: \w*Warning: .*\n)[ \t]+\S.*\n?", re.MULTIL
 _AT = re.compile(r"^(?:[\w.-]+: )?[^\s:]+\.\w+(?::\d+)*:? ")
 _POSITION = re.compile(r"^\S+?\.\w+:\d+(?::\d+)?:?\s+")
 _ROOMY = 60
+# The code of a finding: "E501 Line too long", "TS2345: Argument", "… [no-any-return]".
+_CODED = re.compile(r"^[A-Z]{1,8}\d{2,5}\b|(?<=[\[(])[a-z][\w/-]{2,30}(?=[\])]$)")
+_MOST_CODES = 3
 _A_NAME = re.compile(r"@?[\w./:]+(?:-[\w./:]+)*")
 _NEAR, _VERY_NEAR = 0.6, 0.85
 _QUOTED = re.compile(r"[\"'`‘][^\"'`’]*[\"'`’]|\d+")
@@ -124,13 +127,7 @@ def _distilled(
     if known is not None:
         tags = tuple(dict.fromkeys(filter(None, (known.row.tag, known.problem.tool))))
         others = _others(known.same, problems)
-        room = limit - columns(_more(others))
-        if others and known.named and not known.problem.beside and room - columns(known.say) > _ROOMY:
-            # The order names what it is about: rather the second finding than all of the first.
-            room -= _LEAST_ERROR
-        told = (
-            _with_others(_with_error(known.say, known.problem, room), others, limit) if quotes else known.say
-        )
+        told = _with_findings(known, others, limit) if quotes else known.say
         head = known.say.rstrip(".") if known.say == known.row.say else ""
         where = known.problem
         if known.problem not in looked_at or not problems:
@@ -180,16 +177,38 @@ def _others(told: Sequence[Problem], problems: Sequence[Problem]) -> list[str]:
     ]
 
 
+def _with_findings(known: Known, others: Sequence[str], limit: int) -> str:
+    """Put behind what to do the error that it is about, and the findings of other kinds."""
+    room = limit - columns(_more(others)) - columns(_codes(others))
+    if others and known.named and not known.problem.beside:
+        # The order names what it is about: rather the second finding than all of the first.
+        short = _with_others(known.say, others, limit)
+        if room - columns(known.say) > _ROOMY:
+            room -= _LEAST_ERROR
+        elif short.startswith(f"{known.say}{_more(others)}: "):
+            return short
+    return _with_others(_with_error(known.say, known.problem, room), others, limit)
+
+
 def _more(others: Sequence[str]) -> str:
     return f"; and {len(others)} more" if others else ""
 
 
+def _codes(others: Sequence[str]) -> str:
+    """Return the codes of findings that each have one, as linters and compilers give them, unless they are too many."""
+    codes = dict.fromkeys(found[0] if (found := _CODED.search(text)) else "" for text in others)
+    return f" ({', '.join(codes)})" if all(codes) and 0 < len(codes) <= _MOST_CODES else ""
+
+
 def _with_others(text: str, others: Sequence[str], limit: int) -> str:
-    """Say how many findings of other kinds there are, and which is the second where there is room for it."""
+    """Say how many findings of other kinds there are, and which is the second where there is room for it, or their codes."""
     told = f"{text}{_more(others)}"
     room = limit - columns(told) - 2
     second = next(filter(is_telling, others), "")
-    return f"{told}: {_cut(second, room)}" if second and room >= _LEAST_ERROR else told
+    if second and room >= min(_LEAST_ERROR, columns(second)):
+        return f"{told}: {_cut(second, room)}"
+    coded = f"{told}{_codes(others)}"
+    return coded if columns(coded) <= limit else told
 
 
 def _with_beside(text: str, problem: Problem, limit: int) -> str:
@@ -283,7 +302,11 @@ def _lines(text: str) -> list[Problem]:
 
 def _other_lines(text: str, found: Sequence[Problem]) -> list[Problem]:
     """Return the lines without those of errors that were left out: they are not to come back with what stands before them."""
-    return [line for line in _lines(text) if not any(problem.text in line.text for problem in found)]
+    return [
+        line
+        for line in _lines(text)
+        if not (phrases("verdict").search(line.text) or any(problem.text in line.text for problem in found))
+    ]
 
 
 def _from_agent(

@@ -25,7 +25,7 @@ LOOKED_AT = 24_000
 _MOST = 20
 _WITHIN = 8
 _MORE = 3
-_BESIDE = 14
+_BESIDE, _AROUND = 14, 20
 _DEEP = 60
 _WORDS_ON = re.compile(r"(?!(?:at|by|from|in|npm|on|with)\b)[a-z]+ [a-z]+ ")
 _LONG_LINE = 2000
@@ -37,7 +37,8 @@ _EXCEPTION = re.compile(
 _WITHIN_OUTPUT = re.compile(r"\[\d+ lines of output\]\n")
 _END_OF_OUTPUT = "[end of output]"
 _BAR = re.compile(r"^\s*\| ?")
-_HANDLED = re.compile(r".*\n(?:E?\s*\n)*\s*During handling of the above exception, another")
+# The first lines are the code that it shows, and the error.
+_HANDLED = re.compile(r"(?:.*\n){1,2}?(?:E?\s*\n)*\s*During handling of the above exception, another")
 # A file in the report of coverage.py (statements, those missed, branches, the share in per cent) or of Jest.
 _COVERED = re.compile(r"(?m)^ *(?P<file>\S+\.\w+)(?:[\s|]+[\d.]+){2,4}[\s|]+(?P<cover>\d+)[.\d]* *[%|]")
 _LABEL = re.compile(r"^[\s\d]*\|(?:[\s|~-]*\^[\^~-]*|[\s|]*-{3,}(?= similarly))\s(?P<more>[a-z#`].{6,})$")
@@ -128,17 +129,18 @@ class Matcher:
             told, after = text[whole:end].split("\n", 1)[0].strip(), text[whole:].split("\n", _DEEP)[1:_DEEP]
         told = _headed(told, after)
         rest_of_line = text[match.end() : end][:_LONG_LINE].partition("\n")[0]
+        code = _code_shown(
+            [] if any(map(phrases("warns").match, before)) else before,
+            match[0].split("\n") + after[:_WITHIN],
+        )
         problem = Problem(
             text=told,
             file=file,
             line=int(groups["line"]) if groups.get("line") else None,
             tool=_tool_of(file or "") if self.tool == "extension" else self.tool,
             beside=tuple(_beside(after)),
-            code=_code_shown(
-                [] if any(map(phrases("warns").match, before)) else before,
-                match[0].split("\n") + after[:_WITHIN],
-            ),
-            context="\n".join([told + rest_of_line, *after[:_BESIDE], file or ""]).rstrip(),
+            code=code,
+            context="\n".join([code, told + rest_of_line, *after[:_AROUND], file or ""]).strip(),
             finding=self.pattern.pattern if self.each else "",
         )
         problem = problem if problem.place else stated(problem)
