@@ -48,8 +48,11 @@ def test_a_long_answer_becomes_a_report_quickly() -> None:
         tags=("transactions", "deadlock"),
         question="How do I retry a transaction after a deadlock?",
     )
-    start = time.process_time()
-    report = build_report(query, answer=answer, today=date(2026, 1, 1))
-    # 0.1 s on a quiet machine; imports and a slow one are allowed for.
-    assert time.process_time() - start < 1.5
-    assert "P2034" in report.text
+
+    def spent() -> float:
+        start = time.process_time()
+        assert "P2034" in build_report(query, answer=answer, today=date(2026, 1, 1)).text
+        return time.process_time() - start
+
+    # 0.1 s on a quiet machine; the best of three leaves imports and a busy one out.
+    assert min(spent() for _ in range(3)) < 1.5
