@@ -48,6 +48,7 @@ MAX_TOKENS = 3000
 _DETAILS = 0.57  # of the report's characters
 _SHARES = (0.5, 0.25, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
+_WRITTEN = 0.77  # what a model's Summary and Details and the examples beside them may take
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
 _LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with its passage alone
@@ -195,8 +196,14 @@ class _Writer:
             ATTRIBUTION: sources.attribution(),
         }
         if synthesis:
-            sections[SUMMARY] = _written(synthesis.summary, self.room // 5) or "No summary was written."
-            sections[DETAILS] = _written(synthesis.details, self.room // 2) or "No details were written."
+            summary = _written(synthesis.summary, self.room // 5)
+            details = _written(synthesis.details, self.room // 2)
+            left = int(_WRITTEN * self.room) - len(summary) - len(details)
+            sections[SUMMARY] = summary or "No summary was written."
+            sections[DETAILS] = details or "No details were written."
+            sections[CODE] = _unwritten(
+                shown, self.terms, summary + details, sources, max(left, int(_EXAMPLES * self.room))
+            )
         return write_shape(_shape(self.query, self.today, level, sources.head(self.answer.url), sections))
 
     def _own_notes(
@@ -382,6 +389,32 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
     if found or (code and not told):
         return "The examples stand in Details, with their passages."
     return "The example stands in the Summary." if code else _NO_CODE
+
+
+def _unwritten(shown: Sequence[_Shown], terms: Terms, written: str, sources: _Sources, room: int) -> str:
+    """The examples that a model's text does not hold: it stands in place of the passages, so that nothing else shows them.
+
+    Those that tell most of the question go first; as many as fit, and where none does whole, what the passages' excerpts keep.
+    """
+    held = "".join(written.split())
+    for passages in ([one.row.unit.blocks for one in shown], [one.blocks for one in shown]):
+        code = [(at, b) for at, blocks in enumerate(passages) for b in blocks if b.kind == "code"]
+        code = [(at, b) for at, b in code if is_example(b)] or code
+        missing = [(at, b) for at, b in code if "".join(b.text.split()) not in held]
+        if code and not missing:
+            return "The examples stand above, as the model took them."
+        missing.sort(key=lambda pair: 0.1 * pair[0] - terms.coverage(terms.within(pair[1].text)))
+        found: list[str] = []
+        left = room
+        for at, block in missing:
+            text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
+            if len(text) <= left:
+                found.append(text)
+                left -= len(text) + 2
+        if found:
+            return "\n\n".join(found)
+    has_code = any(block.kind == "code" for one in shown for block in one.row.unit.blocks)
+    return "The examples of the sources are longer than this report may be." if has_code else _NO_CODE
 
 
 def _noted(notes: Sequence[str]) -> str:

@@ -234,6 +234,53 @@ def test_a_synthesis_is_quoted_and_told() -> None:
     assert "written by m-1" in sections["Caveats & Version-Specific Notes"]
 
 
+EXAMPLE = "```js\nconst virtualScrollOption = { enable: true, minRowHeight: 40 };\n```"
+
+
+def _written(details: str = "It takes pixels.") -> Synthesis:
+    return Synthesis(summary="Set `minRowHeight`.", details=details, model="m-1")
+
+
+def test_examples_that_a_model_left_out_stand_by_their_source() -> None:
+    report = _build(CONTEXT7, synthesis=_written())
+    sections = _assert_template(report.text)
+    assert sections["Code Examples"] == f"From Source 1: **Guide > Virtual scrolling**\n\n{EXAMPLE}"
+    assert "with code examples" in report.text
+
+
+def test_an_example_that_a_model_wrote_down_does_not_stand_twice() -> None:
+    written = EXAMPLE.replace("{ enable", "{\n  enable").replace("40 }", "40\n}")
+    report = _build(CONTEXT7, synthesis=_written(f"Such:\n\n{written}"))
+    assert (
+        _assert_template(report.text)["Code Examples"] == "The examples stand above, as the model took them."
+    )
+    assert report.text.count("minRowHeight: 40") == 1
+
+
+def test_what_a_model_had_no_room_for_does_not_count_as_written() -> None:
+    """Its text is cut to its share: an example behind the cut stands nowhere."""
+    long = "\n\n".join(["It takes pixels and nothing else. " * 20] * 60)
+    report = _build(CONTEXT7, synthesis=_written(f"{long}\n\n{EXAMPLE}"))
+    assert EXAMPLE in _assert_template(report.text)["Code Examples"]
+    assert tokens_of(report.text) <= MAX_TOKENS
+
+
+def test_an_example_longer_than_the_report_stands_by_its_statements() -> None:
+    lines = "\n".join(f"useRows({{ row: {at}, height: 'virtual scrolling' }});\n" for at in range(900))
+    docs = DOCS.replace("const virtualScrollOption", f"{lines}\nconst virtualScrollOption")
+    answer = replace(CONTEXT7, passages=(replace(CONTEXT7.passages[0], text=docs),))
+    report = _build(answer, synthesis=_written())
+    assert "```js\n" in _assert_template(report.text)["Code Examples"]
+    assert tokens_of(report.text) <= MAX_TOKENS
+
+
+def test_a_signature_is_the_example_where_a_source_has_no_other() -> None:
+    docs = DOCS.replace(EXAMPLE, "```ts\nfunction configureVirtualScrolling(rows: Row[]): void\n```")
+    answer = replace(CONTEXT7, passages=(replace(CONTEXT7.passages[0], text=docs),))
+    sections = _assert_template(_build(answer, synthesis=_written()).text)
+    assert "function configureVirtualScrolling" in sections["Code Examples"]
+
+
 def test_skeleton() -> None:
     report = _build(None, notes=["all_sources_unavailable: no cached content available"])
     sections = _assert_template(report.text)

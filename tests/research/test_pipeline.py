@@ -788,6 +788,7 @@ def test_a_language_model_writes_summary_and_details(project: Project, context7:
     assert "Declare it with `multiple`." in report.split("## Details")[0]
     assert "hm" not in report.split("## Details")[0].splitlines()
     assert "written by tiny" in report
+    assert "const option" in report.partition("## Code Examples")[2]
     assert len(sections(report)) == 5
     assert context7.calls()
 
