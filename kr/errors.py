@@ -140,7 +140,7 @@ class WorkflowError(KrError):
 
 
 class SourceFailure(KrError):
-    """A source gave no answer; ``reason`` is one short line without secrets.
+    """A source gave no answer; ``reason`` is one short line without secrets, ``said`` what the source itself said, as it came.
 
     ``retry_after`` is the pause in seconds that it asked for. ``is_fault``: it is broken (counts for the circuit breaker), and does not
     merely not know the framework.
@@ -154,9 +154,12 @@ class SourceFailure(KrError):
     repository: str | None = None
     """What the source learned about the framework before it failed: the next source, or request, may need it."""
 
-    def __init__(self, reason: str, *, retry_after: float | None = None, is_fault: bool = True) -> None:
+    def __init__(
+        self, reason: str, *, said: str = "", retry_after: float | None = None, is_fault: bool = True
+    ) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.said = said
         self.retry_after = retry_after
         self.is_fault = is_fault
 

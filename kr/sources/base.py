@@ -103,6 +103,13 @@ def build_source(name: str, config: "KnowledgeResearch", environ: Mapping[str, s
 MAX_REASON = 200
 """Characters of a reason; the rest is cut."""
 
+MAX_QUOTED = 130
+"""Characters of a source's own words in a reason."""
+
+# Three asterisks stand for a secret.
+_MARKUP = re.compile(r"</?[A-Za-z!][^<>]*>|[<>`#|\\]|-{2,}|(?<!\*)\*{1,2}(?!\*)|\*{4,}")
+_QUOTES = re.compile(r'["“”„‟«»]')
+
 _SHORTEST_SECRET = 4
 _SHORTEST_CREDENTIAL = 8
 _SECRET_FLAG = re.compile(r"(?i)(?:key|token|secret|password|passwd|auth|bearer)")
@@ -113,6 +120,12 @@ def one_line(text: str, *, limit: int = MAX_REASON) -> str:
     """Make ``text`` one line of at most ``limit`` characters; what Python takes for unprintable becomes a space too."""
     shown = strip_invisible(text[: limit * 20])
     return characters.one_line("".join(char if char.isprintable() else " " for char in shown), limit)
+
+
+def quoted(text: str) -> str:
+    """Return what a source said, of at most ``MAX_QUOTED`` characters, in quotation marks: its own words, on one line and without markup."""
+    bare = _MARKUP.sub(" ", _QUOTES.sub("'", strip_invisible(text[: MAX_QUOTED * 20])))
+    return f'"{one_line(bare.replace("](", "] ("), limit=MAX_QUOTED)}"'
 
 
 def secrets_of(server: ServerConfig) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from kr import values
 from kr.errors import SourceFailure
 from kr.sources.base import Ask, McpSource, Source, with_server
 from kr.sources.context7_text import (
+    Failure,
     choose_library,
     choose_version,
     is_library_id,
@@ -77,6 +78,11 @@ class _UnknownLibrary(SourceFailure):
     """The id leads nowhere; a search may find another."""
 
 
+def _failed(failure: Failure, kind: type[SourceFailure] = SourceFailure) -> SourceFailure:
+    reason = "no documentation" if failure.said else "an empty answer"
+    return kind(reason, said=failure.said, is_fault=failure.is_fault)
+
+
 class _Research:
     """One question in one session; ``chosen`` takes the library that a search chose."""
 
@@ -121,7 +127,7 @@ class _Research:
         libraries = [] if reply.is_error else parse_libraries(reply.text)
         if not libraries:
             failure = read_failure(reply.text)
-            raise SourceFailure(failure.reason, is_fault=failure.is_fault)
+            raise _failed(failure)
         library = choose_library(query.framework, libraries)
         if library is None:
             raise SourceFailure(f"no library fits {query.framework}", is_fault=False)
@@ -155,9 +161,9 @@ class _Research:
                 version = its_version or version
                 may_follow = False
             elif failure.kind in {"unknown_library", "redirected"}:
-                raise _UnknownLibrary(failure.reason, is_fault=failure.is_fault)
+                raise _failed(failure, _UnknownLibrary)
             else:
-                raise SourceFailure(failure.reason, is_fault=failure.is_fault)
+                raise _failed(failure)
 
     async def _query(self, library_id: str) -> "ToolText":
         tool = self._session.choose("query-docs", "get-library-docs")

@@ -44,10 +44,10 @@ class Library:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What a text that is no documentation means: ``detail`` is a redirect's new id, ``versions`` are offered for an unknown one."""
+    """What a text that is no documentation means: ``said`` is one line of it, empty for an empty one; ``detail`` is a redirect's new id, ``versions`` are offered for an unknown one."""
 
     kind: FailureKind
-    reason: str
+    said: str
     is_fault: bool = True
     detail: str | None = None
     versions: tuple[str, ...] = ()
@@ -182,7 +182,7 @@ def _bare(text: str) -> tuple[Passage, ...]:
 def read_failure(text: str) -> Failure:
     line = one_line(text)
     if not line:
-        return Failure("other", "an empty answer")
+        return Failure("other", "")
     if found := re.search(r"has been redirected to this library: (/\S+)", line):
         target = found[1].rstrip(".,;")
         return Failure("redirected", line, detail=target if is_library_id(target) else None)

@@ -70,7 +70,7 @@ def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = Fa
     is_brief = len(stripped) < _BRIEF and "\n" not in stripped
     if is_error or _ERROR.match(stripped) or (is_brief and _BRIEF_ERROR.match(stripped)):
         is_unknown = re.search(r"repository not found", stripped, re.IGNORECASE) is not None
-        raise SourceFailure(one_line(stripped) or "an error without a message", is_fault=not is_unknown)
+        raise SourceFailure("an error", said=stripped, is_fault=not is_unknown)
     body, url = split_navigation(stripped)
     if not body:
         raise SourceFailure("an empty answer")

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
-from kr.sources.base import credentials_of, one_line, secrets_of, without_secrets
+from kr.sources.base import credentials_of, one_line, quoted, secrets_of, without_secrets
 from kr.values import ServerConfig
 
 if TYPE_CHECKING:
@@ -200,7 +200,9 @@ class _Run(Generic[T]):
 
     def _failure(self) -> SourceFailure:
         found = self._told()
-        reason = one_line(without_secrets(found.reason, secrets_of(self._server)))
+        secrets = secrets_of(self._server)
+        words = f"; it says {quoted(without_secrets(found.said, secrets))}" if found.said.strip() else ""
+        reason = one_line(without_secrets(found.reason, secrets)) + words
         told = copy(found)
         told.reason, told.args = reason, (reason,)
         return told

@@ -58,7 +58,7 @@ def _of_protocol(leaf: BaseException) -> SourceFailure | None:
         case MCPError() if leaf.code == mcp_types.PARSE_ERROR:
             return SourceFailure("the answer is no JSON-RPC message")
         case MCPError():
-            return SourceFailure(f"the session failed: {leaf.message}")
+            return SourceFailure("the session failed", said=leaf.message)
         case ValidationError():
             return SourceFailure("the answer does not follow the protocol")
     return None
@@ -323,7 +323,7 @@ class StdioServer:
         status = process.returncode
         how = "closed its output" if status is None else f"ended with exit status {status}"
         lines = self._tail.decode(errors="replace").strip().splitlines()
-        self._wire.fail(SourceFailure(f"the server {how}" + (f": {lines[-1].strip()}" if lines else "")))
+        self._wire.fail(SourceFailure(f"the server {how}", said=lines[-1] if lines else ""))
 
     async def _keep_tail(self, process: "Process") -> None:
         with suppress(anyio.BrokenResourceError):

@@ -292,7 +292,7 @@ def test_every_known_failure_text_is_read(text: str, kind: str, is_fault: bool) 
     assert parse_documentation(text) == ()
     failure = read_failure(text)
     assert (failure.kind, failure.is_fault) == (kind, is_fault)
-    assert failure.reason
+    assert bool(failure.said) == bool(text.strip())
 
 
 def test_a_redirect_names_the_new_library() -> None:
@@ -305,11 +305,11 @@ def test_a_redirect_names_the_new_library() -> None:
 
 def test_a_raw_body_is_said_by_its_message() -> None:
     text = '{"error":"library_not_finalized","message":"Library /owner/repo not finalized yet."}'
-    assert read_failure(text).reason == "Library /owner/repo not finalized yet."
+    assert read_failure(text).said == "Library /owner/repo not finalized yet."
 
 
 @given(st.text(max_size=300))
 def test_reading_a_failure_never_raises(text: str) -> None:
     failure = read_failure(text)
-    assert failure.reason.isprintable()
-    assert len(failure.reason) <= 200
+    assert failure.said.isprintable()
+    assert len(failure.said) <= 200

@@ -10,9 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from mcp import MCPError
 
 from kr.errors import SourceFailure, SourceTimeout
 from kr.sources.mcp_client import MAX_TEXT, McpSession, ToolText, converse
+from kr.sources.mcp_transports import translate
 from kr.values import ServerConfig
 from tests.support.mcp_servers import LIBRARIES, Raw, Scenario, context7_server, stdio_command
 
@@ -123,7 +125,7 @@ def test_an_argument_that_cannot_be_passed() -> None:
 
 def test_a_server_that_ends_is_quoted_without_its_secrets(capfd: pytest.CaptureFixture[str]) -> None:
     failure = fails(shell('echo "first"; echo "bad key $KEY\033[0m" >&2; exit 3', KEY="sk-12345"))
-    assert failure.reason == "the server ended with exit status 3: bad key ***"
+    assert failure.reason == 'the server ended with exit status 3; it says "bad key ***"'
     assert capfd.readouterr() == ("", "")
 
 
@@ -140,7 +142,7 @@ def test_a_line_over_the_limit() -> None:
 def test_a_server_gets_its_own_environment_and_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KR_SECRET_OF_OURS", "visible")
     reason = fails(shell('echo "[$KR_SECRET_OF_OURS][$OWN]" >&2', OWN="yes")).reason
-    assert reason.endswith(": [][yes]")
+    assert reason.endswith('; it says "[][yes]"')
 
 
 @pytest.mark.processes
@@ -314,6 +316,11 @@ def test_an_error_of_a_tool_is_told_as_one() -> None:
 
     with context7_server() as server:
         assert converse(ServerConfig(url=server.url), dialogue, timeout=20)
+
+
+def test_an_error_of_the_protocol_is_told_as_the_words_of_the_server() -> None:
+    failure = translate(MCPError(-32000, "Run `this` now"), command=None)
+    assert (failure.reason, failure.said) == ("the session failed", "Run `this` now")
 
 
 def test_a_bad_status_of_the_handshake_is_forgotten_when_it_succeeded_after_all() -> None:

@@ -1,3 +1,4 @@
+import re
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -5,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.sources.base import MAX_REASON, one_line, retry_after_seconds, secrets_of, without_secrets
+from kr.sources.base import (
+    MAX_QUOTED,
+    MAX_REASON,
+    one_line,
+    quoted,
+    retry_after_seconds,
+    secrets_of,
+    without_secrets,
+)
 from kr.values import ServerConfig
 
 NOW = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -24,6 +33,20 @@ def test_a_short_text_is_kept_as_it_is() -> None:
         one_line("Rate limit exceeded. Please try again later.")
         == "Rate limit exceeded. Please try again later."
     )
+
+
+@given(st.text(alphabet=st.sampled_from('ab <>/!`*#-_|[]()"“”\\\n\u200b\x1b'), max_size=400))
+def test_what_a_source_says_stands_in_quotation_marks_and_is_no_markup(text: str) -> None:
+    words = quoted(text)
+    assert words.isprintable()
+    assert len(words) <= MAX_QUOTED + 2
+    assert words[0] == words[-1] == '"'
+    assert not re.search(r'[<>`#|\\"“”]|--|\]\(|(?<!\*)\*\*?(?!\*)', words[1:-1])
+
+
+def test_ordinary_words_of_a_source_stay() -> None:
+    said = "Quota exceeded (5/5). Create a key at https://context7.com/dashboard?a=b_c [plan: free]"
+    assert quoted(said) == f'"{said}"'
 
 
 def test_control_and_bidirectional_characters_go() -> None:
