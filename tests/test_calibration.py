@@ -140,6 +140,9 @@ def test_an_entry_that_stands_alone_is_ahead_of_what_is_usual(informed: Calibrat
     assert -0.1 < usual < 0.5  # vectors without a relation have a cosine near 0
     near, far = Likeness(0.9, 0.8), Likeness(0.6, 0.1)
     assert similarity_numbers({"a": near}, usual_next=0.5)["a"] == pytest.approx((0.9, 0.4, 0.8))
+    beside = similarity_numbers({"a": near, "b": near}, usual_next=0.5, skeletons={"b"})
+    assert beside["a"] == pytest.approx((0.9, 0.4, 0.8))
+    assert beside["b"] == pytest.approx((0.9, 0.0, 0.8))
     pair = similarity_numbers({"a": near, "b": far}, usual_next=0.5)
     assert pair["a"] == pytest.approx((0.9, 0.3, 0.8))
     assert pair["b"] == pytest.approx((0.6, -0.3, 0.1))

@@ -6,7 +6,7 @@ SPEC 3.2, ``embeddings``. Of an entry the vector of its need is kept, and those 
 import json
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from math import hypot
 from operator import mul
 from typing import NamedTuple
@@ -159,12 +159,14 @@ def calibration_key(model: str) -> str:
 
 
 def similarity_numbers(
-    similarities: Mapping[str, Likeness], usual_next: float
+    similarities: Mapping[str, Likeness], usual_next: float, *, skeletons: Collection[str] = ()
 ) -> dict[str, tuple[float, ...]]:
-    """Return the ``SIMILARITIES`` of each entry, by id."""
+    """Return the ``SIMILARITIES`` of each entry, by id. With ``skeletons``, which answer nobody, no other is compared."""
     found: dict[str, tuple[float, ...]] = {}
     for entry_id, own in similarities.items():
-        others = (like.need for other, like in similarities.items() if other != entry_id)
+        others = (
+            like.need for other, like in similarities.items() if other != entry_id and other not in skeletons
+        )
         found[entry_id] = (own.need, own.need - max(others, default=usual_next), own.report)
     return found
 

@@ -89,7 +89,9 @@ class Meaning:
         similarities = self.similarities(query, [candidate.entry for candidate in candidates], read=read)
         if not similarities or len(similarities) < len(candidates):
             return None
-        return Meant(calibrated.learned, similarity_numbers(similarities, calibrated.usual_next))
+        skeletons = {it.entry.id for it in candidates if it.entry.origin == "skeleton"}
+        numbers = similarity_numbers(similarities, calibrated.usual_next, skeletons=skeletons)
+        return Meant(calibrated.learned, numbers)
 
     def similarities(
         self, query: Query, entries: Sequence[Entry], *, read: ReadReport

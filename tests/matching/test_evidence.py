@@ -111,6 +111,38 @@ def test_an_entry_that_stands_alone_is_ahead_of_those_that_are_not_there_yet() -
     assert ahead[4]["report_relevance_ahead"] == pytest.approx(ahead[4]["report_relevance"])
 
 
+def test_a_skeleton_takes_nothing_away_from_an_entry_that_may_answer() -> None:
+    asked = query("retries", question="retries of a queue")
+    known = candidate("retries", report="retries of a queue", id="known")
+    other = candidate("retries of jobs", report="a queue of jobs", id="other")
+    skeletons = [
+        candidate(
+            "retries of a queue",
+            question="retries of a queue",
+            report=asked.question,
+            id=f"s{n}",
+            origin="skeleton",
+        )
+        for n in range(6)
+    ]
+    for entries in ([known], [known, other], [other, known]):
+        alone = numbers(asked, *entries)
+        assert numbers(asked, *entries, *skeletons)[: len(entries)] == alone
+        assert numbers(asked, *skeletons, *entries)[len(skeletons) :] == alone
+
+
+def test_a_skeleton_is_held_against_the_entries_that_may_answer() -> None:
+    asked = query("retries", question="retries of a queue")
+    skeleton = candidate("retries of a queue", id="s", origin="skeleton")
+    twin = skeleton._replace(entry=replace(skeleton.entry, id="t"))
+    known = candidate("retries", report="retries of a queue", id="known")
+    (alone,) = numbers(asked, skeleton)
+    assert numbers(asked, skeleton, twin) == [alone, alone]
+    name = "words_in_need_ahead"
+    assert numbers(asked, skeleton, known)[0][name] < alone[name]
+    assert alone[name] == numbers(asked, candidate("retries of a queue"))[0][name]
+
+
 def test_an_act_and_a_thing_count_in_whichever_word() -> None:
     known = candidate("purge entries from the modal", report="Unmount it.")
     (same,) = numbers(query("purge entries from the modal"), known)

@@ -265,3 +265,23 @@ def test_the_command_takes_both_forms(project: Project) -> None:
     assert b"refused" in document.stdout
     assert project.run("explain", "vue").returncode == 2
     assert project.sql("SELECT count(*) FROM requests") == [(0,)]
+
+
+def test_a_skeleton_is_told_and_takes_no_answer_away(project: Project) -> None:
+    asked = {
+        "topic": "options again and again",
+        "tags": ["x"],
+        "question": "May one option be repeated often?",
+    }
+    keep(project, "repeatable options", question="How is an option repeated?")
+    before = explain(project, **asked)
+    skeleton = {"origin": "skeleton", "status": "stale", "confidence": "low"}
+    keep(project, "repeated options often", question="May one option often be repeated again?", **skeleton)
+    after = explain(project, **asked)
+    assert before["considered"] == [
+        row for row in after["considered"] if row["id"] == "vue-repeatable-options"
+    ]
+    assert after["entry_id"] == before["entry_id"]
+    assert "vue-repeated-options-often" in {row["id"] for row in after["considered"]}
+    own = {row["id"]: row for row in explain(project, topic="repeated options often")["considered"]}
+    assert own["vue-repeated-options-often"]["likelihood"] == 1.0
