@@ -137,6 +137,11 @@ _SET_TIMES = (
     "UPDATE entries SET created = :created, last_accessed = :last_accessed, researched_at = :researched_at, "
     "fresh_until = :fresh_until WHERE id = :id"
 )
+# What was not researched is stale for every version, and a mark that was made here has a reason.
+_SET_STALE_MAJOR = (
+    "UPDATE entries SET stale_major = :major WHERE id = :id AND status = 'stale' AND stale_reason IS NULL "
+    "AND stale_major IS NULL AND origin IN ('researched', 'installed')"
+)
 _BROWSED = (
     f"SELECT {_COLUMNS} FROM entries WHERE :key IS NULL OR framework_key = :key OR framework_key IS NULL "
     "ORDER BY last_accessed DESC, id"
@@ -263,6 +268,10 @@ class Entries(Part):
 
     def set_times(self, entry_id: str, times: Mapping[str, str | None]) -> None:
         self._session.execute(_SET_TIMES, {"id": entry_id, **times})
+
+    def set_stale_major(self, entry_id: str, major: str) -> None:
+        """Say of an entry that was imported as stale that it is so for one major version alone."""
+        self._session.execute(_SET_STALE_MAJOR, id=entry_id, major=major)
 
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""

@@ -22,10 +22,13 @@ WORDINGS = "_wordings.yaml"
 
 The index keeps the nine keys of seed 002, and of times the days. Without these words the entries would not be found
 elsewhere as they are here, and without the times not leave in the same order; so both go along in a file of their own:
-one item for each live entry's times, each entry's question, and each wording.
+one item for each live entry's times, each entry's question, and each wording. A mark of staleness for one major version alone
+(SPEC 3.3) goes with the times: the index says ``stale``.
 """
 TIMES = "times"
 """The kind of an item there that says when, to the microsecond."""
+STALE_MAJOR = "stale_major"
+"""The key of such an item that a marked entry alone has."""
 EXACT = ("created", "last_accessed", "researched_at", "fresh_until")
 
 _BEGUN = "begun"

@@ -22,7 +22,7 @@ from kr.store.reports import ReportFiles
 from kr.store.requests import Need, Wording
 from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, EXACT, INDEX, TIMES, WORDINGS, is_day
+from kr.transfer import ARCHIVE, EXACT, INDEX, STALE_MAJOR, TIMES, WORDINGS, is_day
 from kr.values import Entry
 
 log = logging.getLogger(__name__)
@@ -274,11 +274,11 @@ def render_wordings(unit: UnitOfWork) -> str | None:
 
 def _says_more_than_days(entry: Entry) -> bool:
     times = (getattr(entry, name) for name in EXACT)
-    return any(time is not None and not is_day(time) for time in times)
+    return entry.stale_major is not None or any(time is not None and not is_day(time) for time in times)
 
 
 def _times_item(entry: Entry) -> "Item":
-    told = {name: getattr(entry, name) for name in EXACT}
+    told = {name: getattr(entry, name) for name in (*EXACT, STALE_MAJOR)}
     return {**_whose(entry), "kind": TIMES, **{name: time for name, time in told.items() if time is not None}}
 
 

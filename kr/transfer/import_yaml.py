@@ -355,12 +355,19 @@ def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> lis
     return bad
 
 
-def _take_times(unit: UnitOfWork, whose: Whose, times: Mapping[str, str | None]) -> None:
-    """Say exactly when, where the entry knows the day alone: an access since then is later, and stays."""
+def _take_times(
+    unit: UnitOfWork, whose: Whose, times: Mapping[str, str | None], stale_major: str | None
+) -> None:
+    """Say exactly when, where the entry knows the day alone: an access since then is later, and stays.
+
+    Likewise for which major version it is stale, where it came as stale and nobody here marked it.
+    """
     entry = unit.entries.get(whose.id)
     if entry is not None and _is_of(whose, entry):
         exact = {name: _exact(getattr(entry, name), told) for name, told in times.items()}
         unit.entries.set_times(entry.id, exact)
+        if stale_major is not None:
+            unit.entries.set_stale_major(entry.id, stale_major)
 
 
 def _is_of(whose: Whose, entry: Entry) -> bool:

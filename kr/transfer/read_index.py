@@ -18,7 +18,7 @@ from kr.freshness import parse_time, to_text
 from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
 from kr.store.requests import Need
-from kr.transfer import EXACT
+from kr.transfer import EXACT, STALE_MAJOR
 from kr.yamltext import TreeBuilder, yaml_events
 
 LIMIT = 64 * 1024 * 1024
@@ -226,8 +226,8 @@ class Asked(NamedTuple):
     session_id: str | None
 
 
-def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None]]:
-    """Check one item of the kind ``times``: whose they are, and those of ``EXACT``. Raises ``BadItem``."""
+def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None], str | None]:
+    """Check one item of the kind ``times``: whose they are, those of ``EXACT``, and ``STALE_MAJOR``. Raises ``BadItem``."""
 
     def moment(name: str) -> str | None:
         text = _text(fields, name)
@@ -238,7 +238,7 @@ def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None
             _bad(name, f"must be a time such as 2026-01-20T12:00:00.000000Z, not {_shown(text)}")
         return to_text(found)
 
-    return _whose(fields), {name: moment(name) for name in EXACT}
+    return _whose(fields), {name: moment(name) for name in EXACT}, _text(fields, STALE_MAJOR)
 
 
 def _whose(fields: Mapping[str, Tree]) -> Whose:

@@ -105,3 +105,21 @@ def test_what_is_wrong_is_named_and_the_rest_counts(project: Project, tmp_path: 
     ]
     kept = project.sql("SELECT entry_id, topic FROM wordings WHERE question = 'Twice?'")
     assert kept == [("click-repeatable-options-v3", "options given twice")]
+
+
+def test_a_mark_for_one_major_version_goes_along(project: Project, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    other = Project(tmp_path / "other")
+    marks = "SELECT id, status, stale_major FROM entries ORDER BY id"
+    with project.app() as app, other.app() as theirs:
+        first, second = (row[0] for row in project.sql("SELECT id FROM entries ORDER BY id LIMIT 2"))
+        with app.store.write() as unit:
+            unit.entries.mark_stale(first, "another version", major="7")
+            unit.entries.mark_stale(second, "marked", major=None)
+        app.export_yaml(out)
+        for _ in range(2):
+            assert theirs.import_yaml([out]).warnings == []
+            assert other.sql(marks) == project.sql(marks)
+    text = (out / "_wordings.yaml").read_text(encoding="utf-8")
+    assert text.count("stale_major") == 1
+    assert "stale_major" not in (out / "index.yaml").read_text(encoding="utf-8")
