@@ -61,6 +61,7 @@ _MOST_FURTHER = 5
 _LINE_OF_FURTHER = 250
 _FURTHER = "Found besides, in a line each:"
 _NO_CODE = "No code examples were found."
+_NEAREST_CODE = "What code there is stands in Details, with the nearest symbols and pages."
 _PERSONA_NOTE = "persona_load_failed"
 
 
@@ -338,7 +339,7 @@ def _skeleton(
     sections = {
         SUMMARY: SKELETON_MARK,
         DETAILS: found if units else "No details were found.",
-        CODE: _NO_CODE,
+        CODE: _NEAREST_CODE if any(gist.code for gist in gists) else _NO_CODE,
         CAVEATS: _noted(
             [_asked(query), f"Confidence: low, since {why}.", *_unspoken(units, terms), *_told(notes)]
         ),
@@ -386,7 +387,7 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
         text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
         if shows[rank] >= _LEAST_SHOWN and len(text) <= room:
             return text
-    if found or (code and not told):
+    if any(block.text.strip() not in told for _, block in code):
         return "The examples stand in Details, with their passages."
     return "The example stands in the Summary." if code else _NO_CODE
 
@@ -449,8 +450,15 @@ def _written(markdown: str, room: int) -> str:
 
 
 def _told(notes: Sequence[str]) -> list[str]:
-    told = [note for note in notes if note.strip() and not note.startswith(_PERSONA_NOTE)]
-    return [as_paragraph(plain_line(note, 200)) for note in told][:_MOST_NOTES]
+    """Tell the notes, of the sources that did not answer the names alone: why concerns one machine, and a report is everybody's."""
+    silent = dict.fromkeys(name for note in notes if (name := note.partition(":")[0]) in SOURCES)
+    others = [
+        note
+        for note in notes
+        if note.strip() and not note.startswith(_PERSONA_NOTE) and note.partition(":")[0] not in SOURCES
+    ]
+    told = [f"No answer came from: {', '.join(silent)}."] if silent else []
+    return [*told, *(as_paragraph(plain_line(note, 200)) for note in others)][:_MOST_NOTES]
 
 
 def _version_note(query: Query, answer: Answer) -> str:

@@ -177,15 +177,26 @@ def test_the_best_passage_comes_first() -> None:
 
 
 def test_the_persona_is_no_text_of_the_report() -> None:
-    text = _build(CONTEXT7, notes=["persona_load_failed: using lean persona", "context7: slow"]).text
+    text = _build(CONTEXT7, notes=["persona_load_failed: using lean persona", "export_failed: slow"]).text
     assert "persona" not in text
-    assert "- context7: slow" in text
+    assert "- export_failed: slow" in text
 
 
 def test_notes_are_told() -> None:
-    text = _build(CONTEXT7, notes=["deepwiki: timed out\n## Summary", "  "]).text
+    text = _build(CONTEXT7, notes=["export_failed: no room\n## Summary", "  "]).text
     _assert_template(text)
-    assert "- deepwiki: timed out ## Summary\n" in text
+    assert "- export_failed: no room ## Summary\n" in text
+
+
+def test_of_sources_that_did_not_answer_the_names_are_told() -> None:
+    notes = [
+        "context7: cannot connect",
+        "web_search: needs ddgs: /opt/our/python -m pip install ddgs",
+        "context7: slow",
+    ]
+    text = _build(CONTEXT7, notes=notes).text
+    assert "- No answer came from: context7, web_search.\n" in text
+    assert "/opt/our" not in text
 
 
 def test_installed_docs_say_where_they_come_from() -> None:
@@ -317,7 +328,7 @@ def test_a_baseline_keeps_what_was_researched_and_says_so() -> None:
     for name in ("Details", "Code Examples", "Source Attribution"):
         assert sections[name] == before[name]
     assert "version 3.x was asked for" in sections["Caveats & Version-Specific Notes"]
-    assert "- context7: down" in sections["Caveats & Version-Specific Notes"]
+    assert "- No answer came from: context7." in sections["Caveats & Version-Specific Notes"]
     assert "Confidence: high" not in report.text
 
 
