@@ -26,6 +26,8 @@ _CLASS = re.compile(r"^(?:export )?(?:default )?class (\w+)\b.*?^\}", re.MULTILI
 _TAG = re.compile(r"^[ \t]{0,8}@(\w+)(?![\w(.])[ \t]*", re.MULTILINE)
 _PARAMETER = re.compile(r"(?:\{([^}\n]{1,200})\}\s*)?(\[[^\]\n]{1,100}\]|[\w$.]{1,80})\s*(?:-\s*)?")
 _LINK = re.compile(r"\{@link(?:code|plain)?\s+([^}|\s]{1,200})(?:[|\s]\s*([^}]{1,200}))?\}")
+_NAMED = re.compile(r"(?<!`)\[\[([A-Za-z_$][\w$.#]{1,100})\]\](?![`(])")
+"""A link of TypeDoc's older form."""
 _SILENT = frozenset(
     {
         "alpha", "author", "beta", "callback", "category", "class", "constructor", "copyright", "event", "export",
@@ -134,7 +136,8 @@ def _example(body: str, language: str) -> str:
 
 
 def _linked(text: str) -> str:
-    return _LINK.sub(lambda found: found[2].strip() if found[2] else code_span(found[1]), text)
+    text = _LINK.sub(lambda found: found[2].strip() if found[2] else code_span(found[1]), text)
+    return _NAMED.sub(lambda found: code_span(found[1]), text)
 
 
 def _comments(source: str) -> Iterator[tuple[int, str, str]]:

@@ -194,7 +194,8 @@ _MARKDOWN = re.compile(r"^\s*(?:```|~~~(?!~)|!!! \w|/// \w)|`\]\[[\w.]*\]", re.M
 """A longer line of tildes underlines a heading of reStructuredText."""
 _NUMPY = re.compile(r"^-{3,}\s*$")
 _RESTRUCTURED = re.compile(
-    r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype)\b|^\s*\.\. [\w:-]+::|::\s*$", re.MULTILINE
+    r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype|copyright)\b|^\s*\.\. [\w:-]+::|::\s*$|^~{4,}[ \t]*$",
+    re.MULTILINE,
 )
 _ENTRY = re.compile(r"~?(\*{0,2}\w[\w., |\[\]*]{0,80}?)(?: ?\(([^)]*)\))?( ?): ?(.*)$")
 _DIRECTIVE = re.compile(

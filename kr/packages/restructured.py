@@ -38,6 +38,7 @@ _CODE = frozenset(
 _ROLE = re.compile(r":([\w:.+-]+):`([^`]*)`|`([^`]*)`:([\w:.+-]+):", re.DOTALL)
 _TARGET = re.compile(r"(?<=\S)\s*<[^<>]*>$")
 _ALIAS = re.compile(r"^_(?=[a-z]\w*\.)")
+_SILENT_FIELDS = frozenset({"type", "vartype", "meta", "copyright", "license", "author", "authors"})
 _PROSE_ROLES = frozenset({"ref", "doc", "term", "std:ref", "std:doc", "std:term", "external+python:ref"})
 
 
@@ -143,10 +144,10 @@ class _Renderer:
         lines = []
         for field in node.children:
             kind, _, rest = field.children[0].astext().partition(" ")
-            if kind in {"type", "vartype", "meta"} or not field.children[1].astext().strip():
+            if kind in _SILENT_FIELDS or not field.children[1].astext().strip():
                 continue
             lines.append(self._item(f"- {_field_label(kind, rest, types)} ", field.children[1]))
-        return ["\n".join(lines)]
+        return ["\n".join(lines)] if lines else []
 
     def _option_list(self, node: Any) -> list[str]:
         return [

@@ -213,6 +213,20 @@ def test_a_line_of_tildes_underlines_a_heading_and_opens_no_fence() -> None:
     assert "```\nuse(1)\n```" in text
 
 
+def test_a_module_whose_heading_is_underlined_with_tildes_alone() -> None:
+    text = docstring_markdown(
+        "babel.extract\n~~~~~~~~~~~~~\n\nFinds `messages`.\n\n:copyright: (c) 2013 by X.\n:license: BSD, see LICENSE.\n"
+    )
+    assert text == "# babel.extract\n\nFinds `messages`.\n"
+
+
+def test_a_link_of_typedocs_older_form_is_a_name() -> None:
+    assert (
+        comment_markdown(" * Flatten all of this [[PDFForm]]. `a[[0]]`", "typescript")
+        == "Flatten all of this `PDFForm`. `a[[0]]`"
+    )
+
+
 def test_an_entry_with_its_type_close_by_and_one_of_a_role() -> None:
     text = docstring_markdown(
         "Do it.\n\nArgs:\n  delay(int): The time,\n    at least.\n\nReturns:\n  ~pkg.Chain: A task.\n"

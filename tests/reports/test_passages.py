@@ -50,6 +50,19 @@ def test_only_the_command_that_installs_is_no_example(code: str, is_one: bool) -
     assert is_example(Block(kind="code", text=code)) is is_one
 
 
+@pytest.mark.parametrize(
+    ("code", "is_one"),
+    [
+        ("@classmethod\ndef range(\n    frame: Frame,\n    start: datetime,\n) -> Arrow", False),
+        ("@app.route('/')\ndef index():\n    return 'hello'", True),
+        ("export default class PDFForm {\n  flatten(options?: FlattenOptions): void;\n}\n\nexport interface FlattenOptions {\n  a: boolean;\n}", False),
+        ("export default class Clock extends Component {\n  state = {}\n  render() {\n    return null;\n  }\n}", True),
+    ],
+)  # fmt: skip
+def test_a_declaration_is_no_example_whatever_stands_before_it(code: str, is_one: bool) -> None:
+    assert is_example(Block(kind="code", text=code)) is is_one
+
+
 def test_the_container_of_an_option_is_kept() -> None:
     text = "# Options\n\n## server\n\n### proxy\n\nRules.\n\n## build\n\n### minify\n\nHow.\n"
     assert _outline(text, "Config") == [
