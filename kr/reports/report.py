@@ -46,7 +46,7 @@ MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
 _DETAILS = 0.57  # of the report's characters
-_SHARES = (0.5, 0.25, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
+_SHARES = (0.5, 0.27, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
 _WRITTEN = 0.77  # what a model's Summary and Details and the examples beside them may take
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
@@ -57,8 +57,8 @@ _MOST_NOTES = 6
 _MOST_NEAREST = 8
 _GIST = 300  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
-_MOST_FURTHER = 5
-_LINE_OF_FURTHER = 250
+_MOST_FURTHER = 7
+_LINE_OF_FURTHER = 220
 _FURTHER = "Found besides, in a line each:"
 _NO_CODE = "No code examples were found."
 _NEAREST_CODE = "What code there is stands in Details, with the nearest symbols and pages."
@@ -312,9 +312,12 @@ def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> l
         gist = summarize([(row.unit, row.unit.blocks)], terms, _GIST)[0]
         # What a line ends with a colon for is not told here.
         told = [text for text in gist.sentences[:1] if not text.endswith((":", "："))]
-        told += [code_span(code.text) for code in gist.code if "\n" not in code.text]
-        if told and len(told[0]) <= _LINE_OF_FURTHER:
-            found[heading] = Quotation(row.unit, told[0])
+        calls = [code_span(code.text) for code in gist.code[:1] if "\n" not in code.text]
+        line = " ".join(told) or " ".join(calls)
+        if told and calls and len(line) + len(calls[0]) < _LINE_OF_FURTHER:
+            line = f"{line} {calls[0]}"
+        if line and len(line) <= _LINE_OF_FURTHER:
+            found[heading] = Quotation(row.unit, line)
     return list(found.values())
 
 
