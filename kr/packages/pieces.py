@@ -52,6 +52,8 @@ class Piece:
     """None for a section of a document, whose Markdown is ``section``."""
     section: str = ""
     weight: float = 1.0
+    is_opening: bool = False
+    """Whether it is a section below the first heading of a document."""
 
     @property
     def text(self) -> str:
@@ -106,8 +108,11 @@ def _sections(package: InstalledPackage, expired: Expired, weight: float) -> Ite
     for origin, text in _documents(package):
         if expired():
             return
-        for section in split_sections(text):
-            yield Piece(package, origin, section.title or package.name, section=section.text, weight=weight)
+        sections = split_sections(text)
+        for section in sections:
+            title = section.title or package.name
+            is_opening = section.title == sections[0].title
+            yield Piece(package, origin, title, section=section.text, weight=weight, is_opening=is_opening)
 
 
 def _documents(package: InstalledPackage) -> Iterator[tuple[str, str]]:

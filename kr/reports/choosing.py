@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
-from kr.matching.rarity import rarity as technical
 from kr.reports.passages import Unit, is_example, is_shape, read_answer
 from kr.reports.ranking import rank
-from kr.reports.terms import Terms, question_terms, root
+from kr.reports.terms import Terms, question_terms
 from kr.source_kinds import is_answer, is_package
 from kr.text.markdown import Block
 from kr.text.sentences import plain
@@ -175,12 +174,11 @@ def covers(units: Sequence[Unit], terms: Terms) -> bool:
     """
     if not any(light >= 1.0 for part in terms.parts for light in part.values()):
         return bool(terms.all)  # "How do I use it?" is answered by whatever there is
-    question, topic, tags = ([*part] for part in terms.parts)
+    question, _, tags = terms.parts
     tags = tags or question
-    length = sum(light >= 1.0 for light in terms.parts[0].values())
+    length = sum(light >= 1.0 for light in question.values())
     held = [terms.within(f"{unit.title}\n{unit.text}") for unit in units]
-    need = {at: technical(root(terms.all[at].word)).rarity for at in (*topic, *tags)}
-    told = sum(rare for at, rare in need.items() if at in held[0]) / (sum(need.values()) or 1.0)
+    told = sum(rare for at, rare in terms.need.items() if at in held[0]) / (sum(terms.need.values()) or 1.0)
     tagged = max(sum(at in one for at in tags) for one in held) / (len(tags) or 1)
     return _NEED * told + _TAGS * tagged + _LENGTH * min(length, _LONGEST) >= _ENOUGH
 

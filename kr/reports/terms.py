@@ -115,6 +115,9 @@ class Terms:
             {at: part[term.word] for at, term in enumerate(self.all) if term.word in part} for part in parts
         )
         """What the question, its topic and its tags say: the terms of each, by what they weigh in it."""
+        named = [at for part in self.parts[1:] for at in part] or [at for part in self.parts for at in part]
+        self.need = {at: rarity(root(self.all[at].word)).rarity for at in named}
+        """The terms of topic and tags, where these say nothing those of the question, by how rare they are in technical English."""
         self.aside = frozenset(map(root, aside))
         self._by_word: dict[str, int] = {}
         self._by_root: dict[str, int] = {}
@@ -171,10 +174,6 @@ class Terms:
         if len(words) < _FEWEST_SPELLED or not all(any(self.all[at].is_main for at in one) for one in held):
             return False
         return frozenset().union(*held) >= {at for at, term in enumerate(self.all) if term.is_main}
-
-    def shares(self, held: AbstractSet[int]) -> list[float]:
-        """Return which part of what the question, its topic and its tags say is held, 0 to 1 each; 0 of what says nothing."""
-        return [len(part.keys() & held) / (len(part) or 1) for part in self.parts]
 
     def coverage(self, held: Iterable[int]) -> float:
         """Return which part of what the question itself says these terms are, 0 to 1; all of it where it says nothing."""

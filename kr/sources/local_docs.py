@@ -22,7 +22,10 @@ MAX_TEXT = 128 * 1024
 _SOURCE_SECONDS = 2.5
 _SECONDS = 10.0
 _RENDERED = 40
-_STEEP = 1.3  # of the likelihood that a passage answers, in what it scores beside the best and how it fits
+_OF_WEIGHT = (
+    0.35  # the power of a piece's weight by which it makes the piece likely; its score has it already
+)
+_STEEP = 0.65  # of the likelihood that a passage answers, in what it scores beside the best and how it fits
 _PER_TITLE = 3
 _ALIKE = 0.75  # of the different words that two texts about one name share
 _THE_SAME = 0.83  # the same, about two names: one verb of many that are declared alike
@@ -122,8 +125,8 @@ def _by_fitness(
     judged = []
     for row in rows:
         piece, text = shown[row.index]
-        fit = fitness(piece.title, text, terms, weights, is_section=piece.documented is None)
-        likely = math.exp(_STEEP * (row.score / rows[0].score + fit)) * piece.weight
+        fit = fitness(piece.title, text, terms, weights, is_opening=piece.is_opening)
+        likely = math.exp(_STEEP * (row.score / rows[0].score + fit)) * piece.weight**_OF_WEIGHT
         judged.append(replace(row, score=likely))
     return sorted(judged, key=lambda row: (-row.score, row.index))
 
