@@ -4,7 +4,7 @@ import ast
 import inspect
 import re
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +34,8 @@ MAX_SECTION = 6_000
 _PIECE = 2_500
 _ROOM = 2_200
 _HEAD = 700  # characters of a signature that stay in any case
+_LINE = 120  # characters of names
+_DEEPER = ("     ", "\t\t")  # what belongs to a member
 _BADGE = re.compile(
     r"\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?|\[\W*\]\([^)\n]*\)|<!--.*?-->|</?a\b[^>]*>", re.IGNORECASE
 )
@@ -45,7 +47,7 @@ _SENTENCE = re.compile(r"\S+(?:\s+\S+){4,}[.!?:]")
 _LABEL = re.compile(r"\*\*[^*\n]{1,80}:?\*\*:?|#{1,6} .*")
 _FENCE = re.compile(r"\s{0,3}(`{3,}|~{3,})")
 _NAME = re.compile(r"[*_`\s/-]*([\w.$]+)")
-_HULL = re.compile(r"[^\n]*\{\n *\.\.\.\n\}")
+_HULL = re.compile(r"[^\n]*\{\n *\.\.\.[^\n]*\n\}")
 """A declaration of which nothing is left."""
 
 
@@ -155,7 +157,7 @@ def without_sections(markdown: str) -> str:
 
 
 def shortened(signature: str, text: str, terms: Terms) -> str:
-    """Return a long signature with the parameters that the question or the ``text`` names, the rest as dots.
+    """Return a long signature with the parameters that the question or the ``text`` names, the rest as dots with their names.
 
     Of the declarations that stand below it those go that nothing is left of.
     """
@@ -163,15 +165,28 @@ def shortened(signature: str, text: str, terms: Terms) -> str:
     if len(signature) <= max(_HEAD, _ROOM - len(text)) or len(lines) < 6:
         return signature
     out: list[str] = []
+    left_out: list[str] = []
     for at, line in enumerate(lines):
         name = _NAME.match(line)
         is_edge = at in {0, len(lines) - 1} or not line.startswith((" ", "\t"))
         if is_edge or terms.within(line) or (name and f"`{name[1]}`" in text):
+            out += _dots(left_out)
+            left_out = []
             out.append(line)
-        elif out[-1].strip() != "...":
-            out.append("    ...")
+        else:
+            left_out.append(name[1] if name and not line.startswith(_DEEPER) else "")
     first, *others = "\n".join(out).split("\n\n")
     return "\n\n".join([first, *(one for one in others if not _HULL.fullmatch(one))])
+
+
+def _dots(names: Sequence[str]) -> list[str]:
+    """Return the line that stands for what was left out, with the names of as much of it as fit a line."""
+    told: list[str] = []
+    for name in dict.fromkeys(filter(None, names)):
+        if sum(map(len, told)) + 2 * len(told) + len(name) > _LINE:
+            break
+        told.append(name)
+    return [f"    ... {', '.join(told)}".rstrip()] if names else []
 
 
 _GOOGLE = re.compile(

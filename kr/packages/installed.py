@@ -167,7 +167,7 @@ def choose_templates(files: Iterable[str], root: Path) -> tuple[Path, ...]:
         file
         for file in known
         if (_TEMPLATE.search(file) or any(part in {"templates", "template"} for part in file.split("/")[:-1]))
-        and not file.endswith((".pyc", ".html", ".css", ".js", ".png", ".svg", ".map"))
+        and not file.endswith((".pyc", ".html", ".xml", ".css", ".js", ".png", ".svg", ".map"))
         # ``django/template`` is code.
         and not (file.endswith(".py") and f"{file.rpartition('/')[0]}/__init__.py" in known)
     ]

@@ -5,7 +5,7 @@ with the prose before it, and code is whole or not there; of an example longer t
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from kr.reports.passages import Unit, is_example
@@ -14,8 +14,8 @@ from kr.reports.terms import Terms
 from kr.text.markdown import Block
 from kr.text.sentences import items, label_of, leans_on, part, plain, points_on
 
-GAP = "[…]"
-"""Stands where text of the source was left out. kr's own mark, never inside a quotation."""
+_NAMES = 160  # characters of names that a gap tells
+_NAME = re.compile(r"[\w$@-][\w.$:/-]{1,39}(?:\(\))?")
 
 _FIRST = 0.3  # what the opening of a passage counts for being the opening, of its best part
 _DECLARES = 0.6  # the same of one that is a signature: how it is called at all
@@ -49,8 +49,17 @@ class Part:
         return size_of(self.blocks)
 
 
-Runs = list[tuple[Block, ...] | None]
-"""Blocks that stand together in the source; None is a gap."""
+Runs = list[tuple[Block, ...] | str]
+"""Blocks that stand together in the source; a text is the mark of a gap, kr's own and never inside a quotation."""
+
+
+def gap(names: Iterable[str] = ()) -> str:
+    """Return what stands where text was left out: with the names that it tells of, so that nobody takes an option for missing."""
+    told: list[str] = []
+    for name in dict.fromkeys(names):
+        if _NAME.fullmatch(name) and sum(map(len, told)) + len(name) <= _NAMES:
+            told.append(f"`{name}`")
+    return f"[… {', '.join(told)} …]" if told else "[…]"
 
 
 def weights_of(units: Sequence[Unit], terms: Terms) -> list[float]:
@@ -119,10 +128,10 @@ def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
     for at in sorted(kept):
         part = parts[at]
         if before >= 0 and at != before + 1:
-            runs += [tuple(held), None]
+            runs += [tuple(held), _left_out(parts[before + 1 : at])]
             held = []
         elif before < 0 < at and parts[at - 1].group == part.group:
-            runs.append(None)  # an example, or a list, that does not begin here
+            runs.append(_left_out(parts[:at]))  # an example, or a list, that does not begin here
         if part.group not in shown:
             held += part.head
         _add(held, part, is_same=part.group in shown and at == before + 1)
@@ -130,7 +139,19 @@ def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
         before = at
     if held:
         runs.append(tuple(held))
-    return runs if not kept or before == len(parts) - 1 else [*runs, None]
+    return runs if not kept or before == len(parts) - 1 else [*runs, _left_out(parts[before + 1 :])]
+
+
+def _left_out(parts: Sequence[Part]) -> str:
+    """Return the mark of a gap, with the names of the items and rows that were left out there."""
+    return gap(_label(part.blocks[0]) for part in parts if part.blocks[0].kind in {"list", "table"})
+
+
+def _label(block: Block) -> str:
+    """Return what an item or a row is about; of a longer list what the first item is."""
+    if block.kind == "table":
+        return re.sub(r"[`*|\\]", " ", block.text.strip("| ").partition("|")[0][:_ROW]).strip()
+    return label_of(block.text)
 
 
 def _add(held: list[Block], part: Part, *, is_same: bool) -> None:
@@ -236,7 +257,4 @@ def _top_items(text: str) -> list[str]:
 def _told(blocks: Sequence[Block], terms: Terms, weights: Sequence[float]) -> float:
     text = "\n".join(plain(block.text) for block in blocks)
     told = sum(weights[at] for at in terms.within(text))
-    label = label_of(blocks[0].text)
-    if blocks[0].kind == "table":
-        label = re.sub(r"[`*|]", " ", blocks[0].text.strip("| ").partition("|")[0][:_ROW])
-    return told + 0.5 * sum(weights[at] for at in terms.within(label))
+    return told + 0.5 * sum(weights[at] for at in terms.within(_label(blocks[0])))

@@ -44,9 +44,10 @@ _LISTED = re.compile(
 _FEWEST_LISTED = 3  # declarations of a page that lists them
 _SHAPE = re.compile(r"\s*(?:(?:export|declare)\s+)*(?:interface|type)\s+\w")
 _DECLARED = re.compile(r"(?:export\s+)?(?:declare|interface|type)\s")
-_DECORATED = re.compile(
+DECORATED = re.compile(
     r"(?:@(?:\w+\.)?(?:classmethod|staticmethod|property|cached_property|overload|abstractmethod)\n)+"
 )
+"""What stands above a signature of Python and says nothing of how it is called."""
 _CLASS = re.compile(r"(?:export\s+)?(?:default\s+)?(?:abstract\s+)?class [^\n]*\{\n")
 _BODY = re.compile(r"\) \{$|^\s+(?:[\w.]+ =|return)\s|\bthis\.", re.MULTILINE)
 """What a class of JavaScript has that does something, and a declaration of it has not."""
@@ -297,7 +298,7 @@ def is_example(block: Block) -> bool:
 
 def is_declaration(block: Block) -> bool:
     """Tell whether a block says how something is called or typed: one or two lines, or more that end as a parameter list does."""
-    code = _DECORATED.sub("", block.text.strip(), count=1)
+    code = DECORATED.sub("", block.text.strip(), count=1)
     if block.kind != "code" or _ACTS.search(code):
         return False
     if _DECLARED.match(code) or (_CLASS.match(code) and not _BODY.search(code)):

@@ -14,10 +14,10 @@ from datetime import date
 
 from kr.naming import sha256_of
 from kr.reports.choosing import Ranked, choose, covers
-from kr.reports.excerpts import GAP, Runs, excerpt, weights_of
+from kr.reports.excerpts import Runs, excerpt, gap, weights_of
 from kr.reports.passages import Material, Origin, Unit, is_example, read_answer
 from kr.reports.persona import Synthesis
-from kr.reports.summary import Quotation, Summary, caveats, summarize
+from kr.reports.summary import Quotation, Summary, caveats, gist, summarize
 from kr.reports.template import (
     ATTRIBUTION,
     CAVEATS,
@@ -34,7 +34,7 @@ from kr.reports.template import (
 from kr.reports.terms import Terms, is_subject, question_terms
 from kr.source_kinds import SOURCES, is_answer, is_package, is_pages
 from kr.text.counting import tokens_of
-from kr.text.inline import as_paragraph, code_span, plain_line, safe_url
+from kr.text.inline import as_paragraph, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
 from kr.text.sentences import plain
 from kr.values import Answer, Confidence, Query
@@ -51,8 +51,7 @@ _EXAMPLES = 0.1
 _WRITTEN = 0.77  # what a model's Summary and Details and the examples beside them may take
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
 _LEAST = 240  # characters: a passage that has less room is left out
-_LEAST_SHOWN = 0.2  # of the question: an example that holds less is shown with its passage alone
-_SHORT = 5  # lines of code: less is not shown a second time
+_LEAST_SHOWN = 0.3  # of the question: an example that holds less is shown with its passage or not at all
 _MOST_NOTES = 6
 _MOST_NEAREST = 8
 _GIST = 300  # characters of sentences of each
@@ -61,6 +60,7 @@ _MOST_FURTHER = 7
 _LINE_OF_FURTHER = 220
 _FURTHER = "Found besides, in a line each:"
 _NO_CODE = "No code examples were found."
+_NEAREST = "kr can't tell whether any of this answers the question. The nearest symbols and pages:"
 _NEAREST_CODE = "What code there is stands in Details, with the nearest symbols and pages."
 _PERSONA_NOTE = "persona_load_failed"
 
@@ -111,10 +111,10 @@ class _Shown:
 
     @property
     def blocks(self) -> list[Block]:
-        return [block for run in self.runs for block in run or ()]
+        return [block for run in self.runs if not isinstance(run, str) for block in run]
 
     def render(self) -> str:
-        return "\n\n".join(GAP if run is None else "\n\n".join(render_all(run)) for run in self.runs)
+        return "\n\n".join(run if isinstance(run, str) else "\n\n".join(render_all(run)) for run in self.runs)
 
 
 class _Sources:
@@ -285,7 +285,7 @@ def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
         left -= len(one.render()) + _LINE
         if left < _LEAST:
             break
-    return shown or [_Shown(taken[0], [None])]
+    return shown or [_Shown(taken[0], [gap()])]
 
 
 def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _Shown | None:
@@ -300,7 +300,7 @@ def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _S
 
 
 def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> list[Quotation]:
-    """Return what was found besides, by the sentence or declaration that tells most of the question: a member beside the one shown."""
+    """Return what was found besides, a line each: a member beside the one shown."""
     named = {one.row.unit.heading for one in shown}
     found: dict[str, Quotation] = {}
     for row in rows:
@@ -309,14 +309,7 @@ def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> l
             break
         if not heading or heading in named or heading in found or row.is_warned_off:
             continue
-        gist = summarize([(row.unit, row.unit.blocks)], terms, _GIST)[0]
-        # What a line ends with a colon for is not told here.
-        told = [text for text in gist.sentences[:1] if not text.endswith((":", "："))]
-        calls = [code_span(code.text) for code in gist.code[:1] if "\n" not in code.text]
-        line = " ".join(told) or " ".join(calls)
-        if told and calls and len(line) + len(calls[0]) < _LINE_OF_FURTHER:
-            line = f"{line} {calls[0]}"
-        if line and len(line) <= _LINE_OF_FURTHER:
+        if line := gist(row.unit, terms, _LINE_OF_FURTHER):
             found[heading] = Quotation(row.unit, line)
     return list(found.values())
 
@@ -335,14 +328,13 @@ def _skeleton(
     units = list({row.unit.heading: row.unit for row in reversed(nearest) if row.unit.heading}.values())[::-1]
     units = units[:_MOST_NEAREST]
     sources = _Sources(units)
-    gists = [summarize([(unit, unit.blocks)], terms, _GIST)[0] for unit in units]
+    told = [summarize([(unit, unit.blocks)], terms, _GIST)[0] for unit in units]
     why = "what was found does not cover the question" if units else "no source answered"
-    told = "What was found does not answer the question as far as kr can tell. The nearest symbols and pages:"
-    found = "\n\n".join([told, *_summary(gists, sources, "From")])
+    found = "\n\n".join([_NEAREST, *_summary(told, sources, "From")])
     sections = {
         SUMMARY: SKELETON_MARK,
         DETAILS: found if units else "No details were found.",
-        CODE: _NEAREST_CODE if any(gist.code for gist in gists) else _NO_CODE,
+        CODE: _NEAREST_CODE if any(one.code for one in told) else _NO_CODE,
         CAVEATS: _noted(
             [_asked(query), f"Confidence: low, since {why}.", *_unspoken(units, terms), *_told(notes)]
         ),
@@ -379,20 +371,21 @@ def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or 
 
 
 def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: _Sources, room: int) -> str:
-    """The example that tells most of the question, whole; it stands in Details too, so that a second one would be ballast."""
-    code = [(at, block) for at, one in enumerate(shown) for block in one.blocks if is_example(block)]
-    told = {code.text.strip() for code in summary.code}
-    # Short code stands in Details, a few lines above.
-    found = [(at, b) for at, b in code if b.text.strip() not in told and b.text.count("\n") >= _SHORT]
-    shows = [terms.coverage(terms.within(block.text)) for _, block in found]
-    for rank in sorted(range(len(found)), key=lambda rank: 0.1 * found[rank][0] - shows[rank]):
-        at, block = found[rank]
+    """The example that tells most of the question, whole, where Details had no room for it: a second time it would be ballast."""
+    code = [(at, b) for at, one in enumerate(shown) for b in one.row.unit.blocks if is_example(b)]
+    held = {block.text for one in shown for block in one.blocks}
+    shows = [terms.coverage(terms.within(block.text)) for _, block in code]
+    for rank in sorted(range(len(code)), key=lambda rank: 0.1 * code[rank][0] - shows[rank]):
+        at, block = code[rank]
         text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
-        if shows[rank] >= _LEAST_SHOWN and len(text) <= room:
+        if block.text in held or shows[rank] < _LEAST_SHOWN:
+            break
+        if len(text) <= room:
             return text
-    if any(block.text.strip() not in told for _, block in code):
+    told = {block.text.strip() for block in summary.code}
+    if any(block.text in held and block.text.strip() not in told for _, block in code):
         return "The examples stand in Details, with their passages."
-    return "The example stands in the Summary." if code else _NO_CODE
+    return "The example stands in the Summary." if any(b.text.strip() in told for _, b in code) else _NO_CODE
 
 
 def _unwritten(shown: Sequence[_Shown], terms: Terms, written: str, sources: _Sources, room: int) -> str:

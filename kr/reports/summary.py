@@ -8,9 +8,11 @@ from itertools import pairwise, takewhile
 from textwrap import indent
 
 from kr.reports.choosing import WARNED_OFF, Ranked
-from kr.reports.passages import Unit, is_declaration, is_example
+from kr.reports.passages import DECORATED, Unit, is_declaration, is_example
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
+from kr.source_kinds import is_package
+from kr.text.inline import code_span
 from kr.text.markdown import Block, split
 from kr.text.sentences import (
     Sentence,
@@ -214,6 +216,29 @@ def summarize(
             named.add(unit.heading)
             found.append(brief)
     return tuple(found)
+
+
+def gist(unit: Unit, terms: Terms, room: int) -> str | None:
+    """Return in a line of ``room`` characters what a passage tells: what its subject does, and how that is called.
+
+    Of a passage that documents a name that is its first sentence, of any other the one that tells most of the question.
+    """
+    said = _units(sentences_of(unit.blocks))
+    weights = [term.weight for term in terms.all]
+    passage = _read(unit, unit.blocks, said, terms, weights)
+    standing = [one for one in passage.said if one.form > 0 and not leans(one.sentence)]
+    standing = [
+        one for one in standing if not one.sentence.text.endswith((":", "："))
+    ]  # what it announces is not told here
+    best = max(standing, key=lambda one: one.score(weights), default=None)
+    if is_package(unit.origin.source) and unit.heading and unit.heading.startswith("`"):
+        best = next((one for one in standing if not one.sentence.is_item), best)
+    codes = _codes(passage, [best] if best else [], terms, weights)
+    call = next((code_span(code.text) for code in codes if "\n" not in code.text), "")
+    told = _clean(best.sentence.text) if best else ""
+    line = f"{told} {call}".strip()
+    line = line if len(line) <= room else told or call
+    return line if 0 < len(line) <= room else None
 
 
 def _brief(passage: _Passage, terms: Terms, weights: Sequence[float]) -> Summary | None:
@@ -444,8 +469,11 @@ def _doing(code: str) -> str:
 def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterator[tuple[str, bool]]:
     """Yield each declaration on a line; of one of many lines, its other parameters by their names or not at all."""
     for declared in _NEXT_DECLARED.split(code.strip("\n")):
-        lines = declared.split("\n")
-        whole = _on_a_line(lines) or declared
+        lines = DECORATED.sub("", declared, count=1).split("\n")
+        if lines[0].endswith(":"):  # a class of Python with what its instances have
+            told = f"{lines[0]} {'; '.join(map(str.strip, lines[1:]))}"
+            lines = [told if len(told) <= _LONGEST_LINE else f"{lines[0]} ..."]
+        whole = _on_a_line(lines) or "\n".join(lines)
         if len(whole) > _LONGEST_LINE and "\n" not in whole:
             whole = _dotted(_GENERIC.sub(r"\1(", whole), terms)
         if len(whole) <= _LONGEST_LINE and "\n" not in whole:
@@ -517,7 +545,10 @@ def _statements(code: str, terms: Terms) -> Iterator[tuple[str, bool]]:
     parted = _parted(code.strip("\n").split("\n"))
     statements = [_on_a_line(statement) or "\n".join(statement) for statement in parted]
     for start, statement in enumerate(statements):
-        if not _fits(statement):
+        told = _without_comments(parted[start])
+        if not _fits(statement) and _fits(told) and "\n" in told and _DOES.search(told):
+            yield told, True
+        elif not _fits(statement):
             yield from ((text, False) for text in _inside(statement.split("\n")))
         text = ""
         for further, lines in zip(statements[start:], parted[start:], strict=True):
@@ -528,6 +559,14 @@ def _statements(code: str, terms: Terms) -> Iterator[tuple[str, bool]]:
             is_import = len(statements) > 1 and all(_IMPORT.match(line) for line in _doing(text).split("\n"))
             if _is_closed(text) and _DOES.search(text) and not is_import:
                 yield text, True
+
+
+def _without_comments(statement: Sequence[str]) -> str:
+    """Return a statement without the lines that are comments alone; of code with texts of several lines it is left as it is."""
+    text = "\n".join(statement)
+    if any(quotes in text for quotes in ('"""', "'''", "`")):
+        return text
+    return "\n".join(line for line in statement if line.strip() and not _WHOLE_COMMENT.match(line))
 
 
 def _elided(statement: Sequence[str], terms: Terms) -> str | None:

@@ -181,9 +181,9 @@ def test_one_passage_has_to_say_most_of_the_tags() -> None:
 
 def test_the_first_passage_has_to_be_about_the_need() -> None:
     about, beside = "# Rate limits\n\nA rate limit of requests.", "# Colours\n\nA colour of requests."
-    asked = {"topic": "limit request rate", "tags": ("requests",)}
-    assert _covers("How do I limit requests?", about, beside, **asked)
-    assert not _covers("How do I limit requests?", beside, **asked)
+    topic, tags = "limit request rate", ("requests",)
+    assert _covers("How do I limit requests?", about, beside, topic=topic, tags=tags)
+    assert not _covers("How do I limit requests?", beside, topic=topic, tags=tags)
 
 
 def test_a_passage_that_says_all_of_a_short_question_answers_it() -> None:

@@ -3,7 +3,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.reports.excerpts import Runs, excerpt, size_of, weights_of
+from kr.reports.excerpts import Runs, excerpt, gap, size_of, weights_of
 from kr.reports.passages import Unit, read_answer
 from kr.reports.terms import question_terms
 from kr.values import Answer, Passage
@@ -19,7 +19,7 @@ def _excerpt(text: str, question: str, room: int) -> list[str]:
 
 
 def _told(runs: Runs) -> list[str]:
-    return ["…" if run is None else "\n".join(block.text for block in run) for run in runs]
+    return [run if isinstance(run, str) else "\n".join(block.text for block in run) for run in runs]
 
 
 FILLER = "Something else is told here at some length, and none of it is what was asked for.\n\n"
@@ -33,9 +33,9 @@ def test_the_part_that_answers_stays_and_gaps_are_told() -> None:
     text = f"It begins.\n\n{FILLER * 5}The alpha is set with beta.\n\n{FILLER * 5}"
     assert _excerpt(text, "How do I set the alpha?", 150) == [
         "It begins.",
-        "…",
+        "[…]",
         "The alpha is set with beta.",
-        "…",
+        "[…]",
     ]
 
 
@@ -50,6 +50,19 @@ def test_a_list_keeps_the_item_that_answers_and_the_line_before_it() -> None:
     told = _excerpt(text, "alpha", 300)
     assert told[0].startswith("These options exist:")
     assert any("- `alpha`: how often it is tried" in run for run in told)
+
+
+def test_a_gap_names_the_options_that_were_left_out_there() -> None:
+    items = "".join(
+        f"- `name{n}`: another option of the many that there are, told at length\n" for n in range(40)
+    )
+    *_, last = _excerpt(f"These options exist:\n\n- `alpha`: how often it is tried\n{items}", "alpha", 300)
+    assert last.startswith("[… `name")
+    assert last.endswith("` …]")
+    assert "`name9`" in last
+    assert len(last) < 300
+    assert gap(["a b", "`", "<x>", "retry_delay", "retry_delay"]) == "[… `retry_delay` …]"
+    assert gap() == "[…]"
 
 
 def test_a_table_keeps_its_head() -> None:
@@ -84,7 +97,7 @@ _PIECES = st.sampled_from(
 def test_an_excerpt_is_of_the_text_in_order_and_fits(pieces: list[str], room: int) -> None:
     unit, terms = _unit("\n\n".join(pieces)), question_terms("x", "alpha")
     runs = excerpt(unit, terms, weights_of([unit], terms), room)
-    shown = [block for run in runs for block in run or ()]
+    shown = [block for run in runs if not isinstance(run, str) for block in run]
     assert size_of(shown) <= room + 8
     said = "\n".join(block.text for block in unit.blocks)
     place = 0
@@ -92,7 +105,7 @@ def test_an_excerpt_is_of_the_text_in_order_and_fits(pieces: list[str], room: in
         place = said.index(line, place) + len(line)
     whole = {block.text for block in unit.blocks if block.kind == "code"}
     assert all(block.text in whole for block in shown if block.kind == "code")
-    assert not any(one is None and other is None for one, other in pairwise(runs))
+    assert not any(isinstance(one, str) and isinstance(other, str) for one, other in pairwise(runs))
 
 
 def test_of_an_example_longer_than_the_room_whole_statements_stay() -> None:
