@@ -218,6 +218,12 @@ _DIRECTIVE = re.compile(
 )
 _SINCE = {"versionadded": "Added in", "versionchanged": "Changed in", "deprecated": "Deprecated since"}
 _SILENT = frozenset({"seealso", "plot", "index", "highlight", "currentmodule", "only", "image", "figure"})
+_DASH = re.compile(r"(\*{0,2}[A-Za-z_]\w*) --? (.*)")
+_DASHED = re.compile(
+    r"(?:^\*{0,2}[A-Za-z_]\w* --? .*(?:\n(?!\*{0,2}\w+ --? )(?!.*:[ \t]*$)[ \t]*\S.*)*(?:\n|\Z)){3,}",
+    re.MULTILINE,
+)
+"""Three parameters or more, each with what it is behind a dash, and what goes on in the lines after it."""
 _MORE_THAN_WORDS = re.compile(
     r":\w[\w:]*:`|\.\. |::|`_|_\b(?!\w)|\||^[ \t]+\S|^\S.*\n[=~^-]{3,}|>>>", re.MULTILINE
 )
@@ -226,9 +232,19 @@ _LONGEST_CODE = 4_000
 
 def docstring_markdown(docstring: str) -> str:
     """Return a docstring as Markdown, whether it is reStructuredText, Google's or NumPy's style, or Markdown."""
+    docstring = _DASHED.sub(_listed, docstring)
     if _MARKDOWN.search(docstring) or not _RESTRUCTURED.search(docstring):
         return _plain_markdown(docstring)
     return _mixed(docstring) if _PARTS.search(docstring) else to_markdown(docstring)
+
+
+def _listed(found: re.Match[str]) -> str:
+    """Write lines that name a parameter each (``limit - how many``) as a list: as a paragraph they are one."""
+    lines: list[str] = []
+    for line in found[0].splitlines():
+        named = _DASH.match(line)
+        lines.append(f"- `{named[1]}`: {named[2]}" if named else f"  {line.strip()}")
+    return "\n" + "\n".join(lines) + "\n\n"
 
 
 def _mixed(docstring: str) -> str:

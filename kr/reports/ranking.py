@@ -27,7 +27,7 @@ _AT_MOST = 4  # times that a word counts which a text repeats
 _BRIEF, _STRETCH = 6, 200  # words that an empty text counts as, and characters that count as one more
 _DEEP = 4
 _FOR_OTHERS = re.compile(
-    r"\b(?:contribut\w+|development|maintain\w+|release \w+|change ?log|licen[cs]e|sponsors?|backers|acknowledg\w+|credits|code of conduct)\b",
+    r"\b(?:contribut\w+|development|packaging|benchmarks?|related projects|maintain\w+|release \w+|change ?log|licen[cs]e|sponsors?|backers|acknowledg\w+|credits|code of conduct)\b",
     re.IGNORECASE,
 )
 """Headings of documents for those who work on the package or pay for it, rather than for its users."""

@@ -505,7 +505,8 @@ def _parameters(
     """Return parameters or members: those asked for whole, or ``is_brief``; the others by name, or as dots."""
     kept: dict[str, str] = {}
     for at, member in enumerate(_members(lines)):
-        name = _PARAMETER.match(member)
+        # Dots with names behind them stand for what ``kr.packages.documented.shortened`` left out.
+        name = None if member.startswith("... ") else _PARAMETER.match(member)
         is_asked = name is not None and (name[1] in names or bool(terms.within(name[1])))
         if name is None:
             told = member if member in {"*", "/"} else "..."

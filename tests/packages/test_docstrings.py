@@ -1,3 +1,4 @@
+import re
 import time
 
 import pytest
@@ -240,3 +241,24 @@ def test_badges_are_no_part_of_a_title() -> None:
         "# Fast [![Weekly downloads](https://x.test/b.svg)](https://x.test) thing\n\nText."
     )
     assert section.title == "Fast thing"
+
+
+def test_parameters_behind_dashes_are_a_list() -> None:
+    text = docstring_markdown(
+        "Sends a request.\n\nmethod - HTTP method\nparams - Parameters to be sent\n  in the query string\n**kwargs -- the rest\nUsage::\n\n    send('GET')\n"
+    )
+    assert (
+        "- `method`: HTTP method\n- `params`: Parameters to be sent in the query string\n- `**kwargs`: the rest\n"
+        in text
+    )
+    assert "```\nsend('GET')\n```" in text
+
+
+def test_a_dash_or_two_in_prose_make_no_list() -> None:
+    text = "It waits - as told\nbefore - and goes on.\n"
+    assert docstring_markdown(text) == text
+
+
+@given(st.text("ab -\n*:_\t`", max_size=200))
+def test_dashes_lose_no_word(text: str) -> None:
+    assert set(re.findall(r"[ab]+", text)) <= set(re.findall(r"[ab]+", docstring_markdown(text)))
