@@ -22,7 +22,7 @@ def main() -> int:
         "--installed",
         metavar="FOLDER",
         type=Path,
-        help="grade installed-questions.yaml (groups: forty, dev) on the packages installed in FOLDER",
+        help="grade installed-questions.yaml and natural-questions.yaml (groups: forty, stories-1, …) on the packages installed in FOLDER",
     )
     arguments = parser.parse_args()
     if arguments.installed:

@@ -303,6 +303,9 @@ def is_declaration(block: Block) -> bool:
         return False
     if _DECLARED.match(code) or (_CLASS.match(code) and not _BODY.search(code)):
         return True
+    first, *others = code.split("\n")
+    if first[-1:] not in {"(", "[", "{", "<", ":", ",", "\\"} and not all(map(_SIGNATURE.match, others)):
+        return False  # of Ruby, Lua or Elixir: what follows is its body
     is_short = code.count("\n") <= 2 or code.rpartition("\n")[2].startswith(")")
     return is_short and _SIGNATURE.match(code) is not None
 

@@ -25,7 +25,8 @@ _TOGETHER = 1.5
 _AGAIN = 0.4
 _AT_MOST = 4  # times that a word counts which a text repeats
 _BRIEF, _STRETCH = 6, 200  # words that an empty text counts as, and characters that count as one more
-_DEEP = 4
+_LONG = 3_000  # characters: no text is better for having more
+_DEEP = 4  # parts of a dotted name: no name is worse for having more
 _FOR_OTHERS = re.compile(
     r"\b(?:contribut\w+|development|packaging|benchmarks?|related projects|maintain\w+|release \w+|change ?log|licen[cs]e|sponsors?|backers|acknowledg\w+|credits|code of conduct)\b",
     re.IGNORECASE,
@@ -116,14 +117,14 @@ def fitness(title: str, text: str, terms: Terms, weights: Sequence[float], *, is
     code = "\n".join(_FENCED.findall(text))
     others = _FOR_OTHERS.search(title)
     return (
-        3.2 * sum(rare for at, rare in terms.need.items() if at in held) / whole
+        3.4 * sum(rare for at, rare in terms.need.items() if at in held) / whole
         + 0.8 * sum(rare for at, rare in terms.need.items() if at in titled) / whole
-        + 2.5 * told / (_BRIEF + len(text) / _STRETCH)
-        + 1.1 * sum(weights[at] for at in terms.within(code)) / heaviest
-        + 0.7 * math.log1p(len(text))
-        - 1.35 * is_opening
-        - 0.5 * (others is not None and not terms.within(others[0]))
-        - 0.12 * min(_DEEP, title.count("."))
+        + 2.1 * told / (_BRIEF + len(text) / _STRETCH)
+        + 1.25 * sum(weights[at] for at in terms.within(code)) / heaviest
+        + 0.4 * math.log1p(min(len(text), _LONG))
+        - 1.4 * is_opening
+        - 0.6 * (others is not None and not terms.within(others[0]))
+        - 0.15 * min(_DEEP, title.count("."))
     )
 
 

@@ -46,7 +46,7 @@ MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
 _DETAILS = 0.57  # of the report's characters
-_SHARES = (0.5, 0.27, 0.16, 0.08, 0.05)  # of the room for Details: what the passages may take, the best first
+_SHARES = (0.5, 0.27, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
 _WRITTEN = 0.77  # what a model's Summary and Details and the examples beside them may take
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats

@@ -132,6 +132,11 @@ class _Converter(MarkdownConverter):
     def convert_pre(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         return f"\n\n{fenced(el.get_text(), str(el.get('data-language') or ''))}\n\n"
 
+    def convert_code(self, el: Tag, text: str, parent_tags: set[str]) -> str:
+        if text and not text.strip():
+            return " "  # ``3.5<tt>&nbsp;</tt>Transactions``
+        return str(super().convert_code(el, text, parent_tags))  # type: ignore[misc]  # not in its stubs
+
     def convert_li(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         text = text.strip()
         if not text:

@@ -56,6 +56,8 @@ def test_only_the_command_that_installs_is_no_example(code: str, is_one: bool) -
         ("@classmethod\ndef range(\n    frame: Frame,\n    start: datetime,\n) -> Arrow", False),
         ("@app.route('/')\ndef index():\n    return 'hello'", True),
         ("export default class PDFForm {\n  flatten(options?: FlattenOptions): void;\n}\n\nexport interface FlattenOptions {\n  a: boolean;\n}", False),
+        ("def init\n  sections :header, :body\nend", True),
+        ("def render(a,\n           b)", False),
         ("export default class Clock extends Component {\n  state = {}\n  render() {\n    return null;\n  }\n}", True),
     ],
 )  # fmt: skip

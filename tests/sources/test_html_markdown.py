@@ -400,3 +400,9 @@ def test_the_text_of_a_paragraph_is_read_back_from_the_markdown(text: str) -> No
 def test_code_is_read_back_from_the_markdown(code: str) -> None:
     tokens = MarkdownIt().parse(fenced(code, "js"))
     assert [(token.type, token.info, token.content) for token in tokens] == [("fence", "js", code + "\n")]
+
+
+def test_a_space_that_is_marked_as_code_is_a_space() -> None:
+    page = "<main><h1>Guide</h1><h4>3.5<tt>&nbsp;</tt><a name='x'></a>Transactions</h4><p>They are <code>atomic</code>.</p></main>"
+    text = to_markdown(page, media_type="text/html", url="https://example.com/").text
+    assert "#### 3.5 Transactions\n\nThey are `atomic`." in text
