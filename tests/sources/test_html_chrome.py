@@ -78,11 +78,12 @@ PAGES = {
     ),
     "Scribble": (
         (
+            '<div class="tocset"><div class="tocview"><table><tr><td>▼</td><td><a href="i.html">Database Connectivity</a></td></tr></table></div></div>'
             '<div class="maincolumn"><div class="main"><div class="navsettop"><span class="navleft"><a href="i.html">top</a></span>'
             f'<span class="navright"><a href="c.html">prev</a></span></div><h3>Queries</h3>{TEXT}'
             '<div class="navsetbottom"><a href="i.html">contents</a></div></div></div>'
         ),
-        ["top", "prev", "contents"],
+        ["top", "prev", "contents", "Database Connectivity"],
     ),
     "Scaladoc": (
         f'<h1>Regex</h1><h3><span class="morelinks"><div>Related Docs: <a href="R$.html">object Regex</a></div></span></h3>{TEXT}',

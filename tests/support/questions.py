@@ -25,8 +25,8 @@ from kr.values import Answer, Passage, Query
 DATA = Path(__file__).parent.parent / "data"
 TOP_LINES = 60
 FLOORS: dict[str, dict[str, float]] = {
-    "dev": {"summary": 0.62, "top": 0.77, "anywhere": 0.85, "answered": 0.95},
-    "held_out": {"summary": 0.62, "top": 0.76, "anywhere": 0.87, "answered": 0.92},
+    "dev": {"summary": 0.67, "top": 0.77, "anywhere": 0.85, "answered": 0.95},
+    "held_out": {"summary": 0.69, "top": 0.79, "anywhere": 0.82, "answered": 0.92},
     "answers": {"summary": 0.83, "top": 0.95, "anywhere": 0.95, "answered": 1.0},
 }
 """What part of a group must reach each place: a question or two below what was measured. ``scripts/questions`` fails below it."""
