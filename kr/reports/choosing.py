@@ -25,6 +25,7 @@ _NEED = 3.0  # what it weighs how much of the need the first passage tells,
 _TAGS = 2.2  # how many of its tags one passage says,
 _LENGTH, _LONGEST = 0.2, 8  # and each word of the question, of so many at the most
 _ENOUGH = 3.7  # of what was found, to be an answer
+_FEWEST_LINES, _WITHIN = 3, 0.9  # of a passage that stands within another one
 _ALIKE = 0.8
 _MOSTLY_ALIKE = 0.6
 _LONG = 80  # different words
@@ -225,12 +226,15 @@ def _is_subject(opening: str, at: int) -> bool:
 
 
 def _is_alike(one: Unit, other: Unit) -> bool:
-    """Tell whether a passage says what another says: nearly all of it, or most of it where it is long or of one name.
+    """Tell whether a passage says what another one, taken before, says: nearly all of it, or most of it where it is long or of one name.
 
     The methods of a router are declared alike (``get``, ``put``), and so are those of one name of several classes.
     Of a page's code, lines count: settings that are on in one and off in the other are of the same words. Declarations
     of an installed package are alike by their words.
     """
+    lines = _lines(one)
+    if len(lines) >= _FEWEST_LINES and len(lines & _lines(other)) >= _WITHIN * len(lines):
+        return True  # the options of a function that was told with them
     left, right = _pieces(one), _pieces(other)
     both = len(left & right)
     if both >= _ALIKE * max(len(left), len(right), _FEW):
@@ -238,6 +242,10 @@ def _is_alike(one: Unit, other: Unit) -> bool:
     if both >= _MOSTLY_ALIKE * len(left | right) and min(len(left), len(right)) >= _LONG:
         return True
     return _last_name(one) == _last_name(other) != "" and both >= _SAME_NAME * min(len(left), len(right))
+
+
+def _lines(unit: Unit) -> set[str]:
+    return {line for block in unit.blocks for line in map(str.strip, block.text.split("\n")) if line}
 
 
 def _pieces(unit: Unit) -> set[str]:

@@ -221,6 +221,16 @@ def test_a_name_that_several_classes_have_takes_one_place() -> None:
     ]
 
 
+def test_options_that_were_told_with_their_function_are_not_told_again() -> None:
+    options = "```ts\ninterface WhenOptions {\n  is?: Schema;\n  then?: Schema;\n}\n```\n\n- `is`: the condition.\n- `then`: the type."
+    assert _names(
+        "Which option sets the condition of a type?",
+        Alternatives__conditional=f"```ts\ndeclare function conditional(options: WhenOptions): this;\n```\n\nAdds a type on a condition.\n\n{options}",
+        Joi__WhenOptions=options,
+        Joi__type="Tells the type of a schema and its condition.",
+    ) == ["Alternatives.conditional", "Joi.type"]
+
+
 def test_the_section_beside_a_deprecated_one_takes_its_place() -> None:
     deprecated = "Cancel a request with a cancel token: the token cancels the request."
     texts = {f"Filler__f{n}": f"Sends a request, number {n} of {n + 2}." for n in range(6)}
