@@ -108,6 +108,7 @@ def fitness(title: str, text: str, terms: Terms, weights: Sequence[float], *, is
     mislead: what counts is how much of the need itself the text and its title tell, and how much it dwells on that. The weights were
     learned from some 340 needs that agents worded, with topic and tags of their own and without: of those put to packages that the
     weights were not learned from the first passage was right for 52 % with topic and tags (46 % before) and for 34 % without (31 %).
+    Length counts less than was learned (0.7), since of two texts the longer one holds more of the strings that grades count.
     ``is_opening``: the text stands below the first heading of a document, which praises the package rather than explains it.
     """
     held, titled = terms.within(f"{title}\n{text}"), terms.within(title)
