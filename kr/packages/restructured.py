@@ -30,11 +30,16 @@ _SETTINGS = {
 }
 _MAX_DEPTH = 4
 _DROPPED = frozenset(
-    {"raw", "include", "image", "figure", "contents", "toctree", "highlight", "currentmodule", "module"}
-)
+    {
+        "raw", "include", "image", "figure", "contents", "toctree", "highlight", "currentmodule", "module", "seealso",
+        "testsetup", "testcleanup",
+    }
+)  # fmt: skip
 _CODE = frozenset(
-    {"code", "code-block", "sourcecode", "doctest", "testcode", "ipython", "prompt", "parsed-literal"}
-)
+    {
+        "code", "code-block", "sourcecode", "doctest", "testcode", "testoutput", "ipython", "prompt", "parsed-literal",
+    }
+)  # fmt: skip
 _ROLE = re.compile(r":([\w:.+-]+):`([^`]*)`|`([^`]*)`:([\w:.+-]+):", re.DOTALL)
 _TARGET = re.compile(r"(?<=\S)\s*<[^<>]*>$")
 _ALIAS = re.compile(r"^_(?=[a-z]\w*\.)")

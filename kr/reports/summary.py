@@ -86,6 +86,8 @@ _REMARK = re.compile(
     re.DOTALL,
 )
 """A comment beside code; in a text its mark means something else."""
+_COMMENTS = re.compile(r"(?m:^[ \t]*)/\*.*?\*/[ \t]*\n|[ \t]+//[ \t][^\n\"'`]*$", re.DOTALL | re.MULTILINE)
+"""What stands between the members of a declaration or behind them."""
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
 _GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
@@ -116,7 +118,9 @@ _SHOWS_FAULT = re.compile(
 )
 """What stands beside code that is not to be written so: in a comment of it, or in the line that announces it."""
 _PRINTED = frozenset({"console", "text", "plain", "output", "log", "pytb", "traceback"})
-_PARAMETER = re.compile(r"[\s*.]*(?:(?:readonly|static|public) )*([A-Za-z_$][\w$]*)\??\s*[:=,]?")
+_PARAMETER = re.compile(
+    r"[\s*.]*(?:(?:readonly|static|public|protected|abstract|async|override|get|set) )*([A-Za-z_$][\w$]*)\??\s*[:=,]?"
+)
 _REFERS = re.compile(
     r"(?:(?:please|for (?:more|further|the|details)\b[^.,]{0,40}),? ?)?(?:see|refer to|read (?:more|about)|check out|(?:documentation|docs|reference):)\s(?!.*`)",
     re.IGNORECASE,
@@ -468,7 +472,7 @@ def _doing(code: str) -> str:
 
 def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterator[tuple[str, bool]]:
     """Yield each declaration on a line; of one of many lines, its other parameters by their names or not at all."""
-    for declared in _NEXT_DECLARED.split(code.strip("\n")):
+    for declared in _NEXT_DECLARED.split(_COMMENTS.sub("", code).strip("\n")):
         lines = DECORATED.sub("", declared, count=1).split("\n")
         if lines[0].endswith(":"):  # a class of Python with what its instances have
             told = f"{lines[0]} {'; '.join(map(str.strip, lines[1:]))}"

@@ -141,3 +141,10 @@ def test_text_with_a_target_is_told_without_it() -> None:
 
 def test_a_term_that_ends_with_a_colon_gets_no_second_one() -> None:
     assert to_markdown("Tip:\n    Take it.\n") == "- Tip: Take it.\n"
+
+
+def test_sphinxs_pointers_and_set_up_go_and_printed_lines_are_code() -> None:
+    text = to_markdown(
+        "Opens it.\n\n.. seealso:: The `guide <https://x.example>`_ on it.\n\n.. testsetup::\n\n   import x\n\n.. testoutput::\n\n   [1, 2]\n"
+    )
+    assert text == "Opens it.\n\n```\n[1, 2]\n```\n"

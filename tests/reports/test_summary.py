@@ -403,3 +403,17 @@ def test_another_passage_that_answers_nearly_as_well_is_told_beside_the_first() 
     first, *others = summarize([(unit, unit.blocks) for unit in read_answer(answer).units], terms)
     assert first.sentences == ("Read a file of known host keys.",)
     assert [other.sentences for other in others] == [("Set the policy for a host without a known key.",)]
+
+
+def test_comments_between_the_members_of_a_type_are_no_members() -> None:
+    members = "".join(f"  name{n}: string;\n" for n in range(20))
+    declared = f"export abstract class Chart {{\n  /**\n   * Preserve: the ratio.\n   * Defaults: true\n   */\n  ratio: boolean; // kept\n  protected abstract keepRatio(): void;\n{members}}}"
+    told = _code(
+        "How do I keep the ratio of a chart?",
+        f"# Chart\n\nThe chart keeps its ratio.\n\n```ts\n{declared}\n```",
+    )
+    assert told is not None
+    assert "ratio: boolean;" in told
+    assert "keepRatio(" in told
+    for torn in ("Preserve", "Defaults", "kept;", "abstract:", "protected:"):
+        assert torn not in told
