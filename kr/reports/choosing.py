@@ -49,7 +49,9 @@ _WARNING_HEADING = re.compile(
     re.IGNORECASE,
 )
 _HISTORY = re.compile(
-    r"\W*(?:change ?logs?|release notes|what['’]?s new|(?:release |version )?history|v?\d+\.\d+(?:\.\d+)?\b)",
+    r"\W*(?:change ?logs?|release notes|what['’]?s new|(?:release |version )?history"
+    # "2.1.0 (2026-03-01)" heads what changed, "3.5 Transactions" a section.
+    r"|v\d+\.\d+|\d+\.\d+(?:\.\d+)*\W*(?:\Z|\d{4}\b|unreleased))",
     re.IGNORECASE,
 )
 

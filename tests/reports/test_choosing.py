@@ -108,6 +108,22 @@ def test_what_a_source_warns_off_is_not_taken_where_there_is_another(old: str) -
     assert _taken("How do I read the next rows of a page with a cursor?", old, source="context7") == [1]
 
 
+@pytest.mark.parametrize(
+    ("heading", "is_history"),
+    [
+        ("3.5 Transactions", False),
+        ("9.3. Unix Socket commands", False),
+        ("2.1", True),
+        ("2.1.0 (2026-03-01)", True),
+        ("v2.1 fixes", True),
+    ],
+)
+def test_a_number_before_a_heading_is_no_version(heading: str, *, is_history: bool) -> None:
+    units = read_answer(_answer(f"# {heading}\n\nA transaction is undone as a whole.")).units
+    (row,) = ranked(units, question_terms("x", "How do I undo a transaction?"))
+    assert row.is_warned_off is is_history
+
+
 def test_a_warning_that_is_asked_for_is_none() -> None:
     units = read_answer(_answer("# Deprecated options\n\nThey go in 9.0.")).units
     assert not is_warned_off(units[0], question_terms("x", "Which options are deprecated?"))
