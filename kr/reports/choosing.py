@@ -181,9 +181,8 @@ def covers(units: Sequence[Unit], terms: Terms) -> bool:
     tags = tags or question
     length = sum(light >= 1.0 for light in question.values())
     held = [terms.within(f"{unit.title}\n{unit.text}") for unit in units]
-    told = sum(rare for at, rare in terms.need.items() if at in held[0]) / (sum(terms.need.values()) or 1.0)
     tagged = max(sum(at in one for at in tags) for one in held) / (len(tags) or 1)
-    return _NEED * told + _TAGS * tagged + _LENGTH * min(length, _LONGEST) >= _ENOUGH
+    return _NEED * terms.told(held[0]) + _TAGS * tagged + _LENGTH * min(length, _LONGEST) >= _ENOUGH
 
 
 def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:

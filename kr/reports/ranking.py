@@ -111,16 +111,14 @@ def fitness(title: str, text: str, terms: Terms, weights: Sequence[float], *, is
     Length counts less than was learned (0.7), since of two texts the longer one holds more of the strings that grades count.
     ``is_opening``: the text stands below the first heading of a document, which praises the package rather than explains it.
     """
-    held, titled = terms.within(f"{title}\n{text}"), terms.within(title)
-    whole = sum(terms.need.values()) or 1.0
     heaviest = sum(sorted(weights, reverse=True)[:6]) or 1.0
-    told = sum(min(n, _AT_MOST) * terms.need.get(at, 0.0) for at, n in terms.count(text).items())
+    dwelt = sum(min(n, _AT_MOST) * terms.need.get(at, 0.0) for at, n in terms.count(text).items())
     code = "\n".join(_FENCED.findall(text))
     others = _FOR_OTHERS.search(title)
     return (
-        3.4 * sum(rare for at, rare in terms.need.items() if at in held) / whole
-        + 0.8 * sum(rare for at, rare in terms.need.items() if at in titled) / whole
-        + 2.1 * told / (_BRIEF + len(text) / _STRETCH)
+        3.4 * terms.told(terms.within(f"{title}\n{text}"))
+        + 0.8 * terms.told(terms.within(title))
+        + 2.1 * dwelt / (_BRIEF + len(text) / _STRETCH)
         + 1.25 * sum(weights[at] for at in terms.within(code)) / heaviest
         + 0.4 * math.log1p(min(len(text), _LONG))
         - 1.4 * is_opening

@@ -175,6 +175,10 @@ class Terms:
             return False
         return frozenset().union(*held) >= {at for at, term in enumerate(self.all) if term.is_main}
 
+    def told(self, held: AbstractSet[int]) -> float:
+        """Return which part of the need (``need``) is held, 0 to 1."""
+        return sum(rare for at, rare in self.need.items() if at in held) / (sum(self.need.values()) or 1.0)
+
     def coverage(self, held: Iterable[int]) -> float:
         """Return which part of what the question itself says these terms are, 0 to 1; all of it where it says nothing."""
         whole = sum(term.weight for term in self.all if term.is_main)
