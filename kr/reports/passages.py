@@ -1,7 +1,7 @@
 """An answer taken apart into passages (SPEC 3.7): a heading and what stands below it, prose and code together."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
@@ -24,6 +24,8 @@ _NAMES_FOLLOWING = re.compile(
     r"(?!\*\*(?:Parameters?|Arguments?|Args|Returns?|Return type|Return value|Raises|Throws|Yields|Type|Defaults?)\b)"
     r"(?:\*\*[^*\n]{1,160}\*\*|(?P<ticks>`+)[^`\n]{1,400}(?P=ticks))[.:]?"
 )
+_SENTENCE = re.compile(r"\*\*\S+(?: \S+){4,}[.:]\*\*[.:]?")
+"""What LaTeX2HTML sets in bold: words of a sentence, which names nothing."""
 # A heading that names no subject belongs to the text above it.
 _SAYS_LITTLE = re.compile(
     r"(?:(?:code |usage )?examples?|example usage|usage|syntax|synopsis|parameters?|arguments?|returns?|return values?|remarks?"
@@ -141,7 +143,7 @@ class _Reader:
             whole = (part for block in found for part in _as_manual(block))
             found = tuple(block for block in map(_without_chrome, whole) if block.text)
         # A page's first heading says what its title says, without the site's name.
-        is_headed = is_pages(self.answer.source) and any(block.level == 1 for block in found)
+        is_headed = is_pages(self.answer.source) and _is_headed(found, passage.title or "")
         if is_pages(self.answer.source) and sum(map(_is_listed, found)) >= _FEWEST_LISTED:
             found = tuple(map(_as_name, found))
         for path, blocks in units_of(found, "" if is_headed else _title(passage.title or "")):
@@ -265,6 +267,12 @@ class _Outline:
         self.held, self.size = [], 0
 
 
+def _is_headed(blocks: Sequence[Block], title: str) -> bool:
+    """Tell whether a page has a heading that says what its title says, be it not of the highest rank (DocBook's sections)."""
+    first = next((plain(block.text) for block in blocks if block.kind == "heading"), "")
+    return any(block.level == 1 for block in blocks) or (first != "" and first in plain(title))
+
+
 def _joined(one: Block, other: Block) -> Block:
     text = f"{one.text}, {other.text}"
     return Block(kind="prose", text=text if len(text) <= _MAX_HEADING else one.text)
@@ -278,7 +286,9 @@ def _title(title: str) -> str:
 
 
 def _is_name(block: Block) -> bool:
-    return block.kind == "prose" and not block.warns and _NAMES_FOLLOWING.fullmatch(block.text) is not None
+    if block.kind != "prose" or block.warns or _SENTENCE.fullmatch(block.text):
+        return False
+    return _NAMES_FOLLOWING.fullmatch(block.text) is not None
 
 
 def links_only(block: Block) -> bool:

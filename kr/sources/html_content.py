@@ -131,6 +131,8 @@ _DROPPED = frozenset(_part("dropped tags"))
 _DROPPED_ROLES = frozenset(_part("dropped roles"))
 _DROPPED_CLASSES = frozenset(_part("dropped classes"))
 _DROPPED_IDS = frozenset(_part("dropped ids"))
+_LABELS = frozenset(_part("labels"))
+_NOTES = frozenset(_part("notes"))
 _CONTENTS = frozenset({"contents", "table of contents", "on this page"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b", "[src]", "[source]", "[edit]", "More..."})
@@ -141,6 +143,8 @@ _OF_SOURCE = re.compile(r"Definition at line \d|Referenced by |References ")
 """Doxygen's lines on where in the sources a name stands."""
 
 _FOOTNOTE = re.compile(r"\[?\d{1,3}\]?")
+_TURNS = frozenset({"<<", "<", ">", ">>", "up", "top", "contents", "index", "?"})
+_MOST_CELLS = 20
 _TO_NEIGHBOURS = frozenset({"next", "prev", "previous"})
 _FEWEST_LINKS = 4
 _MOST_LINKS = 2_000
@@ -164,11 +168,21 @@ def is_dropped(element: _Element) -> bool:
         return parent is not None and parent.tag == "body"
     if tag in {"ul", "ol"}:
         return _is_contents(element)
+    if tag == "table":
+        return _turns_pages(element)
     if tag in {"p", "div"}:
         return _leads_to_neighbours(element) or _is_of_source(element)
     if tag in _HEADINGS:
         return _text(element).casefold() in _CONTENTS
     return tag == "a" and _is_permalink(element)
+
+
+def is_label(element: _Element) -> bool:
+    """Whether an element says of what kind a note is that is set apart: a title of its own, or a heading in it."""
+    if element.tag in {"p", "td"}:
+        return not _LABELS.isdisjoint(classes(element))
+    around = element.getparent()
+    return element.tag in _HEADINGS and around is not None and not _NOTES.isdisjoint(classes(around))
 
 
 def _is_permalink(link: _Element) -> bool:
@@ -210,6 +224,13 @@ def _leads_to_neighbours(element: _Element) -> bool:
         for child in islice(element, 12)
         if child.tag == "a"
     )
+
+
+def _turns_pages(table: _Element) -> bool:
+    """Whether a table is the row of links above a page of Texinfo: ``[ < ] [ Up ] [ > ] [Top]``."""
+    cells = list(islice(table.iter("td", "th"), _MOST_CELLS + 1))
+    texts = {_text(cell).strip("[] \xa0").casefold() for cell in cells} - {""}
+    return len(cells) <= _MOST_CELLS and len(texts) > 1 and texts <= _TURNS
 
 
 def absolute(base: str, address: str | None) -> str | None:

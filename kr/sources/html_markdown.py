@@ -21,6 +21,7 @@ from kr.sources.html_content import (
     code_language,
     code_text,
     is_dropped,
+    is_label,
     main_element,
     page_title,
     parse,
@@ -42,7 +43,10 @@ _SIGNS_IN_LINK = re.compile(rf"{_SIGNS}|\]")  # the first that stands bare ends 
 # Signs that mean something at the start of a line.
 _LINE_START = re.compile(r"(?:#{1,6}|[-+>])(?=\s|$)|[>]|(?:-{3,}|={2,}|~{3,})(?=\s*$)")
 _NUMBERED_START = re.compile(r"([0-9]{1,9})([.)])(?=\s|$)")
-_EMPHASIS = re.compile(r"(?<!\\)\*{1,3}")
+_EMPHASIS = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)|(?<!\\)\*{1,3}")
+"""Marks of emphasis, and the code in which such signs are none."""
+_JOIN = "\ufdd0"  # a noncharacter: at the end of a label that stands before the text that it is about
+_JOINED = re.compile(rf" *{_JOIN}\n[\s>]*+(?!```|[-+*|#>] |\d+[.)] |\Z)")
 _UNESCAPED_PIPE = re.compile(r"(?<!\\)\|")
 
 
@@ -87,6 +91,7 @@ def _from_html(html: str, url: str) -> Markdown:
     copy = TreeCopy(url)
     soup = copy.copy(main_element(root))
     text = _Converter(heading_style=ATX, bullets="-", table_infer_header=True).convert_soup(soup)
+    text = _JOINED.sub(" ", text).replace(_JOIN, "")
     lines = (line.rstrip() if not line.endswith("  ") else line for line in text.split("\n"))
     return Markdown(text="\n".join(lines).strip(), title=page_title(root), is_cut=copy.is_cut)
 
@@ -106,6 +111,11 @@ def _language(media_type: str) -> str:
 def _escaped(text: str) -> str:
     text = _INLINE_SIGNS.sub(lambda sign: "\\" + sign[0], text)
     return _escaped_start(text)
+
+
+def _plain(markdown: str) -> str:
+    """Return a line without its marks of emphasis."""
+    return _EMPHASIS.sub(lambda found: found[0] if found[1] else "", markdown.strip())
 
 
 def _escaped_start(text: str) -> str:
@@ -149,10 +159,14 @@ class _Converter(MarkdownConverter):
 
     def convert_dt(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         # A line of its own that is all bold or all code names what follows (kr.reports.passages).
-        bare = _EMPHASIS.sub("", text.strip())
+        bare = _plain(text)
         is_code = bare.startswith("`") and bare.endswith("`") and bare.count("`") == 2
         shown = bare if is_code or not bare else f"**{bare}**"
         return str(self.convert_p(el, shown, parent_tags))  # type: ignore[attr-defined]  # untyped there
+
+    def convert_label(self, el: Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
+        bare = _plain(text).rstrip(" :")
+        return f"\n\n**{bare}:**{_JOIN}\n\n" if bare else ""
 
     def convert_dd(self, el: Tag, text: str, parent_tags: set[str]) -> str:
         return str(self.convert_div(el, text, parent_tags))  # type: ignore[attr-defined]
@@ -188,7 +202,6 @@ _LISTS = frozenset({"ul", "ol", "blockquote"})
 _HEADINGS = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _NO_TEXT = frozenset({"table", "tr", "ul", "ol", "dl"})
 _IN_WORDS = {"img": ("alt", 300), "math": ("alttext", 1000)}
-_LABELS = frozenset({"admonition-title", "icon"})
 _CODE = frozenset({"t-c", "t-lc", "mw-geshi"})  # MediaWiki's inline code on cppreference
 _WHITESPACE = re.compile(r"\s+")
 _HOLDS_BLOCKS = (_BLOCK | _CONTAINERS) - {"br"}
@@ -271,8 +284,8 @@ class TreeCopy:
             case "dt" if "sig" in classes(element) or element.find("pre") is not None:
                 self._add_declaration(element, place)
                 return None
-            case "p" | "td" if not _LABELS.isdisjoint(classes(element)):
-                return self._enter_label(place)
+            case _ if is_label(element):
+                return replace(place, tag=self._append("label", place), depth=place.depth + 1)
             case "thead":
                 return replace(place, in_head=True)
         if name in _INLINE:
@@ -293,12 +306,6 @@ class TreeCopy:
                 return place
             attributes["href"] = address
         return replace(place, tag=self._append(name, place, attributes), depth=place.depth + 1)
-
-    def _enter_label(self, place: _Place) -> _Place:
-        """Make a bold line of the kind of a note, as Sphinx and AsciiDoc set it above or beside the note."""
-        return replace(
-            place, tag=self._append("b", replace(place, tag=self._append("p", place))), depth=place.depth + 2
-        )
 
     def _enter_block(self, name: str, element: _Element, place: _Place) -> _Place:
         name = self._block_name(name, element, place)

@@ -131,6 +131,22 @@ def test_a_bold_line_that_names_nothing_is_a_text() -> None:
     ]
 
 
+def test_a_sentence_in_bold_names_nothing() -> None:
+    text = "# Pruning\n\n**The algorithm that is used for it is:**\n\n1. Look.\n\n**What do I do then?**\n\nWait."
+    assert _outline(text) == [
+        (("Pruning",), ["**The algorithm that is used for it is:**", "1. Look."]),
+        (("Pruning", "**What do I do then?**"), ["Wait."]),
+    ]
+
+
+def test_a_page_says_its_title_once() -> None:
+    """DocBook's sections begin with a heading of the second rank."""
+    assert _outline("## 25.1. Vacuuming\n\nText.", "PostgreSQL: 25.1. Vacuuming") == [
+        (("25.1. Vacuuming",), ["Text."])
+    ]
+    assert _outline("## Usage\n\nText.", "Slots") == [(("Slots", "Usage"), ["Text."])]
+
+
 def test_a_class_without_anything_is_no_text() -> None:
     assert _outline("```python\nclass Lock\n```\n\nA lock.") == [((), ["A lock."])]
     assert _outline("```python\nclass Lock:\n    x = 1\n```") == [((), ["class Lock:\n    x = 1\n"])]

@@ -189,10 +189,28 @@ def test_terms_of_definitions_stand_out() -> None:
     assert convert(f"<main>{TEXT}{terms}</main>").endswith("**--force**\n\nTwice.\n\n`query`\n\nWhat.")
 
 
+_ROW = '<td>[ <a href="a.html">&lt;</a> ]</td><td>[ Up ]</td><td>[<a href="i.html">Index</a>]</td><td>&nbsp;</td>'
+
+
+def test_the_row_of_links_above_a_page_of_texinfo_is_dropped() -> None:
+    assert convert(f"<main>{TEXT}<table><tr>{_ROW}</tr></table><p>It goes on.</p></main>") == convert(
+        f"<main>{TEXT}<p>It goes on.</p></main>"
+    )
+    assert "| up | 1 |" in convert(f"<main>{TEXT}<table><tr><td>up</td><td>1</td></tr></table></main>")
+
+
+def test_a_sign_that_is_a_term_stays_what_it_is() -> None:
+    terms = "<dl><dt><tt>*</tt></dt><dd>Any string.</dd><dt><b><code>a**b</code></b> or <em>c</em></dt><dd>A power.</dd></dl>"
+    assert convert(f"<main>{TEXT}{terms}</main>").endswith(
+        "`*`\n\nAny string.\n\n**`a**b` or c**\n\nA power."
+    )
+
+
 @pytest.mark.parametrize(
     "note",
     [
         '<div class="admonition note"><p class="admonition-title">Note</p><p>Not thread-safe.</p></div>',
+        '<div class="note"><h3 class="title">Note</h3><p>Not thread-safe.</p></div>',
         (
             '<div class="admonitionblock note"><table><tr><td class="icon"><div class="title">Note</div></td><td class="content">'
             "Not thread-safe.</td></tr></table></div>"
@@ -200,7 +218,24 @@ def test_terms_of_definitions_stand_out() -> None:
     ],
 )
 def test_the_kind_of_a_note_is_a_label(note: str) -> None:
-    assert convert(f"<main>{TEXT}{note}</main>").endswith("**Note**\n\nNot thread-safe.")
+    assert convert(f"<main>{TEXT}{note}</main>").endswith("**Note:** Not thread-safe.")
+
+
+@pytest.mark.parametrize(
+    ("inner", "markdown"),
+    [
+        ("<pre>f()</pre>", "**Tip:**\n\n```\nf()\n```"),
+        ("<ul><li>One</li></ul>", "**Tip:**\n\n- One"),
+        ("<ol><li>One</li></ol>", "**Tip:**\n\n1. One"),
+        ("<p><code>f</code> is one.</p>", "**Tip:** `f` is one."),
+        ("", "**Tip:**"),
+    ],
+)
+def test_a_label_stands_before_the_text_alone(inner: str, markdown: str) -> None:
+    """A heading there would head all that follows the note: so it was on each page of PostgreSQL's and Apache's manuals."""
+    note = f'<div class="tip"><h3>Tip</h3>{inner}</div>'
+    assert convert(f"<main>{TEXT}{note}</main>").endswith(f"\n\n{markdown}")
+    assert convert(f"<main>{TEXT}<ul><li>{note}</li></ul></main>").count("Tip") == 1
 
 
 def test_code_that_is_a_term_names_what_follows_and_keeps_its_lines() -> None:
