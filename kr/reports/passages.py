@@ -24,8 +24,8 @@ _NAMES_FOLLOWING = re.compile(
     r"(?!\*\*(?:Parameters?|Arguments?|Args|Returns?|Return type|Return value|Raises|Throws|Yields|Type|Defaults?)\b)"
     r"(?:\*\*[^*\n]{1,160}\*\*|(?P<ticks>`+)[^`\n]{1,400}(?P=ticks))[.:]?"
 )
-_SENTENCE = re.compile(r"\*\*\S+(?: \S+){4,}[.:]\*\*[.:]?")
-"""What LaTeX2HTML sets in bold: words of a sentence, which names nothing."""
+_SENTENCE = re.compile(r"\*\*([^*\s]+(?:\s[^*\s]+){4,}[.:])\*\*")
+"""What LaTeX2HTML sets in bold: all of a sentence, which names nothing."""
 # A heading that names no subject belongs to the text above it.
 _SAYS_LITTLE = re.compile(
     r"(?:(?:code |usage )?examples?|example usage|usage|syntax|synopsis|parameters?|arguments?|returns?|return values?|remarks?"
@@ -181,9 +181,8 @@ def _without_chrome(block: Block) -> Block:
     """Return a block of a page without what its generator put there for a pointer, and nothing of a line of copyright."""
     if block.kind == "code":
         return block
-    return replace(
-        block, text="" if _FOOTER.fullmatch(block.text) else _CHROME.sub("", block.text).strip("\n")
-    )
+    text = "" if _FOOTER.fullmatch(block.text) else _CHROME.sub("", block.text).strip("\n")
+    return replace(block, text=_SENTENCE.sub(r"\1", text) if _SENTENCE.fullmatch(text) else text)
 
 
 @lru_cache(maxsize=1)
@@ -286,9 +285,7 @@ def _title(title: str) -> str:
 
 
 def _is_name(block: Block) -> bool:
-    if block.kind != "prose" or block.warns or _SENTENCE.fullmatch(block.text):
-        return False
-    return _NAMES_FOLLOWING.fullmatch(block.text) is not None
+    return block.kind == "prose" and not block.warns and _NAMES_FOLLOWING.fullmatch(block.text) is not None
 
 
 def links_only(block: Block) -> bool:

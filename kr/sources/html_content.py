@@ -140,7 +140,8 @@ _SIGNS = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "\u200b", "[src]", "[sour
 
 _TO_SOURCE = frozenset({"link", "link-seesrc", "src"})  # Haddock, nim doc, rustdoc
 _OF_SOURCE = re.compile(r"Definition at line \d|Referenced by |References ")
-"""Doxygen's lines on where in the sources a name stands."""
+_DEFINED_IN = re.compile(r"Defined in\s+\S+:\d+")
+"""Doxygen's and YUIDoc's lines on where in the sources a name stands."""
 
 _FOOTNOTE = re.compile(r"\[?\d{1,3}\]?")
 _TURNS = frozenset({"<<", "<", ">", ">>", "up", "top", "contents", "index", "?"})
@@ -197,7 +198,9 @@ def _is_permalink(link: _Element) -> bool:
 
 def _is_of_source(line: _Element) -> bool:
     marks = {"definition", "reference"}.intersection(classes(line))
-    return bool(marks) and _OF_SOURCE.match(_text(line)) is not None
+    return (bool(marks) and _OF_SOURCE.match(_text(line)) is not None) or (
+        line.tag == "p" and _DEFINED_IN.fullmatch(_text(line)) is not None
+    )
 
 
 def _text(element: _Element) -> str:

@@ -186,10 +186,10 @@ _MAX_DEPTH = 60
 _MAX_NESTED_LISTS = 8
 
 _SAME = {
-    "strong": "b", "em": "i", "tt": "code", "kbd": "code", "samp": "code", "strike": "del", "s": "del",
+    "strong": "b", "em": "i", "tt": "code", "kbd": "code", "samp": "code",
     "summary": "p", "figcaption": "p", "address": "p", "legend": "p", "caption": "p", "dir": "ul",
 }  # fmt: skip
-_INLINE = frozenset({"a", "b", "i", "code", "del", "q"})
+_INLINE = frozenset({"a", "b", "i", "code", "q"})
 _BLOCK = frozenset({
     "p", "h1", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "dl", "dt", "dd", "blockquote",
     "table", "tr", "td", "th", "hr", "br", "pre",
@@ -298,8 +298,9 @@ class TreeCopy:
 
     def _enter_inline(self, name: str, element: _Element, place: _Place) -> _Place:
         attributes: dict[str, str] = {}
-        if element in self._with_blocks or place.depth >= _MAX_DEPTH:
-            return place
+        is_in_one = place.tag.name == name or place.tag.find_parent(name) is not None
+        if element in self._with_blocks or place.depth >= _MAX_DEPTH or is_in_one:
+            return place  # bold text that is set in bold again is bold
         if name == "a":
             address = None if place.in_heading else absolute(self.url, element.get("href"))
             if address is None:

@@ -134,7 +134,7 @@ def test_a_bold_line_that_names_nothing_is_a_text() -> None:
 def test_a_sentence_in_bold_names_nothing() -> None:
     text = "# Pruning\n\n**The algorithm that is used for it is:**\n\n1. Look.\n\n**What do I do then?**\n\nWait."
     assert _outline(text) == [
-        (("Pruning",), ["**The algorithm that is used for it is:**", "1. Look."]),
+        (("Pruning",), ["The algorithm that is used for it is:", "1. Look."]),
         (("Pruning", "**What do I do then?**"), ["Wait."]),
     ]
 

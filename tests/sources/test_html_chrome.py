@@ -199,6 +199,21 @@ def test_the_row_of_links_above_a_page_of_texinfo_is_dropped() -> None:
     assert "| up | 1 |" in convert(f"<main>{TEXT}<table><tr><td>up</td><td>1</td></tr></table></main>")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '<dl><dt class="tag-source">Source:</dt><dd class="tag-source"><ul><li><a href="a.js.html#line12">line 12</a></li></ul></dd></dl>',
+        '<div class="meta"><p>Defined in\n<a href="a.js.html#l12"><code>src/a.js:12</code></a></p></div>',
+        '<div class="foundat">Defined in: <a href="a.js.html#l12"><code>src/a.js:12</code></a></div>',
+    ],
+)
+def test_where_a_name_stands_in_the_sources_is_dropped(line: str) -> None:
+    """JSDoc, YUIDoc."""
+    assert convert(f"<main>{TEXT}{line}<p>It goes on.</p></main>") == convert(
+        f"<main>{TEXT}<p>It goes on.</p></main>"
+    )
+
+
 def test_a_sign_that_is_a_term_stays_what_it_is() -> None:
     terms = "<dl><dt><tt>*</tt></dt><dd>Any string.</dd><dt><b><code>a**b</code></b> or <em>c</em></dt><dd>A power.</dd></dl>"
     assert convert(f"<main>{TEXT}{terms}</main>").endswith(
@@ -224,6 +239,10 @@ def test_the_kind_of_a_note_is_a_label(note: str) -> None:
 @pytest.mark.parametrize(
     ("inner", "markdown"),
     [
+        (
+            '<div class="example"><h3>Example</h3><pre>f()</pre></div>',
+            "**Tip:** **Example:**\n\n```\nf()\n```",
+        ),
         ("<pre>f()</pre>", "**Tip:**\n\n```\nf()\n```"),
         ("<ul><li>One</li></ul>", "**Tip:**\n\n- One"),
         ("<ol><li>One</li></ol>", "**Tip:**\n\n1. One"),

@@ -205,6 +205,11 @@ PIECES = {
         "<p>a <b>b</b> <em>c</em> <code>d_e</code> <code>`f`</code></p>",
         "a **b** *c* `d_e` `` `f` ``",
     ),
+    "marked up twice": (
+        "<p><b>a <b>b</b> c</b> <em>d <i>e</i></em> <code>{f(), <a href=x><code>g()</code></a>}</code></p>",
+        "**a b c** *d e* `{f(), g()}`",
+    ),
+    "struck out": ("<p>It may. <s>It must.</s> <del>It can.</del></p>", "It may."),
     "identifiers": ("<p>snake_case and v-model</p>", "snake_case and v-model"),
     "signs": ("<p>*a* [b](c) `d` &lt;e&gt; &amp;lt; _f_</p>", r"\*a\* \[b\](c) \`d\` \<e> \&lt; \_f\_"),
     "no heading": (
