@@ -68,7 +68,11 @@ _CHROME = re.compile(
     r"[ ]*\bclick to toggle source\b|[ ]*ⓘ(?:Notable traits for [^\n]{1,80}$)?| ?(?:\d[\d.]+ )?· \[?source\b(?:\]\([^()\s]*\))?",
     re.MULTILINE,
 )
-_FOOTER = re.compile(r"[\s|*]*(?:Copyright\s*(?:©|\(c\)|\d{4})|©\s*\d{4})[^\n]{0,400}[\s|:-]*", re.IGNORECASE)
+_FOOTER = re.compile(
+    r"[\s|*>]*(?:Copyright\s*(?:©|\(c\)|\d{4})|©\s*\d{4}|(?:This|The) (?:document|page) (?:was |is )?(?:last )?(?:generated|translated|modified|updated)\b"
+    r"|Generated (?:by|on)\b|Last (?:modified|updated|changed)\b)[^\n]{0,400}[\s|:-]*",
+    re.IGNORECASE,
+)
 # What says nothing to a reader: a class without bases or arguments, as installed sources show it.
 _BARE = re.compile(r"\s*(?:export\s+|declare\s+|public\s+|abstract\s+)*class\s+\w+\s*[:;{]?\s*}?\s*")
 

@@ -131,6 +131,7 @@ _DROPPED = frozenset(_part("dropped tags"))
 _DROPPED_ROLES = frozenset(_part("dropped roles"))
 _DROPPED_CLASSES = frozenset(_part("dropped classes"))
 _DROPPED_IDS = frozenset(_part("dropped ids"))
+_PARTS_OF_PAGES = frozenset({"div", "p", "ul", "table"})
 _LABELS = frozenset(_part("labels"))
 _NOTES = frozenset(_part("notes"))
 _CONTENTS = frozenset({"contents", "table of contents", "on this page"})
@@ -158,11 +159,15 @@ _UNSAFE_IN_LINK = re.compile(r"""[\s"'<>()\[\]\\`|\x00-\x1f\x7f]""")
 def is_dropped(element: _Element) -> bool:
     """Whether an element is no content: scripts, navigation, tables of contents, forms, hidden parts, permalinks."""
     tag = element.tag
-    if tag in _DROPPED or element.get("role") in _DROPPED_ROLES or element.get("id") in _DROPPED_IDS:
+    if tag in _DROPPED or element.get("role") in _DROPPED_ROLES:
         return True
     if element.get("aria-hidden") == "true" or is_hidden(element):
         return True
-    if not _DROPPED_CLASSES.isdisjoint(classes(element)) or is_gutter(element):
+    marks = classes(element)
+    if not _DROPPED_CLASSES.isdisjoint(marks) or is_gutter(element):
+        return True
+    # A heading or a section has such an id where its words are those: "Path", "Navigation".
+    if element.get("id") in _DROPPED_IDS and tag in _PARTS_OF_PAGES and "section" not in marks:
         return True
     if tag in {"header", "aside"}:
         parent = element.getparent()
@@ -230,7 +235,9 @@ def _leads_to_neighbours(element: _Element) -> bool:
 
 
 def _turns_pages(table: _Element) -> bool:
-    """Whether a table is the row of links above a page of Texinfo: ``[ < ] [ Up ] [ > ] [Top]``."""
+    """Whether a table is a row of links above or below a page: DocBook's, or Texinfo's, ``[ < ] [ Up ] [ > ] [Top]``."""
+    if (table.get("summary") or "").casefold().startswith("navigation"):
+        return True
     cells = list(islice(table.iter("td", "th"), _MOST_CELLS + 1))
     texts = {_text(cell).strip("[] \xa0").casefold() for cell in cells} - {""}
     return len(cells) <= _MOST_CELLS and len(texts) > 1 and texts <= _TURNS
