@@ -26,6 +26,8 @@ _USES = 0.7
 _DEFINED = re.compile(
     r"^(?:export |async |default )*(?:class|def|function|const|let|var) (\w{3,80})", re.MULTILINE
 )
+_LABELS = re.compile(r"(?:\*\*)?\w+(?: [\w-]+){0,3}(?:\*\*)?")
+"""A word or some, as they stand above a list or table ("History")."""
 _MARGIN = re.compile(r"\n[ \t]*\n(?=[^\s)\]}])")
 _MOST_PARTS = 400
 _ROW = 200
@@ -94,6 +96,7 @@ def _kept(parts: Sequence[Part], room: int) -> set[int]:
     most = max(part.told for part in parts)
     opening = parts[0].blocks[0]
     first = _DECLARES if opening.kind == "code" and not is_example(opening) else _FIRST
+    first *= opening.kind != "table"  # the row of a table opens nothing
     worth = [part.told + (first * most if at == 0 else 0.0) for at, part in enumerate(parts)]
     kept: set[int] = set()
     heads: set[int] = set()
@@ -210,6 +213,8 @@ def _goes_on(before: Block, block: Block) -> bool:
         return True
     if block.kind == "code":
         return before.kind in {"prose", "list"}
+    if block.kind in {"list", "table"} and _LABELS.fullmatch(before.text):
+        return True
     return (block.kind == "prose" and leans_on(block.text)) or points_on(before.text)
 
 

@@ -58,6 +58,8 @@ _GIST = 300  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
 _MOST_FURTHER = 7
 _LINE_OF_FURTHER = 170
+_SIGNATURE = re.compile(r"`(?:[a-z]+ )*([\w.:$]+)\([^`]*`")
+"""A name with its parameters, and what kind of thing it is before it."""
 _FURTHER = "Found besides, in a line each:"
 _NO_CODE = "No code examples were found."
 _NEAREST = "kr can't tell whether any of this answers the question. The nearest symbols and pages:"
@@ -358,7 +360,10 @@ def _shape(
 
 
 def _bold(unit: Unit) -> str:
-    return f"**{plain(unit.heading).replace('**', '')}**" if unit.heading else ""
+    """Return the headings of a passage on one line, the last one whole, of the others that are signatures the names."""
+    *above, last = unit.path[-3:] or ("",)
+    told = " > ".join([*(_SIGNATURE.sub(r"`\1`", part) for part in above), last])
+    return f"**{plain(told).replace('**', '')}**" if told else ""
 
 
 def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or from") -> Iterator[str]:

@@ -43,7 +43,7 @@ _WORD = re.compile(
 )
 _WORDS_OF_LINK = re.compile(
     r"(?<!`)(`+)(?!`)[^`]{0,1000}?(?<!`)\1(?!`)"
-    r"|(?<!\\)\[(?P<words>(?:`[^`\n]{0,200}`|\\.|[^\[\]`\\]){0,500})\]\([^()\s]{0,3000}\)"
+    r"|(?<!\\)\[(?P<words>(?:`[^`\n]{0,200}`|\\.|\[[^\[\]`\\]{0,200}\]|[^\[\]`\\]){0,500})\]\([^()\s]{0,3000}\)"
 )
 _INDENT = re.compile(r"^[ \t]+|[ \t]+$", re.MULTILINE)
 _SILENT_TAG = re.compile(r"<(/?)(?:script|style|template|noscript)\b", re.IGNORECASE)

@@ -68,8 +68,16 @@ def test_a_gap_names_the_options_that_were_left_out_there() -> None:
 def test_a_table_keeps_its_head() -> None:
     rows = "".join(f"| name{n} | {'word ' * 9}|\n" for n in range(40))
     told = _excerpt(f"| Name | Use |\n|---|---|\n{rows}| alpha | how often |\n", "alpha", 300)
-    assert told[0].startswith("| Name | Use |\n| --- | --- |\n")
-    assert "| alpha | how often |" in "\n".join(told)
+    assert "| Name | Use |\n| --- | --- |\n| alpha | how often |" in "\n".join(told)
+
+
+def test_a_label_goes_with_its_table() -> None:
+    """Node's pages have a history at the beginning of each function."""
+    rows = "".join(f"| v{n} | Something was added that nobody asks for |\n" for n in range(20))
+    text = f"History\n\n| Version | Changes |\n|---|---|\n{rows}\n{FILLER * 3}The alpha is set with beta.\n\n{FILLER * 3}"
+    told = _excerpt(text, "How do I set the alpha?", 200)
+    assert "The alpha is set with beta." in "".join(told)
+    assert "History" not in "".join(told)
 
 
 def test_a_paragraph_that_leans_comes_with_what_it_leans_on() -> None:

@@ -96,9 +96,9 @@ def test_overloads_share_their_text_as_headings_too() -> None:
 
 
 def test_links_show_their_words() -> None:
-    assert _outline("See [the `x[0]` page](https://a.example/) and `[b](c)` at <https://d.example/>.") == [
-        ((), ["See the `x[0]` page and `[b](c)` at <https://d.example/>."])
-    ]
+    assert _outline(
+        "[\\<a[]>](https://b.example/). See [the `x[0]` page](https://a.example/) and `[b](c)` at <https://d.example/>."
+    ) == [((), ["\\<a[]>. See the `x[0]` page and `[b](c)` at <https://d.example/>."])]
 
 
 def test_a_signature_or_a_bold_line_names_what_follows() -> None:

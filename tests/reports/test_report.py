@@ -594,6 +594,12 @@ def test_the_report_says_of_which_source_the_beginning_alone_was_read() -> None:
     assert "only the beginning" not in _build(PAGES).text
 
 
+def test_signatures_above_a_passage_are_told_by_their_names() -> None:
+    text = "# Web\n\n##### `class web.Application(handlers: list, default_host: str = None)`\n\n###### `listen(port: int) -> Server`\n\nScrolls virtually."
+    answer = Answer(source="web_search", passages=(Passage(text=text, url="https://one.example/"),))
+    assert "From Source 1: **Web > `web.Application` > `listen(port: int) -> Server`**" in _build(answer).text
+
+
 def test_what_comes_next_is_told_in_a_line_each() -> None:
     def passage(name: str, text: str) -> Passage:
         return Passage(text=text, title=f"queue.{name}", url=f"queue 1.0, queue.py: {name}")

@@ -530,7 +530,8 @@ def test_any_index_is_taken_in_twice_alike(
     before = dump(project) if first.has_changed else None
     again = run(project, old)
     assert not again.has_changed
-    assert len(again.refused) == len(first.refused)
+    # Of a live item without a report an archived one of the same index may have been taken in meanwhile: it is known then.
+    assert set(again.refused) <= set(first.refused)
     if before is not None:
         assert dump(project) == before
         live = rows(project, "id, path, framework_key, topic_key")
