@@ -52,6 +52,7 @@ _ITEM = 0.75  # what an item counts that is about something the question doesn't
 _INTRODUCES = 0.8  # what a sentence counts that names what the code after it shows
 _ANNOUNCES = 0.3  # what a sentence counts that announces what may not follow here
 _WARNS = 0.7
+_ANNOUNCING = (":", "：")
 _SUBJECT = 4  # words of a sentence that say what it is about
 _READS_ON = 0.7  # how well a sentence must stand to be told for its neighbour's sake
 _NEARLY = 0.4  # of what the first passage's answer holds: what another one must hold to be told beside it
@@ -230,13 +231,9 @@ def gist(unit: Unit, terms: Terms, room: int) -> str | None:
     said = _units(sentences_of(unit.blocks))
     weights = [term.weight for term in terms.all]
     passage = _read(unit, unit.blocks, said, terms, weights)
-    standing = [one for one in passage.said if one.form > 0 and not leans(one.sentence)]
-    standing = [
-        one for one in standing if not one.sentence.text.endswith((":", "："))
-    ]  # what it announces is not told here
-    best = max(standing, key=lambda one: one.score(weights), default=None)
+    best = _best(passage, weights)
     if is_package(unit.origin.source) and unit.heading and unit.heading.startswith("`"):
-        best = next((one for one in standing if not one.sentence.is_item), best)
+        best = next((one for one in passage.said if _stands_alone(one) and not one.sentence.is_item), best)
     codes = _codes(passage, [best] if best else [], terms, weights)
     call = next((code_span(code.text) for code in codes if "\n" not in code.text), "")
     told = _clean(best.sentence.text) if best else ""
@@ -315,8 +312,14 @@ def _introduces(text: str) -> bool:
 
 
 def _best(passage: _Passage, weights: Sequence[float]) -> _Said | None:
-    standing = [one for one in passage.said if one.form > 0 and not leans(one.sentence)]
-    return max(standing, key=lambda one: (one.score(weights), -one.at), default=None)
+    return max(
+        filter(_stands_alone, passage.said), key=lambda one: (one.score(weights), -one.at), default=None
+    )
+
+
+def _stands_alone(said: _Said) -> bool:
+    """Tell whether a sentence can be told without its neighbours: it leans on none before it and announces none."""
+    return said.form > 0 and not leans(said.sentence) and not said.sentence.text.endswith(_ANNOUNCING)
 
 
 def _answer(passage: _Passage, terms: Terms, weights: Sequence[float], room: int) -> Summary:
@@ -329,7 +332,7 @@ def _answer(passage: _Passage, terms: Terms, weights: Sequence[float], room: int
     told: dict[int, str] = {}
     for one in sorted(chosen, key=lambda one: -one.score(weights)):
         text = _clean(one.sentence.text)
-        is_idle = told and not codes and text.endswith(":")  # it announces what is not told here
+        is_idle = not codes and text.endswith(_ANNOUNCING)  # it announces what is not told here
         room -= len(text)
         if text and room >= 0 and len(told) < lines and not is_idle:
             told[one.at] = text

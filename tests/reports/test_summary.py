@@ -390,6 +390,17 @@ def test_a_passage_of_which_nothing_can_be_told_does_not_lead() -> None:
     assert [one.sentences for one in found] == [("A pool has five connections.",)]
 
 
+def test_what_only_announces_an_example_that_is_not_told_does_not_lead() -> None:
+    texts = (
+        "# Examples\n\nSave all incoming files:\n\n```js\na(b);\n```",
+        "# API\n\nEach incoming file is saved.",
+    )
+    units = read_answer(Answer(source="context7", passages=tuple(Passage(text=text) for text in texts))).units
+    terms = question_terms("busboy", "How do I save incoming files?")
+    found = summarize([(unit, unit.blocks) for unit in units], terms)
+    assert [one.sentences for one in found] == [("Each incoming file is saved.",)]
+
+
 def test_another_passage_that_answers_nearly_as_well_is_told_beside_the_first() -> None:
     answer = Answer(
         source="local_docs",
