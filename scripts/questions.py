@@ -2,10 +2,12 @@
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.support import installed_questions
+from tests.support import installed_questions, page_questions
+from tests.support.installed_questions import Graded
 from tests.support.questions import Outcome, fallen, load, rates, score, sections
 
 
@@ -24,9 +26,22 @@ def main() -> int:
         type=Path,
         help="grade installed-questions.yaml and natural-questions.yaml (groups: forty, stories-1, …) on the packages installed in FOLDER",
     )
+    parser.add_argument(
+        "--pages",
+        metavar="FOLDER",
+        type=Path,
+        help="grade page-questions.yaml (groups: pages-c-python, …) on the pages of the packages unpacked in FOLDER",
+    )
+    parser.add_argument(
+        "--packages", action="store_true", help="print Debian's packages that --pages needs, and nothing else"
+    )
     arguments = parser.parse_args()
-    if arguments.installed:
-        return _installed(arguments)
+    if arguments.packages:
+        pages = page_questions.load_pages(*arguments.groups)
+        print(*sorted({page.package for page in pages} - {""}), sep="\n")
+        return 0
+    if arguments.installed or arguments.pages:
+        return _graded(arguments)
     cases = [case for case in load(*arguments.groups) if arguments.framework in {None, case.framework}]
     outcomes: list[Outcome] = []
     with TemporaryDirectory() as project:
@@ -57,21 +72,16 @@ def _failed(problems: list[str]) -> int:
     return 1 if problems else 0
 
 
-def _installed(arguments: argparse.Namespace) -> int:
-    cases = [
-        case
-        for case in installed_questions.load(*arguments.groups)
-        if arguments.framework in {None, case.framework}
-    ]
+def _graded(arguments: argparse.Namespace) -> int:
     rows = []
-    for case in cases:
-        row = installed_questions.measure(case, arguments.installed.resolve())
+    for row in _measured(arguments):
         rows.append(row)
         if not arguments.totals:
             shown = "-" if row.grade is None else row.grade
+            summary = "S" if row.summary else "s" if row.summary is False else " "
             print(
-                f"{shown} {'S' if row.summary else 's' if row.summary is False else ' '} {'-' if row.given is None else row.given} {row.tokens:5} tokens {row.seconds:5.1f} s  "
-                f"{case.framework}: {case.question}  lacks {list(row.missing)}",
+                f"{shown} {summary} {'1' if row.first else ' '} {'-' if row.given is None else row.given} {row.tokens:5} tokens "
+                f"{row.seconds:5.1f} s  {row.asked.framework}: {row.asked.question}  lacks {list(row.missing)}",
                 flush=True,
             )
         if arguments.reports:
@@ -81,6 +91,17 @@ def _installed(arguments: argparse.Namespace) -> int:
     found = installed_questions.totals(rows)
     print(found)
     return _failed(found.missed) if arguments.framework is None else 0
+
+
+def _measured(arguments: argparse.Namespace) -> Iterator[Graded]:
+    if arguments.pages:
+        for page in page_questions.load_pages(*arguments.groups):
+            if arguments.framework in {None, page.framework}:
+                yield page_questions.measure_page(page, arguments.pages.resolve())
+        return
+    for asked in installed_questions.load(*arguments.groups):
+        if arguments.framework in {None, asked.framework}:
+            yield installed_questions.measure(asked, arguments.installed.resolve())
 
 
 def _line(outcome: Outcome) -> str:

@@ -9,7 +9,7 @@ from tests.support.signals import default_in_children
 
 # On a machine under load an example, and even making its data, takes as long as it takes.
 # Without --all a property is tried on fewer examples.
-for _name, _examples in {"quick": 40, "all": 150}.items():
+for _name, _examples in {"quick": 25, "all": 150}.items():
     settings.register_profile(
         _name, max_examples=_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
     )

@@ -213,7 +213,9 @@ def test_the_token_opens_it_and_stands_in_no_log_and_sigterm_lets_what_is_under_
             wait_until(slow.calls)
             server.process.send_signal(signal.SIGTERM)
             asking.join(timeout=60)
-            assert server.process.wait(timeout=60) == 0  # a second signal might come when nobody handles it any more
+            assert (
+                server.process.wait(timeout=60) == 0
+            )  # a second signal might come when nobody handles it any more
     assert [answer.json["status"] for answer in answers] == ["success"]
     with pytest.raises(ConnectionRefusedError):
         server.get("/healthz")

@@ -33,7 +33,8 @@ class Floors:
     """What a group must reach: the goals, or what was measured of it and a question worse. Shares, but for ``tokens``.
 
     ``whole``: of the questions, how many are graded 2; ``useless`` and ``summary``: of the reports, how many are graded 0, and have a
-    right Summary; ``foreign``: of the foreign questions, how many are answered; ``tokens``: the median of the reports.
+    right Summary; ``foreign``: of the foreign questions, how many are answered; ``tokens``: the median of the reports; ``first``: of
+    the questions to pages, how many the first passage answers.
     """
 
     whole: float = LEAST_WHOLE
@@ -41,6 +42,7 @@ class Floors:
     summary: float = 0.0
     foreign: float = 1.0
     tokens: float = MEDIAN_TOKENS
+    first: float = 0.0
 
 
 FLOORS = {
@@ -54,6 +56,10 @@ FLOORS = {
     "stories-2": Floors(summary=0.48, whole=0.35, useless=0.17, foreign=0.56),
     "stories-python": Floors(summary=0.47, whole=0.48, useless=0.12, foreign=0.23, tokens=2_100),
     "stories-npm": Floors(summary=0.61, whole=0.53, useless=0.12, foreign=0.36),
+    # Of pages the Summary is asked for all of an answer, not for the means alone.
+    "pages-c-python": Floors(summary=0.15, whole=0.66, useless=0.19, foreign=0.59, tokens=2_350, first=0.47),
+    "pages-languages": Floors(summary=0.26, whole=0.75, useless=0.12, foreign=0.76, first=0.50),
+    "pages-servers": Floors(summary=0.16, whole=0.66, useless=0.17, foreign=0.84, tokens=2_250, first=0.41),
 }
 
 
@@ -93,6 +99,8 @@ class Graded:
     report: str
     summary: bool | None = None
     """Whether the Summary alone names what to use; None for a skeleton, and where nothing is expected of it."""
+    first: bool = False
+    """Whether the first passage alone holds the answer; asked of pages only."""
 
 
 def load(*groups: str, files: Iterable[Path] = FILES) -> list[Asked]:
@@ -107,8 +115,8 @@ def load(*groups: str, files: Iterable[Path] = FILES) -> list[Asked]:
             group=group,
             framework=row["framework"],
             question=row["question"],
-            must=_alternatives(row["must"]),
-            summary=_alternatives(row.get("summary", [])),
+            must=alternatives(row["must"]),
+            summary=alternatives(row.get("summary", [])),
             topic=row.get("topic", ""),
             tags=tuple(row.get("tags", [])),
             is_foreign=row.get("foreign", False) or row.get("undocumented", False),
@@ -118,7 +126,8 @@ def load(*groups: str, files: Iterable[Path] = FILES) -> list[Asked]:
     ]
 
 
-def _alternatives(expected: Iterable[str | list[str]]) -> tuple[tuple[str, ...], ...]:
+def alternatives(expected: Iterable[str | list[str]]) -> tuple[tuple[str, ...], ...]:
+    """Return what a file expects, each as the texts of which one is enough."""
     return tuple((one,) if isinstance(one, str) else tuple(one) for one in expected)
 
 
@@ -173,6 +182,7 @@ class Totals:
     """Of the questions that the package does not answer ``foreign`` got a report."""
     summaries: int
     summaries_asked: int
+    firsts: int
     floors: Floors
     in_passages: int
     median_tokens: float
@@ -187,7 +197,10 @@ class Totals:
         useless = self.grades[0] / (reports or 1)
         right = self.summaries / (self.summaries_asked or 1)
         foreign = self.foreign / (self.foreign_asked or 1)
+        first = self.firsts / (self.questions or 1)
         told = {
+            f"answered by the first passage: {first:.2f}, the floor is {self.floors.first:.2f}": first
+            < self.floors.first,
             f"Summary right: {right:.2f} of the reports, the floor is {self.floors.summary:.2f}": right
             < self.floors.summary,
             f"graded 2: {whole:.2f}, the floor is {self.floors.whole:.2f}": whole < self.floors.whole,
@@ -207,7 +220,7 @@ class Totals:
         return (
             f"{self.questions} questions; graded 2: {self.grades[2]}, 1: {self.grades[1]}, 0: {self.grades[0]}, "
             f"skeletons {self.questions - reports}; Summary right {self.summaries} of {self.summaries_asked}; "
-            f"foreign ones answered: {self.foreign} of {self.foreign_asked}; all there in the passages: {self.in_passages}; "
+            f"in the first passage of a page {self.firsts}; foreign ones answered: {self.foreign} of {self.foreign_asked}; all there in the passages: {self.in_passages}; "
             f"tokens: median {self.median_tokens:.0f}, most {self.most_tokens}; slowest {self.slowest:.1f} s"
         )
 
@@ -224,6 +237,7 @@ def totals(rows: Iterable[Graded]) -> Totals:
         foreign_asked=len(told) - len(found),
         summaries=sum(row.summary is True for row in reports),
         summaries_asked=sum(row.summary is not None for row in reports),
+        firsts=sum(row.first for row in reports),
         floors=_joined([FLOORS.get(row.asked.group, Floors()) for row in told]),
         grades={wanted: sum(row.grade == wanted for row in reports) for wanted in (2, 1, 0)},
         in_passages=sum(row.given == 2 for row in found),
@@ -237,5 +251,5 @@ def _joined(floors: Sequence[Floors]) -> Floors:
     """Return what groups must reach together, each by how many questions it has."""
     if not floors:
         return Floors()
-    names = ("whole", "useless", "summary", "foreign", "tokens")
+    names = ("whole", "useless", "summary", "foreign", "tokens", "first")
     return Floors(**{name: mean(getattr(one, name) for one in floors) for name in names})
