@@ -29,7 +29,8 @@ _SUFFIXES = frozenset({".md", ".markdown", ".rst", ".txt"})
 _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
 _TEMPLATE = re.compile(r"\.(?:mako|j2|jinja2?|tmpl|tpl|ejs|hbs)$|-tpl$")
 _LAST_RESORT = re.compile(
-    r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third)",
+    r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third"
+    r"|agents|claude|governance|maintain|develop|build|todo|support|sponsor|backers)",
     re.IGNORECASE,
 )
 _TRANSLATED = re.compile(
@@ -103,7 +104,7 @@ def walk(root: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
 
 
 def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
-    """Choose README files first, then what lies in a folder of documentation.
+    """Choose README files first, then what lies in a folder of documentation, or beside the README (``SFTP.md`` of ssh2).
 
     Licences, change logs and the like only where there is nothing else.
     """
@@ -114,7 +115,8 @@ def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
         stem, suffix = (stem, dot + ending) if stem else (ending, "")
         if suffix not in _SUFFIXES and stem != "readme":
             continue
-        is_documentation = any(f.lower() in _DOC_FOLDERS for f in folders)
+        is_beside = not folders and suffix != ".txt"
+        is_documentation = is_beside or any(f.lower() in _DOC_FOLDERS for f in folders)
         if _LAST_RESORT.match(stem):
             ranked.append((3, file))
         elif stem.startswith("readme"):

@@ -261,7 +261,7 @@ def _package(name: str) -> str:
 
 _NAME = re.compile(r"(?:@[A-Za-z0-9~_-][A-Za-z0-9._~-]*/)?[A-Za-z0-9~_-][A-Za-z0-9._~-]*")
 _MAX_MANIFEST = 1024 * 1024
-_MAX_RELATED = 8
+_MAX_RELATED = 12  # @inquirer/prompts hands on ten
 _RESERVED = frozenset({"node_modules", "favicon.ico"})
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from kr.reports.passages import Unit, is_example, is_shape, read_answer
-from kr.reports.ranking import rank
+from kr.reports.ranking import FOR_OTHERS, rank
 from kr.reports.terms import Terms, question_terms
 from kr.source_kinds import is_answer, is_package
 from kr.text.markdown import Block
@@ -193,7 +193,9 @@ def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     last = unit.path[-1] if unit.path else ""
     if all(_only_names(block) for block in unit.blocks):
         row = replace(row, score=row.score * _ASIDE)
-    if is_warned_off(unit, terms) or _HISTORY.match(last):
+    others = None if is_package(unit.origin.source) else FOR_OTHERS.search(last)
+    is_for_others = others is not None and not terms.within(others[0])
+    if is_for_others or is_warned_off(unit, terms) or _HISTORY.match(last):
         return replace(row, score=row.score * _ASIDE, is_warned_off=True)
     return replace(row, score=row.score * _ASIDE) if terms.is_aside(plain(last)) else row
 

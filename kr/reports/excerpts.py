@@ -133,8 +133,8 @@ def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
         if before >= 0 and at != before + 1:
             runs += [tuple(held), _left_out(parts[before + 1 : at])]
             held = []
-        elif before < 0 < at and parts[at - 1].group == part.group:
-            runs.append(_left_out(parts[:at]))  # an example, or a list, that does not begin here
+        elif before < 0 < at:
+            runs.append(_left_out(parts[:at]))
         if part.group not in shown:
             held += part.head
         _add(held, part, is_same=part.group in shown and at == before + 1)

@@ -54,12 +54,15 @@ _LEAST = 240  # characters: a passage that has less room is left out
 _LEAST_SHOWN = 0.3  # of the question: an example that holds less is shown with its passage or not at all
 _MOST_NOTES = 6
 _MOST_NEAREST = 8
+_MOST_UNSPOKEN = 4
 _GIST = 300  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
 _MOST_FURTHER = 7
 _LINE_OF_FURTHER = 170
 _SIGNATURE = re.compile(r"`(?:[a-z]+ )*([\w.:$]+)\([^`]*`")
 """A name with its parameters, and what kind of thing it is before it."""
+_BOLD = re.compile(r"(`[^`]*`)|\*\*")
+"""Marks of bold text, and code, in which ``**kwargs`` is none."""
 _FURTHER = "Found besides, in a line each:"
 _NO_CODE = "No code examples were found."
 _NEAREST = "kr can't tell whether any of this answers the question. The nearest symbols and pages:"
@@ -255,18 +258,15 @@ class _Writer:
 
 
 def _unspoken(units: Sequence[Unit], terms: Terms) -> list[str]:
-    """Say which words of the question that texts are about no passage has, where the passages were not written for it."""
+    """Say which words of topic, tags and question that texts are about no passage has, where the passages were not written for it."""
     if not units or is_answer(units[0].origin.source):
         return []
     said = terms.within("\n".join(f"{unit.title}\n{unit.text}" for unit in units))
     asked = terms.parts[0] if terms.parts else {}
-    words = [terms.all[at].word for at, light in asked.items() if light >= 1.0 and at not in said]
-    missing = [word for word in words if is_subject(word)]
-    if not missing:
-        return []
-    return [
-        f"The passages do not speak of: {', '.join(as_paragraph(word) for word in missing[:_MOST_NOTES])}."
-    ]
+    sought = [*terms.need, *(at for at, light in asked.items() if light >= 1.0)]
+    missing = dict.fromkeys(terms.all[at].word for at in sought if at not in said)
+    words = [as_paragraph(word) for word in missing if is_subject(word)][:_MOST_UNSPOKEN]
+    return [f"The passages do not speak of: {', '.join(words)}."] if words else []
 
 
 def _characters_per_token(taken: Sequence[Ranked]) -> float:
@@ -363,7 +363,7 @@ def _bold(unit: Unit) -> str:
     """Return the headings of a passage on one line, the last one whole, of the others that are signatures the names."""
     *above, last = unit.path[-3:] or ("",)
     told = " > ".join([*(_SIGNATURE.sub(r"`\1`", part) for part in above), last])
-    return f"**{plain(told).replace('**', '')}**" if told else ""
+    return f"**{_BOLD.sub(lambda found: found[1] or '', plain(told))}**" if told else ""
 
 
 def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or from") -> Iterator[str]:

@@ -92,6 +92,7 @@ _COMMENTS = re.compile(r"(?m:^[ \t]*)/\*.*?\*/[ \t]*\n|[ \t]+//[ \t][^\n\"'`]*$"
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
 _GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
+_EMPTY = re.compile(r"\A\s*(?:if|for|while|try)\b[^\n]*\{\s*\}")
 _LINE_END = "\ue003"
 _STAND_INS = {
     "()": "\ue004",
@@ -103,8 +104,11 @@ _STAND_INS = {
 }
 _PROMPT = re.compile(r"^(?:>>> |\.\.\. ?|\$ |> )")
 _DOES = re.compile(r"[(=@{<]|^\s*(?:await|return|yield|import|from|raise|with|for|if)\b")
-_GOES_ON = re.compile(r"\s|[)\]}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
+_GOES_ON = re.compile(r"\s|[)\]{}.,;|&?:=+<>]|(?:else|except|finally|elif|catch|then|end|do)\b|\.\.\. ?")
 _HOLDS_ON = re.compile(r"@\w|\s*(?:#|//)|.*[<,\\]\s*$")
+_TYPE = re.compile(r"[A-Za-z_]\w*(?: \w+)*[ *]*")
+_OF_TYPE = re.compile(r"[A-Za-z_]\w* \(")
+"""A type on a line of its own, and the function of C on the next."""
 _TARGET = re.compile(r"^[ \t]*(?:(?:const|let|var) )?\w+ = (?=[\w.]+\()", re.MULTILINE)
 _TELLS = re.compile(r"(?:\b[a-z]{2,},? ){4,}[a-z]{2,}\b|\A[A-Z][a-z]+ [a-z]+ [^\n]*\w\.\Z")
 """Words of a sentence, or all of one, which are no code."""
@@ -478,8 +482,10 @@ def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterat
     for declared in _NEXT_DECLARED.split(_COMMENTS.sub("", code).strip("\n")):
         lines = DECORATED.sub("", declared, count=1).split("\n")
         if lines[0].endswith(":"):  # a class of Python with what its instances have
-            told = f"{lines[0]} {'; '.join(map(str.strip, lines[1:]))}"
-            lines = [told if len(told) <= _LONGEST_LINE else f"{lines[0]} ..."]
+            if _fits("\n".join(lines)):
+                yield "\n".join(lines), True
+                continue
+            lines = [f"{lines[0]} ..."]
         whole = _on_a_line(lines) or "\n".join(lines)
         if len(whole) > _LONGEST_LINE and "\n" not in whole:
             whole = _dotted(_GENERIC.sub(r"\1(", whole), terms)
@@ -574,7 +580,8 @@ def _without_comments(statement: Sequence[str]) -> str:
     text = "\n".join(statement)
     if any(quotes in text for quotes in ('"""', "'''", "`")):
         return text
-    return "\n".join(line for line in statement if line.strip() and not _WHOLE_COMMENT.match(line))
+    told = "\n".join(line for line in statement if line.strip() and not _WHOLE_COMMENT.match(line))
+    return text if _EMPTY.search(told) else told
 
 
 def _elided(statement: Sequence[str], terms: Terms) -> str | None:
@@ -585,9 +592,10 @@ def _elided(statement: Sequence[str], terms: Terms) -> str | None:
     if is_chain or any(_UNJOINED.search(line) for line in lines):
         return None
     text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
-    text = re.sub(r",(?=[)\]])", "", _dotted(text, terms))
+    text = _without_last_commas(_dotted(text, terms))
     is_fit = len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text)
-    is_idle = _GUTTED.search(text) or _BARE.fullmatch(text)
+    is_emptied = _EMPTY.search(text) and not _EMPTY.search("".join(statement))  # there was a comment
+    is_idle = is_emptied or _GUTTED.search(text) or _BARE.fullmatch(text)
     return text if is_fit and not is_idle and _DOES.search(text) else None
 
 
@@ -633,6 +641,8 @@ def _parted(lines: Sequence[str]) -> list[list[str]]:
                 statements.pop()  # it fails
             continue
         begins = line.startswith(">>> ") if is_session else not (is_open or _GOES_ON.match(line) or not line)
+        if begins and statements and _OF_TYPE.match(line) and _TYPE.fullmatch("\n".join(statements[-1])):
+            begins = False
         if begins or not statements:
             statements.append([])
         statements[-1].append(_PROMPT.sub("", line) if is_session else line)
@@ -674,7 +684,25 @@ def _on_a_line(lines: Sequence[str]) -> str | None:
         if _is_closed(text) or not _joins(text, line):
             return None
         text += f"{_between(text, line)}{line}"
-    return re.sub(r",(?=[)\]])", "", text) if len(text) <= _LONGEST_LINE else None
+    if _EMPTY.search(text) and not _EMPTY.search("".join(lines)):
+        return None  # there was a comment
+    return _without_last_commas(text) if len(text) <= _LONGEST_LINE else None
+
+
+def _without_last_commas(text: str) -> str:
+    """Return code without the commas that ended its lines before a bracket; that of ``(one,)`` is there for what it is."""
+    kept: list[str] = []
+    opened: list[int] = []
+    for at, sign in enumerate(text):
+        if sign in "([{":
+            opened.append(at)
+        elif sign in ")]}" and opened:
+            start = opened.pop()
+            is_tuple = not re.match(r"[\w)\]]", text[start - 1 : start]) and text.count(",", start, at) == 1
+            if text[at - 1] == "," and sign != "}" and not is_tuple:
+                kept.pop()
+        kept.append(sign)
+    return "".join(kept)
 
 
 def _is_closed(text: str) -> bool:

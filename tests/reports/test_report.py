@@ -550,12 +550,15 @@ def test_a_gap_is_told_as_a_gap() -> None:
 def test_of_the_words_that_no_passage_has_those_are_told_that_texts_are_about() -> None:
     text = "# Rows\n\nThe virtual table renders rows of its height. Rows are virtual."
     query = replace(
-        QUERY, question="How come the virtual table renders the rows of its height without a queue?"
+        QUERY,
+        question="How come the virtual table renders the rows of its height without a queue?",
+        topic="virtual rows",
+        tags=("scrolling",),
     )
     report = build_report(
         query, answer=Answer(source="web_search", passages=(Passage(text=text),)), today=TODAY
     )
-    assert "The passages do not speak of: queue." in report.text
+    assert "The passages do not speak of: scrolling, queue." in report.text
 
 
 def test_a_stale_report_goes_before_a_gap_and_after_an_answer() -> None:

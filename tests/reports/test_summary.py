@@ -55,6 +55,23 @@ def test_a_bracketed_statement_stands_on_one_line(example: str, told: str | None
     assert _code("How do I set the size of the pool?", text) == told
 
 
+@pytest.mark.parametrize(
+    ("example", "told"),
+    [
+        ("pool.extra(\n    size=(\n        five,\n    ),\n)", "pool.extra(size=(five,))"),
+        ("pool.extra(\n    size=[\n        1,\n        2,\n    ],\n)", "pool.extra(size=[1, 2])"),
+        ("gboolean\npool_size (Pool *pool);", "gboolean\npool_size (Pool *pool);"),
+        ("if (pool.size == 5)\n{\n    grow();\n}", "if (pool.size == 5)\n{\n    grow();\n}"),
+        ("if (pool.size > 5) {\n  // Too many.\n}", "if (pool.size > 5) {\n  // Too many.\n}"),
+        ("if (pool.size > 5) {\n  // Too many.\n} else if (pool) {\n  // Some.\n}", None),
+    ],
+)
+def test_code_that_is_brought_to_a_line_says_what_it_said(example: str, told: str | None) -> None:
+    """Of Django's, GLib's, GLFW's and multer's pages; the last is five lines, and nothing without its comments."""
+    text = f"# Pool\n\nThe pool has a `size`.\n\n```\n{example}\n```\n"
+    assert _code("How do I set the size of the pool?", text) == told
+
+
 def test_a_long_statement_stands_elided_among_its_neighbours_and_keeps_what_is_asked() -> None:
     # Without the line after a comment of one mark alone it would say the opposite.
     fetch = (
