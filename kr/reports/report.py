@@ -4,7 +4,7 @@ Extractive: every sentence is either quoted from a source, which is named, or a 
 own research. Lines of sources are quoted (``> ``) or stand in a fence; all other lines are kr's.
 
 A report fits a context: it is made for a number of tokens, estimated as ``kr.text.counting.tokens_of`` does. The best passage
-gets up to two fifths of it, and the others share what Summary, examples and caveats leave.
+gets up to 0.3 of it, and the others share what Summary, further lines, examples and caveats leave.
 """
 
 import re
@@ -45,8 +45,8 @@ __all__ = ["MAX_TOKENS", "SKELETON_MARK", "Report", "Synthesis", "build_report",
 MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
-_DETAILS = 0.57  # of the report's characters
-_SHARES = (0.5, 0.27, 0.18, 0.1, 0.07)  # of the room for Details: what the passages may take, the best first
+_DETAILS = 0.53  # of the report's characters
+_SHARES = (0.55, 0.27, 0.15, 0.08, 0.06)  # of the room for Details: what the passages may take, the best first
 _EXAMPLES = 0.1
 _WRITTEN = 0.77  # what a model's Summary and Details and the examples beside them may take
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats
@@ -57,8 +57,9 @@ _MOST_NEAREST = 8
 _MOST_UNSPOKEN = 4
 _GIST = 300  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
-_MOST_FURTHER = 7
-_LINE_OF_FURTHER = 170
+_MOST_FURTHER = 10
+_LINE_OF_FURTHER = 260
+_OF_BEST_FURTHER = 0.2  # of the best passage's score: a section of a page that has less is not told
 _SIGNATURE = re.compile(r"`(?:[a-z]+ )*([\w.:$]+)\([^`]*`")
 """A name with its parameters, and what kind of thing it is before it."""
 _BOLD = re.compile(r"(`[^`]*`)|\*\*")
@@ -305,7 +306,10 @@ def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> l
     """Return what was found besides, a line each: a member beside the one shown."""
     named = {one.row.unit.heading for one in shown}
     found: dict[str, Quotation] = {}
+    least = _OF_BEST_FURTHER * max((row.score for row in rows), default=0.0)
     for row in rows:
+        if is_pages(row.unit.origin.source) and row.score < least:
+            continue
         heading = row.unit.heading
         if len(found) == _MOST_FURTHER or is_answer(row.unit.origin.source):
             break
