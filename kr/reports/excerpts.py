@@ -5,10 +5,10 @@ with the prose before it, and code is whole or not there; of an example longer t
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kr.reports.passages import Unit, is_example
+from kr.reports.passages import Unit, is_example, is_import
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.text.markdown import Block
@@ -28,6 +28,11 @@ _DEFINED = re.compile(
 )
 _LABELS = re.compile(r"(?:\*\*)?\w+(?: [\w-]+){0,3}(?:\*\*)?")
 """A word or some, as they stand above a list or table ("History")."""
+_NAMED = re.compile(
+    r"^(?:export |async |default )*(?:const |let |var |class |def |function |(?=\w+ = ))(\w{3,80})",
+    re.MULTILINE,
+)
+_USED = re.compile(r"\b([A-Za-z_]\w{2,80})(?=[.,()\[])")
 _MARGIN = re.compile(r"\n[ \t]*\n(?=[^\s)\]}])")
 _MOST_PARTS = 400
 _ROW = 200
@@ -96,11 +101,13 @@ def _kept(parts: Sequence[Part], room: int) -> set[int]:
     most = max(part.told for part in parts)
     opening = parts[0].blocks[0]
     first = _DECLARES if opening.kind == "code" and not is_example(opening) else _FIRST
-    first *= opening.kind != "table"  # the row of a table opens nothing
+    # The row of a table opens nothing, nor do imports: they are kept with what needs them.
+    first *= not (opening.kind == "table" or (opening.kind == "code" and is_import(opening.text)))
     worth = [part.told + (first * most if at == 0 else 0.0) for at, part in enumerate(parts)]
     kept: set[int] = set()
     heads: set[int] = set()
     left = room
+    defined = _definitions(parts)
     while True:
         found = max(
             (at for at in range(len(parts)) if at not in kept and _cost(parts[at], heads) <= left),
@@ -109,9 +116,30 @@ def _kept(parts: Sequence[Part], room: int) -> set[int]:
         )
         if found is None or (kept and worth[found] + _beside(found, kept, most) <= _WORTH * most):
             return kept
-        left -= _cost(parts[found], heads)
-        kept.add(found)
-        heads.add(parts[found].group)
+        for at in (found, *_needed(found, parts, defined)):
+            if at not in kept and _cost(parts[at], heads) <= left:
+                left -= _cost(parts[at], heads)
+                kept.add(at)
+                heads.add(parts[at].group)
+
+
+def _definitions(parts: Sequence[Part]) -> dict[str, int]:
+    """Return which part's code defines or imports a name first."""
+    found: dict[str, int] = {}
+    for at, one in enumerate(parts):
+        for name in _NAMED.findall(_code_of(one)):
+            found.setdefault(name, at)
+    return found
+
+
+def _needed(at: int, parts: Sequence[Part], defined: Mapping[str, int]) -> list[int]:
+    """Return the parts without which nobody knows what the code of one is about: they define what it uses."""
+    used = set(_USED.findall(_code_of(parts[at])))
+    return sorted({defined[name] for name in used & defined.keys() if defined[name] < at})
+
+
+def _code_of(part: Part) -> str:
+    return "\n".join(block.text for block in part.blocks if block.kind == "code")
 
 
 def _beside(at: int, kept: set[int], most: float) -> float:
@@ -224,7 +252,7 @@ def _statements(block: Block, terms: Terms, weights: Sequence[float]) -> list[tu
     What uses a name that the most telling statement defines tells half as much: it shows how that is put to work.
     """
     pieces = [replace(block, text=piece.strip("\n")) for piece in _MARGIN.split(block.text) if piece.strip()]
-    told = [_told([piece], terms, weights) for piece in pieces]
+    told = [0.0 if is_import(piece.text) else _told([piece], terms, weights) for piece in pieces]
     best = max(range(len(pieces)), key=lambda at: told[at], default=0)
     defined = _DEFINED.findall(pieces[best].text) if pieces else []
     uses = re.compile(rf"\b(?:{'|'.join(defined)})\b") if defined else None

@@ -50,6 +50,10 @@ DECORATED = re.compile(
     r"(?:@(?:\w+\.)?(?:classmethod|staticmethod|property|cached_property|overload|abstractmethod)\n)+"
 )
 """What stands above a signature of Python and says nothing of how it is called."""
+IMPORT = re.compile(
+    r"\s*(?:import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b"
+    r"|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b)"
+)
 _CLASS = re.compile(r"(?:export\s+)?(?:default\s+)?(?:abstract\s+)?class [^\n]*\{\n")
 _BODY = re.compile(r"\) \{$|^\s+(?:[\w.]+ =|return)\s|\bthis\.", re.MULTILINE)
 """What a class of JavaScript has that does something, and a declaration of it has not."""
@@ -305,6 +309,11 @@ def is_shape(code: str) -> bool:
 def is_example(block: Block) -> bool:
     """Tell whether a block is code that does something: neither a declaration nor the command that installs a package."""
     return block.kind == "code" and not is_declaration(block) and not _INSTALLS.match(block.text)
+
+
+def is_import(code: str) -> bool:
+    """Tell whether code does nothing but make names known."""
+    return all(IMPORT.match(line) for line in code.split("\n") if line.strip())
 
 
 def is_declaration(block: Block) -> bool:

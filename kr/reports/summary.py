@@ -8,7 +8,7 @@ from itertools import pairwise, takewhile
 from textwrap import indent
 
 from kr.reports.choosing import WARNED_OFF, Ranked
-from kr.reports.passages import DECORATED, Unit, is_declaration, is_example
+from kr.reports.passages import DECORATED, IMPORT, Unit, is_declaration, is_example
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.source_kinds import is_package
@@ -73,10 +73,6 @@ _BARE = re.compile(
     r"(?:\w+ )*(?:class|interface) [^({]*(?:\{[\s.…]*\})?"
 )  # it says no more than that there is one
 _COMMENT = re.compile(r"\s*(?:#(?!!|include)|//|/\*|\*|--\s|<!--|[{}()\[\];,]*\s*$|\.\.\.|…)")
-_IMPORT = re.compile(
-    r"\s*(?:import\b|from\s+\S+\s+import\b|#include|using\b|package\b|use\s+\w+|require\b"
-    r"|(?:const|let|var)\s[^=]*=\s*(?:await\s+)?(?:require|import)\b)"
-)
 _IMPORTS = re.compile(r"(?:^\s*(?:#|//).*\n)*^\s*(?:import|from|const .* = require)\b.*$", re.MULTILINE)
 """Imports with the comments above them, which are about the whole file."""
 _WHOLE_COMMENT = re.compile(r"\s*(?:#|//|/\*.*\*/\s*$)")
@@ -473,7 +469,7 @@ def _shown(
 def _doing(code: str) -> str:
     """Return code without its comments, and without its imports where it does more."""
     lines = [line for line in code.split("\n") if not _COMMENT.match(_PROMPT.sub("", line))]
-    doing = [line for line in lines if not _IMPORT.match(_PROMPT.sub("", line))]
+    doing = [line for line in lines if not IMPORT.match(_PROMPT.sub("", line))]
     return "\n".join(doing or lines)
 
 
@@ -570,7 +566,7 @@ def _statements(code: str, terms: Terms) -> Iterator[tuple[str, bool]]:
             text = f"{text}\n{shown}".strip("\n")
             if not (shown and _fits(text)):
                 break
-            is_import = len(statements) > 1 and all(_IMPORT.match(line) for line in _doing(text).split("\n"))
+            is_import = len(statements) > 1 and all(IMPORT.match(line) for line in _doing(text).split("\n"))
             if _is_closed(text) and _DOES.search(text) and not is_import:
                 yield text, True
 

@@ -129,6 +129,24 @@ def test_of_an_example_longer_than_the_room_whole_statements_stay() -> None:
     assert "Other11" not in shown
 
 
+def test_what_defines_a_name_comes_with_the_code_that_uses_it() -> None:
+    """Of jsdom's virtual console all that was told was how it is used."""
+    text = (
+        f"It is a console.\n\nMake one of your own:\n\n```js\nconst mine = new Own.Thing();\n```\n\n{FILLER * 6}"
+        f"Send the alpha errors:\n\n```js\nmine.forward({{ alpha: 'none' }});\n```\n\n{FILLER * 3}"
+    )
+    told = "".join(_excerpt(text, "How do I forward the alpha errors?", 300))
+    assert "const mine = new Own.Thing();" in told
+    assert "mine.forward({ alpha: 'none' });" in told
+
+
+def test_imports_alone_are_no_excerpt() -> None:
+    """Of an example of ssh2 that had no room the line with `require` was left."""
+    rest = "".join(f"gamma.on('{n}', () => {{\n  go({n});\n" for n in range(9)) + "});" * 9
+    text = f"```js\nconst {{ Alpha }} = require('alpha');\n\nconst gamma = new Alpha();\n\n{rest}\n```\n"
+    assert not any("require" in run for run in _excerpt(text, "How do I set the alpha?", 120))
+
+
 def test_of_many_examples_those_that_answer_stay() -> None:
     examples = "\n\n".join(f"Case {n}:\n\n```python\nrun(option_{n}=1)\nwait({n})\n```" for n in range(40))
     told = _excerpt(f"Runs it.\n\n{examples}", "How do I set option_7 in a run?", 10_000)
