@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kr.packages.restructured import fence, to_markdown, with_roles_as_code
+from kr.packages.restructured import code_span, fence, to_markdown, with_roles_as_code
 from kr.reports.terms import Terms
 from kr.text.inline import unlinked
 
@@ -212,6 +212,7 @@ _RESTRUCTURED = re.compile(
     r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype|copyright)\b|^\s*\.\. [\w:-]+::|::\s*$|^~{4,}[ \t]*$",
     re.MULTILINE,
 )
+_TERM = re.compile(r"[a-z*]\w*(?:, [a-z*]\w*)*")
 _ENTRY = re.compile(r"~?(\*{0,2}\w[\w., |\[\]*]{0,80}?)(?: ?\(([^)]*)\))?( ?): ?(.*)$")
 _DIRECTIVE = re.compile(
     r"^(?P<indent>[ \t]*)\.\. (?P<name>[\w-]+)::[ \t]*(?P<argument>[^\n]*)$", re.MULTILINE
@@ -279,7 +280,7 @@ def _plain_markdown(docstring: str) -> str:
         line = lines[index]
         if line.lstrip().startswith(("```", "~~~")):
             is_fenced = not is_fenced
-        part = None if is_fenced else _part(lines, index) or _commented(lines, index)
+        part = None if is_fenced else _part(lines, index) or _commented(lines, index) or _terms(lines, index)
         if part is None:
             out.append(line)
             index += 1
@@ -313,6 +314,19 @@ def _part(lines: list[str], index: int) -> tuple[str, int] | None:
         return "", end
     text = inspect.cleandoc("\n" + "\n".join(body))
     return (f"**{title}:**\n\n{_told(title, text)}" if text else ""), end
+
+
+def _terms(lines: list[str], index: int) -> tuple[str, int] | None:
+    """Return names with what is said of each indented below it (h5py's docstrings) as a list, and the line after it; as paragraphs they are one."""
+    items: list[str] = []
+    end = index
+    while end + 1 < len(lines) and _TERM.fullmatch(lines[end]) and lines[end + 1].startswith((" ", "\t")):
+        start = end + 1
+        end = start
+        while end < len(lines) and (not lines[end].strip() or lines[end].startswith((" ", "\t"))):
+            end += 1
+        items.append(f"- {code_span(lines[start - 1])}: {' '.join(' '.join(lines[start:end]).split())}")
+    return ("\n".join(items), end) if len(items) > 1 else None
 
 
 def _told(title: str, text: str) -> str:

@@ -254,6 +254,14 @@ def test_parameters_behind_dashes_are_a_list() -> None:
     assert "```\nsend('GET')\n```" in text
 
 
+def test_names_with_what_is_said_of_them_below_are_a_list() -> None:
+    """h5py's docstrings: all parameters were one paragraph."""
+    text = "Create it.\n\nname\n    Name of it. None makes\n    it anonymous.\nshape, dtype\n    Its shape.\n\nOptions:\n\nchunks\n    (Tuple) Its chunks.\n"
+    assert docstring_markdown(text) == (
+        "Create it.\n\n\n- `name`: Name of it. None makes it anonymous.\n- `shape, dtype`: Its shape.\n\nOptions:\n\nchunks\n    (Tuple) Its chunks.\n"
+    )
+
+
 def test_a_dash_or_two_in_prose_make_no_list() -> None:
     text = "It waits - as told\nbefore - and goes on.\n"
     assert docstring_markdown(text) == text
