@@ -24,7 +24,8 @@ _ASIDE = 0.3  # what a passage counts that the source warns off, or the question
 _NEED = 3.0  # what it weighs how much of the need the two passages tell that tell most of it,
 _TAGS = 1.5  # how many of its tags one passage says,
 _LENGTH, _LONGEST = 0.2, 8  # and each word of the question, of so many at the most
-_ENOUGH = 3.25  # of what was found, to be an answer
+_ENOUGH, _PLENTY = 3.25, 4.0  # of what was found: to be an answer, and to be no doubtful one
+_ALL = _NEED + _TAGS + _LENGTH * _LONGEST
 _FEWEST_LINES, _WITHIN = 3, 0.9  # of a passage that stands within another one
 _ALIKE = 0.8
 _MOSTLY_ALIKE = 0.6
@@ -167,23 +168,37 @@ def _instead(found: Sequence[Ranked]) -> list[int]:
 
 
 def covers(units: Sequence[Unit], terms: Terms) -> bool:
-    """Tell whether what was found, the best first, speaks of enough of the need to be an answer.
+    """Tell whether what was found, the best first, speaks of enough of the need to be an answer."""
+    return _spoken(units, terms) >= _ENOUGH
+
+
+def is_doubtful(units: Sequence[Unit], terms: Terms) -> bool:
+    """Tell whether what was found speaks of little more than ``covers`` asks for.
+
+    Of 89 such answers of installed packages 41 were useless, or to a question that the package does not answer; of 127 others 18.
+    """
+    return _spoken(units, terms) < _PLENTY
+
+
+def _spoken(units: Sequence[Unit], terms: Terms) -> float:
+    """Return how much what was found speaks of the need, 0 to 6.1; all of it where the need says nothing ("How do I use it?").
 
     A need is told in a story's words, most of which no documentation has, and so its topic and tags tell more: how much of
     them the two passages say that say most, each word by how rare it is in technical English, and how many of the tags the one that says
     most of them. Of a short question few words are there to be shared, so that one is more easily shared by chance. The weights were
-    learned from 168 needs of installed packages (``tests/data/natural-questions.yaml``) and 108 of pages of 30 generators, and from 108
-    and 36 more that users of these may have as well and that they do not answer, as other agents worded them.
+    learned from 168 needs of installed packages (``natural-questions.yaml`` of ``tests/data``) and 108 of 36 pages (``page-questions.yaml``),
+    and from 108 and 36 more that users of these may have as well and that they do not answer, as other agents worded them; the limit is
+    one that refuses no more of the short questions (``questions.yaml``) than before.
     """
     if not any(light >= 1.0 for part in terms.parts for light in part.values()):
-        return bool(terms.all)  # "How do I use it?" is answered by whatever there is
+        return _ALL if terms.all else 0.0
     question, _, tags = terms.parts
     tags = tags or question
     length = sum(light >= 1.0 for light in question.values())
     held = [terms.within(f"{unit.title}\n{unit.text}") for unit in units]
     tagged = max(sum(at in one for at in tags) for one in held) / (len(tags) or 1)
     most = sorted(map(terms.told, held), reverse=True)[:2]
-    return _NEED * sum(most) / len(most) + _TAGS * tagged + _LENGTH * min(length, _LONGEST) >= _ENOUGH
+    return _NEED * sum(most) / len(most) + _TAGS * tagged + _LENGTH * min(length, _LONGEST)
 
 
 def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 
 from kr.naming import sha256_of
-from kr.reports.choosing import Ranked, choose, covers
+from kr.reports.choosing import Ranked, choose, covers, is_doubtful
 from kr.reports.excerpts import Runs, excerpt, gap, weights_of
 from kr.reports.passages import Material, Origin, Unit, is_example, read_answer
 from kr.reports.persona import Synthesis
@@ -71,6 +71,7 @@ _SIGNATURE = re.compile(r"`(?:[a-z]+ )*([\w.:$]+)\([^`]*`")
 _BOLD = re.compile(r"(`[^`]*`)|\*\*")
 """Marks of bold text, and code, in which ``**kwargs`` is none."""
 _FURTHER = "Found besides, in a line each:"
+_DOUBT = "Doubtful: these passages say little of what was asked for, and nearly half of such reports do not answer it."
 _NO_CODE = "No code examples were found."
 _NEAREST = "kr can't tell whether any of this answers the question. The nearest symbols and pages:"
 _NEAREST_CODE = "What code there is stands in Details, with the nearest symbols and pages."
@@ -225,6 +226,7 @@ class _Writer:
         found = [
             _asked(self.query),
             self._confidence_note(level, shown),
+            *self._doubt([one.row.unit for one in shown]),
             *_unspoken([one.row.unit for one in shown], self.terms),
             _version_note(self.query, self.answer),
             *sources.only_begun(self.material.cut),
@@ -248,6 +250,10 @@ class _Writer:
             pages.setdefault(row.unit.origin.url, []).append(row.unit)
         known = copies(self.answer)
         return len({known.get(url) for url, units in pages.items() if covers(units, self.terms)})
+
+    def _doubt(self, units: Sequence[Unit]) -> list[str]:
+        is_doubt = not is_answer(self.answer.source) and is_doubtful(units, self.terms)
+        return [_DOUBT] if is_doubt else []
 
     def _confidence_note(self, level: Confidence, shown: Sequence[_Shown]) -> str:
         kind = SOURCES[self.answer.source]

@@ -561,6 +561,29 @@ def test_of_the_words_that_no_passage_has_those_are_told_that_texts_are_about() 
     assert "The passages do not speak of: scrolling, queue." in report.text
 
 
+def test_a_report_that_speaks_of_little_of_the_need_says_so() -> None:
+    doubt = "Doubtful: these passages say little of what was asked for"
+    text = "# Sorting\n\nVirtual rows are sorted by a function of yours."
+    query = replace(
+        QUERY,
+        question="Rows jump when users scroll quickly through a virtual table",
+        topic="virtual rows jump",
+        tags=("scrolling", "rows"),
+    )
+    said = {
+        source: build_report(query, answer=Answer(source=source, passages=(Passage(text=text),)), today=TODAY)
+        for source in ("web_search", "context7")
+    }
+    assert {source: report.origin for source, report in said.items()} == dict.fromkeys(said, "researched")
+    assert doubt in said["web_search"].text
+    assert doubt not in said["context7"].text
+    more = f"{text} Scrolling quickly makes rows jump."
+    sure = build_report(
+        query, answer=Answer(source="web_search", passages=(Passage(text=more),)), today=TODAY
+    )
+    assert doubt not in sure.text
+
+
 def test_a_stale_report_goes_before_a_gap_and_after_an_answer() -> None:
     old = _build(CONTEXT7).text
     gap = Answer(source="web_search", passages=(Passage(text="Colours are set.", url="https://a.example/"),))
