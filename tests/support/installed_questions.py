@@ -56,6 +56,7 @@ FLOORS = {
     "stories-2": Floors(summary=0.48, whole=0.35, useless=0.17, foreign=0.56),
     "stories-python": Floors(summary=0.47, whole=0.48, useless=0.12, foreign=0.23, tokens=2_100),
     "stories-npm": Floors(summary=0.61, whole=0.53, useless=0.12, foreign=0.36),
+    "stories-3": Floors(whole=0.55, useless=0.24, foreign=0.34),
     # Of pages the Summary is asked for all of an answer, not for the means alone.
     "pages-c-python": Floors(summary=0.15, whole=0.66, useless=0.19, foreign=0.59, tokens=2_350, first=0.47),
     "pages-languages": Floors(summary=0.26, whole=0.75, useless=0.12, foreign=0.76, first=0.50),
