@@ -39,6 +39,9 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
         "README.md",
         "LICENSE",
         "CHANGELOG.md",
+        "AGENTS.md",
+        "SFTP.md",
+        "notice.txt",
         "docs/routing.md",
         "docs/deep/more.txt",
         "lib/notes.md",
@@ -52,6 +55,7 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
     assert found.repository == "expressjs/express"
     assert [p.relative_to(package).as_posix() for p in found.documents] == [
         "README.md",
+        "SFTP.md",
         "docs/deep/more.txt",
         "docs/routing.md",
     ]

@@ -30,6 +30,12 @@ def test_a_rare_keyword_weighs_more() -> None:
     assert _order("alpha beta", "alpha one", "alpha two", "beta three") == [3, 1, 2]
 
 
+def test_a_pages_section_for_contributors_comes_last_unless_it_is_asked_for() -> None:
+    others = "# Contributing\n\nTo add alpha, submit alpha and beta."
+    assert _order("alpha beta", others, "# Alpha\n\nAlpha, beta.") == [2, 1]
+    assert _order("contributing alpha", others, "# Alpha\n\nAlpha is one.")[0] == 1
+
+
 def test_different_keywords_count_more_than_one_repeated() -> None:
     assert _order("alpha beta", "alpha alpha alpha alpha alpha alpha", "beta alpha") == [2, 1]
 
