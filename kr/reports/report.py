@@ -382,7 +382,9 @@ def _bold(unit: Unit) -> str:
     return f"**{_BOLD.sub(lambda found: found[1] or '', plain(told))}**" if told else ""
 
 
-def _summary(summaries: Sequence[Summary], sources: _Sources, others: str = "Or from") -> Iterator[str]:
+def _summary(
+    summaries: Sequence[Summary], sources: _Sources, others: str = "Less likely, from"
+) -> Iterator[str]:
     """Tell the answer of the first passage, then what of others answers nearly as well."""
     for at, summary in enumerate(summaries):
         yield sources.line(summary.unit, others if at else "From")
