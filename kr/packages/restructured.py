@@ -297,8 +297,12 @@ def _problematic(text: str) -> str:
     titled = re.fullmatch(r"([^<]+?)\s*<[^<>]*>", content)
     if titled:
         return _escaped(titled[1]) if role in _PROSE_ROLES else code_span(titled[1])
-    shown = content.rpartition(".")[2] if content.startswith("~") else content.lstrip("!.")
+    shown = content.rpartition(".")[2] if content.startswith("~") else _SHORT.sub("", content)
     return code_span(_ALIAS.sub("", shown))
+
+
+_SHORT = re.compile(r"^!|^\.(?=[A-Z]|\w+(?:\.\w+)+\Z|\w+\(\))")
+"""What Sphinx finds a name by (``.Pool``, ``.pool.close``); a file such as ``.env`` begins so as well."""
 
 
 def _escaped(text: str) -> str:

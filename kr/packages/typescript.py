@@ -16,6 +16,8 @@ _LONGEST_CODE = 1_200
 _LONGEST_TYPE = 700
 _LONGEST_TAKEN = 800
 _LONGEST_HEAD = 120
+_ALIAS = re.compile(r"[^{=]*=\s*(?=\{)")
+"""A type that is given its members by `=`."""
 _LONGEST_LIST = 4_000
 _MOST_TYPES = 2
 _MOST_OVERLOADS = 3
@@ -311,7 +313,9 @@ def _declining(group: Sequence[Declaration]) -> float:
 
 
 def _head(code: str) -> str:
-    """Return how a type begins, without its own types where these are what a reader would see first."""
+    """Return how a type begins, without its members and without its own types where these are what a reader would see first."""
+    begins = _ALIAS.match(code)
+    code = begins[0].rstrip() if begins else code
     return code if len(code) <= _LONGEST_HEAD else f"{code.partition('<')[0][:_LONGEST_HEAD]}<...>"
 
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from kr.reports.passages import Unit, is_example, is_shape, read_answer
-from kr.reports.ranking import FOR_OTHERS, rank
+from kr.reports.ranking import rank
 from kr.reports.terms import Terms, question_terms
-from kr.source_kinds import is_answer, is_package
+from kr.source_kinds import is_answer, is_package, is_pages
 from kr.text.markdown import Block
 from kr.text.sentences import plain
 from kr.values import Answer, Query
@@ -49,6 +49,10 @@ _WARNING_HEADING = re.compile(
     r"\W*(?:(?:common )?(?:pitfalls?|mistakes?|anti-?patterns?|gotchas?)\b|(?:don['’]?t|do not|avoid|never|bad|wrong|incorrect)\b)",
     re.IGNORECASE,
 )
+_FOR_OTHERS = re.compile(
+    r"\W*(?:how to )?(?:contribut\w+|authors?|licen[cs]e|sponsors|credits|code of conduct)\W*", re.IGNORECASE
+)
+"""Sections of a page for those who work on what it is about."""
 _HISTORY = re.compile(
     r"\W*(?:change ?logs?|release notes|what['’]?s new|(?:release |version )?history"
     # "2.1.0 (2026-03-01)" heads what changed, "3.5 Transactions" a section.
@@ -208,7 +212,7 @@ def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     last = unit.path[-1] if unit.path else ""
     if all(_only_names(block) for block in unit.blocks):
         row = replace(row, score=row.score * _ASIDE)
-    others = None if is_package(unit.origin.source) else FOR_OTHERS.search(last)
+    others = _FOR_OTHERS.fullmatch(last) if is_pages(unit.origin.source) else None
     is_for_others = others is not None and not terms.within(others[0])
     if is_for_others or is_warned_off(unit, terms) or _HISTORY.match(last):
         return replace(row, score=row.score * _ASIDE, is_warned_off=True)

@@ -27,7 +27,7 @@ _AT_MOST = 4  # times that a word counts which a text repeats
 _BRIEF, _STRETCH = 6, 200  # words that an empty text counts as, and characters that count as one more
 _LONG = 3_000  # characters: no text is better for having more
 _DEEP = 4  # parts of a dotted name: no name is worse for having more
-FOR_OTHERS = re.compile(
+_FOR_OTHERS = re.compile(
     r"\b(?:contribut\w+|development|packaging|benchmarks?|related projects|maintain\w+|release \w+|change ?log|licen[cs]e|sponsors?|backers|acknowledg\w+|credits|code of conduct)\b",
     re.IGNORECASE,
 )
@@ -114,7 +114,7 @@ def fitness(title: str, text: str, terms: Terms, weights: Sequence[float], *, is
     heaviest = sum(sorted(weights, reverse=True)[:6]) or 1.0
     dwelt = sum(min(n, _AT_MOST) * terms.need.get(at, 0.0) for at, n in terms.count(text).items())
     code = "\n".join(_FENCED.findall(text))
-    others = FOR_OTHERS.search(title)
+    others = _FOR_OTHERS.search(title)
     return (
         3.4 * terms.told(terms.within(f"{title}\n{text}"))
         + 0.8 * terms.told(terms.within(title))

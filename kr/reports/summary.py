@@ -88,6 +88,8 @@ _COMMENTS = re.compile(r"(?m:^[ \t]*)/\*.*?\*/[ \t]*\n|[ \t]+//[ \t][^\n\"'`]*$"
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
 _GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
+_HEADER = re.compile(r"\n[ \t]+(?=(?:extends|implements) )")
+_REPEATED = re.compile(r"(\b\w+\(…\))(?:; \1)+")
 _EMPTY = re.compile(r"\A\s*(?:if|for|while|try)\b[^\n]*\{\s*\}")
 _LINE_END = "\ue003"
 _STAND_INS = {
@@ -476,7 +478,7 @@ def _doing(code: str) -> str:
 def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterator[tuple[str, bool]]:
     """Yield each declaration on a line; of one of many lines, its other parameters by their names or not at all."""
     for declared in _NEXT_DECLARED.split(_COMMENTS.sub("", code).strip("\n")):
-        lines = DECORATED.sub("", declared, count=1).split("\n")
+        lines = _HEADER.sub(" ", DECORATED.sub("", declared, count=1)).split("\n")
         if lines[0].endswith(":"):  # a class of Python with what its instances have
             if _fits("\n".join(lines)):
                 yield "\n".join(lines), True
@@ -484,7 +486,7 @@ def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterat
             lines = [f"{lines[0]} ..."]
         whole = _on_a_line(lines) or "\n".join(lines)
         if len(whole) > _LONGEST_LINE and "\n" not in whole:
-            whole = _dotted(_GENERIC.sub(r"\1(", whole), terms)
+            whole = _REPEATED.sub(r"\1", _dotted(_GENERIC.sub(r"\1(", whole), terms))
         if len(whole) <= _LONGEST_LINE and "\n" not in whole:
             if not _BARE.fullmatch(whole):
                 yield whole, True
@@ -497,6 +499,7 @@ def _declarations(code: str, names: Mapping[str, float], terms: Terms) -> Iterat
         for dots, is_brief in (("", False), ("…", False), ("...", False), ("...", True)):
             kept = _parameters(lines[opened + 1 : -1], names, terms, dots, is_brief=is_brief, is_type=is_type)
             text = f"{first} {'; '.join(kept)} {last}" if is_type else f"{first}{', '.join(kept)}{last}"
+            text = _REPEATED.sub(r"\1", text)
             if len(lines) > 1 and len(text) <= _MOST_CODE and not (is_type and kept == ["..."]):
                 yield text, True
                 break
@@ -536,7 +539,7 @@ def _members(lines: Sequence[str]) -> Iterator[str]:
     for line in lines:
         if line.strip() and not _WHOLE_COMMENT.match(line):
             held = f"{held} {line.strip()}".strip()
-        if held and _is_closed(held):
+        if held and _is_closed(held) and not held.endswith(("&", "|")):
             yield held.rstrip(",;")
             held = ""
 
@@ -642,7 +645,10 @@ def _parted(lines: Sequence[str]) -> list[list[str]]:
         if begins or not statements:
             statements.append([])
         statements[-1].append(_PROMPT.sub("", line) if is_session else line)
-        is_open = not _is_closed("\n".join(statements[-1])) or _HOLDS_ON.match(line) is not None
+        is_decorator = statements[-1][0].startswith("@") and line[:1] in {")", "]", "}"}
+        is_open = (
+            is_decorator or not _is_closed("\n".join(statements[-1])) or _HOLDS_ON.match(line) is not None
+        )
     return [statement for statement in statements if any(statement)]
 
 

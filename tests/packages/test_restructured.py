@@ -148,3 +148,10 @@ def test_sphinxs_pointers_and_set_up_go_and_printed_lines_are_code() -> None:
         "Opens it.\n\n.. seealso:: The `guide <https://x.example>`_ on it.\n\n.. testsetup::\n\n   import x\n\n.. testoutput::\n\n   [1, 2]\n"
     )
     assert text == "Opens it.\n\n```\n[1, 2]\n```\n"
+
+
+def test_a_file_keeps_the_dot_that_its_name_begins_with() -> None:
+    told = to_markdown(
+        "Looked up in `.ssh/known_hosts` and :file:`.env`, by :class:`.Pool` or :meth:`.pool.close`."
+    )
+    assert told.strip() == "Looked up in `.ssh/known_hosts` and `.env`, by `Pool` or `pool.close`."

@@ -61,6 +61,10 @@ def test_a_bracketed_statement_stands_on_one_line(example: str, told: str | None
         ("pool.extra(\n    size=(\n        five,\n    ),\n)", "pool.extra(size=(five,))"),
         ("pool.extra(\n    size=[\n        1,\n        2,\n    ],\n)", "pool.extra(size=[1, 2])"),
         ("gboolean\npool_size (Pool *pool);", "gboolean\npool_size (Pool *pool);"),
+        (
+            "class Pools(Base):\n    @sized([\n        (1, 2),\n    ])\n    def size_of(self, pool):\n        pass\n\n    x = 1\n    y = 2\n",
+            None,  # it would be told without what decorates it
+        ),
         ("if (pool.size == 5)\n{\n    grow();\n}", "if (pool.size == 5)\n{\n    grow();\n}"),
         ("if (pool.size > 5) {\n  // Too many.\n}", "if (pool.size > 5) {\n  // Too many.\n}"),
         ("if (pool.size > 5) {\n  // Too many.\n} else if (pool) {\n  // Some.\n}", None),
@@ -431,6 +435,21 @@ def test_another_passage_that_answers_nearly_as_well_is_told_beside_the_first() 
     first, *others = summarize([(unit, unit.blocks) for unit in read_answer(answer).units], terms)
     assert first.sentences == ("Read a file of known host keys.",)
     assert [other.sentences for other in others] == [("Set the policy for a host without a known key.",)]
+
+
+def test_a_declaration_of_many_lines_keeps_its_parts_together() -> None:
+    """Of playwright's and jose's types, and a class of chevrotain."""
+    question = "What does the pool hold?"
+    page = "export interface Pool {\n  on(event: 'open', listener: (pool: Pool) => void): this;\n  on(event: 'close', listener: (pool: Pool) => void): this;\n  on(event: 'error', listener: (pool: Pool, error: Error) => void): this;\n}"
+    assert _code(question, f"# Pool\n\n```typescript\n{page}\n```") == "export interface Pool { on(…) }"
+    both = "export interface Pool {\n  held: Held &\n    Other;\n  size: number;\n}"
+    told = _code(question, f"# Pool\n\n```typescript\n{both}\n```")
+    assert told is not None
+    assert "; Other" not in told
+    child = "export declare class Pool\n  extends Base\n  implements Held {\n  constructor(size: number);\n  hold(one: One): void;\n}"
+    assert (_code(question, f"# Pool\n\n```typescript\n{child}\n```") or "").startswith(
+        "export declare class Pool extends Base implements Held {"
+    )
 
 
 def test_comments_between_the_members_of_a_type_are_no_members() -> None:
