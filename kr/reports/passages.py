@@ -277,7 +277,7 @@ class _Outline:
 def _is_headed(blocks: Sequence[Block], title: str) -> bool:
     """Tell whether a page has a heading that says what its title says, be it not of the highest rank (DocBook's sections)."""
     first = next((plain(block.text) for block in blocks if block.kind == "heading"), "")
-    return any(block.level == 1 for block in blocks) or (first != "" and first in plain(title))
+    return any(block.level == 1 for block in blocks) or (first != "" and f" {first} " in f" {plain(title)} ")
 
 
 def _joined(one: Block, other: Block) -> Block:

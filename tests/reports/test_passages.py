@@ -144,6 +144,7 @@ def test_a_page_says_its_title_once() -> None:
     assert _outline("## 25.1. Vacuuming\n\nText.", "PostgreSQL: 25.1. Vacuuming") == [
         (("25.1. Vacuuming",), ["Text."])
     ]
+    assert _outline("## C\n\nText.", "Clang") == [(("Clang", "C"), ["Text."])]
     assert _outline("## Usage\n\nText.", "Slots") == [(("Slots", "Usage"), ["Text."])]
 
 
