@@ -46,13 +46,8 @@ MAX_TOKENS = 3000
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
 _DETAILS = 0.53  # of the report's characters
-_SHARES = (
-    0.55,
-    0.27,
-    0.15,
-    0.08,
-    0.06,
-)  # of the room for Details: what the passages may take, the best first
+_SHARES = (0.55, 0.27, 0.15, 0.08, 0.06)
+"""Of the room for Details: what the passages may take, the best first."""
 _EXAMPLES = 0.1
 _WRITTEN = 0.77  # what a model's Summary and Details and the examples beside them may take
 _SENTENCES = 0.07  # for the sentences of the Summary, and for those of the caveats

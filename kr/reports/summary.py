@@ -89,8 +89,11 @@ _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'")
 _BRACKETS = re.compile(r"\([^()\[\]{}]{2,}\)|\[[^()\[\]{}]{2,}\]|\{[^()\[\]{}]{2,}\}")
 _GUTTED = re.compile(r"(?:\)|=>)\s*\{…\};?$")  # a function's body is what it is shown for
 _HEADER = re.compile(r"\n[ \t]+(?=(?:extends|implements) )")
+"""Where the first line of a class goes on in the next."""
 _REPEATED = re.compile(r"(\b\w+\(…\))(?:; \1)+")
+"""Overloads of which nothing is left that differs."""
 _EMPTY = re.compile(r"\A\s*(?:if|for|while|try)\b[^\n]*\{\s*\}")
+"""A statement with a block in which nothing is done."""
 _LINE_END = "\ue003"
 _STAND_INS = {
     "()": "\ue004",
