@@ -70,6 +70,7 @@ _DOUBT = "Doubtful: these passages say little of what was asked for, and nearly 
 _NO_CODE = "No code examples were found."
 _NEAREST = "kr can't tell whether any of this answers the question. The nearest symbols and pages:"
 _NEAREST_CODE = "What code there is stands in Details, with the nearest symbols and pages."
+_NO_VERSION = "kr knows of none that the source is about"
 _PERSONA_NOTE = "persona_load_failed"
 
 
@@ -478,10 +479,10 @@ def _told(notes: Sequence[str]) -> list[str]:
 def _version_note(query: Query, answer: Answer) -> str:
     asked = plain_line(query.framework_version, 100)
     if asked == "unknown":
-        told = plain_line(answer.version, 100) if answer.version else "none"
-        return f"Version: none was asked for; the source names {told}."
+        told = f"the source names {plain_line(answer.version, 100)}" if answer.version else _NO_VERSION
+        return f"Version: none was asked for; {told}."
     if not answer.version:
-        return f"Version: the request is about {asked}; the source names no version."
+        return f"Version: the request is about {asked}; {_NO_VERSION}."
     told = plain_line(answer.version, 100)
     if is_package(answer.source):
         other = "" if told == asked else f", and the request is about {asked}"
