@@ -164,7 +164,10 @@ def is_dropped(element: _Element) -> bool:
     if element.get("aria-hidden") == "true" or is_hidden(element):
         return True
     marks = classes(element)
-    if not _DROPPED_CLASSES.isdisjoint(marks) or is_gutter(element):
+    told = _DROPPED_CLASSES.intersection(marks)
+    # Texinfo marks any list without bullets so.
+    is_list = told == {"toc"} and tag in {"ul", "ol"}
+    if (told and not (is_list and not _is_linked(element))) or is_gutter(element):
         return True
     # A heading or a section has such an id where its words are those: "Path", "Navigation".
     if element.get("id") in _DROPPED_IDS and tag in _PARTS_OF_PAGES and "section" not in marks:
@@ -221,7 +224,12 @@ def _is_contents(items: _Element) -> bool:
     links = list(islice(items.iter("a"), _MOST_LINKS))
     if len(links) < _FEWEST_LINKS or not all((link.get("href") or "#").startswith("#") for link in links):
         return False
-    linked = sum(len(_text(link)) for link in links)
+    return _is_linked(items)
+
+
+def _is_linked(items: _Element) -> bool:
+    """Whether hardly anything in a list is no link."""
+    linked = sum(len("".join(_text(link).split())) for link in islice(items.iter("a"), _MOST_LINKS))
     return linked >= _LINKED * len("".join("".join(map(str, items.itertext())).split()))
 
 

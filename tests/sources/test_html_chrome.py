@@ -258,6 +258,14 @@ def test_where_a_name_stands_in_the_sources_is_dropped(line: str) -> None:
     )
 
 
+def test_a_list_without_bullets_of_texinfo_stays() -> None:
+    """On a page of gettext all that xgettext looks for by default was lost."""
+    items = "<li>For C: <code>gettext</code>, <code>dgettext:2</code>.</li><li>For Perl: <a href='p.html'>see there</a>, and <code>__</code>.</li>"
+    assert "- For C: `gettext`, `dgettext:2`." in convert(f'<main>{TEXT}<ul class="toc">{items}</ul></main>')
+    links = '<li><a href="a.html">Alpha</a></li><li><a href="b.html">Beta</a></li>'
+    assert "Alpha" not in convert(f'<main>{TEXT}<ul class="toc">{links}</ul></main>')
+
+
 def test_a_sign_that_is_a_term_stays_what_it_is() -> None:
     terms = "<dl><dt><tt>*</tt></dt><dd>Any string.</dd><dt><b><code>a**b</code></b> or <em>c</em></dt><dd>A power.</dd></dl>"
     assert convert(f"<main>{TEXT}{terms}</main>").endswith(
