@@ -297,9 +297,7 @@ def _part(lines: list[str], index: int) -> tuple[str, int] | None:
         end = _end_of_paragraph(lines, index)
         return fence(inspect.cleandoc("\n".join(lines[index:end])), "python"), end
     if heading := _GOOGLE.match(line):
-        end = index + 1
-        while end < len(lines) and (not lines[end].strip() or lines[end].startswith((" ", "\t"))):
-            end += 1
+        end = _end_of_indented(lines, index + 1)
         title, body = heading[1], lines[index + 1 : end]
     elif line.strip() and index + 1 < len(lines) and _NUMPY.match(lines[index + 1]):
         end = index + 2
@@ -316,15 +314,19 @@ def _part(lines: list[str], index: int) -> tuple[str, int] | None:
     return (f"**{title}:**\n\n{_told(title, text)}" if text else ""), end
 
 
+def _end_of_indented(lines: list[str], index: int) -> int:
+    """Return the line after what is indented, or empty, from a line on."""
+    while index < len(lines) and (not lines[index].strip() or lines[index].startswith((" ", "\t"))):
+        index += 1
+    return index
+
+
 def _terms(lines: list[str], index: int) -> tuple[str, int] | None:
     """Return names with what is said of each indented below it (h5py's docstrings) as a list, and the line after it; as paragraphs they are one."""
     items: list[str] = []
     end = index
     while end + 1 < len(lines) and _TERM.fullmatch(lines[end]) and lines[end + 1].startswith((" ", "\t")):
-        start = end + 1
-        end = start
-        while end < len(lines) and (not lines[end].strip() or lines[end].startswith((" ", "\t"))):
-            end += 1
+        start, end = end + 1, _end_of_indented(lines, end + 1)
         items.append(f"- {code_span(lines[start - 1])}: {' '.join(' '.join(lines[start:end]).split())}")
     return ("\n".join(items), end) if len(items) > 1 else None
 

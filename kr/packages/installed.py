@@ -30,7 +30,7 @@ _DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
 _TEMPLATE = re.compile(r"\.(?:mako|j2|jinja2?|tmpl|tpl|ejs|hbs)$|-tpl$")
 _LAST_RESORT = re.compile(
     r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third"
-    r"|agents|claude|governance|maintain|develop|build|todo|support|sponsor|backers)",
+    r"|governance|sponsor)",
     re.IGNORECASE,
 )
 _TRANSLATED = re.compile(

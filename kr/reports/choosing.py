@@ -49,9 +49,7 @@ _WARNING_HEADING = re.compile(
     r"\W*(?:(?:common )?(?:pitfalls?|mistakes?|anti-?patterns?|gotchas?)\b|(?:don['’]?t|do not|avoid|never|bad|wrong|incorrect)\b)",
     re.IGNORECASE,
 )
-_FOR_OTHERS = re.compile(
-    r"\W*(?:how to )?(?:contribut\w+|authors?|licen[cs]e|sponsors|credits|code of conduct)\W*", re.IGNORECASE
-)
+_CONTRIBUTORS = re.compile(r"\W*(?:how to )?(?:contribut\w+|authors?)\W*", re.IGNORECASE)
 """Sections of a page for those who work on what it is about."""
 _HISTORY = re.compile(
     r"\W*(?:change ?logs?|release notes|what['’]?s new|(?:release |version )?history"
@@ -212,9 +210,9 @@ def _judged(unit: Unit, score: float, terms: Terms) -> Ranked:
     last = unit.path[-1] if unit.path else ""
     if all(_only_names(block) for block in unit.blocks):
         row = replace(row, score=row.score * _ASIDE)
-    others = _FOR_OTHERS.fullmatch(last) if is_pages(unit.origin.source) else None
-    is_for_others = others is not None and not terms.within(others[0])
-    if is_for_others or is_warned_off(unit, terms) or _HISTORY.match(last):
+    others = _CONTRIBUTORS.fullmatch(last) if is_pages(unit.origin.source) else None
+    is_of_contributors = others is not None and not terms.within(others[0])
+    if is_of_contributors or is_warned_off(unit, terms) or _HISTORY.match(last):
         return replace(row, score=row.score * _ASIDE, is_warned_off=True)
     return replace(row, score=row.score * _ASIDE) if terms.is_aside(plain(last)) else row
 

@@ -596,8 +596,7 @@ def _elided(statement: Sequence[str], terms: Terms) -> str | None:
     text = "".join(f"{_between(one, other)}{other}" for one, other in pairwise(["(", *lines]))
     text = _without_last_commas(_dotted(text, terms))
     is_fit = len(text) <= _LONGEST_LINE and _LINE_END not in text and _is_closed(text)
-    is_emptied = _EMPTY.search(text) and not _EMPTY.search("".join(statement))  # there was a comment
-    is_idle = is_emptied or _GUTTED.search(text) or _BARE.fullmatch(text)
+    is_idle = _is_emptied(text, statement) or _GUTTED.search(text) or _BARE.fullmatch(text)
     return text if is_fit and not is_idle and _DOES.search(text) else None
 
 
@@ -689,9 +688,14 @@ def _on_a_line(lines: Sequence[str]) -> str | None:
         if _is_closed(text) or not _joins(text, line):
             return None
         text += f"{_between(text, line)}{line}"
-    if _EMPTY.search(text) and not _EMPTY.search("".join(lines)):
-        return None  # there was a comment
+    if _is_emptied(text, lines):
+        return None
     return _without_last_commas(text) if len(text) <= _LONGEST_LINE else None
+
+
+def _is_emptied(text: str, lines: Sequence[str]) -> bool:
+    """Tell whether a block in which there was a comment is left without anything."""
+    return _EMPTY.search(text) is not None and not _EMPTY.search("".join(lines))
 
 
 def _without_last_commas(text: str) -> str:

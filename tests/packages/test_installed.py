@@ -39,7 +39,7 @@ def test_node_package_of_a_folder_above(tmp_path: Path) -> None:
         "README.md",
         "LICENSE",
         "CHANGELOG.md",
-        "AGENTS.md",
+        "GOVERNANCE.md",
         "SFTP.md",
         "notice.txt",
         "docs/routing.md",

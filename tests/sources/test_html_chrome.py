@@ -246,13 +246,12 @@ def test_a_section_about_what_pages_have_stays(section: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        '<dl><dt class="tag-source">Source:</dt><dd class="tag-source"><ul><li><a href="a.js.html#line12">line 12</a></li></ul></dd></dl>',
         '<div class="meta"><p>Defined in\n<a href="a.js.html#l12"><code>src/a.js:12</code></a></p></div>',
         '<div class="foundat">Defined in: <a href="a.js.html#l12"><code>src/a.js:12</code></a></div>',
     ],
 )
 def test_where_a_name_stands_in_the_sources_is_dropped(line: str) -> None:
-    """JSDoc, YUIDoc."""
+    """YUIDoc."""
     assert convert(f"<main>{TEXT}{line}<p>It goes on.</p></main>") == convert(
         f"<main>{TEXT}<p>It goes on.</p></main>"
     )
