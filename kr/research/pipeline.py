@@ -79,12 +79,12 @@ class Pipeline:
             progress=self._services.progress,
             clock=self._services.clock,
         ) as waited:
-            if waited:
-                found = run.cache.look_up(run.query)
-                if may_serve(run, found):
-                    return serve(run, self._services, found)
-                if _is_news(run, found):
-                    return self._share(run, found)
+            # Also who did not wait: another may have had the lease, and let go of it, since this one looked.
+            found = run.cache.look_up(run.query)
+            if may_serve(run, found):
+                return serve(run, self._services, found)
+            if waited and _is_news(run, found):
+                return self._share(run, found)
             if found.is_unsure:
                 with heartbeat(partial(self._renew_lease, run)):
                     taken = unsure.take(run, self._services, found, timeout=self._policy.timeout())

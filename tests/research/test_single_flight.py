@@ -1,8 +1,11 @@
 """The lease of a question: whoever waits for it says so, and an interrupt leaves none."""
 
 import io
+import sqlite3
 import threading
-from contextlib import redirect_stderr, suppress
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, redirect_stderr, suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from kr.store.lock import make_owner
 from kr.store.store import Shelf, Store
 from kr.values import Query
 from tests.support.interrupts import Interrupter
+from tests.support.mcp_servers import context7_server
+from tests.support.program import Project, request
 from tests.support.stores import NOW
 
 QUERY = Query(framework="vue", framework_version="3", topic="slots", tags=("slots",), question="How?")
@@ -80,3 +85,22 @@ def test_a_terminal_sees_that_another_process_is_waited_for(tmp_path: Path) -> N
             assert waited
             assert shown.getvalue().endswith("\r\x1b[K")  # the line is cleared before anything else is said
     assert "waiting for another process that researches the same … 0 s" in shown.getvalue()
+
+
+def test_what_was_found_out_between_the_look_and_the_lease_is_served(tmp_path: Path) -> None:
+    """Who was just too late to wait asks nobody either: the first had let go of the lease, not of the answer."""
+    with context7_server() as server, ThreadPoolExecutor(1) as pool:
+        project = Project(tmp_path / "project")
+        project.use_context7(server.url)
+        answered = project.ask(request())["results"]["cache_entry_id"]
+        project.sql("UPDATE entries SET status = 'stale', stale_reason = 'marked'")
+        calls = len(server.calls())
+        with closing(sqlite3.connect(project.database, isolation_level=None)) as first:
+            first.execute("BEGIN IMMEDIATE")  # nobody gets a lease meanwhile
+            late = pool.submit(project.ask, request())
+            time.sleep(1)  # on a machine so slow that it has not looked yet, it finds the answer when it does
+            first.execute("UPDATE entries SET status = 'fresh', stale_reason = NULL")
+            first.execute("COMMIT")
+        answer = late.result()
+        assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", answered)
+        assert len(server.calls()) == calls
