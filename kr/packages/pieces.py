@@ -11,8 +11,9 @@ from kr.packages.documented import Documented
 from kr.packages.folder import Unreadable, read_bytes
 from kr.packages.installed import CYTHON, InstalledPackage
 from kr.packages.public_names import PublicNames
-from kr.packages.restructured import fence
+from kr.packages.restructured import code_span, fence, with_roles_as_code
 from kr.reports.terms import Terms
+from kr.text.sentences import part as sentences
 
 _MAX_DOCUMENTS = 2 * 1024 * 1024
 _MAX_SOURCES = 24 * 1024 * 1024
@@ -36,6 +37,11 @@ _ASYNC = re.compile(r"(?<![^.])Async[A-Z]")
 _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1
 _HANDED_ON = re.compile(r"\bimport (\w+) as \1\b")
+
+_FEWEST_MEMBERS, _MOST_MEMBERS = 3, 60
+_PARAMETERS, _SAID = 60, 140  # characters of a member's parameters, and of what is said about it
+_TYPE = re.compile(r"(?:(?:export|declare|default) )*(?:interface|type|enum)\b")
+"""What other names take or give, and nobody calls."""
 
 Expired = Callable[[], bool]
 
@@ -271,3 +277,62 @@ def _text(path: Path, limit: int) -> str:
         return (read_bytes(path, limit=limit) or b"").decode("utf-8", errors="replace")
     except Unreadable:
         return ""
+
+
+class Siblings:
+    """What the classes and modules of a package offer, a line each; where nothing has a container, the package itself."""
+
+    def __init__(self, pieces: Sequence[Piece], terms: Terms) -> None:
+        """Take all that the package says, in the order of its sources."""
+        self._members: dict[str, list[Piece]] = {}
+        self._told: set[str] = set()
+        self._asks_for_errors = bool(terms.within("error exception warning"))
+        for piece in pieces:
+            if piece.documented is not None:
+                self._members.setdefault(_container(piece), []).append(piece)
+
+    def listed(self, piece: Piece) -> str:
+        """Return, as Markdown, the members of what a piece is about, else of where it stands; empty for those that were told already."""
+        if piece.documented is None:
+            return ""
+        is_own = len(self._members.get(piece.title, ())) >= _FEWEST_MEMBERS
+        owner = piece.title if is_own else _container(piece)
+        if owner in self._told:
+            return ""
+        self._told.add(owner)
+        lines: dict[str, str] = {}
+        for one in self._members.get(owner, ()):
+            name = one.title.rpartition(".")[2]
+            if one.title != piece.title and self._is_worth_telling(one, name):
+                lines.setdefault(name, _member(one, name))
+        if not _FEWEST_MEMBERS <= len(lines) <= _MOST_MEMBERS:
+            return ""
+        lead = "Members" if is_own else "Other members"
+        return f"{lead} of {code_span(owner.rpartition('.')[2])}:\n\n" + "\n".join(lines.values())
+
+    def _is_worth_telling(self, piece: Piece, name: str) -> bool:
+        entry = piece.documented
+        if entry is None or not name.isidentifier() or name == "constructor":
+            return False
+        if name.endswith(("Error", "Exception", "Warning")) and not self._asks_for_errors:
+            return False
+        return "." in piece.title or _TYPE.match(entry.signature) is None
+
+
+def _container(piece: Piece) -> str:
+    return piece.title.rpartition(".")[0] or piece.package.name
+
+
+def _member(piece: Piece, name: str) -> str:
+    """Return an item: how it is called, and the first sentence about it."""
+    entry = piece.documented or Documented(name, "", "")
+    takes = re.search(rf"\b{re.escape(name)}\??(?:<[^()<>]*>)?\(([^()]*)\)", entry.signature)
+    call = name
+    if takes:
+        parameters = " ".join(takes[1].split())
+        call = f"{name}({parameters if len(parameters) <= _PARAMETERS else '...'})"
+    paragraph = with_roles_as_code(entry.docstring.strip().partition("\n\n")[0])
+    said = "" if paragraph.startswith(("- ", "```")) else next(iter(sentences(paragraph)), "")
+    if len(said) > _SAID:
+        said = f"{said[:_SAID].rpartition(' ')[0]} ..."
+    return f"- {code_span(call)}: {said}".rstrip(": ")

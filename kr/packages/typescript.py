@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from kr.packages.declarations import Declaration, comment_markdown, comment_weight, is_internal
 from kr.packages.documented import Documented
+from kr.text.sentences import part as sentences
 
 _SMALL = 1_500
 _LONGEST_CODE = 1_200
@@ -148,12 +149,12 @@ class Declared:
         if silent:
             # What has no text of its own is shown together; of it, later, what the question is about.
             code = _written(replace(declared, members=tuple(silent)))
-            options = map(_written, self._taken(code, declared.name))
-            code = "\n\n".join([code, *self._reached(declared.name), *options])
+            options = list(self._taken(code, declared.name))
+            code = "\n\n".join([code, *self._reached(declared.name), *map(_written, options)])
             told_by = (
                 of_members if declared.kind in {"interface", "class", "type"} else min(of_members, _TYPES)
             )
-            yield Documented(f"{prefix}{declared.name}", code, "", weight=told_by)
+            yield Documented(f"{prefix}{declared.name}", code, "", _taken_said(options), weight=told_by)
         for name, group in told.items():
             lines = "\n".join(f"  {_cut(one.text, _LONGEST_CODE)};" for one in group[:_MOST_OVERLOADS])
             lines = f"{_constructor(declared)}{lines}" if name != "constructor" else lines
@@ -298,9 +299,14 @@ def _members_said(declared: Declaration) -> str:
 
 
 def _taken_said(taken: Sequence[Declaration]) -> str:
-    """Return what is said about the members of options that a signature names, where it is little."""
+    """Return what is said about the members of options that a signature names: of many the first sentence each."""
     said = (_members_said(one) for one in taken)
-    return "\n".join(text for text in said if 0 < len(text) <= _LONGEST_TAKEN)
+    briefly = (text if len(text) <= _LONGEST_TAKEN else _first_sentences(text) for text in said if text)
+    return "\n".join(text for text in briefly if len(text) <= _LONGEST_LIST)
+
+
+def _first_sentences(listed: str) -> str:
+    return "\n".join(next(iter(sentences(item)), "") for item in listed.split("\n"))
 
 
 def _said(group: Sequence[Declaration]) -> str:

@@ -15,6 +15,7 @@ from kr.values import Answer, Query
 
 MOST = 5
 """Passages of a report (SPEC 3.7)."""
+_MOST_OF_PACKAGE = 4  # the best of them come with what stands beside them, and a further one answered hardly any need
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
 _OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package
@@ -87,10 +88,11 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
     """Take the passages that answer: none far below the best, none twice, none that its source warns off before another."""
     rows = ranked(units, terms)
     best = max((row.score for row in rows), default=0.0)
+    most = _MOST_OF_PACKAGE if rows and is_package(rows[0].unit.origin.source) else MOST
     taken: list[Ranked] = []
     told: set[int] = set()
     for row in rows:
-        if len(taken) == MOST:
+        if len(taken) == most:
             break
         said = _says(row.unit, terms)
         # Pages keep the higher share: a second one has to confirm the first.
@@ -107,7 +109,7 @@ def choose(units: Sequence[Unit], terms: Terms) -> Choice:
 
 def _usage(taken: Sequence[Ranked], rows: Sequence[Ranked]) -> list[Ranked]:
     """Return the package's own example where what was taken only declares: how it is called at all."""
-    if not taken or not is_package(taken[0].unit.origin.source) or len(taken) == MOST:
+    if not taken or not is_package(taken[0].unit.origin.source):
         return []
     if any(is_example(block) for row in taken for block in row.unit.blocks):
         return []

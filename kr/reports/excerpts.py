@@ -8,17 +8,21 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from kr.reports.passages import Unit, is_example, is_import
+from kr.reports.passages import Unit, is_declaration, is_example, is_import
 from kr.reports.ranking import rarity
 from kr.reports.terms import Terms
 from kr.text.markdown import Block
-from kr.text.sentences import items, label_of, leans_on, part, plain, points_on
+from kr.text.sentences import items, label_of, leans_on, plain, points_on
+from kr.text.sentences import part as text_parts
 
 _NAMES = 160  # characters of names that a gap tells
 _NAME = re.compile(r"[\w$@-][\w.$:/-]{1,39}(?:\(\))?")
 
 _FIRST = 0.3  # what the opening of a passage counts for being the opening, of its best part
 _DECLARES = 0.6  # the same of one that is a signature: how it is called at all
+_OF_SIGNATURE = .5  # of the room: a signature that takes no more is shown in any case
+_BRIEFLY = 0.3  # of the room, for the first words of items that are not kept
+_LONGEST_BRIEF = 120  # characters of one
 _WORTH = 0.25  # of the best part: what tells less is left out
 _MANY = 4  # examples of one passage: of more, those that tell most of the question are shown
 _ROOM_OF_MANY = 1_500
@@ -91,7 +95,39 @@ def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ru
     if size_of(unit.blocks) <= room:
         return [unit.blocks]
     parts = list(_parts(unit, terms, weights, room))[:_MOST_PARTS]
-    return _runs(parts, _kept(parts, room))
+    briefs = {at: brief for at, one in enumerate(parts) if (brief := _brief(one)) is not None}
+    kept = _kept(parts, room - min(sum(one.size for one in briefs.values()), int(_BRIEFLY * room)))
+    if not kept:
+        kept, briefs = _kept(parts, room), {}
+    heads = {parts[at].group for at in kept}
+    left = room - sum(parts[at].size for at in kept) - sum(
+        size_of(next(one.head for one in parts if one.group == group)) for group in heads
+    )
+    for at in sorted(briefs.keys() - kept, key=lambda at: (parts[at].group not in heads, -parts[at].told, at)):
+        if (cost := _cost(briefs[at], heads)) <= left:
+            parts[at] = briefs[at]
+            heads.add(parts[at].group)
+            kept.add(at)
+            left -= cost
+    return _runs(parts, kept)
+
+
+def _brief(part: Part) -> Part | None:
+    """Return what an item of a list that says what a name is says first; None for any other part."""
+    (block, *others) = part.blocks
+    if others or block.kind != "list" or not label_of(block.text):
+        return None
+    lines = block.text.split("\n")
+    first = text_parts(lines[0] if len(items(block.text)) > 1 else block.text)
+    told = first[0]
+    if len(told) > _LONGEST_BRIEF:
+        told = told[:_LONGEST_BRIEF].rpartition(" ")[0]
+        if told.count("`") % 2:
+            told = told.rpartition("`")[0].rstrip()
+    if not label_of(told):
+        return None
+    told = told if told == " ".join(block.text.split()) else f"{told} […]"
+    return replace(part, blocks=(replace(block, text=told),))
 
 
 def _kept(parts: Sequence[Part], room: int) -> set[int]:
@@ -107,6 +143,8 @@ def _kept(parts: Sequence[Part], room: int) -> set[int]:
     kept: set[int] = set()
     heads: set[int] = set()
     left = room
+    if opening.kind == "code" and is_declaration(opening) and parts[0].size <= _OF_SIGNATURE * room:
+        kept, heads, left = {0}, {parts[0].group}, room - parts[0].size
     defined = _definitions(parts)
     while True:
         found = max(
@@ -154,23 +192,37 @@ def _cost(part: Part, heads: set[int]) -> int:
 def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
     runs: Runs = []
     held: list[Block] = []
+    left_out: list[Part] = []
+    last: Part | None = None
+
+    def end() -> None:
+        nonlocal held, left_out
+        runs.extend([tuple(held)] if held else [])
+        runs.extend([_left_out(left_out)] if left_out and kept else [])
+        held, left_out = [], []
+
     shown: set[int] = set()
-    before = -1
-    for at in sorted(kept):
-        part = parts[at]
-        if before >= 0 and at != before + 1:
-            runs += [tuple(held), _left_out(parts[before + 1 : at])]
-            held = []
-        elif before < 0 < at:
-            runs.append(_left_out(parts[:at]))
+    for at, part in enumerate(parts):
+        if at not in kept:
+            left_out.append(part)
+            continue
+        # What is left out of a list of names, or of a table, is told once, below what is kept of it.
+        if left_out and not all(_is_entry(one) and one.group == part.group for one in (*left_out, last or part)):
+            end()
+        is_same = last is not None and last.group == part.group and bool(held)
         if part.group not in shown:
             held += part.head
-        _add(held, part, is_same=part.group in shown and at == before + 1)
+        _add(held, part, is_same=is_same)
         shown.add(part.group)
-        before = at
-    if held:
-        runs.append(tuple(held))
-    return runs if not kept or before == len(parts) - 1 else [*runs, _left_out(parts[before + 1 :])]
+        last = part
+    end()
+    return runs
+
+
+def _is_entry(part: Part) -> bool:
+    """Tell whether a part is a row of a table, or an item of a list that begins with the name that it is about."""
+    block = part.blocks[0]
+    return block.kind == "table" or (block.kind == "list" and label_of(block.text) != "")
 
 
 def _left_out(parts: Sequence[Part]) -> str:
@@ -182,7 +234,7 @@ def _label(block: Block) -> str:
     """Return what an item or a row is about; of a longer list what the first item is."""
     if block.kind == "table":
         return re.sub(r"[`*|\\]", " ", block.text.strip("| ").partition("|")[0][:_ROW]).strip()
-    return label_of(block.text)
+    return re.sub(r"\(.*\)$", "()", label_of(block.text))
 
 
 def _add(held: list[Block], part: Part, *, is_same: bool) -> None:
@@ -266,7 +318,7 @@ def _taken_apart(block: Block, room: int) -> tuple[tuple[Block, ...], list[str]]
     """Part a list at its outermost items, a table into rows below its head, a paragraph into some sentences each."""
     if block.kind == "prose":
         pieces = [""]
-        for sentence in part(block.text):
+        for sentence in text_parts(block.text):
             if pieces[-1] and len(pieces[-1]) + len(sentence) > room:
                 pieces.append("")
             pieces[-1] = f"{pieces[-1]} {sentence}".strip()

@@ -9,13 +9,14 @@ gets up to 0.3 of it, and the others share what Summary, further lines, examples
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
+from itertools import pairwise
 
 from kr.naming import sha256_of
 from kr.reports.choosing import Ranked, choose, covers, is_doubtful
 from kr.reports.excerpts import Runs, excerpt, gap, weights_of
-from kr.reports.passages import Material, Origin, Unit, is_example, read_answer
+from kr.reports.passages import Material, Origin, Unit, is_declaration, is_example, read_answer
 from kr.reports.persona import Synthesis
 from kr.reports.summary import Quotation, Summary, caveats, gist, summarize
 from kr.reports.template import (
@@ -36,7 +37,7 @@ from kr.source_kinds import SOURCES, is_answer, is_package, is_pages
 from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
-from kr.text.sentences import plain
+from kr.text.sentences import items, label_of, plain
 from kr.values import Answer, Confidence, Query
 from kr.values import Origin as ReportOrigin
 
@@ -58,13 +59,14 @@ _MOST_NEAREST = 8
 _MOST_UNSPOKEN = 4
 _GIST = 300  # characters of sentences of each
 _LINE = 80  # characters that the line of a passage's source takes, about
-_MOST_FURTHER = 10
+_MOST_FURTHER, _MOST_FURTHER_OF_PACKAGE = 10, 7
 _LINE_OF_FURTHER = 260
 _OF_BEST_FURTHER = 0.2  # of the best passage's score: a section of a page that has less is not told
 _SIGNATURE = re.compile(r"`(?:[a-z]+ )*([\w.:$]+)\([^`]*`")
 """A name with its parameters, and what kind of thing it is before it."""
 _BOLD = re.compile(r"(`[^`]*`)|\*\*")
 """Marks of bold text, and code, in which ``**kwargs`` is none."""
+_MEMBERS_OF = re.compile(r"(?:Other m|M)embers of `([^`]+)`:")
 _FURTHER = "Found besides, in a line each:"
 _DOUBT = "Doubtful: these passages say little of what was asked for, and nearly half of such reports do not answer it."
 _NO_CODE = "No code examples were found."
@@ -288,7 +290,9 @@ def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
     weights = weights_of([row.unit for row in taken], terms)
     shown: list[_Shown] = []
     left = room
+    declared: set[str] = set()
     for row in taken:
+        row = replace(row, unit=_once(row.unit, declared))
         one = _sized(row, terms, weights, min(left, int(_SHARES[len(shown)] * room)))
         if one is None:
             continue
@@ -297,6 +301,18 @@ def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
         if left < _LEAST:
             break
     return shown or [_Shown(taken[0], [gap()])]
+
+
+def _once(unit: Unit, declared: set[str]) -> Unit:
+    """Return a passage without the declarations that one before it has shown, of what both take; and remember its own."""
+    blocks: list[Block] = []
+    for block in unit.blocks:
+        if block.kind == "code" and is_declaration(block):
+            own, *others = block.text.split("\n\n")
+            block = replace(block, text="\n\n".join([own, *(one for one in others if one not in declared)]))
+            declared.update([own, *others])
+        blocks.append(block)
+    return replace(unit, blocks=tuple(blocks))
 
 
 def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _Shown | None:
@@ -313,19 +329,37 @@ def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _S
 def _further(rows: Sequence[Ranked], shown: Sequence[_Shown], terms: Terms) -> list[Quotation]:
     """Return what was found besides, a line each: a member beside the one shown."""
     named = {one.row.unit.heading for one in shown}
+    listed = {name for one in shown for name in _members(one.blocks)}
     found: dict[str, Quotation] = {}
     least = _OF_BEST_FURTHER * max((row.score for row in rows), default=0.0)
+    is_of_package = bool(rows) and is_package(rows[0].unit.origin.source)
+    most = _MOST_FURTHER_OF_PACKAGE if is_of_package else _MOST_FURTHER
     for row in rows:
         if is_pages(row.unit.origin.source) and row.score < least:
             continue
         heading = row.unit.heading
-        if len(found) == _MOST_FURTHER or is_answer(row.unit.origin.source):
+        if len(found) == most or is_answer(row.unit.origin.source):
             break
         if not heading or heading in named or heading in found or row.is_warned_off:
+            continue
+        if _last_two(heading) in listed:
             continue
         if line := gist(row.unit, terms, _LINE_OF_FURTHER):
             found[heading] = Quotation(row.unit, line)
     return list(found.values())
+
+
+def _members(blocks: Sequence[Block]) -> Iterator[str]:
+    """Yield what a passage lists of its class or module (``Siblings`` of ``kr.packages.pieces``): ``Process.kill``, ``kill`` of a package."""
+    for lead, block in pairwise(blocks):
+        owner = _MEMBERS_OF.fullmatch(lead.text)
+        for item in items(block.text) if owner and block.kind == "list" else ():
+            name = label_of(item).partition("(")[0]
+            yield from (f"{owner[1]}.{name}", name) if owner else ()
+
+
+def _last_two(heading: str) -> str:
+    return ".".join(heading.strip("`").split(".")[-2:])
 
 
 def _listed(further: Sequence[Quotation], sources: _Sources) -> str:

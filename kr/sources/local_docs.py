@@ -13,7 +13,7 @@ from kr.values import Answer, Passage
 
 if TYPE_CHECKING:
     from kr.packages.installed import InstalledPackage
-    from kr.packages.pieces import Piece
+    from kr.packages.pieces import Piece, Siblings
     from kr.reports.ranking import Scored
     from kr.reports.terms import Terms
 
@@ -22,6 +22,7 @@ MAX_TEXT = 128 * 1024
 _SOURCE_SECONDS = 2.5
 _SECONDS = 10.0
 _RENDERED = 40
+_WITH_SIBLINGS = 6  # passages: of more a report shows a line each
 _OF_WEIGHT = (
     0.35  # the power of a piece's weight by which it makes the piece likely; its score has it already
 )
@@ -76,7 +77,7 @@ class LocalDocs:
 
 
 def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> tuple[Passage, ...]:
-    from kr.packages.pieces import read_pieces
+    from kr.packages.pieces import Siblings, read_pieces
     from kr.reports.passages import is_usage
     from kr.reports.ranking import rank, varied
 
@@ -107,7 +108,9 @@ def _passages(package: "InstalledPackage", terms: "Terms", deadline: float) -> t
     named = next((pair for pair in fit if terms.is_symbol(pair[0].title)), None) or next(
         (pair for pair in fit if pair[0].documented and terms.is_spelled(pair[0].title)), None
     )
-    best = _best([named, *(pair for pair in fit if pair is not named)] if named else fit)
+    best = _best(
+        [named, *(pair for pair in fit if pair is not named)] if named else fit, Siblings(pieces, terms)
+    )
     usage = next(
         (p for p in pieces if p.documented is None and p.package is package and is_usage(p.section)), None
     )
@@ -137,8 +140,11 @@ def _limit(deadline: float, seconds: float) -> "Callable[[], bool]":
     return lambda: time.thread_time() >= enough or time.monotonic() >= deadline
 
 
-def _best(ranked: "Sequence[tuple[Piece, str]]") -> tuple[Passage, ...]:
-    """Take the best pieces, few of the same title and each text once, also where it varies a little."""
+def _best(ranked: "Sequence[tuple[Piece, str]]", siblings: "Siblings") -> tuple[Passage, ...]:
+    """Take the best pieces, few of the same title and each text once, also where it varies a little.
+
+    The best ones come with what stands beside them in their class or module: a need is seldom met by one name alone.
+    """
     taken: list[Passage] = []
     size = 0
     titles: dict[str, int] = {}
@@ -155,7 +161,9 @@ def _best(ranked: "Sequence[tuple[Piece, str]]") -> tuple[Passage, ...]:
             continue
         seen.append((name, words))
         size += len(text.encode())
-        taken.append(Passage(text=text, title=piece.title, url=_place(piece)))
+        beside = siblings.listed(piece) if len(taken) < _WITH_SIBLINGS else ""
+        told = f"{text}\n\n{beside}" if beside else text
+        taken.append(Passage(text=told, title=piece.title, url=_place(piece)))
         if len(taken) == MAX_PASSAGES:
             break
     return tuple(taken)
