@@ -96,6 +96,7 @@ _PIECES = st.sampled_from(
         FILLER.strip(),
         "```\nalpha\n```",
         "- one\n- alpha\n- three",
+        f"- `one`: alpha. {FILLER.strip()}\n- `two`: beta, told at such length that it may have to be cut. Alpha.",
         "| a |\n|---|\n| alpha |\n| b |",
     ]
 )
@@ -109,7 +110,7 @@ def test_an_excerpt_is_of_the_text_in_order_and_fits(pieces: list[str], room: in
     assert size_of(shown) <= room + 8
     said = "\n".join(block.text for block in unit.blocks)
     place = 0
-    for line in (line for block in shown for line in block.text.split("\n")):
+    for line in (line.removesuffix(" […]") for block in shown for line in block.text.split("\n")):
         place = said.index(line, place) + len(line)
     whole = {block.text for block in unit.blocks if block.kind == "code"}
     assert all(block.text in whole for block in shown if block.kind == "code")
@@ -153,3 +154,29 @@ def test_of_many_examples_those_that_answer_stay() -> None:
     shown = "\n".join(told)
     assert "option_7=1" in shown
     assert shown.count("run(option_") < 40
+
+
+def test_of_items_that_do_not_fit_the_first_words_stay_and_say_that_they_are_cut() -> None:
+    told_first = "How far apart two peaks have to be, in samples."
+    items = "".join(
+        f"- `name{n}` (`int`): {told_first} {'More is said about it than fits. ' * 8}\n" for n in range(4)
+    )
+    runs = _excerpt(f"Options:\n\n{items}- `alpha`: how often it is tried\n\n{FILLER * 6}", "alpha", 900)
+    whole = "\n".join(runs)
+    assert "- `alpha`: how often it is tried" in whole
+    for n in range(1, 4):  # of the first one more fits
+        assert f"- `name{n}` (`int`): {told_first} […]\n" in whole
+
+
+def test_a_signature_that_leaves_room_is_shown_whatever_the_need_speaks_of() -> None:
+    text = f"```python\ndef find_all(wide=None, flat=None)\n```\n\n{FILLER * 4}The alpha is set. {FILLER}"
+    assert "def find_all(wide=None, flat=None)" in "\n".join(_excerpt(text, "alpha", 300))
+
+
+def test_what_is_left_out_of_a_table_is_told_once_below_its_rows() -> None:
+    rows = "".join(f"| `name{n}` | told at some length, and not of use here at all |\n" for n in range(30))
+    table = f"| option | what |\n| --- | --- |\n{rows}| `alpha` | tried |\n{rows}| `beta` | alpha or not |\n"
+    runs = _excerpt(table, "alpha", 300)
+    assert len(runs) == 2
+    assert runs[0].startswith("| option | what |") and "`alpha`" in runs[0] and "`beta`" in runs[0]
+    assert runs[1].startswith("[… `name0`")

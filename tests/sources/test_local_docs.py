@@ -202,6 +202,67 @@ export declare function watch(source: object, callback: () => void, options?: Wa
     )
 
 
+def test_a_name_comes_with_what_stands_beside_it_in_its_class_and_module(tmp_path: Path) -> None:
+    source = """
+class ScaleError(Exception):
+    'Raised when a needle cannot scale.'
+
+class Needle:
+    'Sews what is given to it.'
+    def thread(self, yarn, *, twice=False):
+        'Put yarn through the eye of the :class:`Needle`. It is pulled tight.'
+    def sew(self, cloth):
+        'Sew along the edge of a cloth with needle and yarn.'
+    def rest(self):
+        'Lay it down.'
+
+def wind(yarn): 'Wind yarn on a spool.'
+def cut(yarn): 'Cut.'
+def knot(yarn): 'Tie the end.'
+"""
+    python(tmp_path, "sewing", {"sewing/__init__.py": source})
+    found = {p.title: p.text for p in passages(tmp_path, "sewing", "How do I sew the edge of a cloth?")}
+    beside = (
+        "Other members of `Needle`:\n\n- `thread(yarn, *, twice=False)`: Put yarn through the eye of the `Needle`.\n"
+        "- `rest()`: Lay it down."
+    )
+    first = next(iter(found))
+    assert first == "sewing.Needle.sew"
+    assert beside not in found[first]  # two are no list
+    more = source.replace("def rest(self)", "def oil(self): 'Drip.'\n    def rest(self)")
+    (tmp_path / ".venv/lib/python3.11/site-packages/sewing/__init__.py").write_text(more)
+    found = {p.title: p.text for p in passages(tmp_path, "sewing", "How do I sew the edge of a cloth?")}
+    assert found[first].endswith(beside.replace("- `rest", "- `oil()`: Drip.\n- `rest"))
+    found = {p.title: p.text for p in passages(tmp_path, "sewing", "How do I wind yarn on a spool?")}
+    assert next(iter(found)) == "sewing.wind"
+    assert "Other members of `sewing`:" in found["sewing.wind"]
+    assert "- `knot(yarn)`: Tie the end." in found["sewing.wind"]
+    assert "ScaleError" not in found["sewing.wind"]
+    assert sum("embers of `Needle`" in text for text in found.values()) <= 1
+
+
+def test_the_functions_of_a_node_package_come_together(tmp_path: Path) -> None:
+    declared = """
+/** What `sign` takes. */
+export interface SignOptions { alg?: string }
+/** Signs a token with a key. */
+export declare function sign(token: string, key: Key): string;
+/** Verifies a token with a key. And more. */
+export declare function verify(token: string, key: Key): boolean;
+/** Makes a key. */
+export declare function makeKey(bits: number): Key;
+/** Reads a key of text. */
+export declare function readKey(text: string): Key;
+"""
+    node(tmp_path, "tokens", {"index.d.ts": declared})
+    first = passages(tmp_path, "tokens", "How do I sign a token?")[0]
+    assert first.title == "sign"
+    assert first.text.endswith(
+        "Other members of `tokens`:\n\n- `verify(token: string, key: Key)`: Verifies a token with a key.\n"
+        "- `makeKey(bits: number)`: Makes a key.\n- `readKey(text: string)`: Reads a key of text."
+    )
+
+
 def test_types_that_are_a_package_of_their_own(tmp_path: Path) -> None:
     node(tmp_path, "react", {"index.js": "/** Memoizes inside. */\nfunction memo() {}\n"})
     declared = """
