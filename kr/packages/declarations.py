@@ -130,7 +130,7 @@ def _example(body: str, language: str) -> str:
         return body.strip()
     if not body.strip():
         return ""
-    caption = re.match(r"[ \t]*<caption>([^<\n]*)</caption>[ \t]*\n", body)
+    caption = re.match(r"\s*<caption>([^<\n]*)</caption>[ \t]*\n", body)
     code = body[caption.end() :] if caption else body
     return (f"{caption[1].strip()}\n\n" if caption else "") + fence(code.strip("\n"), language)
 

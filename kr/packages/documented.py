@@ -11,6 +11,7 @@ from typing import Any
 from kr.packages.restructured import code_span, fence, to_markdown, with_roles_as_code
 from kr.reports.terms import Terms
 from kr.text.inline import unlinked
+from kr.text.sentences import part as sentences
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ MAX_SECTION = 6_000
 _PIECE = 2_500
 _ROOM = 2_200
 _HEAD = 700  # characters of a signature that stay in any case
-_LINE = 120  # characters of names
+_LINE = 240  # characters of names
 _DEEPER = ("     ", "\t\t")  # what belongs to a member
 _BADGE = re.compile(
     r"\[?!\[[^\]\n]*\]\([^)\n]*\)(?:\]\([^)\n]*\))?|\[\W*\]\([^)\n]*\)|<!--.*?-->|</?a\b[^>]*>", re.IGNORECASE
@@ -209,7 +210,7 @@ _MARKDOWN = re.compile(r"^\s*(?:```|~~~(?!~)|!!! \w|/// \w)|`\]\[[\w.]*\]", re.M
 """A longer line of tildes underlines a heading of reStructuredText."""
 _NUMPY = re.compile(r"^-{3,}\s*$")
 _RESTRUCTURED = re.compile(
-    r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype|copyright)\b|^\s*\.\. [\w:-]+::|::\s*$|^~{4,}[ \t]*$",
+    r":\w[\w:]*:`|^\s*:(?:param|return|returns|raises|type|rtype|copyright|ivar|cvar|vartype)\b|^\s*\.\. [\w:-]+::|::\s*$|^~{4,}[ \t]*$",
     re.MULTILINE,
 )
 _TERM = re.compile(r"[a-z*]\w*(?:, [a-z*]\w*)*")
@@ -228,15 +229,29 @@ _DASHED = re.compile(
 _MORE_THAN_WORDS = re.compile(
     r":\w[\w:]*:`|\.\. |::|`_|_\b(?!\w)|\||^[ \t]+\S|^\S.*\n[=~^-]{3,}|>>>", re.MULTILINE
 )
+_DOCTEST = re.compile(r"[ \t]*#[ \t]*doctest:[^\n]*")
+"""What tells a test of the docstring how to run a line."""
+_SUBSTITUTED = re.compile(
+    r"(?:(?<=[ \t(])|^(?![^\n]*\|[ \t]*$))\|([A-Za-z][\w.-]{0,60}(?: [\w.-]{1,40}){0,3})\|_?(?![\w|`])", re.MULTILINE
+)
+"""A name for which reStructuredText puts another text, mostly itself as a link (``|Paragraph|``)."""
 _LONGEST_CODE = 4_000
 
 
 def docstring_markdown(docstring: str) -> str:
     """Return a docstring as Markdown, whether it is reStructuredText, Google's or NumPy's style, or Markdown."""
-    docstring = _DASHED.sub(_listed, docstring)
+    docstring = _DASHED.sub(_listed, _SUBSTITUTED.sub(r"``\1``", _DOCTEST.sub("", docstring)))
     if _MARKDOWN.search(docstring) or not _RESTRUCTURED.search(docstring):
         return _plain_markdown(docstring)
     return _mixed(docstring) if _PARTS.search(docstring) else to_markdown(docstring)
+
+
+def first_sentence(docstring: str) -> str:
+    """Return what a docstring says first, as one line of Markdown; empty where it begins with a list or code."""
+    paragraph = docstring.strip().partition("\n\n")[0]
+    if paragraph.startswith(("- ", "```", ">>>")):
+        return ""
+    return next(iter(sentences(with_roles_as_code(_SUBSTITUTED.sub(r"`\1`", paragraph)))), "")
 
 
 def _listed(found: re.Match[str]) -> str:
@@ -332,7 +347,7 @@ def _terms(lines: list[str], index: int) -> tuple[str, int] | None:
 
 
 def _told(title: str, text: str) -> str:
-    if title in _ENTRIES:
+    if title in _ENTRIES or title.startswith("Parameters for "):
         return _entries(without_directives(text))
     if title.startswith(("Example", "Usage")):
         text = _with_code_fenced(text)

@@ -7,13 +7,12 @@ from functools import lru_cache
 from pathlib import Path
 
 from kr.packages.declarations import Declaration, parse_declarations
-from kr.packages.documented import Documented
+from kr.packages.documented import Documented, first_sentence
 from kr.packages.folder import Unreadable, read_bytes
 from kr.packages.installed import CYTHON, InstalledPackage
 from kr.packages.public_names import PublicNames
-from kr.packages.restructured import code_span, fence, with_roles_as_code
+from kr.packages.restructured import code_span, fence
 from kr.reports.terms import Terms
-from kr.text.sentences import part as sentences
 
 _MAX_DOCUMENTS = 2 * 1024 * 1024
 _MAX_SOURCES = 24 * 1024 * 1024
@@ -331,8 +330,7 @@ def _member(piece: Piece, name: str) -> str:
     if takes:
         parameters = " ".join(takes[1].split())
         call = f"{name}({parameters if len(parameters) <= _PARAMETERS else '...'})"
-    paragraph = with_roles_as_code(entry.docstring.strip().partition("\n\n")[0])
-    said = "" if paragraph.startswith(("- ", "```")) else next(iter(sentences(paragraph)), "")
+    said = first_sentence(entry.docstring)
     if len(said) > _SAID:
         said = f"{said[:_SAID].rpartition(' ')[0]} ..."
     return f"- {code_span(call)}: {said}".rstrip(": ")

@@ -26,6 +26,9 @@ _DECLINING = 0.5
 _SELF = frozenset({"self", "cls", "__self", "cls_"})
 _FILLED_IN = re.compile(r"^[ \t]*%\(\w+\)s[ \t]*\n?", re.MULTILINE)
 """A line that stands for a text which the package puts in when it is imported."""
+_SAID = frozenset({"classmethod", "staticmethod"})
+_PROPERTY = re.compile(r"(?:\w+\.)*\w*property(?:\(.*\))?", re.IGNORECASE | re.DOTALL)
+"""A decorator that makes an attribute of a method, of a kind that a library has of its own (``DictProperty("environ")``)."""
 _DEPRECATED = re.compile(r"\A.{0,300}?\bdeprecated\b", re.IGNORECASE | re.DOTALL)
 
 
@@ -182,8 +185,10 @@ class _Reader:
             if member.is_attribute and (member.annotation is not None or is_bare):  # type: ignore[union-attr]
                 lines.append(_assignment(member))  # type: ignore[arg-type]
             elif member.is_function and is_bare:
-                lines.append(f"{_signature(member, is_method=True, is_short=True)}: ...")  # type: ignore[arg-type]
-        bases = ", ".join(str(base) for base in owner.bases)
+                told = _signature(member, is_method=True, is_short=True)  # type: ignore[arg-type]
+                lines.append(f"{told}: ..." if "def " in told else told)
+        keywords = (f"{name}={value}" for name, value in owner.keywords.items() if name != "metaclass")
+        bases = ", ".join([*map(str, owner.bases), *keywords])
         head = f"class {owner.name}({bases}):" if bases else f"class {owner.name}:"
         body = "\n".join(lines[:_MOST_MEMBERS]).replace("\n", "\n    ")
         return f"{head}\n    {body}" if lines else ""
@@ -258,11 +263,9 @@ def _overloaded(path: str, overloads: "Iterable[Function]", *, is_method: bool) 
 
 
 def _signature(function: "Function", *, is_method: bool, is_short: bool = False) -> str:
-    decorators = [
-        text
-        for decorator in function.decorators
-        if (text := str(decorator.value)) in {"property", "classmethod", "staticmethod"}
-    ]
+    if any(_PROPERTY.fullmatch(str(one.value)) for one in function.decorators):
+        return function.name + (f": {function.returns}" if function.returns is not None else "")
+    decorators = [text for one in function.decorators if (text := str(one.value)) in _SAID]
     word = "async def" if "async" in function.labels else "def"
     returns = f" -> {function.returns}" if function.returns is not None else ""
     parameters = list(function.parameters)

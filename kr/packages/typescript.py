@@ -139,9 +139,8 @@ class Declared:
             return
         if declared.comment:
             said = _said([declared])
-            yield Documented(
-                f"{prefix}{declared.name}", declared.text, said, weight=weight * _declining([declared])
-            )
+            code = _bare(declared.text)  # of an alias, its members stand in it
+            yield Documented(f"{prefix}{declared.name}", code, said, weight=weight * _declining([declared]))
         told, silent = _members(declared)
         if path and listed:
             # Options that stand beside one another are seldom used alone.

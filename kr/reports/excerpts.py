@@ -115,7 +115,8 @@ def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ru
 def _brief(part: Part) -> Part | None:
     """Return what an item of a list that says what a name is says first; None for any other part."""
     (block, *others) = part.blocks
-    if others or block.kind != "list" or not label_of(block.text):
+    # A call that stands beside the one that is told is a line already, and one of many.
+    if others or block.kind != "list" or "(" in (label_of(block.text) or "("):
         return None
     lines = block.text.split("\n")
     first = text_parts(lines[0] if len(items(block.text)) > 1 else block.text)

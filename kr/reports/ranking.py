@@ -28,7 +28,7 @@ _BRIEF, _STRETCH = 6, 200  # words that an empty text counts as, and characters 
 _LONG = 3_000  # characters: no text is better for having more
 _DEEP = 4  # parts of a dotted name: no name is worse for having more
 _FOR_OTHERS = re.compile(
-    r"\b(?:contribut\w+|development|packaging|benchmarks?|related projects|maintain\w+|release \w+|change ?log|licen[cs]e|sponsors?|backers|acknowledg\w+|credits|code of conduct)\b",
+    r"\b(?:contribut\w+|development|packaging|benchmarks?|related projects|maintain\w+|release \w+|change ?log|licen[cs]e|sponsors?|backers|acknowledg\w+|credits|code of conduct|authors|who(?:['’]?s| is) using|used by|adopters|donors|showcase)\b",
     re.IGNORECASE,
 )
 """Headings of documents for those who work on the package or pay for it, rather than for its users."""

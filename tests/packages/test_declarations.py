@@ -124,6 +124,19 @@ def test_a_long_comment_inside_of_a_member_is_no_code_of_it() -> None:
     assert "Log in" not in found.signature
 
 
+def test_comments_inside_of_an_alias_are_no_code_of_it() -> None:
+    """ky's options: words of their comments passed for members."""
+    members = "".join(
+        f"    /**\n    Tells of it at length. {'And so on. ' * 30}\n\n    @default {n}\n    */\n    option{n}?: string;\n"
+        for n in range(6)
+    )
+    source = f"/** What a client takes. */\nexport type KyOptions = {{\n{members}}};\n"
+    own = documented(source)["KyOptions"]
+    assert own.docstring == "What a client takes."
+    assert "Tells" not in own.signature
+    assert "option3?: string;" in own.signature
+
+
 def test_a_comment_in_an_example_is_whole() -> None:
     source = "/**\n * Runs it.\n * @example\n * run(() => { /* ... *\\/ });\n */\nexport function run(what: () => void): void;\n"
     (found,) = Declared([("index.d.ts", parse_declarations(source))], None).documented()

@@ -270,3 +270,25 @@ def test_a_dash_or_two_in_prose_make_no_list() -> None:
 @given(st.text("ab -\n*:_\t`", max_size=200))
 def test_dashes_lose_no_word(text: str) -> None:
     assert set(re.findall(r"[ab]+", text)) <= set(re.findall(r"[ab]+", docstring_markdown(text)))
+
+
+def test_names_that_stand_for_links_are_code_and_what_tells_a_doctest_is_left_out() -> None:
+    """python-docx's, loguru's and dask's docstrings."""
+    told = docstring_markdown(
+        "|None| or a new |Paragraph|, |file-like object|_ of bool | None.\n\n>>> f()  # doctest: +SKIP\n1\n"
+    )
+    assert told.startswith("``None`` or a new ``Paragraph``, ``file-like object`` of bool | None.")
+    assert ">>> f()\n1" in told
+    table = "|name|use|\n|---|---|\n|`a`|b|\n"
+    assert docstring_markdown(table) == table
+
+
+def test_instance_variables_are_a_list() -> None:
+    told = docstring_markdown("Configures it.\n\n:ivar connect: how long to wait\n:ivar read: the same\n")
+    assert "- `connect`: how long to wait\n- `read`: the same" in told
+
+
+def test_parameters_for_something_are_a_list() -> None:
+    """imageio's docstrings: as a paragraph, they ran together."""
+    text = "Writes it.\n\nParameters for saving\n---------------------\nloop : int\n    How often.\nfps : float\n    How fast.\n"
+    assert "- `loop` (`int`): How often.\n- `fps` (`float`): How fast." in docstring_markdown(text)

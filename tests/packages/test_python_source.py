@@ -271,3 +271,30 @@ class Other(_Loading): "The first heir stands for all."
         "m.Load.lazy": "Load it when it is asked for.",
         "m.Other": "The first heir stands for all.",
     }
+
+
+def test_properties_of_any_kind_are_told_as_such() -> None:
+    source = """
+class Request:
+    @DictProperty('environ', 'files', read_only=True)
+    def files(self):
+        'The uploads.'
+    @cached_property
+    def form(self) -> Form:
+        'The form.'
+    @app.route('/')
+    def index(self):
+        'No property.'
+"""
+    found = {entry.name: entry.signature for entry in parse_source(source, "web")}
+    assert found == {
+        "web.Request": "class Request:\n    files\n    form: Form\n    def index(): ...",
+        "web.Request.files": "files",
+        "web.Request.form": "form: Form",
+        "web.Request.index": "def index()",
+    }
+
+
+def test_what_a_class_is_made_with_is_told() -> None:
+    (found,) = parse_source("class Options(TypedDict, total=False, metaclass=Meta):\n    mode: int\n", "lock")
+    assert found.signature == "class Options(TypedDict, total=False):\n    mode: int"

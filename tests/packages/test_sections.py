@@ -15,7 +15,7 @@ def test_a_long_signature_keeps_what_is_asked_for_or_told() -> None:
     lines = "".join(f"    name{n}: int = {n},\n" for n in range(50))
     signature = f"def merge(\n{lines}    suffixes=None,\n)"
     text = f"- `name3`: text{' and more' * 200}"
-    more = ", ".join(f"name{n}" for n in range(4, 20))  # as many as fit a line
+    more = ", ".join(f"name{n}" for n in range(4, 35))  # as many as fit
     assert shortened(signature, text, TERMS) == (
         f"def merge(\n    ... name0, name1, name2\n    name3: int = 3,\n    ... {more}\n    suffixes=None,\n)"
     )

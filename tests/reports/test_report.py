@@ -646,3 +646,31 @@ def test_what_comes_next_is_told_in_a_line_each() -> None:
     )
     asked = build_report(query, answer=replace(source, source="context7"), today=TODAY).text
     assert "Found besides" not in asked
+
+
+def test_what_a_passage_lists_and_declares_is_told_no_second_time() -> None:
+    options = "export interface RetryOptions {\n  attempts?: number;\n}"
+
+    def passage(name: str, text: str) -> Passage:
+        return Passage(text=text, title=f"Queue.{name}", url="queue 1.0, queue.d.ts")
+
+    def declared(name: str) -> str:
+        return f"```typescript\ndeclare class Queue {{\n  {name}(options: RetryOptions): void;\n}}\n\n{options}\n```"
+
+    beside = "Other members of `Queue`:\n\n- `retryLater(job)`: Retries a failed job later.\n- `close()`: Closes it."
+    passages = [
+        passage("retry", f"{declared('retry')}\n\nRetries a failed job, so often.\n\n{beside}"),
+        passage("retryAll", f"{declared('retryAll')}\n\nRetries each failed job, of all of them."),
+        *(passage(f"failed{n}", f"Tells of failed job {n}, {'word ' * 40}.") for n in range(4)),
+        passage("retryLater", "Retries a failed job later."),
+        passage("failedJobs", "Tells how many jobs failed."),
+    ]
+    query = replace(QUERY, framework="queue", topic="retry", tags=(), question="How do I retry a failed job?")
+    source = Answer(source="local_docs", passages=tuple(passages))
+    text = build_report(query, answer=source, today=TODAY).text
+    details = read_shape(text).sections["Details"]  # type: ignore[union-attr]
+    assert "retryAll(options: RetryOptions)" in details
+    assert details.count("interface RetryOptions") == 1
+    besides = details.partition("Found besides, in a line each:")[2]
+    assert "Queue.failedJobs" in besides
+    assert "Queue.retryLater" not in besides
