@@ -232,7 +232,8 @@ _MORE_THAN_WORDS = re.compile(
 _DOCTEST = re.compile(r"[ \t]*#[ \t]*doctest:[^\n]*")
 """What tells a test of the docstring how to run a line."""
 _SUBSTITUTED = re.compile(
-    r"(?:(?<=[ \t(])|^(?![^\n]*\|[ \t]*$))\|([A-Za-z][\w.-]{0,60}(?: [\w.-]{1,40}){0,3})\|_?(?![\w|`])", re.MULTILINE
+    r"(?:(?<=[ \t(])|^(?![^\n]*\|[ \t]*$))\|([A-Za-z][\w.-]{0,60}(?: [\w.-]{1,40}){0,3})\|_?(?![\w|`])",
+    re.MULTILINE,
 )
 """A name for which reStructuredText puts another text, mostly itself as a link (``|Paragraph|``)."""
 _LONGEST_CODE = 4_000

@@ -15,7 +15,9 @@ from kr.values import Answer, Query
 
 MOST = 5
 """Passages of a report (SPEC 3.7)."""
-_MOST_OF_PACKAGE = 4  # the best of them come with what stands beside them, and a further one answered hardly any need
+_MOST_OF_PACKAGE = (
+    4  # the best of them come with what stands beside them, and a further one answered hardly any need
+)
 
 _OF_BEST = 0.3  # of the best passage's score: one that has less is left out
 _OF_BEST_IN_PACKAGE = 0.2  # where the passages were chosen by how rare the words are in the whole package

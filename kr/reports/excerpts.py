@@ -20,7 +20,7 @@ _NAME = re.compile(r"[\w$@-][\w.$:/-]{1,39}(?:\(\))?")
 
 _FIRST = 0.3  # what the opening of a passage counts for being the opening, of its best part
 _DECLARES = 0.6  # the same of one that is a signature: how it is called at all
-_OF_SIGNATURE = .5  # of the room: a signature that takes no more is shown in any case
+_OF_SIGNATURE = 0.5  # of the room: a signature that takes no more is shown in any case
 _BRIEFLY = 0.3  # of the room, for the first words of items that are not kept
 _LONGEST_BRIEF = 120  # characters of one
 _WORTH = 0.25  # of the best part: what tells less is left out
@@ -100,10 +100,14 @@ def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ru
     if not kept:
         kept, briefs = _kept(parts, room), {}
     heads = {parts[at].group for at in kept}
-    left = room - sum(parts[at].size for at in kept) - sum(
-        size_of(next(one.head for one in parts if one.group == group)) for group in heads
+    left = (
+        room
+        - sum(parts[at].size for at in kept)
+        - sum(size_of(next(one.head for one in parts if one.group == group)) for group in heads)
     )
-    for at in sorted(briefs.keys() - kept, key=lambda at: (parts[at].group not in heads, -parts[at].told, at)):
+    for at in sorted(
+        briefs.keys() - kept, key=lambda at: (parts[at].group not in heads, -parts[at].told, at)
+    ):
         if (cost := _cost(briefs[at], heads)) <= left:
             parts[at] = briefs[at]
             heads.add(parts[at].group)
@@ -208,7 +212,9 @@ def _runs(parts: Sequence[Part], kept: set[int]) -> Runs:
             left_out.append(part)
             continue
         # What is left out of a list of names, or of a table, is told once, below what is kept of it.
-        if left_out and not all(_is_entry(one) and one.group == part.group for one in (*left_out, last or part)):
+        if left_out and not all(
+            _is_entry(one) and one.group == part.group for one in (*left_out, last or part)
+        ):
             end()
         is_same = last is not None and last.group == part.group and bool(held)
         if part.group not in shown:

@@ -99,11 +99,13 @@ def build_report(
 
     Without an answer that covers the question it is the ``baseline`` (the text of the stale report) carried over, and
     without that a skeleton, which names what was found nearest. ``today`` is a UTC date, ``notes`` are the degradation notes.
+    Where a model wrote a ``synthesis``, it has judged what covers, otherwise words do.
     """
     material = read_answer(answer) if answer else Material()
     terms = question_terms(query.framework, query.question, query.topic, query.tags)
     choice = choose(material.units, terms)
-    if answer and choice.covers:
+    is_answer = choice.covers if synthesis is None else synthesis.answers and bool(choice.taken)
+    if answer and is_answer:
         room = int(max_tokens * _characters_per_token(choice.taken))
         writer = _Writer(query, answer, material, terms, today, notes, max_tokens, room, choice.rows)
         return writer.write(choice.taken, synthesis)
@@ -194,7 +196,9 @@ class _Writer:
 
     def _text(self, shown: Sequence[_Shown], level: Confidence, synthesis: Synthesis | None) -> str:
         further = _further(self.rows, shown, self.terms)
-        sources = _Sources([*(one.row.unit for one in shown), *(one.unit for one in further)])
+        told = [*(one.row.unit for one in shown), *(one.unit for one in further)]
+        # A model refers to all that it was given, by the numbers that these had.
+        sources = _Sources([*self.material.units, *told] if synthesis else told)
         passages = [(one.row.unit, one.blocks) for one in shown]
         summaries = summarize(passages, self.terms, int(_SENTENCES * self.room))
         warned = caveats([one.row for one in shown], self.terms, summaries[0].sentences)
@@ -214,7 +218,7 @@ class _Writer:
             sections[SUMMARY] = summary or "No summary was written."
             sections[DETAILS] = details or "No details were written."
             sections[CODE] = _unwritten(
-                shown, self.terms, summary + details, sources, max(left, int(_EXAMPLES * self.room))
+                shown, self.terms, f"{summary}\n\n{details}", sources, max(left, int(_EXAMPLES * self.room))
             )
         return write_shape(_shape(self.query, self.today, level, sources.head(self.answer.url), sections))
 
@@ -224,8 +228,8 @@ class _Writer:
         found = [
             _asked(self.query),
             self._confidence_note(level, shown),
-            *self._doubt([one.row.unit for one in shown]),
-            *_unspoken([one.row.unit for one in shown], self.terms),
+            *([] if synthesis else self._doubt([one.row.unit for one in shown])),
+            *([] if synthesis else _unspoken([one.row.unit for one in shown], self.terms)),
             _version_note(self.query, self.answer),
             *sources.only_begun(self.material.cut),
         ]
@@ -291,8 +295,7 @@ def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
     shown: list[_Shown] = []
     left = room
     declared: set[str] = set()
-    for row in taken:
-        row = replace(row, unit=_once(row.unit, declared))
+    for row in (replace(one, unit=_once(one.unit, declared)) for one in taken):
         one = _sized(row, terms, weights, min(left, int(_SHARES[len(shown)] * room)))
         if one is None:
             continue
@@ -305,14 +308,16 @@ def _fitted(taken: Sequence[Ranked], terms: Terms, room: int) -> list[_Shown]:
 
 def _once(unit: Unit, declared: set[str]) -> Unit:
     """Return a passage without the declarations that one before it has shown, of what both take; and remember its own."""
-    blocks: list[Block] = []
-    for block in unit.blocks:
-        if block.kind == "code" and is_declaration(block):
-            own, *others = block.text.split("\n\n")
-            block = replace(block, text="\n\n".join([own, *(one for one in others if one not in declared)]))
-            declared.update([own, *others])
-        blocks.append(block)
-    return replace(unit, blocks=tuple(blocks))
+
+    def without(block: Block) -> Block:
+        if not is_declaration(block):
+            return block
+        own, *others = block.text.split("\n\n")
+        kept = [own, *(one for one in others if one not in declared)]
+        declared.update([own, *others])
+        return replace(block, text="\n\n".join(kept))
+
+    return replace(unit, blocks=tuple(map(without, unit.blocks)))
 
 
 def _sized(row: Ranked, terms: Terms, weights: Sequence[float], room: int) -> _Shown | None:
@@ -442,21 +447,19 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
 
 
 def _unwritten(shown: Sequence[_Shown], terms: Terms, written: str, sources: _Sources, room: int) -> str:
-    """The examples that a model's text does not hold: it stands in place of the passages, so that nothing else shows them.
+    """The examples of the sources where a model's text, which stands in place of the passages, holds no code.
 
     Those that tell most of the question go first; as many as fit, and where none does whole, what the passages' excerpts keep.
     """
-    held = "".join(written.split())
+    if any(block.kind == "code" for block in split(written)):
+        return "The examples stand above, as the model took them."
     for passages in ([one.row.unit.blocks for one in shown], [one.blocks for one in shown]):
         code = [(at, b) for at, blocks in enumerate(passages) for b in blocks if b.kind == "code"]
         code = [(at, b) for at, b in code if is_example(b)] or code
-        missing = [(at, b) for at, b in code if "".join(b.text.split()) not in held]
-        if code and not missing:
-            return "The examples stand above, as the model took them."
-        missing.sort(key=lambda pair: 0.1 * pair[0] - terms.coverage(terms.within(pair[1].text)))
+        code.sort(key=lambda pair: 0.1 * pair[0] - terms.coverage(terms.within(pair[1].text)))
         found: list[str] = []
         left = room
-        for at, block in missing:
+        for at, block in code:
             text = f"{sources.line(shown[at].row.unit)}\n\n{render_all([block])[0]}"
             if len(text) <= left:
                 found.append(text)

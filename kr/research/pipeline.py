@@ -28,6 +28,7 @@ from kr.research.cache import Found
 from kr.research.candidates import gather
 from kr.research.chain import (
     EXHAUSTED,
+    GAP,
     NOTHING_ALLOWED,
     Chain,
     Gathered,
@@ -53,6 +54,9 @@ logger = Logger(__name__)
 _ALONE = Learned(DEFAULT.fitted, DEFAULT.least)
 """Without how far an entry is ahead: one that is looked at alone is ahead of nobody."""
 _SURENESS: tuple[Confidence, ...] = ("low", "medium", "high")
+
+NOT_COVERED = "question_not_covered"
+"""What a note begins with that tells of a gap."""
 
 LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -93,6 +97,7 @@ class Pipeline:
             persona = self._load_persona(run)  # step 4
             with heartbeat(run.budget.renew, partial(self._renew_lease, run)):
                 gathered = self._ask_sources(run, found)  # step 5
+                synthesis = self._synthesize(run, gathered, persona)
                 if gathered.answer is None and (again := run.cache.look_up(run.query)).is_hit:
                     # Somebody else was luckier meanwhile: a skeleton must not take the place of that.
                     return (
@@ -100,7 +105,7 @@ class Pipeline:
                         if may_serve(run, again)
                         else _stand(run, again, gathered)
                     )
-                report = self._write_report(run, found, gathered, persona)  # step 6
+                report = self._write_report(run, found, gathered, synthesis)  # step 6
             saved = None
             if not self._is_mistyped(run, gathered, report):
                 saved = self._save(run, found, report)  # steps 7 and 8
@@ -162,7 +167,7 @@ class Pipeline:
         if gathered.answer is None:
             used = _fall_back(chain, sources, ask, found, gathered)
             if gathered.gap is not None:
-                gathered.notes.append(f"question_not_covered: {used}")
+                gathered.notes.append(f"{NOT_COVERED}: {used}")
             elif gathered.ended != "budget":
                 gathered.notes.append(f"all_sources_unavailable: {used}")
         self._remember(run, gathered)
@@ -205,29 +210,44 @@ class Pipeline:
                 None,
             )
 
-    def _write_report(self, run: Run, found: Found, gathered: Gathered, persona: Persona) -> Report:
+    def _write_report(
+        self, run: Run, found: Found, gathered: Gathered, synthesis: Synthesis | None
+    ) -> Report:
         return build_report(
             run.query,
             answer=gathered.answer or gathered.gap,
             baseline=found.baseline,
             today=self._services.clock().date(),
             notes=run.notes,
-            synthesis=self._synthesize(run, gathered, persona),
+            synthesis=synthesis,
             max_tokens=self._policy.report_tokens(),
         )
 
     def _synthesize(self, run: Run, gathered: Gathered, persona: Persona) -> Synthesis | None:
-        """Let a language model write, where one is wanted; its failure leaves the text extractive (SPEC 3.7)."""
-        if gathered.answer is None or run.asks_nobody or (writer := self._services.writer()) is None:
+        """Let a language model write, where one is wanted; its failure leaves the text extractive (SPEC 3.7).
+
+        It reads what words may take for an answer that is none, and for none that is one: what it finds in there decides.
+        """
+        material = gathered.answer or gathered.gap
+        if material is None or run.asks_nobody or (writer := self._services.writer()) is None:
             return None
         try:
             timeout = run.deadline.allows(self._timeout(run))
             if timeout <= 0:
                 raise SourceTimeout("no time is left")
-            return writer(run.query, gathered.answer, persona, timeout=timeout)
+            synthesis = writer(run.query, material, persona, timeout=timeout)
         except SourceFailure as failure:
             run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
             return None
+        run.notes[:] = [note for note in run.notes if not note.startswith(f"{NOT_COVERED}:")]
+        if synthesis.answers and gathered.answer is None:
+            run.notes.remove(f"{material.source}: {GAP}")
+        if synthesis.answers:
+            gathered.answer, gathered.gap = material, None
+        else:
+            gathered.answer, gathered.gap = None, material
+            run.notes.append(f"{NOT_COVERED}: the language model found no answer in the sources")
+        return synthesis
 
     def _is_mistyped(self, run: Run, gathered: Gathered, report: Report) -> bool:
         """Whether a framework of which nobody knows anything is probably another one: its skeleton would only be in the way."""

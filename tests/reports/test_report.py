@@ -259,6 +259,30 @@ def test_examples_that_a_model_left_out_stand_by_their_source() -> None:
     assert "with code examples" in report.text
 
 
+def test_a_model_decides_what_answers_and_its_sources_are_all_told() -> None:
+    passages = [
+        Passage(
+            text=f"Rows {at} scroll {'virtually ' * at}.",
+            title=f"grid.rows_{at}",
+            url=f"grid 1.0, rows_{at % 3}.py",
+        )
+        for at in range(9)
+    ]
+    answer = Answer(source="local_docs", passages=tuple(passages))
+    sections = _assert_template(_build(answer, synthesis=_written("See Source 3.")).text)
+    assert sections["Source Attribution"] == "\n".join(
+        f"- Source {at + 1}: grid 1.0, rows_{at}.py (via local_docs)" for at in range(3)
+    )
+    assert "Doubtful" not in sections["Caveats & Version-Specific Notes"]
+    assert "do not speak of" not in sections["Caveats & Version-Specific Notes"]
+    foreign = replace(
+        answer, passages=(Passage(text="Rain falls on rows.", title="rain", url="grid 1.0, rain.py"),)
+    )
+    assert _build(foreign).origin == "skeleton"
+    assert _build(foreign, synthesis=_written()).origin == "installed"
+    assert _build(answer, synthesis=Synthesis(summary="", details="", model="m-1")).origin == "skeleton"
+
+
 def test_an_example_that_a_model_wrote_down_does_not_stand_twice() -> None:
     written = EXAMPLE.replace("{ enable", "{\n  enable").replace("40 }", "40\n}")
     report = _build(CONTEXT7, synthesis=_written(f"Such:\n\n{written}"))
