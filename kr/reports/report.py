@@ -201,7 +201,8 @@ class _Writer:
         sources = _Sources([*self.material.units, *told] if synthesis else told)
         passages = [(one.row.unit, one.blocks) for one in shown]
         summaries = summarize(passages, self.terms, int(_SENTENCES * self.room))
-        warned = caveats([one.row for one in shown], self.terms, summaries[0].sentences)
+        # Where a model wrote the text it has told what to mind.
+        warned = [] if synthesis else caveats([one.row for one in shown], self.terms, summaries[0].sentences)
         sections = {
             SUMMARY: "\n\n".join(_summary(summaries, sources)),
             DETAILS: "\n\n".join(f"{sources.line(one.row.unit)}\n\n{one.render()}" for one in shown)

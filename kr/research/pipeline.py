@@ -38,7 +38,7 @@ from kr.research.chain import (
 )
 from kr.research.hit import Course, Ending, answer, guessed, matched, may_serve, serve, told_by
 from kr.research.run import Policy, Run, Services, SourceSet
-from kr.source_kinds import is_package
+from kr.source_kinds import is_answer, is_package
 from kr.sources.base import Ask
 from kr.store.entries import pair_of
 from kr.store.requests import Need
@@ -238,6 +238,12 @@ class Pipeline:
             synthesis = writer(run.query, material, persona, timeout=timeout)
         except SourceFailure as failure:
             run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
+            return None
+        if not synthesis.answers and is_answer(material.source):
+            # Such a source answered the question itself, and words were not asked either.
+            run.notes.append(
+                "synthesis: the language model found no answer in the sources; the text is extractive"
+            )
             return None
         run.notes[:] = [note for note in run.notes if not note.startswith(f"{NOT_COVERED}:")]
         if synthesis.answers and gathered.answer is None:

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from tests.support.mcp_servers import (
     refused_url,
 )
 from tests.support.program import Project, request
-from tests.support.web_servers import Reply, Request, as_json, page, web_server
+from tests.support.web_servers import Reply, Request, WebServer, as_json, page, web_server
 
 RESULT_FIELDS = [
     "cache_hit",
@@ -857,34 +858,15 @@ def test_a_language_model_that_fails_leaves_the_text_extractive(
     assert context7.calls()
 
 
-@pytest.mark.usefixtures("context7")
-def test_a_model_that_finds_no_answer_makes_a_gap_of_one(project: Project) -> None:
-    """Words are shared by what is about something else; a model that has read it knows."""
-    reply = as_json({"choices": [{"message": {"content": "<think>hm</think>\n**NO ANSWER.**"}}]})
-    with web_server({"/chat/completions": reply}) as llm:
-        fresh = project.research()
-        assert fresh["status"] == "success"
-        project.env |= {
-            "KR_SYNTHESIS": "llm",
-            "KR_LLM": json.dumps({"base_url": llm.url, "model": "tiny"}),
-        }
-        answer = project.research(request(topic="slots", tags=["slots"], question="How do I fill slots?"))
-        notes = results(answer)["degradation_notes"]
-        assert answer["status"] == "degraded"
-        assert "question_not_covered: the language model found no answer in the sources" in notes
-        assert "No research results available" in project.report(answer)
-        assert project.sql("SELECT origin FROM entries WHERE topic = 'slots'") == [("skeleton",)]
-        again = project.research(request(config_overrides={"refresh": True}))
-        assert "its report is unchanged" in " ".join(results(again)["degradation_notes"])
-        assert "const option" in project.report(again)
+NO_ANSWER = as_json({"choices": [{"message": {"content": "<think>hm</think>\n**NO ANSWER.**"}}]})
 
 
-def test_a_model_may_find_the_answer_where_words_find_none(project: Project) -> None:
-    told = page("<main><h1>Weather</h1><p>Rain falls on the plain in Spain, mostly.</p></main>")
-    reply = as_json({"choices": [{"message": {"content": "It rains in Spain (Source 1).\n---\nMostly."}}]})
+@contextmanager
+def _searching(project: Project, told: Reply, reply: Reply) -> Iterator[WebServer]:
+    """A search that finds one page, and a model."""
 
     def site(asked: Request) -> Reply:
-        found = {"results": [{"url": f"{server.url}/a", "title": "Weather", "content": "Rain"}]}
+        found = {"results": [{"url": f"{server.url}/a", "title": "Guide", "content": "Guide"}]}
         return as_json(found) if asked.path.startswith("/search") else reply if "chat" in asked.path else told
 
     with web_server(site) as server:
@@ -892,12 +874,52 @@ def test_a_model_may_find_the_answer_where_words_find_none(project: Project) -> 
         project.env |= {
             "KR_SOURCES": "[web_search]",
             "KR_WEB_SEARCH": json.dumps(web),
-            "KR_SYNTHESIS": "llm",
             "KR_LLM": json.dumps({"base_url": server.url, "model": "tiny"}),
         }
+        yield server
+
+
+def test_a_model_that_finds_no_answer_makes_a_gap_of_one(project: Project) -> None:
+    """Words are shared by what is about something else; a model that has read it knows."""
+    told = page(
+        "<main><h1>Repeatable options</h1><p>An option is made repeatable by an option.</p><pre>const option = 1</pre></main>"
+    )
+    with _searching(project, told, NO_ANSWER):
+        fresh = project.research()
+        assert fresh["status"] == "success"
+        project.env["KR_SYNTHESIS"] = "llm"
+        again = project.research(request(config_overrides={"refresh": True}))
+        assert "its report is unchanged" in " ".join(results(again)["degradation_notes"])
+        assert "const option" in project.report(again)
+        answer = project.research(request(framework="nuxt"))
+        notes = results(answer)["degradation_notes"]
+        assert answer["status"] == "degraded"
+        assert "question_not_covered: the language model found no answer in the sources" in notes
+        assert "No research results available" in project.report(answer)
+        assert sorted(project.sql("SELECT origin FROM entries")) == [("researched",), ("skeleton",)]
+
+
+def test_a_source_that_answers_itself_is_believed(project: Project, context7: StandIn) -> None:
+    with web_server({"/chat/completions": NO_ANSWER}) as llm:
+        project.env |= {
+            "KR_SYNTHESIS": "llm",
+            "KR_LLM": json.dumps({"base_url": llm.url, "model": "tiny"}),
+        }
+        answer = project.research()
+    assert answer["status"] == "success"
+    assert [note for note in results(answer)["degradation_notes"] if note.startswith("synthesis: ")]
+    assert "const option" in project.report(answer)
+    assert context7.calls()
+
+
+def test_a_model_may_find_the_answer_where_words_find_none(project: Project) -> None:
+    told = page("<main><h1>Weather</h1><p>Rain falls on the plain in Spain, mostly.</p></main>")
+    reply = as_json({"choices": [{"message": {"content": "It rains in Spain (Source 1).\n---\nMostly."}}]})
+    with _searching(project, told, reply) as server:
+        project.env["KR_SYNTHESIS"] = "llm"
         answer = project.research()
         (asked,) = [json.loads(one.body) for one in server.requests() if "chat" in one.path]
-    assert "title='Weather'" in asked["messages"][1]["content"]
+    assert "title='Guide'" in asked["messages"][1]["content"]
     assert answer["status"] == "success"
     assert not [note for note in results(answer)["degradation_notes"] if "cover" in note]
     assert "It rains in Spain (Source 1)." in project.report(answer)
