@@ -96,15 +96,19 @@ def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ru
         return [unit.blocks]
     parts = list(_parts(unit, terms, weights, room))[:_MOST_PARTS]
     briefs = {at: brief for at, one in enumerate(parts) if (brief := _brief(one)) is not None}
-    kept = _kept(parts, room - min(sum(one.size for one in briefs.values()), int(_BRIEFLY * room)))
-    if not kept:
-        kept, briefs = _kept(parts, room), {}
-    heads = {parts[at].group for at in kept}
-    left = (
-        room
-        - sum(parts[at].size for at in kept)
-        - sum(size_of(next(one.head for one in parts if one.group == group)) for group in heads)
-    )
+    reserved = min(sum(one.size for one in briefs.values()), int(_BRIEFLY * room))
+    kept = _kept(parts, room - reserved) or _kept(parts, room)
+    _add_briefs(parts, kept, briefs, room)
+    return _runs(parts, kept)
+
+
+def _add_briefs(parts: list[Part], kept: set[int], briefs: Mapping[int, Part], room: int) -> None:
+    """Put the first words of items that were not kept in their places, as many as what is kept leaves room for."""
+    heads: set[int] = set()
+    left = room
+    for at in kept:
+        left -= _cost(parts[at], heads)
+        heads.add(parts[at].group)
     for at in sorted(
         briefs.keys() - kept, key=lambda at: (parts[at].group not in heads, -parts[at].told, at)
     ):
@@ -113,7 +117,6 @@ def excerpt(unit: Unit, terms: Terms, weights: Sequence[float], room: int) -> Ru
             heads.add(parts[at].group)
             kept.add(at)
             left -= cost
-    return _runs(parts, kept)
 
 
 def _brief(part: Part) -> Part | None:
