@@ -231,6 +231,8 @@ _MORE_THAN_WORDS = re.compile(
 )
 _DOCTEST = re.compile(r"[ \t]*#[ \t]*doctest:[^\n]*")
 """What tells a test of the docstring how to run a line."""
+_NAME_ALONE = re.compile(r"(?:\A|(?<=\n\n))\|[\w.-]{1,60}\|[ \t]*(?:\n[ \t]*\n|\s*\Z)")
+"""A paragraph that is nothing but such a name: what it stands for is said of many (``|coro|``)."""
 _SUBSTITUTED = re.compile(
     r"(?:(?<=[ \t(])|^(?![^\n]*\|[ \t]*$))\|([A-Za-z][\w.-]{0,60}(?: [\w.-]{1,40}){0,3})\|_?(?![\w|`])",
     re.MULTILINE,
@@ -241,7 +243,8 @@ _LONGEST_CODE = 4_000
 
 def docstring_markdown(docstring: str) -> str:
     """Return a docstring as Markdown, whether it is reStructuredText, Google's or NumPy's style, or Markdown."""
-    docstring = _DASHED.sub(_listed, _SUBSTITUTED.sub(r"``\1``", _DOCTEST.sub("", docstring)))
+    docstring = _SUBSTITUTED.sub(r"``\1``", _NAME_ALONE.sub("", _DOCTEST.sub("", docstring)))
+    docstring = _DASHED.sub(_listed, docstring)
     if _MARKDOWN.search(docstring) or not _RESTRUCTURED.search(docstring):
         return _plain_markdown(docstring)
     return _mixed(docstring) if _PARTS.search(docstring) else to_markdown(docstring)
@@ -249,7 +252,7 @@ def docstring_markdown(docstring: str) -> str:
 
 def first_sentence(docstring: str) -> str:
     """Return what a docstring says first, as one line of Markdown; empty where it begins with a list or code."""
-    paragraph = docstring.strip().partition("\n\n")[0]
+    paragraph = _NAME_ALONE.sub("", docstring.strip()).partition("\n\n")[0]
     if paragraph.startswith(("- ", "```", ">>>")):
         return ""
     return next(iter(sentences(with_roles_as_code(_SUBSTITUTED.sub(r"`\1`", paragraph)))), "")
@@ -360,7 +363,8 @@ def without_directives(text: str) -> str:
     """Return text with reStructuredText's directives as words (``.. note::``), without those that say nothing."""
     out: list[str] = []
     dropped: int | None = None
-    for line in text.splitlines():
+    lines = text.splitlines()
+    for at, line in enumerate(lines):
         indent = len(line) - len(line.lstrip())
         if dropped is not None and (not line.strip() or indent > dropped):
             continue
@@ -371,7 +375,9 @@ def without_directives(text: str) -> str:
         elif found["name"] in _SILENT:
             dropped = indent
         elif found["name"] in _SINCE:
-            out.append(f"{found['indent']}{_SINCE[found['name']]} {found['argument']}:")
+            following = next((one for one in lines[at + 1 :] if one.strip()), "")
+            is_told = len(following) - len(following.lstrip()) > indent
+            out.append(f"{line[:indent]}{_SINCE[found['name']]} {found['argument']}{':' if is_told else '.'}")
         else:
             out.append(
                 f"{found['indent']}**{found['name'].replace('-', ' ').capitalize()}:** {found['argument']}".rstrip()

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.packages.declarations import comment_markdown, parse_comments
-from kr.packages.documented import MAX_SECTION, docstring_markdown, split_sections
+from kr.packages.documented import MAX_SECTION, docstring_markdown, first_sentence, split_sections
 
 
 def test_googles_style() -> None:
@@ -162,7 +162,7 @@ def test_numpys_types_stay_where_roles_and_directives_stand_beside_them() -> Non
     )
     assert text == (
         "Merge. See `concat`.\n\n**Parameters:**\n\n- `how` (`{'left', 'right'}, default 'left'`): Which rows.\n\n"
-        "  Added in 1.2:\n\n  Or none.\n- `on` (`label`): A `column`.\n\n**Examples:**\n\n```python\n>>> merge(a, b)\n```\n"
+        "  Added in 1.2.\n\n  Or none.\n- `on` (`label`): A `column`.\n\n**Examples:**\n\n```python\n>>> merge(a, b)\n```\n"
     )
 
 
@@ -292,3 +292,17 @@ def test_parameters_for_something_are_a_list() -> None:
     """imageio's docstrings: as a paragraph, they ran together."""
     text = "Writes it.\n\nParameters for saving\n---------------------\nloop : int\n    How often.\nfps : float\n    How fast.\n"
     assert "- `loop` (`int`): How often.\n- `fps` (`float`): How fast." in docstring_markdown(text)
+
+
+def test_a_paragraph_of_a_name_alone_says_nothing() -> None:
+    """discord.py's docstrings begin so, where a coroutine is documented."""
+    assert docstring_markdown("|coro|\n\nEdits it.\n\n|coro|\n").strip() == "Edits it."
+    assert first_sentence("|coro|\n\nEdits the |Guild|. And more.") == "Edits the `Guild`."
+    assert first_sentence("- `a`: b") == ""
+
+
+def test_a_version_announces_only_what_follows_it() -> None:
+    text = "Attributes\n----------\nname : str\n    Its name.\n\n    .. versionadded:: 2.4\nflag : bool\n    Set.\n\n    .. versionadded:: 2.5\n        For tests.\n"
+    told = docstring_markdown(text)
+    assert "Added in 2.4.\n" in told
+    assert "Added in 2.5:\n" in told
