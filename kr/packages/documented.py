@@ -229,21 +229,23 @@ _DASHED = re.compile(
 _MORE_THAN_WORDS = re.compile(
     r":\w[\w:]*:`|\.\. |::|`_|_\b(?!\w)|\||^[ \t]+\S|^\S.*\n[=~^-]{3,}|>>>", re.MULTILINE
 )
-_DOCTEST = re.compile(r"[ \t]*#[ \t]*doctest:[^\n]*")
+_DOCTEST = re.compile(r"^([ \t]*(?:>>>|\.\.\.) [^\n]*?)[ \t]*#[ \t]*doctest:[ \t]*[+-][^\n]*$", re.MULTILINE)
 """What tells a test of the docstring how to run a line."""
-_NAME_ALONE = re.compile(r"(?:\A|(?<=\n\n))\|[\w.-]{1,60}\|[ \t]*(?:\n[ \t]*\n|\s*\Z)")
+_NAME_ALONE = re.compile(r"(?:\A|(?<=\n\n))\|[a-z]{2,60}\|[ \t]*(?:\n[ \t]*\n|\s*\Z)")
 """A paragraph that is nothing but such a name: what it stands for is said of many (``|coro|``)."""
 _SUBSTITUTED = re.compile(
-    r"(?:(?<=[ \t(])|^(?![^\n]*\|[ \t]*$))\|([A-Za-z][\w.-]{0,60}(?: [\w.-]{1,40}){0,3})\|_?(?![\w|`])",
+    r"(?P<kept>(`+)[^`](?:[^`\n]*[^`\n])?\2(?!`)|\$[^$\n]*\$|^[ \t]*(?:>>>|\.\.\. |\|[^\n]*\|[ \t]*$)[^\n]*)"
+    r"|(?<![\w|`)])\|(?P<name>[A-Z][A-Za-z]{2,60}(?:\.\w+)*|str|int|float|bool|bytes|list|dict|tuple|callable|object)\|_?(?![\w|`(])"
+    r"|(?<![\w|`)])\|(?P<linked>[A-Za-z][\w -]{1,60}\w)\|_(?![\w|`(])",
     re.MULTILINE,
 )
-"""A name for which reStructuredText puts another text, mostly itself as a link (``|Paragraph|``)."""
+"""A name for which reStructuredText puts another text, mostly itself as a link (``|Paragraph|``); no absolute value, output or table."""
 _LONGEST_CODE = 4_000
 
 
 def docstring_markdown(docstring: str) -> str:
     """Return a docstring as Markdown, whether it is reStructuredText, Google's or NumPy's style, or Markdown."""
-    docstring = _SUBSTITUTED.sub(r"``\1``", _NAME_ALONE.sub("", _DOCTEST.sub("", docstring)))
+    docstring = _named(_NAME_ALONE.sub("", _DOCTEST.sub(r"\1", docstring)))
     docstring = _DASHED.sub(_listed, docstring)
     if _MARKDOWN.search(docstring) or not _RESTRUCTURED.search(docstring):
         return _plain_markdown(docstring)
@@ -255,7 +257,18 @@ def first_sentence(docstring: str) -> str:
     paragraph = _NAME_ALONE.sub("", docstring.strip()).partition("\n\n")[0]
     if paragraph.startswith(("- ", "```", ">>>")):
         return ""
-    return next(iter(sentences(with_roles_as_code(_SUBSTITUTED.sub(r"`\1`", paragraph)))), "")
+    return next(iter(sentences(with_roles_as_code(_named(paragraph)))), "")
+
+
+def _named(docstring: str) -> str:
+    """Return a docstring with the names that stand for links as code; Markdown has none."""
+    if "|" not in docstring or "```" in docstring:
+        return docstring
+
+    def code(found: re.Match[str]) -> str:
+        return found["kept"] or f"``{found['name'] or found['linked']}``"
+
+    return _SUBSTITUTED.sub(code, docstring)
 
 
 def _listed(found: re.Match[str]) -> str:

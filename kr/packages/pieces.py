@@ -39,6 +39,7 @@ _HANDED_ON = re.compile(r"\bimport (\w+) as \1\b")
 
 _FEWEST_MEMBERS, _MOST_MEMBERS = 3, 60
 _PARAMETERS, _SAID = 60, 140  # characters of a member's parameters, and of what is said about it
+_PACKAGE = "package "  # before its name, which a class of it may have too
 _TYPE = re.compile(r"(?:(?:export|declare|default) )*(?:interface|type|enum)\b")
 """What other names take or give, and nobody calls."""
 
@@ -307,7 +308,8 @@ class Siblings:
         if not _FEWEST_MEMBERS <= len(lines) <= _MOST_MEMBERS:
             return ""
         lead = "Members" if is_own else "Other members"
-        return f"{lead} of {code_span(owner.rpartition('.')[2])}:\n\n" + "\n".join(lines.values())
+        shown = owner.removeprefix(_PACKAGE) if owner.startswith(_PACKAGE) else owner.rpartition(".")[2]
+        return f"{lead} of {code_span(shown)}:\n\n" + "\n".join(lines.values())
 
     def _is_worth_telling(self, piece: Piece, name: str) -> bool:
         entry = piece.documented
@@ -319,16 +321,17 @@ class Siblings:
 
 
 def _container(piece: Piece) -> str:
-    return piece.title.rpartition(".")[0] or piece.package.name
+    return piece.title.rpartition(".")[0] or f"{_PACKAGE}{piece.package.name}"
 
 
 def _member(piece: Piece, name: str) -> str:
     """Return an item: how it is called, and the first sentence about it."""
     entry = piece.documented or Documented(name, "", "")
-    takes = re.search(rf"\b{re.escape(name)}\??(?:<[^()<>]*>)?\(([^()]*)\)", entry.signature)
+    takes = re.search(rf"\b{re.escape(name)}\??(?:<[^()<>]*>)?\((?:([^()]*)(\):?))?", entry.signature)
+    is_base = takes is not None and takes[2] == "):" and entry.signature.startswith("class ")
     call = name
-    if takes:
-        parameters = " ".join(takes[1].split())
+    if takes and not is_base:
+        parameters = " ".join((takes[1] if takes[2] else "...").split()).removesuffix(",")
         call = f"{name}({parameters if len(parameters) <= _PARAMETERS else '...'})"
     said = first_sentence(entry.docstring)
     if len(said) > _SAID:

@@ -263,14 +263,14 @@ def _overloaded(path: str, overloads: "Iterable[Function]", *, is_method: bool) 
 
 
 def _signature(function: "Function", *, is_method: bool, is_short: bool = False) -> str:
-    if any(_PROPERTY.fullmatch(str(one.value)) for one in function.decorators):
-        return function.name + (f": {function.returns}" if function.returns is not None else "")
     decorators = [text for one in function.decorators if (text := str(one.value)) in _SAID]
     word = "async def" if "async" in function.labels else "def"
     returns = f" -> {function.returns}" if function.returns is not None else ""
     parameters = list(function.parameters)
     if is_method and parameters and parameters[0].name in _SELF:
         parameters = parameters[1:]
+        if not parameters and any(_PROPERTY.fullmatch(str(one.value)) for one in function.decorators):
+            return function.name + (f": {function.returns}" if function.returns is not None else "")
     arguments = _arguments(parameters)
     if is_short and "\n" in arguments:
         arguments = "..."

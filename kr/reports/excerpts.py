@@ -22,7 +22,8 @@ _FIRST = 0.3  # what the opening of a passage counts for being the opening, of i
 _DECLARES = 0.6  # the same of one that is a signature: how it is called at all
 _OF_SIGNATURE = 0.5  # of the room: a signature that takes no more is shown in any case
 _BRIEFLY = 0.3  # of the room, for the first words of items that are not kept
-_LONGEST_BRIEF = 120  # characters of one
+_SHORTEST_BRIEF, _LONGEST_BRIEF = 16, 120  # characters of one, with its name's marks
+_CODE_SPANS = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)")
 _WORTH = 0.25  # of the best part: what tells less is left out
 _MANY = 4  # examples of one passage: of more, those that tell most of the question are shown
 _ROOM_OF_MANY = 1_500
@@ -130,9 +131,9 @@ def _brief(part: Part) -> Part | None:
     told = first[0]
     if len(told) > _LONGEST_BRIEF:
         told = told[:_LONGEST_BRIEF].rpartition(" ")[0]
-        if told.count("`") % 2:
-            told = told.rpartition("`")[0].rstrip()
-    if not label_of(told):
+    bare = _CODE_SPANS.sub("", told)
+    is_torn = "`" in bare or bare.count("**") % 2 or bare.count("[") != bare.count("]")
+    if is_torn or len(told) < len(label_of(told)) + _SHORTEST_BRIEF:
         return None
     told = told if told == " ".join(block.text.split()) else f"{told} […]"
     return replace(part, blocks=(replace(block, text=told),))

@@ -160,13 +160,9 @@ class _Reader:
                 self.units.append(Unit(origin=origin, path=path, blocks=blocks))
 
     def _origin(self, passage: Passage) -> Origin | None:
-        url = safe_url(passage.url)
-        if is_package(self.answer.source) and not url:
-            # The place inside the package; its home page is not where the text was read.
-            address = plain_line(passage.url or passage.title or "the installed package", 300)
-        else:
-            url = url or safe_url(self.answer.url)
-            address = url or "no address"
+        address = address_of(passage, self.answer)
+        is_placed = is_package(self.answer.source) and not safe_url(passage.url)
+        url = None if is_placed else safe_url(passage.url) or safe_url(self.answer.url)
         # In a file of a package each name has a place of its own.
         place = f"{address}: {passage.title}" if is_package(self.answer.source) else address
         if place not in self.origins:
@@ -177,6 +173,15 @@ class _Reader:
                 number=number, source=plain_line(self.answer.source, 40), address=address, url=url
             )
         return self.origins[place]
+
+
+def address_of(passage: Passage, answer: Answer) -> str:
+    """Return where a passage was read, as the report names it: a safe address, or the place inside of an installed package."""
+    url = safe_url(passage.url)
+    if is_package(answer.source) and not url:
+        # The package's home page is not where the text was read.
+        return plain_line(passage.url or passage.title or "the installed package", 300)
+    return url or safe_url(answer.url) or "no address"
 
 
 def _as_manual(block: Block) -> tuple[Block, ...]:

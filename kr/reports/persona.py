@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from kr.reports.passages import address_of, read_answer
 from kr.text.characters import one_line, strip_invisible
 from kr.values import Answer, Query
 
@@ -25,8 +26,14 @@ _SECTION = re.compile(r"^#{1,3}[ \t]([^\n]{1,80})$", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t]+")
 _ELEMENTS = ("role", "identity", "communication_style", "principles")
 _TAG = re.compile(r"<(?=/?source\b)", re.IGNORECASE)
-_THOUGHT = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_NO_ANSWER = re.compile(r"\W*no answer\W*", re.IGNORECASE)
+_THOUGHT = re.compile(
+    r"\A\s*(?:<think>)?(?:(?!</?think>).)*</think>|\A\s*<think>(?:(?!</think>).)*\Z", re.DOTALL
+)
+"""Also without the tag that opens it, which some servers leave out, and cut short."""
+_NO_ANSWER = re.compile(
+    r"[\W_]*(?:[Ss]ummary[\W_]+)?NO[ _]ANSWER(?=[\W_]*\Z|[*_`]*[.:;,!\n]|[*_`]* [-–—]|[*_`]*\s*\n)|[\W_]*(?i:no answer)[\W_]*\Z"
+)
+"""With or without a reason beside it; "NO ANSWER is what it returns" says something."""
 _MAX_TITLE = 300
 _MOST_MATERIAL = 60_000
 """Characters of sources that a prompt holds at most."""
@@ -217,13 +224,16 @@ def user_prompt(query: Query, answer: Answer) -> str:
         f"Question: {query.question}",
     ]
     left = _MOST_MATERIAL
-    numbers: dict[str, int] = {}
+    addresses = dict.fromkeys(unit.origin.address for unit in read_answer(answer).units)
+    numbers = {address: number for number, address in enumerate(addresses, start=1)}
     for passage in answer.passages:
         text = passage.text[:left]
         if not text:
             break
-        address = passage.url or answer.url or answer.source
-        number = numbers.setdefault(address, len(numbers) + 1)
+        address = address_of(passage, answer)
+        number = numbers.get(address)
+        if number is None:
+            continue  # it says what another one has said, or nothing
         about = f" title={one_line(passage.title, _MAX_TITLE)!r}" if passage.title else ""
         # A page must not end the source that it stands in.
         head = _TAG.sub("&lt;", f"number={number} from={address!r}{about}")
@@ -246,12 +256,12 @@ def read_reply(reply: str, model: str) -> Synthesis | None:
     lines = reply.strip().splitlines()
     if not lines:
         return None
-    if _NO_ANSWER.fullmatch(reply):
+    if _NO_ANSWER.match(reply):
         return Synthesis(summary="", details="", model=model)
     rule = next((number for number, line in enumerate(lines) if number and line.strip() == "---"), None)
     if rule is None:
         summary, _, details = reply.strip().partition("\n\n")
     else:
         summary, details = "\n".join(lines[:rule]), "\n".join(lines[rule + 1 :])
-    told = summary.strip() or details.strip()
-    return Synthesis(summary=told, details=details.strip() or told, model=model) if told else None
+    told = [text for one in (summary, details) if any(map(str.isalnum, text := one.strip()))]
+    return Synthesis(summary=told[0], details=told[-1], model=model) if told else None

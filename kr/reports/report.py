@@ -66,6 +66,9 @@ _SIGNATURE = re.compile(r"`(?:[a-z]+ )*([\w.:$]+)\([^`]*`")
 """A name with its parameters, and what kind of thing it is before it."""
 _BOLD = re.compile(r"(`[^`]*`)|\*\*")
 """Marks of bold text, and code, in which ``**kwargs`` is none."""
+_NEXT_DECLARED = re.compile(
+    r"\n\n(?=\w)"
+)  # at the margin: what is indented, or a bracket, belongs to the one before
 _MEMBERS_OF = re.compile(r"(?:Other m|M)embers of `([^`]+)`:")
 _FURTHER = "Found besides, in a line each:"
 _DOUBT = "Doubtful: these passages say little of what was asked for, and nearly half of such reports do not answer it."
@@ -311,9 +314,9 @@ def _once(unit: Unit, declared: set[str]) -> Unit:
     """Return a passage without the declarations that one before it has shown, of what both take; and remember its own."""
 
     def without(block: Block) -> Block:
-        if not is_declaration(block):
+        if not (is_package(unit.origin.source) and is_declaration(block)):
             return block
-        own, *others = block.text.split("\n\n")
+        own, *others = _NEXT_DECLARED.split(block.text)
         kept = [own, *(one for one in others if one not in declared)]
         declared.update([own, *others])
         return replace(block, text="\n\n".join(kept))
@@ -448,11 +451,11 @@ def _examples(shown: Sequence[_Shown], terms: Terms, summary: Summary, sources: 
 
 
 def _unwritten(shown: Sequence[_Shown], terms: Terms, written: str, sources: _Sources, room: int) -> str:
-    """The examples of the sources where a model's text, which stands in place of the passages, holds no code.
+    """The examples of the sources where a model's text, which stands in place of the passages, holds none.
 
     Those that tell most of the question go first; as many as fit, and where none does whole, what the passages' excerpts keep.
     """
-    if any(block.kind == "code" for block in split(written)):
+    if any(map(is_example, split(written))):
         return "The examples stand above, as the model took them."
     for passages in ([one.row.unit.blocks for one in shown], [one.blocks for one in shown]):
         code = [(at, b) for at, blocks in enumerate(passages) for b in blocks if b.kind == "code"]

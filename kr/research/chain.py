@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _SHORTEST_CALL = 0.05
 
 NOTHING_ALLOWED = "No source was asked: max_calls is 0"
-GAP = "its answer does not cover the question"
+_GAP = "its answer does not cover the question"
 EXHAUSTED = "Research budget exhausted for story {story_key}, continuing with available context"
 """The log line of seed 000, step 5.3, as it stands."""
 
@@ -142,7 +142,9 @@ class Chain:
         progress: Progress,
         deadline: OverallDeadline,
         timeout: float,
+        covers: Callable[[Query, Answer], bool] = covers_question,
     ) -> None:
+        self._covers = covers
         self._budget = budget
         self._breaker = breaker
         self._progress = progress
@@ -217,11 +219,11 @@ class Chain:
         passages = len(answer.passages)
         logger.info("%s answered in %.1f s: %d passages, %s", source.name, seconds, passages, answer.url)
         outcome: SourceOutcome = "success"
-        if covers_question(ask.query, answer):
+        if self._covers(ask.query, answer):
             gathered.answer = answer
         else:
             gathered.gap = gathered.gap or answer
-            gathered.notes.append(f"{source.name}: {GAP}")
+            gathered.notes.append(f"{source.name}: {_GAP}")
             # Who was asked and charged has answered; a look into the installed files that found nothing is none.
             outcome = "success" if source.is_charged else "unavailable"
         gathered.learned = Learned(
@@ -231,7 +233,7 @@ class Chain:
         )
         gathered.consulted.append(Consulted(source=source.name, status=outcome, url=answer.url))
         tokens = sum(tokens_of(passage.text) for passage in answer.passages)
-        reason = None if outcome == "success" else GAP
+        reason = None if outcome == "success" else _GAP
         self._settle(source, outcome, seconds, url=answer.url, reason=reason, answer_tokens=tokens)
 
     def _add_failure(

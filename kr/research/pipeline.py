@@ -20,6 +20,8 @@ from kr.matching.decide import CONTRADICTED, decide
 from kr.matching.evidence import Candidate, asked_of, weigh
 from kr.matching.terms import TOPIC, WORDINGS, Keys, fillers, terms
 from kr.matching.weights import DEFAULT, Learned
+from kr.reports.choosing import covers_question
+from kr.reports.passages import read_answer
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
 from kr.reports.template import ATTRIBUTION, INSTALLED_DOCS_LAST, SUMMARY, read_shape
@@ -28,7 +30,6 @@ from kr.research.cache import Found
 from kr.research.candidates import gather
 from kr.research.chain import (
     EXHAUSTED,
-    GAP,
     NOTHING_ALLOWED,
     Chain,
     Gathered,
@@ -43,7 +44,7 @@ from kr.sources.base import Ask
 from kr.store.entries import pair_of
 from kr.store.requests import Need
 from kr.store.saving import Draft, Saved
-from kr.values import Confidence, Consulted, Entry, MatchRules, Query
+from kr.values import Answer, Confidence, Consulted, Entry, MatchRules, Query
 
 if TYPE_CHECKING:
     from kr.store.session import UnitOfWork
@@ -54,9 +55,6 @@ logger = Logger(__name__)
 _ALONE = Learned(DEFAULT.fitted, DEFAULT.least)
 """Without how far an entry is ahead: one that is looked at alone is ahead of nobody."""
 _SURENESS: tuple[Confidence, ...] = ("low", "medium", "high")
-
-NOT_COVERED = "question_not_covered"
-"""What a note begins with that tells of a gap."""
 
 LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -96,8 +94,9 @@ class Pipeline:
                     return serve(run, self._services, taken)
             persona = self._load_persona(run)  # step 4
             with heartbeat(run.budget.renew, partial(self._renew_lease, run)):
-                gathered = self._ask_sources(run, found)  # step 5
-                synthesis = self._synthesize(run, gathered, persona)
+                author = _Author(run, self._services, persona, timeout=self._timeout(run))
+                gathered = self._ask_sources(run, found, author)  # step 5
+                synthesis = author.wrote(gathered.answer or gathered.gap)
                 if gathered.answer is None and (again := run.cache.look_up(run.query)).is_hit:
                     # Somebody else was luckier meanwhile: a skeleton must not take the place of that.
                     return (
@@ -148,13 +147,14 @@ class Pipeline:
             run.notes.append(note)
         return persona
 
-    def _ask_sources(self, run: Run, found: Found) -> Gathered:
+    def _ask_sources(self, run: Run, found: Found, author: "_Author") -> Gathered:
         chain = Chain(
             budget=run.budget,
             breaker=self._services.breaker(run.shelf, run.owner, run.deadline.allows(self._timeout(run))),
             progress=self._services.progress,
             deadline=run.deadline,
             timeout=self._timeout(run),
+            covers=author.covers,
         )
         sources = self._services.sources()
         ask = self._prepare(run)
@@ -167,7 +167,7 @@ class Pipeline:
         if gathered.answer is None:
             used = _fall_back(chain, sources, ask, found, gathered)
             if gathered.gap is not None:
-                gathered.notes.append(f"{NOT_COVERED}: {used}")
+                gathered.notes.append(f"question_not_covered: {used}")
             elif gathered.ended != "budget":
                 gathered.notes.append(f"all_sources_unavailable: {used}")
         self._remember(run, gathered)
@@ -222,38 +222,6 @@ class Pipeline:
             synthesis=synthesis,
             max_tokens=self._policy.report_tokens(),
         )
-
-    def _synthesize(self, run: Run, gathered: Gathered, persona: Persona) -> Synthesis | None:
-        """Let a language model write, where one is wanted; its failure leaves the text extractive (SPEC 3.7).
-
-        It reads what words may take for an answer that is none, and for none that is one: what it finds in there decides.
-        """
-        material = gathered.answer or gathered.gap
-        if material is None or run.asks_nobody or (writer := self._services.writer()) is None:
-            return None
-        try:
-            timeout = run.deadline.allows(self._timeout(run))
-            if timeout <= 0:
-                raise SourceTimeout("no time is left")
-            synthesis = writer(run.query, material, persona, timeout=timeout)
-        except SourceFailure as failure:
-            run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
-            return None
-        if not synthesis.answers and is_answer(material.source):
-            # Such a source answered the question itself, and words were not asked either.
-            run.notes.append(
-                "synthesis: the language model found no answer in the sources; the text is extractive"
-            )
-            return None
-        run.notes[:] = [note for note in run.notes if not note.startswith(f"{NOT_COVERED}:")]
-        if synthesis.answers and gathered.answer is None:
-            run.notes.remove(f"{material.source}: {GAP}")
-        if synthesis.answers:
-            gathered.answer, gathered.gap = material, None
-        else:
-            gathered.answer, gathered.gap = None, material
-            run.notes.append(f"{NOT_COVERED}: the language model found no answer in the sources")
-        return synthesis
 
     def _is_mistyped(self, run: Run, gathered: Gathered, report: Report) -> bool:
         """Whether a framework of which nobody knows anything is probably another one: its skeleton would only be in the way."""
@@ -351,6 +319,52 @@ class Pipeline:
                 report=report.text if run.include_report or saved is None else None,
             ),
         )
+
+
+class _Author:
+    """Has a language model, where one is to write, write from what sources answer, once each (SPEC 3.7, ``synthesis: llm``).
+
+    It reads what words may take for an answer that is none, and for none that is one: so its word counts there. A failure
+    leaves the text extractive, and to words what covers.
+    """
+
+    def __init__(self, run: Run, services: Services, persona: Persona, *, timeout: float) -> None:
+        self._run = run
+        self._writer = None if run.asks_nobody else services.writer()
+        self._persona = persona
+        self._timeout = timeout
+        self._written: list[tuple[Answer, Synthesis]] = []
+
+    def covers(self, query: Query, answer: Answer) -> bool:
+        """Tell whether an answer covers the question, in a source's own words or in the model's."""
+        if is_answer(answer.source):
+            return covers_question(query, answer)
+        synthesis = self.wrote(answer)
+        return covers_question(query, answer) if synthesis is None else synthesis.answers
+
+    def wrote(self, answer: Answer | None) -> Synthesis | None:
+        """Return what the model makes of an answer; None where it is not to be asked or has failed."""
+        known = next((synthesis for one, synthesis in self._written if one is answer), None)
+        if answer is None or known is not None or self._writer is None or not read_answer(answer).units:
+            return known
+        try:
+            granted = self._run.deadline.allows(self._timeout)
+            if granted <= 0:
+                raise SourceTimeout("no time is left")
+            known = self._writer(self._run.query, answer, self._persona, timeout=granted)
+        except SourceFailure as failure:
+            self._writer = None  # of no further answer either
+            self._run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
+            return None
+        if not known.answers and is_answer(answer.source):
+            # Such a source answered the question itself, and words are not asked either.
+            self._writer = None
+            self._run.notes.append(
+                "synthesis: the language model found no answer in the sources; the text is extractive"
+            )
+            return None
+        self._written.append((answer, known))
+        return known
 
 
 def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:

@@ -279,8 +279,13 @@ def test_names_that_stand_for_links_are_code_and_what_tells_a_doctest_is_left_ou
     )
     assert told.startswith("``None`` or a new ``Paragraph``, ``file-like object`` of bool | None.")
     assert ">>> f()\n1" in told
-    table = "|name|use|\n|---|---|\n|`a`|b|\n"
-    assert docstring_markdown(table) == table
+    for text in (
+        "|name|use|\n|---|---|\n|Name|b|\n",
+        "It takes $O(|Steps| |Vees|^2)$ steps, `1/(|Vees|-|Cees|)` at |a-b| or |x|.\n",
+        "So:\n\n```python\nprint(a |Name| b)  # doctest: +SKIP\n```\n",
+        "You can write `# doctest:+NOPARSE` beside it.\n",
+    ):
+        assert docstring_markdown(text) == text
 
 
 def test_instance_variables_are_a_list() -> None:
@@ -297,7 +302,7 @@ def test_parameters_for_something_are_a_list() -> None:
 def test_a_paragraph_of_a_name_alone_says_nothing() -> None:
     """discord.py's docstrings begin so, where a coroutine is documented."""
     assert docstring_markdown("|coro|\n\nEdits it.\n\n|coro|\n").strip() == "Edits it."
-    assert first_sentence("|coro|\n\nEdits the |Guild|. And more.") == "Edits the `Guild`."
+    assert first_sentence("|coro|\n\nEdits the |Guild|. And more.") == "Edits the ``Guild``."
     assert first_sentence("- `a`: b") == ""
 
 

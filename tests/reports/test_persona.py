@@ -207,14 +207,26 @@ def test_a_prompt_numbers_the_sources_as_the_report_does_and_tells_what_they_are
     assert "NO ANSWER" in system_prompt(LEAN_PERSONA)
 
 
-@pytest.mark.parametrize("reply", ["NO ANSWER", "<think>hm</think>\n\n**No answer.**\n"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "NO ANSWER",
+        "<think>hm</think>\n\n**No answer.**\n",
+        "hm, rain</think>\nNO ANSWER",
+        "NO ANSWER. The sources are about rain.",
+        "**NO ANSWER**\n\n---\n\nThey are about rain.",
+        "_NO ANSWER_ - they are about rain",
+        "NO_ANSWER",
+        "Summary: NO ANSWER\n---\nNO ANSWER",
+    ],
+)
 def test_a_model_may_say_that_the_sources_do_not_answer(reply: str) -> None:
     found = read_reply(reply, "m-1")
     assert found is not None
     assert (found.answers, found.model) == (False, "m-1")
 
 
-@pytest.mark.parametrize("reply", ["", " \n", "<think>NO ANSWER</think>"])
+@pytest.mark.parametrize("reply", ["", " \n", "<think>NO ANSWER</think>", "---\n", " \n***", "<think>only"])
 def test_an_empty_reply_is_none(reply: str) -> None:
     assert read_reply(reply, "m-1") is None
 

@@ -894,9 +894,39 @@ def test_a_model_that_finds_no_answer_makes_a_gap_of_one(project: Project) -> No
         answer = project.research(request(framework="nuxt"))
         notes = results(answer)["degradation_notes"]
         assert answer["status"] == "degraded"
-        assert "question_not_covered: the language model found no answer in the sources" in notes
+        assert "web_search: its answer does not cover the question" in notes
+        assert "question_not_covered: no cached content available" in notes
         assert "No research results available" in project.report(answer)
         assert sorted(project.sql("SELECT origin FROM entries")) == [("researched",), ("skeleton",)]
+
+
+def test_after_a_gap_that_the_model_told_the_next_source_is_asked(
+    project: Project, context7: StandIn
+) -> None:
+    told = page("<main><h1>Repeatable options</h1><p>An option is made repeatable by an option.</p></main>")
+    with _searching(project, told, NO_ANSWER) as server:
+        project.env |= {"KR_SYNTHESIS": "llm", "KR_SOURCES": "[web_search, context7]"}
+        answer = project.research()
+        asked = [one for one in server.requests() if "chat" in one.path]
+    consulted = {one["source"]: one["status"] for one in results(answer)["sources_consulted"]}
+    assert consulted == {"web_search": "success", "context7": "success"}
+    assert context7.calls()
+    assert "const option" in project.report(answer)
+    assert len(asked) == 2
+
+
+def test_a_stale_report_stays_what_a_gap_of_the_model_stands_on(project: Project) -> None:
+    told = page(
+        "<main><h1>Repeatable options</h1><p>An option is made repeatable by an option.</p><pre>const option = 1</pre></main>"
+    )
+    with _searching(project, told, NO_ANSWER):
+        project.research()
+        project.env["KR_SYNTHESIS"] = "llm"
+        project.clock.pass_days(31)
+        answer = project.research()
+    assert "question_not_covered: using stale cache" in results(answer)["degradation_notes"]
+    assert "[Based on stale cache, re-research recommended]" in project.report(answer)
+    assert "const option" in project.report(answer)
 
 
 def test_a_source_that_answers_itself_is_believed(project: Project, context7: StandIn) -> None:
