@@ -20,6 +20,8 @@ REPORT_CHARACTERS = 1_900
 (SPEC 3.7) is four times as long, and its later passages are near to any other need of the framework: with all of it 5 of 24
 second needs of a framework were answered by the entry that stood there alone, with this none."""
 
+_BESIDE = re.compile(r"^> (?:Other m|M)embers of `[^`\n]+`:\n(?:>[ ]*\n)?(?:> - .*\n)+", re.MULTILINE)
+"""What a report tells of what stands beside a name (``Siblings`` of ``kr.packages.pieces``): other needs, a line each."""
 _WORD = re.compile(r"[^\W_](?:\w|['’](?=[a-z])|[.-](?=\w)|\+\+|#)*|@\w+|--?[a-z][\w-]+")
 _NAME = re.compile(r"[a-z][A-Z]|_|\w\.\w|^@|^--|\d|^[A-Z]{2}")
 _SEPARATORS = re.compile(r"[.\-+#@\s/:]+")
@@ -168,6 +170,7 @@ def _lead(report: str) -> str:
     if found and "**Framework:**" in head:
         # What kr writes above the first section is about the report.
         report = f"## {body}"
+    report = _BESIDE.sub("", report)
     return report if len(report) <= REPORT_CHARACTERS else report[:REPORT_CHARACTERS].rpartition(" ")[0]
 
 

@@ -37,7 +37,7 @@ _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1
 _HANDED_ON = re.compile(r"\bimport (\w+) as \1\b")
 
-_FEWEST_MEMBERS, _MOST_MEMBERS = 3, 60
+_FEWEST_MEMBERS, _MOST_MEMBERS, _MOST_OF_MODULE = 3, 60, 30  # of more, few have to do with one of them
 _PARAMETERS, _SAID = 60, 140  # characters of a member's parameters, and of what is said about it
 _PACKAGE = "package "  # before its name, which a class of it may have too
 _TYPE = re.compile(r"(?:(?:export|declare|default) )*(?:interface|type|enum)\b")
@@ -305,7 +305,8 @@ class Siblings:
             name = one.title.rpartition(".")[2]
             if one.title != piece.title and self._is_worth_telling(one, name):
                 lines.setdefault(name, _member(one, name))
-        if not _FEWEST_MEMBERS <= len(lines) <= _MOST_MEMBERS:
+        is_module = piece.is_python and not owner.rpartition(".")[2][:1].isupper()
+        if not _FEWEST_MEMBERS <= len(lines) <= (_MOST_OF_MODULE if is_module else _MOST_MEMBERS):
             return ""
         lead = "Members" if is_own else "Other members"
         shown = owner.removeprefix(_PACKAGE) if owner.startswith(_PACKAGE) else owner.rpartition(".")[2]
@@ -313,7 +314,7 @@ class Siblings:
 
     def _is_worth_telling(self, piece: Piece, name: str) -> bool:
         entry = piece.documented
-        if entry is None or not name.isidentifier() or name == "constructor":
+        if entry is None or not name.isidentifier() or name == "constructor" or name.startswith("_"):
             return False
         if name.endswith(("Error", "Exception", "Warning")) and not self._asks_for_errors:
             return False

@@ -150,3 +150,10 @@ def test_chinese_is_compared_in_one_script(traditional: str, simple: str) -> Non
 @given(st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FFF)))
 def test_what_is_simplified_stays_as_it_is(text: str) -> None:
     assert simplified(simplified(text)) == simplified(text)
+
+
+def test_what_stands_beside_a_name_is_no_part_of_what_a_report_answers() -> None:
+    beside = "> Other members of `Queue`:\n>\n> - `close()`: Closes the gate.\n> - `purge(at)`: Purges rows.\n"
+    report = f"# queue - retry\n\n**Framework:** queue\n\n## Details\n\n> Retries a job.\n>\n{beside}\nThe end.\n"
+    need = Need("retry", (), None)
+    assert keys_of(need, (), report) == keys_of(need, (), report.replace(beside, ""))
