@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.matching.terms import MOST_CHARACTERS, Term, root, terms
+from kr.matching.terms import MOST_CHARACTERS, Term, keys_of, root, terms
 from kr.matching.words import simplified
 
 
@@ -155,5 +155,5 @@ def test_what_is_simplified_stays_as_it_is(text: str) -> None:
 def test_what_stands_beside_a_name_is_no_part_of_what_a_report_answers() -> None:
     beside = "> Other members of `Queue`:\n>\n> - `close()`: Closes the gate.\n> - `purge(at)`: Purges rows.\n"
     report = f"# queue - retry\n\n**Framework:** queue\n\n## Details\n\n> Retries a job.\n>\n{beside}\nThe end.\n"
-    need = Need("retry", (), None)
+    need = ("retry", (), None)
     assert keys_of(need, (), report) == keys_of(need, (), report.replace(beside, ""))
