@@ -153,7 +153,11 @@ def test_what_is_simplified_stays_as_it_is(text: str) -> None:
 
 
 def test_what_stands_beside_a_name_is_no_part_of_what_a_report_answers() -> None:
-    beside = "> Other members of `Queue`:\n>\n> - `close()`: Closes the gate.\n> - `purge(at)`: Purges rows.\n"
-    report = f"# queue - retry\n\n**Framework:** queue\n\n## Details\n\n> Retries a job.\n>\n{beside}\nThe end.\n"
+    beside = (
+        "> Other members of `Queue`:\n>\n> - `close()`: Closes the gate.\n> - `purge(at)`: Purges rows.\n"
+    )
+    report = (
+        f"# queue - retry\n\n**Framework:** queue\n\n## Details\n\n> Retries a job.\n>\n{beside}\nThe end.\n"
+    )
     need = ("retry", (), None)
     assert keys_of(need, (), report) == keys_of(need, (), report.replace(beside, ""))
