@@ -37,7 +37,7 @@ _CALLED = re.compile(r"\b([A-Za-z_$][\w$]*)\(")
 _CALLED_MORE = 1.1
 _HANDED_ON = re.compile(r"\bimport (\w+) as \1\b")
 
-_FEWEST_MEMBERS, _MOST_MEMBERS, _MOST_OF_MODULE = 3, 60, 30  # of more, few have to do with one of them
+_FEWEST_MEMBERS, _MOST_MEMBERS, _MOST_OF_MODULE = 3, 60, 50  # of more, few have to do with one of them
 _PARAMETERS, _SAID = 60, 140  # characters of a member's parameters, and of what is said about it
 _PACKAGE = "package "  # before its name, which a class of it may have too
 _TYPE = re.compile(r"(?:(?:export|declare|default) )*(?:interface|type|enum)\b")
