@@ -160,9 +160,10 @@ def _best(ranked: "Sequence[tuple[Piece, str]]", siblings: "Siblings") -> tuple[
         ):
             continue
         seen.append((name, words))
-        size += len(text.encode())
         beside = siblings.listed(piece) if len(taken) < _WITH_SIBLINGS else ""
-        told = f"{text}\n\n{beside}" if beside else text
+        whole = f"{text}\n\n{beside}" if beside else text
+        told = whole if size + len(whole.encode()) <= MAX_TEXT else text
+        size += len(told.encode())
         taken.append(Passage(text=told, title=piece.title, url=_place(piece)))
         if len(taken) == MAX_PASSAGES:
             break
