@@ -201,7 +201,7 @@ class _Writer:
         further = _further(self.rows, shown, self.terms)
         told = [*(one.row.unit for one in shown), *(one.unit for one in further)]
         # A model refers to all that it was given, by the numbers that these had.
-        sources = _Sources([*self.material.units, *told] if synthesis else told)
+        sources = _Sources(self.material.units if synthesis else told)
         passages = [(one.row.unit, one.blocks) for one in shown]
         summaries = summarize(passages, self.terms, int(_SENTENCES * self.room))
         # Where a model wrote the text it has told what to mind.
