@@ -1,4 +1,4 @@
-"""Counts for ``kr stats`` and the page (SPEC 6.5, 8): what the cache spares, costs and holds; days, stories, near misses.
+"""Counts for ``kr stats`` and the page (SPEC 6.5, 8): what the cache spares, costs and holds; days, stories, candidates that wait for a choice.
 
 Saved seconds = hits x (mean duration of a research that a source answered - mean duration of a hit), never
 below zero. Saved calls = hits x mean number of calls charged to such a research. Spared tokens = hits x (mean of what
@@ -14,14 +14,14 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from kr.errors import UnknownEntry
+from kr.frameworks import canonical
 from kr.freshness import parse_time
-from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.text.counting import tokens_of
 
 if TYPE_CHECKING:
     from kr.settings import Settings
-    from kr.store.requests import NearMiss, Wording
+    from kr.store.requests import Unanswered, Wording
     from kr.store.session import UnitOfWork
     from kr.store.store import Store
     from kr.values import Entry
@@ -237,11 +237,11 @@ class Story:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Near:
-    """An entry that was near a need. ``likelihood`` is 0.0 to 1.0; what is gone has no topic any more."""
+class Offered:
+    """An entry that was offered for a need. What is gone has no topic any more."""
 
     id: str
-    likelihood: float
+    score: float
     standing: Standing
     framework: str | None = None
     topic: str | None = None
@@ -250,7 +250,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenNeed:
-    """A need that no entry answered for sure, worded alike by ``asked`` requests, ``request_id`` the last; ``researched`` is its entry."""
+    """A need to which candidates were offered, worded alike by ``asked`` requests, ``request_id`` the last; ``researched`` is its entry."""
 
     request_id: str
     asked: int
@@ -260,7 +260,7 @@ class OpenNeed:
     tags: tuple[str, ...]
     question: str
     researched: str | None
-    near: tuple[Near, ...]
+    offered: tuple[Offered, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -332,28 +332,28 @@ def wordings(store: "Store", entry_id: str) -> "list[Wording]":
         return unit.wordings.of([entry_id]).get(entry_id, [])[::-1]
 
 
-def _alike(miss: "NearMiss") -> tuple[str, str, str]:
+def _alike(miss: "Unanswered") -> tuple[str, str, str]:
     return fold(miss.framework), fold(miss.topic), " ".join(fold(miss.question).split())
 
 
-def _grouped(misses: "Sequence[NearMiss]") -> "list[list[NearMiss]]":
+def _grouped(misses: "Sequence[Unanswered]") -> "list[list[Unanswered]]":
     """Put requests of one need together, the newest first; needs that were asked more often go first."""
-    groups: dict[tuple[str, str, str], list[NearMiss]] = {}
+    groups: dict[tuple[str, str, str], list[Unanswered]] = {}
     for miss in misses:
         groups.setdefault(_alike(miss), []).append(miss)
     return sorted(groups.values(), key=len, reverse=True)
 
 
 def open_needs(store: "Store", *, limit: int, offset: int = 0) -> OpenNeeds:
-    """Give the needs that no entry answered for sure although some were near, and that nobody has settled."""
+    """Give the needs to which candidates were offered, and from which nobody has chosen."""
     with store.look() as unit:
-        groups = _grouped(unit.near_misses.open())
+        groups = _grouped(unit.offers.open())
         shown = groups[offset : offset + limit]
-        known = _known(unit, {near for group in shown for near, _ in group[0].related})
+        known = _known(unit, {it for group in shown for it, _ in group[0].candidates})
     return OpenNeeds(shown=tuple(_open_need(group, known) for group in shown), total=len(groups))
 
 
-def _open_need(group: "Sequence[NearMiss]", known: "Mapping[str, Entry | None]") -> OpenNeed:
+def _open_need(group: "Sequence[Unanswered]", known: "Mapping[str, Entry | None]") -> OpenNeed:
     last = group[0]
     return OpenNeed(
         request_id=last.request_id,
@@ -364,7 +364,7 @@ def _open_need(group: "Sequence[NearMiss]", known: "Mapping[str, Entry | None]")
         tags=last.tags,
         question=last.question,
         researched=next((miss.entry_id for miss in group if miss.entry_id is not None), None),
-        near=tuple(_near(entry_id, likelihood, known) for entry_id, likelihood in last.related),
+        offered=tuple(_offered(entry_id, score, known) for entry_id, score in last.candidates),
     )
 
 
@@ -374,13 +374,13 @@ def _known(unit: "UnitOfWork", entry_ids: set[str]) -> "dict[str, Entry | None]"
     return {**dict.fromkeys(set(unit.archive.ids()) & entry_ids - live.keys()), **live}
 
 
-def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]") -> Near:
+def _offered(entry_id: str, score: float, known: "Mapping[str, Entry | None]") -> Offered:
     entry = known.get(entry_id)
     if entry is None:
-        return Near(id=entry_id, likelihood=likelihood, standing="archived" if entry_id in known else "gone")
-    return Near(
+        return Offered(id=entry_id, score=score, standing="archived" if entry_id in known else "gone")
+    return Offered(
         id=entry_id,
-        likelihood=likelihood,
+        score=score,
         standing="live",
         framework=entry.framework,
         topic=entry.topic,
@@ -389,27 +389,27 @@ def _near(entry_id: str, likelihood: float, known: "Mapping[str, Entry | None]")
 
 
 def settle(store: "Store", request_id: str, entry_id: str | None, now: datetime) -> int:
-    """Say which entry answers a need (None: none near it); return how many requests that settles. Raises ``UnknownEntry``."""
+    """Say which entry answers a need (None: none of those offered); return how many requests that settles. Raises ``UnknownEntry``."""
     from kr.freshness import to_text
     from kr.store.requests import Need
-    from kr.store.saving import hand_over
 
     with store.write() as unit:
-        miss = unit.near_misses.get(request_id)
+        miss = unit.offers.get(request_id)
         if miss is None:
-            raise UnknownEntry("there is no such near miss; somebody may have removed it")
+            raise UnknownEntry("there is no such question; somebody may have removed it")
         if entry_id is not None:
             entry = _chosen(unit, miss, entry_id)
-            hand_over(unit, entry, Need(miss.topic, miss.tags, miss.question), now)
-        alike = [other.request_id for other in unit.near_misses.open() if _alike(other) == _alike(miss)]
+            need = Need(miss.topic, miss.tags, miss.question)
+            unit.wordings.keep(entry, need, at=to_text(now), proved=True)
+        alike = [other.request_id for other in unit.offers.open() if _alike(other) == _alike(miss)]
         settled = list({request_id, *alike})
-        unit.near_misses.settle(settled, entry_id, at=to_text(now))
+        unit.offers.settle(settled, entry_id, at=to_text(now))
     return len(settled)
 
 
-def _chosen(unit: "UnitOfWork", miss: "NearMiss", entry_id: str) -> "Entry":
-    if entry_id not in {near for near, _ in miss.related}:
-        raise UnknownEntry(f"{entry_id} was not near this question")
+def _chosen(unit: "UnitOfWork", miss: "Unanswered", entry_id: str) -> "Entry":
+    if entry_id not in {it for it, _ in miss.candidates}:
+        raise UnknownEntry(f"{entry_id} was not offered for this question")
     entry = unit.entries.get(entry_id)
     if entry is None:
         from kr.store.search import unknown_entry

@@ -42,11 +42,6 @@ _LONGEST_PATIENCE = 60.0
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
-NO_EMBEDDINGS = (
-    "{file}: knowledge_research.embeddings: no model is configured; base_url (an OpenAI-compatible server such as "
-    "http://127.0.0.1:11434/v1) and model are both needed"
-)
-
 Clock = Callable[[], datetime]
 
 
@@ -124,34 +119,13 @@ class App:
 
     def explain(self, request: bytes | Mapping[str, Any]) -> dict[str, Any]:
         """Tell what the cache would say to a research request, and why (SPEC 3.2). Raises ``InvalidRequest``."""
-        from kr.composition import matching_rules
+        from kr.composition import explain_rules
         from kr.research.explain import explain, read_request
 
         read = read_request(request, warn=logger.warning)
-        rules = matching_rules(self.settings, environ=self.environ, clock=self.clock)
+        rules = explain_rules(self.settings)
         index = self.settings.knowledge_base / "index.yaml"
         return explain(self.store, read, rules, now=self.clock(), index=index)
-
-    def calibrate(self, *, progress: Callable[[int, int], None]) -> dict[str, Any]:
-        """Learn what the configured model of embeddings is worth, and keep it for this knowledge base (SPEC 3.2).
-
-        ``progress`` is told how many of how many vectors are there. Shares are 0.0 to 1.0, see
-        ``kr.matching.learning.Reached``. Raises ``ConfigError`` where no model is configured, ``SourceFailure``, and a
-        ``StoreError``.
-        """
-        from kr.calibration import InWords, calibrate, embed_entries, load_labelled
-        from kr.composition import build_embedder
-        from kr.matching.vectors import calibration_key, to_text
-
-        embedder = build_embedder(self.settings, self.environ)
-        if embedder is None:
-            raise ConfigError(NO_EMBEDDINGS.format(file=self.settings.config_file or "kr.yaml"))
-        if self.store.exists():
-            embed_entries(embedder, self.store, progress=progress)
-        found = calibrate(embedder, InWords(), load_labelled(), progress=progress)
-        with self.store.write() as unit:
-            unit.meta.put(calibration_key(found.model), to_text(found.names, found.calibrated))
-        return {**found.plain(), "kept_in": self.store.place}
 
     def stats(self) -> dict[str, Any]:
         from kr.analytics import collect_stats

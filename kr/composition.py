@@ -1,13 +1,14 @@
 """Builds the researcher from the settings: the sources, the persona, the policy."""
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.research.hit import Researcher
 from kr.research.run import Judge, Policy, Services, SourceSet, Writer
+from kr.research.service import ResearchService
 from kr.settings import Settings
 from kr.store.store import Shelf, Store
 from kr.transfer import export_wanted
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
     from kr.research.explain import Rules
-    from kr.research.meaning import Embedder, Meaning
     from kr.sources.base import Source
     from kr.sources.model_server import LanguageModel
 
@@ -31,7 +31,7 @@ _AROUND_A_CALL = 15.0
 """Seconds that a probe may take beyond the call itself: for its imports, and for ending its session."""
 
 
-def build_researcher(
+def build_research(
     settings: Settings,
     store: Store,
     *,
@@ -39,7 +39,7 @@ def build_researcher(
     cwd: "StrPath",
     progress: "Progress",
     clock: Callable[[], datetime],
-) -> Researcher:
+) -> ResearchService:
     """Build what answers research requests. Nothing is asked, opened or loaded yet."""
 
     def sources() -> SourceSet:
@@ -57,7 +57,6 @@ def build_researcher(
         store=store,
         sources=sources,
         breaker=partial(_breaker, settings, clock),
-        meaning=partial(_meaning, settings, environ, clock),
         project_aliases=lambda: _project_aliases(settings, cwd),
         mistyped=lambda framework: mistyped(settings, store, cwd, framework),
         persona=lambda: _persona(settings, environ),
@@ -67,8 +66,9 @@ def build_researcher(
         export=export_wanted(settings, store),
         progress=progress,
         clock=clock,
+        project=os.fspath(cwd),
     )
-    return Researcher(_policy(settings), services)
+    return ResearchService(_policy(settings), services)
 
 
 def _policy(settings: Settings) -> Policy:
@@ -85,36 +85,12 @@ def _policy(settings: Settings) -> Policy:
     )
 
 
-def matching_rules(
-    settings: Settings, *, environ: Mapping[str, str], clock: Callable[[], datetime]
-) -> "Rules":
+def explain_rules(settings: Settings) -> "Rules":
+    """Give the settings that decide what is served, for ``kr explain``."""
     from kr.research.explain import Rules
 
     policy = _policy(settings)
-    unsure = settings.knowledge_research.cache_match_unsure
-    return Rules(
-        limits=policy.limits,
-        match=policy.rules,
-        aliases=policy.aliases,
-        meaning=partial(_meaning, settings, environ, clock),
-        unsure=unsure,
-        asks_model=unsure == "llm" and _language_model(settings, environ) is not None,
-    )
-
-
-def build_embedder(settings: Settings, environ: Mapping[str, str]) -> "Embedder | None":
-    """Build what asks the server of embeddings; None, and nothing is imported, where none is configured."""
-    config = settings.knowledge_research.embeddings
-    if config.base_url is None or config.model is None:
-        return None
-    from kr.sources.model_server import Embeddings
-
-    return Embeddings(
-        base_url=config.base_url,
-        model=config.model,
-        api_key=config.key_of(environ),
-        api_key_env=config.api_key_env,
-    )
+    return Rules(limits=policy.limits, match=policy.rules, aliases=policy.aliases)
 
 
 def _language_model(settings: Settings, environ: Mapping[str, str]) -> "LanguageModel | None":
@@ -147,27 +123,9 @@ def build_probes(
     config = settings.knowledge_research
     names = dict.fromkeys([*config.sources, *filter(None, [config.fallback_if_mcp_unavailable])])
     models: list[tuple[str, Callable[[], object]]] = []
-    embedder = build_embedder(settings, environ)
-    if embedder is not None:
-        models.append(("embeddings", lambda: embedder.embed(["a test"], timeout=_PROBE_SECONDS)))
     if (llm := _language_model(settings, environ)) is not None:
         models.append(("llm", lambda: llm.write("Answer with one word.", "Say yes.", timeout=_PROBE_SECONDS)))
     return [build_source(name, config, environ) for name in names], models
-
-
-def _meaning(
-    settings: Settings,
-    environ: Mapping[str, str],
-    clock: Callable[[], datetime],
-    shelf: Shelf,
-    owner: str,
-) -> "Meaning | None":
-    embedder = build_embedder(settings, environ) if settings.hit.has_embeddings else None
-    if embedder is None:
-        return None
-    from kr.research.meaning import TIMEOUT, Meaning
-
-    return Meaning(embedder, shelf, _breaker(settings, clock, shelf, owner, TIMEOUT))
 
 
 def _breaker(
@@ -213,8 +171,8 @@ def _project_aliases(settings: Settings, cwd: "StrPath") -> Mapping[str, str]:
 
 def mistyped(settings: Settings, store: Store, cwd: "StrPath", framework: str) -> list[str]:
     """Return the frameworks of the cache and the project of which a name that neither knows may be a typing error."""
-    from kr.matching.frameworks import is_usual_name, same_framework
-    from kr.matching.frameworks import mistyped as of_known
+    from kr.frameworks import is_usual_name, same_framework
+    from kr.frameworks import mistyped as of_known
     from kr.packages.dependencies import find_dependencies
 
     if is_usual_name(framework):
@@ -268,8 +226,8 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
 
 
 def _judge(settings: Settings, environ: Mapping[str, str]) -> Judge | None:
-    """Let a language model decide where words leave a doubt, where the settings want it (SPEC 3.2)."""
-    if settings.knowledge_research.cache_match_unsure != "llm":
+    """Let a language model choose among candidates, where the settings want it (SPEC 3.2)."""
+    if settings.knowledge_research.judge != "llm":
         return None
 
     def judge(system: str, user: str, *, timeout: float) -> str:

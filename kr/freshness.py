@@ -23,24 +23,28 @@ UNKNOWN_VERSION = "unknown"
 
 _TICK = timedelta(microseconds=1)
 _MAX_DIGITS = 4000  # Python refuses to read longer integers
-_NEVER_RESEARCHED = {"baseline": "made from a stale baseline", "skeleton": "a skeleton, nothing was found"}
+MARKED = "marked stale"
+PLACEHOLDER = "a placeholder: nothing was found"
 
 
 class Limits(Value):
-    """Ages in days. What installed documentation answered while other sources were configured is stale (SPEC 3.3); None: no limit."""
+    """Ages in days; None: no limit."""
 
     ttl_days: int = CACHE_TTL_DAYS
     archive_after_days: int = ARCHIVE_AFTER_DAYS
     max_age_days: int | None = None
-    configured_sources: str | None = None
 
 
 class Verdict(NamedTuple):
-    """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served."""
+    """``archived`` is a miss. ``for_major``: only the major that was asked for speaks against it, so that its own may be served.
+
+    ``is_news``: the entry's row does not have this mark yet.
+    """
 
     status: Freshness
     reasons: tuple[str, ...]
     for_major: str | None = None
+    is_news: bool = False
 
 
 def to_text(moment: datetime) -> str:
@@ -117,21 +121,23 @@ def judge(entry: Entry, version: str, limits: Limits, now: datetime) -> Verdict:
         _since_access(entry, limits, now.date()),
         _since_research(entry, limits, now.date()),
         _hard_end(entry, now),
-        _sources(entry, limits),
     ]
     reasons = tuple(reason for reason in (mark, of_version, *of_itself) if reason)
     accessed = parse_time(entry.last_accessed)
     if accessed and accessed.date() < oldest_live(now.date(), limits.archive_after_days):
         return Verdict("archived", reasons)
+    if not reasons:
+        return Verdict("fresh", reasons)
     is_of_version = of_version is not None and len(reasons) == 1
-    return Verdict("stale" if reasons else "fresh", reasons, major_key(version) if is_of_version else None)
+    is_news = entry.status == "fresh" or (not is_of_version and entry.stale_major is not None)
+    return Verdict("stale", reasons, major_key(version) if is_of_version else None, is_news)
 
 
 def _mark(entry: Entry) -> str | None:
     # What was marked for another major version is judged by the versions themselves.
     if entry.status == "fresh" or entry.stale_major is not None:
         return None
-    return _NEVER_RESEARCHED.get(entry.origin, "marked stale")
+    return PLACEHOLDER if entry.origin == "placeholder" else MARKED
 
 
 def _version(entry: Entry, version: str) -> str | None:
@@ -157,13 +163,6 @@ def _over(what: str, when: str, limit: int, today: date) -> str | None:
         return f"{what} at an unreadable date"
     age = (today - moment.date()).days
     return f"{what} {age} days ago, more than {limit}" if age > limit else None
-
-
-def _sources(entry: Entry, limits: Limits) -> str | None:
-    known = (entry.configured_sources, limits.configured_sources)
-    if entry.origin != "installed" or None in known or known[0] == known[1]:
-        return None
-    return "from the installed documentation, and other sources are configured now"
 
 
 def _hard_end(entry: Entry, now: datetime) -> str | None:

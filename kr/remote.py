@@ -189,17 +189,26 @@ class SharedRequests(RequestHandler):
     _is_local = False
 
     def _handle(
-        self, data: Mapping[str, Any], *, include_report: bool, default_mode: Mode | None = None
+        self,
+        data: Mapping[str, Any],
+        *,
+        include_report: bool,
+        max_tokens: int | None = None,
+        default_mode: Mode | None = None,
     ) -> Envelope:
         path = "/v1/lessons/inject" if default_mode == "lessons-inject" else "/v1/research"
-        query = "?include_report=true" if include_report else ""
+        wanted = {"include_report": "true" if include_report else None, "max_tokens": max_tokens}
+        query = urlencode({name: value for name, value in wanted.items() if value is not None})
+        query = f"?{query}" if query else ""
         try:
             is_research = default_mode != "lessons-inject"
             value = self.server.post(path + query, json.dumps(data).encode(), is_research=is_research)
         except ServerGone as gone:
             note = _fall_back(gone, self.server)
             self._is_local = True
-            envelope = super()._handle(data, include_report=include_report, default_mode=default_mode)
+            envelope = super()._handle(
+                data, include_report=include_report, max_tokens=max_tokens, default_mode=default_mode
+            )
             if isinstance(envelope, ResearchEnvelope) and envelope.results is not None:
                 envelope.results.degradation_notes.append(note)
             return envelope

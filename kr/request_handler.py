@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from kr.packages.witness import VersionMemory
     from kr.research.chain import Progress
-    from kr.research.hit import Researcher
+    from kr.research.service import ResearchService
 
 logger = Logger(__name__)
 
@@ -71,9 +71,17 @@ class RequestHandler:
         self._remember_version: Callable[[], None] = _nothing
 
     def research_document(
-        self, data: bytes, *, include_report: bool = False, overrides: Mapping[str, Any] = _NOTHING
+        self,
+        data: bytes,
+        *,
+        include_report: bool = False,
+        max_tokens: int | None = None,
+        overrides: Mapping[str, Any] = _NOTHING,
     ) -> Envelope:
-        """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``."""
+        """Answer a request document of either mode; ``overrides`` win over its ``config_overrides``.
+
+        A report in the answer has at most ``max_tokens``.
+        """
         try:
             document = read_document(data)
         except InvalidRequest as error:
@@ -84,7 +92,7 @@ class RequestHandler:
             own = read.get("config_overrides")
             both = {**(own if isinstance(own, Mapping) else {}), **overrides}
             read = {**read, "config_overrides": both}
-        return self._handle(read, include_report=include_report)
+        return self._handle(read, include_report=include_report, max_tokens=max_tokens)
 
     def research_question(
         self,
@@ -92,6 +100,7 @@ class RequestHandler:
         question: str,
         *,
         include_report: bool = False,
+        max_tokens: int | None = None,
         framework_version: str | None = None,
         topic: str | None = None,
         tag: tuple[str, ...] = (),
@@ -116,7 +125,7 @@ class RequestHandler:
             data = self.question_data(
                 framework, question, framework_version=framework_version, topic=topic, tag=tag
             )
-        envelope = self._handle(data | said, include_report=include_report)
+        envelope = self._handle(data | said, include_report=include_report, max_tokens=max_tokens)
         if envelope.status != "failure":
             self._remember_version()
         return envelope
@@ -131,11 +140,12 @@ class RequestHandler:
         tag: tuple[str, ...] = (),
     ) -> dict[str, Any]:
         """Make the request that a person's question stands for; a version behind the name (``rich==13.7.1``) is read as one."""
-        from kr.matching.question import derive_tags, derive_topic
+        from kr.text.words import derive_tags, derive_topic
 
         if found := re.fullmatch(_NAME_AND_VERSION, framework.strip()):
             framework = found["name"]
             framework_version = framework_version or found["version"]
+        topic = derive_topic(framework, question) if topic is None else topic
         return {
             "story_key": "0-0",
             "mode": "research",
@@ -145,8 +155,8 @@ class RequestHandler:
                 "framework_version": (
                     self._detect_version(framework) if framework_version is None else framework_version
                 ),
-                "topic": derive_topic(framework, question) if topic is None else topic,
-                "tags": list(tag) or derive_tags(framework, question),
+                "topic": topic,
+                "tags": list(tag) or list(derive_tags(framework, topic)),
                 "question": question,
             },
         }
@@ -174,6 +184,7 @@ class RequestHandler:
         data: Mapping[str, Any],
         *,
         include_report: bool,
+        max_tokens: int | None = None,
         default_mode: Mode | None = None,
     ) -> Envelope:
         try:
@@ -189,7 +200,9 @@ class RequestHandler:
                 self._before_use()
                 researcher = self._researcher
             try:
-                envelope = researcher.research(parsed.request, include_report=include_report)
+                envelope = researcher.research(
+                    parsed.request, include_report=include_report, max_tokens=max_tokens
+                )
             except InvalidRequest as error:  # of what only the index can tell: an entry that is named
                 return self._refuse(data, *validation_problems(error.fields))
             if envelope.status == "cache-hit":
@@ -287,10 +300,10 @@ class RequestHandler:
         return version
 
     @cached_property
-    def _researcher(self) -> "Researcher":
-        from kr.composition import build_researcher
+    def _researcher(self) -> "ResearchService":
+        from kr.composition import build_research
 
-        return build_researcher(
+        return build_research(
             self._settings,
             self._store,
             environ=self._environ,
@@ -318,7 +331,7 @@ def _wrong_question(framework: str, question: str) -> tuple[FieldError, ...]:
 
 def _is_question(framework: str, other: str) -> bool:
     """Tell whether a framework reads as a question, or is many words beside one that is a framework's usual name."""
-    from kr.matching.frameworks import is_usual_name
+    from kr.frameworks import is_usual_name
 
     words = fold(framework).split()
     if len(words) < _QUESTIONS_WORDS:

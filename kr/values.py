@@ -5,6 +5,7 @@ Times are text, ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` in UTC (SPEC 5); readers of a ti
 """
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from operator import itemgetter
 from types import MappingProxyType
 from typing import (
@@ -140,20 +141,43 @@ else:
 
 EntryStatus = Literal["fresh", "stale"]
 ResearchStatus = Literal[
-    "success", "partial", "cache-hit", "degraded", "budget-exhausted", "timeout", "failure"
+    "success", "partial", "cache-hit", "candidates", "degraded", "budget-exhausted", "timeout", "failure"
 ]
 Confidence = Literal["high", "medium", "low"]
-Tier = Literal["framework+topic+tags", "framework+topic", "framework+tags", "framework+need"]
-CacheMatch = Literal["strict", "balanced", "seed"]
-"""How sure a match must be (SPEC 3.2, ``cache_match``)."""
+Tier = Literal[
+    "framework+topic+tags",
+    "framework+topic",
+    "framework+tags",
+    "framework+wording",
+    "framework+keywords",
+    "use",
+    "llm",
+]
+"""Why an entry is served: the seed's three, a known wording, the same keywords, its id in the request, a model's choice."""
+
+CacheMatch = Literal["sure", "seed"]
+"""What is served without anybody's judgement: what needs none, or any tier of the seed (SPEC 3.2)."""
 
 IfUnsure = Literal["research", "candidates"]
-"""What a request wants where kr is not sure (SPEC 3.2, ``config_overrides.if_unsure``)."""
+"""What a request wants where nothing is served and something may answer (SPEC 3.2)."""
 
 SourceOutcome = Literal["success", "unavailable", "timeout", "skipped"]
-Origin = Literal["researched", "installed", "baseline", "skeleton"]
-"""What a report was made from: answers of sources, the installed package's own documentation, an older
-report, or nothing. Only the first two are ever served as fresh (SPEC 3.3)."""
+Origin = Literal["finding", "excerpt", "placeholder", "imported"]
+"""Who made a report: an agent or a person, kr from a source's passages, kr from nothing, or another knowledge base (SPEC 3.10)."""
+
+ReportKind = Literal["researched", "installed", "baseline", "skeleton"]
+"""What kr made a report from: answers of sources, installed documentation alone, an older report, or nothing."""
+
+
+def origin_of_kind(kind: ReportKind, *, is_ours: bool) -> Origin:
+    """Return the origin of an entry with such a report; ``is_ours``: kr made it for this knowledge base."""
+    if kind == "skeleton":
+        return "placeholder"
+    return "excerpt" if is_ours or kind == "installed" else "imported"
+
+
+Outcome = Literal["worked", "wrong"]
+"""What somebody who used a report says of it (SPEC 3.10)."""
 
 PHASES = ("story-creation", "story-review", "dev-execution", "code-review", "e2e-inspection")
 """The legal phase tags (seed 000, input schema)."""
@@ -173,7 +197,7 @@ EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 """In the order of the table, which is the order of priority."""
 
 TIERS: tuple[Tier, ...] = ("framework+topic+tags", "framework+topic", "framework+tags")
-"""The tiers of seed 000, best first: what ``cache_match_floor`` may demand. ``framework+need`` reaches none of them."""
+"""The tiers of seed 000, best first: what ``cache_match_floor`` may demand."""
 
 
 class Query(Value):
@@ -205,45 +229,83 @@ class Entry(Value):
     """When the text was researched; ``created`` stands in where a row from elsewhere has none."""
     fresh_until: str | None = None
     """A hard end of freshness (SPEC 3.3: an answer from installed docs alone is fresh for one day)."""
-    origin: Origin = "researched"
+    origin: Origin = "excerpt"
     question: str | None = None
-    """What was asked when it was researched; None where nobody knows (imported, or written by an older kr)."""
+    """What was asked when it was written; None where nobody knows."""
     stale_major: str | None = None
     """For which major version it was marked stale (``kr.freshness.major_key``); None: for every one."""
-    configured_sources: str | None = None
-    """The names of the sources that were configured when it was researched, parted by commas; None: not known."""
+    written_by: str | None = None
+    """Of a finding: ``person:NAME``, ``agent:SESSION`` or ``file`` (SPEC 3.10)."""
+    revision: int = 1
+    """The number of its text among all that the id had."""
+
+    @property
+    def is_written(self) -> bool:
+        """Whether an agent or a person wrote the text: research never replaces it (SPEC 3.8)."""
+        return self.origin == "finding"
+
+    @property
+    def is_installed_excerpt(self) -> bool:
+        """Whether kr took the text from installed documentation alone, which is fresh for a day (SPEC 3.3)."""
+        return self.origin == "excerpt" and self.fresh_until is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Ratings:
+    """What sessions say of an entry's current text; ``by_person``: a person said that it is wrong. ``note``: the last one with ``wrong``."""
+
+    worked: int = 0
+    wrong: int = 0
+    by_person: bool = False
+    note: str | None = None
+
+    def withdraws(self, entry: Entry) -> bool:
+        """Whether the entry is served to nobody: a person's text only once a person or two sessions say so (SPEC 3.10)."""
+        if self.wrong <= self.worked:
+            return False
+        is_persons = (entry.written_by or "").startswith("person:")
+        return not is_persons or self.by_person or self.wrong > 1
+
+
+NO_RATINGS = Ratings()
 
 
 class MatchRules(Value):
-    """The settings that decide which entry answers (SPEC 3.2). ``floor``: the least tier; without ``fuzzy`` equal topics alone."""
+    """The settings that decide which entry is served (SPEC 3.2). ``floor``: the least tier of the seed; without ``fuzzy`` equal topics alone."""
 
-    mode: CacheMatch = "balanced"
-    floor: Tier | None = None
+    mode: CacheMatch = "sure"
+    floor: Tier = "framework+tags"
     fuzzy: bool = True
 
 
 class Match(Value):
-    """Why an entry answers (SPEC 3.2); overlap and likelihood are 0.0 to 1.0.
-
-    ``is_named``: not words decided, but who read the candidates: the caller, whose match has no likelihood, or a language model.
-    """
+    """Why an entry is served (SPEC 3.2). The overlap of the topics' keywords is 0.0 to 1.0."""
 
     entry: Entry
     tier: Tier
     topic_overlap: float
     shared_tags: tuple[str, ...]
-    likelihood: float | None = None
-    is_named: bool = False
+    score: float | None = None
 
 
 class Related(Value):
-    """A live entry that may answer, and was not taken (SPEC 3.2). ``likelihood`` is 0.0 to 1.0."""
+    """A live entry that may answer (SPEC 3.2). ``score`` orders, and is no probability; ``note`` is why somebody said that it is wrong."""
 
     id: str
     framework_version: str
     topic: str
-    path: str
-    likelihood: float
+    question: str | None
+    summary: str
+    origin: Origin
+    confidence: Confidence
+    worked: int
+    wrong: int
+    score: float
+    note: str | None = None
+
+    def plain(self) -> dict[str, Any]:
+        """Leave ``note`` out where there is none."""
+        return {name: value for name, value in super().plain().items() if name != "note" or value is not None}
 
 
 class Passage(Value):

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from kr.errors import KrError, UnknownEntry
-from kr.freshness import UNKNOWN_VERSION, Limits, judge
+from kr.frameworks import canonical
+from kr.freshness import MARKED, UNKNOWN_VERSION, Limits, judge
 from kr.store.archive import Archived, ArchiveReason
-from kr.store.search import nowhere, unknown_archived, unknown_entry
+from kr.store.search import nowhere, passage_of, unknown_archived, unknown_entry
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
 from kr.values import Entry, EntryStatus, replace
@@ -27,6 +28,7 @@ from kr.store.reports import Revision
 
 logger = logging.getLogger(__name__)
 
+_MOST_FOUND = 50
 MISSING_REPORT = "missing report"
 """Why an entry can't be served although its time is not over: see ``stale_because``."""
 
@@ -67,21 +69,21 @@ class Catalog:
     def search(
         self, words: str, *, framework: str | None = None, limit: int | None = None
     ) -> list[dict[str, Any]]:
-        """List live entries that hold all of ``words``, best first, then those that hold some, skeletons last; each with the passage."""
-        now, framework = self.clock(), _valid(framework)
+        """List live entries that hold all of ``words``, best first, then those that hold some; each with the passage. ``limit`` None: 50."""
+        now, text = self.clock(), _text(words)
+        keys = () if framework is None else (canonical(_text(framework)),)
         with self.store.look() as unit:
-            found = unit.search.find(_text(words), "entry")
-            entries = {entry.id: entry for entry in unit.entries.browse(framework)}
-            wanted = [(entries[it.key], it.text) for it in found if it.key in entries]
-            wanted.sort(key=lambda row: row[0].origin == "skeleton")
-            return [
-                found_item(self._judged(entry, now)[0], passage) for entry, passage in islice(wanted, limit)
+            ids = unit.search.find(text, keys=keys, most=limit or _MOST_FOUND)
+            entries = {entry.id: entry for entry in unit.entries.some(ids)}
+            found = [
+                (entries[it], unit.revisions.text(entries[it].sha256) or "") for it in ids if it in entries
             ]
+        return [found_item(self._judged(entry, now)[0], passage_of(report, text)) for entry, report in found]
 
-    def search_lessons(self, words: str) -> list[dict[str, Any]]:
+    def search_lessons(self, words: str, *, limit: int = 50) -> list[dict[str, Any]]:
         """List lessons that hold ``words``, best first: ``{id, phase, passage}``."""
         with self.store.look() as unit:
-            found = unit.search.find(_text(words), "lesson")
+            found = unit.search.lessons(_text(words), most=limit)
         return [{"id": it.key, "phase": it.topic, "passage": it.text} for it in found]
 
     def entry(self, entry_id: str, *, report: bool = False) -> dict[str, Any]:
@@ -95,7 +97,16 @@ class Catalog:
             revisions = len(unit.revisions.of_entry(entry_id))
             archived = len(unit.archive.of_id(entry_id))
         entry, reasons = self._judged(stored, self.clock())
-        more = ("stale_major", "question", "origin", "researched_at", "fresh_until", "sha256")
+        more = (
+            "stale_major",
+            "question",
+            "origin",
+            "written_by",
+            "revision",
+            "researched_at",
+            "fresh_until",
+            "sha256",
+        )
         item = {
             **entry_item(entry),
             "stale_because": _because(marked, reasons),
@@ -259,7 +270,7 @@ def _warn(message: str) -> None:
 def _because(marked: str | None, reasons: tuple[str, ...]) -> list[str]:
     if marked is None:
         return list(reasons)
-    return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != "marked stale")]))
+    return list(dict.fromkeys([marked, *(reason for reason in reasons if reason != MARKED)]))
 
 
 def _live(unit: UnitOfWork, entry_id: str) -> Entry:
@@ -310,7 +321,16 @@ _SHOWN = (
     "status",
     "confidence",
 )
-_REVISION = ("revision", "framework_version", "confidence", "researched_at", "replaced_at", "sha256")
+_REVISION = (
+    "revision",
+    "framework_version",
+    "confidence",
+    "origin",
+    "written_by",
+    "researched_at",
+    "replaced_at",
+    "sha256",
+)
 
 
 def entry_item(entry: Entry) -> dict[str, Any]:

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.contracts.envelopes import Envelope
+from kr.frameworks import is_usual_name
 from kr.freshness import Limits, judge, major_key, same_major
-from kr.matching.frameworks import is_usual_name
 from kr.naming import fold
 from kr.packages.dependencies import (
     Dependency,
@@ -125,7 +125,7 @@ def needs(
     kindred = {name: _names(used, name) for name in {entry.framework for entry in entries}}
     for entry in entries:
         need = next((found[name] for name in kindred[entry.framework] if name in found), None)
-        if need is None or entry.origin == "skeleton":
+        if need is None or entry.origin == "placeholder":
             continue
         is_fresh = judge(entry, need.version, limits, now).status == "fresh"
         if entry.sha256 is None and not store.read_file(entry.path):

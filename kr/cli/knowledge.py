@@ -1,4 +1,4 @@
-"""``kr versions``, ``warm``, ``export-yaml``, ``import-yaml``, ``explain`` and ``calibrate`` (SPEC 3.2, 6)."""
+"""``kr versions``, ``warm``, ``export-yaml``, ``import-yaml`` and ``explain`` (SPEC 3.2, 6)."""
 
 import sys
 from pathlib import Path
@@ -233,11 +233,8 @@ def _imported(value: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-_COLOURS = {"hit": "green", "stale": "yellow", "miss": "red"}
-_LEAST_ENTRIES, _MOST_ENTRIES = 2, 5
-_LEAST_LIKELY = 0.005
-_MOST_TOLD = 2
-_LEAST_TOLD = 0.05
+_COLOURS = {"hit": "green", "stale": "yellow", "candidates": "yellow", "miss": "red"}
+_MOST_ENTRIES = 5
 
 
 @click.command(
@@ -256,12 +253,8 @@ def explain(
 ) -> None:
     """Show what the cache would answer to a question about FRAMEWORK, and why.
 
-    Of every entry of the framework: how likely it answers, its status, how far the topics overlap, the tags that
-    both have, and why it answers or not, with what weighs most for and against it; --format json has all of the
-    evidence that weighs anything. An index.yaml that the first research would import is named.
-    No source is asked and nothing is changed; an older kr's database is refused, not upgraded. A model of
-    embeddings that kr calibrate was run for is asked, and the similarity shown among the evidence; the language
-    model of cache_match_unsure is not.
+    Of every entry of the framework: its score, its freshness, by what it is served, or why it is not. An index.yaml that
+    the first research would import is named. No source is asked and nothing is changed.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="explain")
@@ -288,76 +281,20 @@ def explained(value: dict[str, Any]) -> str:
         lines += wrapped("  waiting: ", waits, indent=4)
     if value["nearest_frameworks"]:
         lines += wrapped("  similar names: ", ", ".join(value["nearest_frameworks"]), indent=4)
-    considered = value["considered"]
-    likely = sum((row["likelihood"] or 0) >= _LEAST_LIKELY for row in considered)
-    shown = considered[: min(max(likely, _LEAST_ENTRIES), _MOST_ENTRIES)]
-    for row in shown:
+    for row in value["considered"][:_MOST_ENTRIES]:
         lines += ["", *_entry(row)]
-    if left := len(considered) - len(shown):
-        lines += ["", f"{left} more, which are less likely: --format json lists them."]
-    if value["considered"]:
-        lines += ["", "Figures behind evidence are log odds: what each adds to the likelihood."]
+    if (left := len(value["considered"]) - _MOST_ENTRIES) > 0:
+        lines += ["", f"{left} more: --format json lists them."]
     return "\n".join(lines)
 
 
 def _entry(row: dict[str, Any]) -> list[str]:
-    """Tell of one entry how likely it answers, why it does or not, and what weighs most for and against it."""
-    likelihood = "no" if row["likelihood"] is None else f"{row['likelihood']:.0%}"
-    told = [f"{likelihood} likelihood", row["freshness"]]
-    if row["topic_overlap"] is not None:
-        told.append(f"topic overlap {row['topic_overlap']:.0%}")
-    if row["shared_tags"]:
+    """Tell of one entry how it ranks, how old it is, and by what it is served or why it is not."""
+    told = [f"score {row['score']:g}"] if row.get("score") is not None else []
+    told += [row["freshness"], row["origin"]]
+    if row.get("shared_tags"):
         told.append(f"shared tags: {', '.join(row['shared_tags'])}")
-    why = f"refused: {row['refused']}" if row["refused"] else f"answers by {row['tier']}"
-    lines = [*wrapped("", f"{row['id']}: {'; '.join(told)}", indent=2), *wrapped("  ", why, indent=4)]
-    pieces = [piece for piece in row["evidence"] if piece["name"] != "start"]
-    for wanted, sign in (("for it: ", 1), ("against it: ", -1)):
-        most = [piece for piece in pieces if piece["adds"] * sign > _LEAST_TOLD][:_MOST_TOLD]
-        if most:
-            evidence = ", ".join(f"{piece['name'].replace('_', ' ')} {piece['adds']:+.1f}" for piece in most)
-            lines += wrapped(f"  {wanted}", evidence, indent=4)
-    return lines
-
-
-@click.command("calibrate", epilog=examples("kr calibrate", "kr calibrate --format json"))
-@with_context
-def calibrate(ctx: click.Context) -> None:
-    """Learn what the similarity by your model of embeddings says of an entry, and keep the weights.
-
-    The server of the setting embeddings is asked for the vectors of your entries, and of the labelled questions and
-    reports that kr ships, some 3,200 short texts. The weights are kept in the database of the knowledge base, for
-    this model; from then on the similarity counts when no entry has the very topic that is asked for. Run it again
-    after a change of the model or an upgrade of kr. The figures shown were reached on questions that the weights
-    were not learned from: each half of the files is judged by weights learned from the other.
-    """
-    with open_app(ctx) as app, progress_line() as show:
-        value = app.calibrate(
-            progress=lambda done, total: show(
-                f"asked for {done} of {total} vectors …" if done < total else "learning …"
-            )
-        )
-    emit(value, ctx, calibrated)
-
-
-_ROWS = (
-    ("first", "right entry first"),
-    ("recall_balanced", "answered, balanced"),
-    ("wrong_balanced", "near misses answered, balanced"),
-    ("recall_strict", "answered, strict"),
-    ("wrong_strict", "near misses answered, strict"),
-)
-
-
-def calibrated(value: dict[str, Any]) -> str:
-    without, reached = value["without"], value["reached"]
-    rows = [[label, f"{without[key]:.1%}", f"{reached[key]:.1%}"] for key, label in _ROWS]
-    told = f"{value['model']} on {value['questions']} labelled questions, judged on what was not learned from"
-    return "\n".join(
-        [
-            *wrapped("", told, indent=0),
-            "",
-            table(["", "without", "with the model"], rows),
-            "",
-            *wrapped("", f"The weights are kept in {value['kept_in']}.", indent=0),
-        ]
-    )
+    if row.get("worked") or row.get("wrong"):
+        told.append(f"worked {row['worked']}, wrong {row['wrong']}")
+    why = f"not served: {row['refused']}" if row["refused"] else f"served: {row['tier']}"
+    return [*wrapped("", f"{row['id']}: {'; '.join(told)}", indent=2), *wrapped("  ", why, indent=4)]

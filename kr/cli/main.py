@@ -59,7 +59,6 @@ _GROUPS = {
     "Set up and look after": (
         ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
-        ("calibrate", "knowledge:calibrate", "Learn how far to trust your model of embeddings."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),
         ("completion", "completion:command", "Print the script that completes kr in a shell."),

@@ -90,12 +90,12 @@ def check_form(
     type=TEXT,
     metavar="ID",
     shell_complete=completes("entry_id"),
-    help="Take this entry, and have it found by these words from now on.",
+    help="Take this entry; its wording is kept with it.",
 )
 @click.option(
     "--if-unsure",
     type=click.Choice(get_args(IfUnsure)),
-    help="Where kr is not sure that an entry answers: research (the default), or list the candidates at once.",
+    help="Where nothing is served by itself: research (the default), or list the candidates at once.",
 )
 @click.option(
     "--include-report",
@@ -129,8 +129,8 @@ def command(
     story; without a network the documentation of the installed package answers. The answer is a Markdown
     report in the knowledge base.
 
-    Entries that may answer and were not taken are listed as related: --use takes one of them. --refresh, --use
-    and --if-unsure go with both forms, and win over what a document says.
+    Entries that may answer are listed as related: --use takes one of them. --refresh, --use and --if-unsure go with
+    both forms, and win over what a document says.
     """
     options = {name: value for name, value in given.items() if value is not None and value != ()}
     check_form(framework, question, document, options, command="research")
@@ -144,7 +144,10 @@ def command(
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             research = partial(
-                app.requests.research_document, include_report=include_report or shown, overrides=overrides
+                app.requests.research_document,
+                include_report=include_report or shown,
+                max_tokens=max_tokens,
+                overrides=overrides,
             )
             envelope = answer_request(document, research)
         else:
@@ -152,14 +155,11 @@ def command(
                 str(framework),
                 str(question),
                 include_report=include_report or shown,
+                max_tokens=max_tokens,
                 overrides=overrides,
                 **options,
             )
         value = envelope.plain()
-        if max_tokens is not None and value["results"] and value["results"]["report"]:
-            from kr.text.counting import fit
-
-            value["results"]["report"], _ = fit(value["results"]["report"], max_tokens)
         emit(value, ctx, partial(view, is_whole=include_report, is_typed=document is None))
     return 1 if value["status"] == "failure" else 0
 
@@ -172,12 +172,13 @@ def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True)
         f"  {click.style('error', fg='red')}  {_told(problem, is_typed)}" for problem in value["errors"]
     ]
     if results is not None:
-        related, is_better = _related(results), _may_be_better(results)
-        lines += related if is_better else []
         lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in _notes(results)]
         if results["report_file"] and results["index_updated"]:
             lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
-        lines += [] if is_better else related
+        lines += _related(results)
+        lines += [f"  {click.style('lesson', fg='yellow')} {it['summary']}" for it in results["lessons"]]
+        if results["candidate_report"]:
+            lines += ["", results["candidate_report"]["text"].rstrip()]
         if results["report"]:
             lines += ["", results["report"] if is_whole else _shortened(results)]
     return "\n".join(lines)
@@ -199,18 +200,6 @@ def _shortened(results: dict[str, Any]) -> str:
     return f"{title}\n\n{summary.rstrip()}\n\nThe whole report: {whole}"
 
 
-_LIKELY = 0.3
-"""From here on a known entry goes before a guess: of thirty blind questions installed documentation answered half."""
-
-
-def _may_be_better(results: dict[str, Any]) -> bool:
-    """Tell whether the installed documentation alone answered, and a known entry may do so at least as well."""
-    from kr.source_kinds import LOCAL_DOCS  # a hit for an agent shows no view
-
-    is_guess = _answered(results) == [LOCAL_DOCS] and results["confidence"] == "low"
-    return is_guess and bool(results["related"]) and results["related"][0]["likelihood"] >= _LIKELY
-
-
 def _answered(results: dict[str, Any]) -> list[str]:
     return [row["source"] for row in results["sources_consulted"] if row["status"] == "success"]
 
@@ -221,12 +210,12 @@ def _related(results: dict[str, Any]) -> list[str]:
     related = results["related"]
     if not related:
         return []
-    is_better = _may_be_better(results)
-    which = "known entries that may answer better" if is_better else "related entries, which may answer"
-    lines = [f"  {which}:"]
+    lines = ["  entries that may answer:"]
     for item in related:
-        told = f"{item['topic']} (version {item['framework_version']})"
-        lines += wrapped(f"    {item['likelihood']:>4.0%}  {item['id']}  ", told, indent=10)
+        said = f"{item['question'] or item['topic']} (version {item['framework_version']}, {item['origin']})"
+        rated = f" worked for {item['worked']}" if item["worked"] else ""
+        rated += f" RATED WRONG{': ' + item['note'] if item.get('note') else ''}" if item["wrong"] else ""
+        lines += wrapped(f"    {item['id']}  ", f"{said}{rated}", indent=6)
     take = f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
     if _is_offer(results):
         take += "; have it researched: without --if-unsure"
@@ -234,7 +223,7 @@ def _related(results: dict[str, Any]) -> list[str]:
 
 
 def _is_offer(results: dict[str, Any]) -> bool:
-    return results["cache_entry_id"] is None and bool(results["related"]) and not results["sources_consulted"]
+    return results["candidate_report"] is not None
 
 
 def _summary(results: dict[str, Any] | None) -> str:
@@ -245,7 +234,7 @@ def _summary(results: dict[str, Any] | None) -> str:
         how = f"found by its {_FOUND_BY[match['tier']]}" if match else "from another agent's research"
         return f"{how}; confidence {results['confidence']}"
     if _is_offer(results):
-        return f"not sure: {counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
+        return f"{counted(len(results['related']), 'entry', 'entries')} may answer; no source asked"
     asked = [row["source"] for row in results["sources_consulted"] if row["status"] != "skipped"]
     told = f"no answer from {', '.join(asked)}" if asked else "no source asked"
     if _is_empty(results):
@@ -272,7 +261,7 @@ _CODES = {
 _SAID = (
     "all_sources_unavailable: using installed documentation",
     "all_sources_unavailable: no cached content available",
-    "not sure: ",
+    "if ",
 )
 """How notes begin that other lines of the view say."""
 
@@ -293,7 +282,10 @@ _FOUND_BY = {
     "framework+topic+tags": "topic and tags",
     "framework+topic": "topic",
     "framework+tags": "tags",
-    "framework+need": "wording",
+    "framework+wording": "wording",
+    "framework+keywords": "keywords",
+    "use": "id",
+    "llm": "language model",
 }
 _SAID_AS = {
     "research_query.framework": "FRAMEWORK",

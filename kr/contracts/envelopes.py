@@ -8,7 +8,7 @@ from types import UnionType
 from typing import TYPE_CHECKING, Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from kr.errors import FieldError
-from kr.values import Confidence, Consulted, EntryStatus, Related, ResearchStatus, Tier, Value
+from kr.values import Confidence, Consulted, EntryStatus, Origin, Related, ResearchStatus, Tier, Value
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -35,13 +35,30 @@ class MatchView(Value):
     topic_overlap: float
     shared_tags: list[str]
     entry_status: EntryStatus
-    likelihood: float | None
+    origin: Origin
+    worked: int
+    wrong: int
+    score: float | None
+
+
+class CandidateReport(Value):
+    """The report of the best candidate, so that the asker mostly needs no second call."""
+
+    id: str
+    text: str
+
+
+class LessonView(Value):
+    """A lesson of the framework whose words the question shares."""
+
+    summary: str
+    ref: str | None
 
 
 class ResearchResults(Value):
     """The ``results`` of a research. ``lru_evicted`` is -1 when the capacity guard failed.
 
-    ``related`` holds at most three, best first; ``report_file`` is the absolute path of the report.
+    ``related`` holds the candidates, best first; ``report_file`` is the absolute path of the report.
     """
 
     cache_hit: bool
@@ -56,6 +73,8 @@ class ResearchResults(Value):
     lru_evicted: int
     match: MatchView | None
     related: list[Related]
+    candidate_report: CandidateReport | None
+    lessons: list[LessonView]
     auto_archived: int
     report: str | None
     report_file: str | None

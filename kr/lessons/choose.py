@@ -140,7 +140,7 @@ def _fits(lessons: Sequence[Lesson], need: Need) -> dict[int, _Fit]:
 def _keys(lessons: Sequence[Lesson], need: Need) -> dict[str, str]:
     """Return the key that all names of one framework share, for each tag and for what the request and its query name."""
     # Only who names a framework needs the table of names.
-    from kr.matching.frameworks import canonical
+    from kr.frameworks import canonical
 
     tags = {tag for lesson in lessons for tag in lesson.tags}
     return {name: canonical(name) for name in {need.framework, *_named(need), *tags}}

@@ -23,7 +23,7 @@ from kr.store.saving import adopt
 from kr.store.store import Store
 from kr.text.characters import one_line
 from kr.text.counting import counted
-from kr.values import Entry
+from kr.values import Entry, origin_of_kind
 
 _FRAMEWORK = re.compile(r"^[ \t*_-]*framework[*_]*:[ \t]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
@@ -215,8 +215,8 @@ def entry_of(text: str, path: str, *, modified: datetime, now: datetime) -> Entr
     if facts is None:
         return None
     researched = min(parse_time(read_date(text) or "") or modified, now)
-    origin = origin_of(text)
-    end = fresh_until(origin, to_text(researched))
+    kind = origin_of(text)
+    end = fresh_until(kind, to_text(researched))
     return Entry(
         id="",
         framework=facts[0],
@@ -226,11 +226,11 @@ def entry_of(text: str, path: str, *, modified: datetime, now: datetime) -> Entr
         path=path,
         created=to_text(researched),
         last_accessed=to_text(researched),
-        status="stale" if origin in {"skeleton", "baseline"} else "fresh",
+        status="stale" if kind in {"skeleton", "baseline"} else "fresh",
         confidence=read_confidence(text) or "low",
         researched_at=to_text(researched),
         fresh_until=to_text(end) if end is not None else None,
-        origin=origin,
+        origin=origin_of_kind(kind, is_ours=False),
     )
 
 

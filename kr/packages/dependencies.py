@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 
-from kr.matching.frameworks import canonical, is_usual_name
+from kr.frameworks import canonical, is_usual_name
 from kr.packages.folder import Folder, Unreadable, read_bytes
 from kr.packages.model import UNKNOWN, Dependency, Found, Inventory
 from kr.packages.witness import saw_names, warned

@@ -226,7 +226,7 @@ def find_installed(
     (``jinja`` finds Jinja2). A name that no registry would take finds nothing. ``projects`` are folders inside projects, the first that has the package wins.
     ``timeout`` (seconds) bounds asking the ``python`` on ``PATH`` for its folders.
     """
-    from kr.matching.frameworks import packages_named
+    from kr.frameworks import packages_named
 
     name = framework.strip()
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():

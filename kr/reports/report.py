@@ -38,8 +38,7 @@ from kr.text.counting import tokens_of
 from kr.text.inline import as_paragraph, plain_line, safe_url
 from kr.text.markdown import Block, quote, render_all, split
 from kr.text.sentences import items, label_of, plain
-from kr.values import Answer, Confidence, Query
-from kr.values import Origin as ReportOrigin
+from kr.values import Answer, Confidence, Query, ReportKind
 
 __all__ = ["MAX_TOKENS", "SKELETON_MARK", "Report", "Synthesis", "build_report", "read_confidence"]
 
@@ -85,7 +84,7 @@ class Report:
 
     text: str
     confidence: Confidence
-    origin: ReportOrigin
+    origin: ReportKind
 
 
 def build_report(
@@ -193,7 +192,7 @@ class _Writer:
         while True:
             text = self._text(shown, level, synthesis)
             if tokens_of(text) <= self.max_tokens or len(shown) == 1:
-                origin: ReportOrigin = "installed" if is_package(self.answer.source) else "researched"
+                origin: ReportKind = "installed" if is_package(self.answer.source) else "researched"
                 return Report(text=text, confidence=level, origin=origin)
             shown.pop()
 

@@ -14,7 +14,7 @@ from kr.freshness import parse_time
 from kr.text.characters import strip_invisible
 from kr.text.inline import plain_line
 from kr.text.markdown import is_harmless, render_all, split
-from kr.values import Confidence, Entry, Origin, Query
+from kr.values import Confidence, Query, ReportKind
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
 SECTIONS = (
@@ -178,24 +178,10 @@ def _quoted(old: str) -> dict[str, str]:
 INSTALLED_DOCS_LAST = timedelta(days=1)
 """How long an answer from the installed documentation alone is fresh (SPEC 3.3)."""
 
-_NOT_RESEARCHED = {
-    "skeleton": "it is a skeleton: nothing was found when it was researched",
-    "baseline": "it was made from a stale report: no source answered when it was researched",
-}
 _INSTALLED = "(via local_docs)"
 
 
-def why_stale(entry: Entry, now: datetime) -> str | None:
-    """Return why an entry that is brought back at ``now`` may not be served as fresh, or None when it may."""
-    if entry.origin in _NOT_RESEARCHED:
-        return _NOT_RESEARCHED[entry.origin]
-    if entry.fresh_until is None:
-        return None
-    end = parse_time(entry.fresh_until)
-    return None if end is not None and now < end else f"it was fresh until {entry.fresh_until} only"
-
-
-def origin_of(text: str) -> Origin:
+def origin_of(text: str) -> ReportKind:
     """Tell from a report's own words what it was made from; a text of another shape counts as researched."""
     shape = read_shape(text)
     if shape is None:
@@ -210,7 +196,7 @@ def origin_of(text: str) -> Origin:
     return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
 
 
-def fresh_until(origin: Origin, researched_at: str | None) -> datetime | None:
+def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | None:
     """Return the hard end of the freshness of a text that was researched at that time; None for no end."""
     if origin != "installed":
         return None

@@ -15,8 +15,8 @@ from typing import Literal, Protocol
 
 from kr import cancellation
 from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
+from kr.frameworks import canonical
 from kr.freshness import major_key
-from kr.matching.frameworks import canonical
 from kr.naming import fold
 from kr.reports.choosing import covers_question
 from kr.reports.passages import read_answer

@@ -1,58 +1,39 @@
 """What the cache would say to a request, and why (SPEC 3.2, 3.3): no source asked, no change, no database made.
 
-A model of embeddings that is configured and calibrated is asked: what it says is evidence.
-
-It judges as ``kr.research.cache.Cache`` does without storing the marks and removals that a real look finds
-due. No change: the database's bytes and those of its write-ahead log stay as they are (``Store.read_untouched``).
+The database's bytes and those of its write-ahead log stay as they are (``Store.read_untouched``).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
-from math import log
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from kr.contracts.requests import ResearchRequest, parse_request
 from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest
-from kr.freshness import Limits, Verdict
-from kr.matching.decide import THRESHOLD, Considered, decide
-from kr.matching.evidence import MEANING, NAMES, Candidate
-from kr.matching.weights import DEFAULT
-from kr.research.cache import judge_all, may_be_baseline, own_majors
-from kr.research.candidates import MOST, gather
-from kr.research.unsure import leaves_a_choice
-from kr.store.lock import make_owner
-from kr.store.store import ReadOnlyShelf, Shelf, Store
-from kr.values import Entry, MatchRules, Query
+from kr.frameworks import lookup_keys, most_alike, same_framework
+from kr.freshness import Limits
+from kr.naming import fold
+from kr.research.decide import Known, choose, judge_all, match_of, rank, tier_of
+from kr.store.entries import question_key
+from kr.store.session import FIRST_IMPORT, UnitOfWork
+from kr.store.store import Store
+from kr.text.words import search_words, tokens
+from kr.values import Entry, Match, MatchRules, Query
 
-if TYPE_CHECKING:
-    from kr.matching.vectors import Meant
-    from kr.research.meaning import Meaning
-    from kr.store.session import UnitOfWork
+Outcome = Literal["hit", "stale", "candidates", "miss"]
 
-Outcome = Literal["hit", "stale", "miss"]
-
-_OTHER_MAJOR = "of another major version, and the topic has an entry for the one that is asked for"
-
-_FARTHER = f"{MOST} other entries share more words with the request: this one's meaning is not compared"
+_MOST_RANKED = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The settings that decide (SPEC 7). ``meaning`` makes what asks a model of embeddings, where one is configured.
-
-    ``asks_model``: one of language is configured, and ``unsure`` (``cache_match_unsure``) has it asked where words leave a doubt.
-    """
+    """The settings that decide what is served (SPEC 7)."""
 
     limits: Limits
     match: MatchRules
     aliases: Mapping[str, str]
-    meaning: "Callable[[Shelf, str], Meaning | None]"
-    unsure: str
-    asks_model: bool
 
 
 def read_request(request: bytes | Mapping[str, Any], *, warn: Callable[[str], object]) -> ResearchRequest:
@@ -70,231 +51,127 @@ def read_request(request: bytes | Mapping[str, Any], *, warn: Callable[[str], ob
     return parsed.request
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Held:
+    """What the database has of a framework; ``others`` are the names of other frameworks, where it has nothing of it.
+
+    ``is_untouched``: an index that stands there would be imported by the first research (SPEC 6.2).
+    """
+
+    known: tuple[Known, ...] = ()
+    archived: tuple[Entry, ...] = ()
+    scores: Mapping[str, float] | None = None
+    others: tuple[str, ...] = ()
+    is_untouched: bool = True
+
+
 def explain(
     store: Store, request: ResearchRequest, rules: Rules, *, now: datetime, index: Path | None = None
 ) -> dict[str, Any]:
     """Hold every entry of the framework against what is asked. Raises a ``StoreError``.
 
-    ``index`` is where an ``index.yaml`` may wait; ``waiting_index`` names it if the first research would import
-    it, so that it may answer what is a miss here.
-
-    ``outcome`` is ``hit``, ``stale`` (it would be researched again) or ``miss``. Each of ``considered`` tells
-    its tier, overlap, shared tags, freshness with reasons, and ``refused``: why it is not the answer, or None.
+    ``index`` is where an ``index.yaml`` may wait; ``waiting_index`` names it if the first research would import it. ``outcome`` is
+    ``hit``, ``stale`` (it would be researched again), ``candidates`` or ``miss``. Each of ``considered``, best first, tells its
+    ``score``, by what it is served (``tier``) or why it is not (``refused``), and its freshness with the reasons.
     """
-    query, said = request.research_query, request.config_overrides
-    held = _held(store, query, rules.aliases)
-    verdicts = judge_all(held.entries, query, rules.limits, now)
-    served = [entry for entry, verdict in verdicts.values() if verdict.status != "archived"]
-    live = {entry.id: entry for entry in own_majors(served, query.framework_version)}
-    mine = [Candidate(live[entry_id], keys) for entry_id, keys in held.keys.items() if entry_id in live]
-    looked_up = set(list(held.keys)[:MOST])  # what research would hold against it
-    nearest = [candidate for candidate in mine if candidate.entry.id in looked_up]
-    meant = None if said.max_calls == 0 else _ask(rules, store, query, nearest)
-    if meant is not None:
-        mine = nearest
-    _, related, ranked = decide(query, mine, rules.match, meant=meant)
-    best = ranked[0] if ranked and ranked[0].reason is None else None
-    is_lost = best is not None and best.entry.sha256 is None and not store.read_file(best.entry.path)
-    rows = [_row(item, verdicts[item.entry.id][1], best, meant, is_lost=is_lost) for item in ranked]
-    archived = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
-    shown = {item.entry.id for item in ranked}
-    left_out = [
-        (
-            entry,
-            verdict,
-            archived if verdict.status == "archived" else _FARTHER if entry.id in live else _OTHER_MAJOR,
-        )
-        for entry, verdict in verdicts.values()
-        if entry.id not in shown
+    query = request.research_query
+    held = store.read_untouched(lambda unit: _held(unit, query, rules, now)) or _Held()
+    match = choose(query, held.known, rules.match)
+    chosen = next((it for it in held.known if match and it.entry.id == match.entry.id), None)
+    ranked = rank(query, [(it, (held.scores or {}).get(it.entry.id, 0.0)) for it in held.known])
+    placeholders = [it for it in held.known if it.entry.origin == "placeholder"]
+    rows = [_row(query, it.known, it.score, rules.match, chosen) for it in ranked]
+    rows += [_row(query, it, None, rules.match, chosen) for it in placeholders]
+    rows.sort(key=lambda row: row["id"] != (match.entry.id if match else None))
+    old = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
+    rows += [
+        {**_shown(entry), "freshness": "archived", "reasons": [], "refused": old} for entry in held.archived
     ]
-    rows += [_row_left_out(*each) for each in left_out]
-    outcome, decision = _decide(best, is_lost=is_lost, candidates=held.entries)
-    which = [item.id for item in related if verdicts[item.id][1].status == "fresh"]
-    if which and rules.asks_model and rules.match.fuzzy and said.use is None and leaves_a_choice(said):
-        names = " or ".join(which)
-        decision += f"; before that the language model of llm would be asked whether {names} answers"
+    outcome, decision = _decision(match, chosen, ranked[0].known.entry.id if ranked and held.scores else None)
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
-        "entry_id": best.entry.id if best and not is_lost else None,
+        "entry_id": match.entry.id if match else None,
         "decision": decision,
         "waiting_index": str(waiting) if waiting else None,
-        "query": _query(query),
+        "query": {**query.plain(), "tags": list(query.tags)},
         "rules": {
-            "topic_overlap_at_least": THRESHOLD,
             "cache_match": rules.match.mode,
-            "likelihood_above": (meant.learned if meant else DEFAULT).least.get(rules.match.mode),
             "cache_fuzzy_match": rules.match.fuzzy,
-            "cache_match_floor": rules.match.floor,
-            "cache_match_unsure": rules.unsure,
+            "cache_match_floor": rules.match.floor if rules.match.mode == "seed" else None,
             "cache_ttl_days": rules.limits.ttl_days,
             "archive_after_days": rules.limits.archive_after_days,
             "max_age_days": rules.limits.max_age_days,
         },
         "considered": rows,
-        "nearest_frameworks": _nearest(query.framework, held.others),
+        "nearest_frameworks": most_alike(query.framework, {fold(it): it for it in held.others}.values()),
     }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Held:
-    """What the database has: entries of the framework, or else the names of others.
-
-    ``is_untouched``: an index that stands there would be imported by the first research (SPEC 6.2).
-    """
-
-    entries: Sequence[Entry] = ()
-    keys: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    others: Sequence[str] = ()
-    is_untouched: bool = True
-
-
-def _held(store: Store, query: Query, aliases: Mapping[str, str]) -> _Held:
-    def read(unit: "UnitOfWork") -> _Held:
-        from kr.store.session import FIRST_IMPORT
-
-        gathered = gather(unit, query, aliases, read=partial(_report, store, unit), most=None)
-        return _Held(
-            entries=gathered.entries,
-            keys=gathered.best,
-            others=() if gathered.entries else list(unit.counts.number_by("framework", "entries")),
-            is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
-        )
-
-    return store.read_untouched(read) or _Held()
-
-
-def _ask(rules: Rules, store: Store, query: Query, candidates: Sequence[Candidate]) -> "Meant | None":
-    shelf = ReadOnlyShelf(store)
-    meaning = rules.meaning(shelf, make_owner())
-    if meaning is None:
-        return None
-
-    def read(entry: Entry) -> str:
-        return shelf.read(lambda unit: _report(store, unit, entry), "")
-
-    return meaning.speak(query, candidates, rules.match, read=read)
-
-
-def _report(store: Store, unit: "UnitOfWork", entry: Entry) -> str:
-    """Return a report's text; not through ``read_report``, which takes in what somebody wrote into the file."""
-    from kr.naming import decoded
-
-    return unit.revisions.text(entry.sha256) or decoded(store.read_file(entry.path))
-
-
-def _query(query: Query) -> dict[str, Any]:
-    return {
-        "framework": query.framework,
-        "framework_version": query.framework_version,
-        "topic": query.topic,
-        "tags": list(query.tags),
-        "question": query.question,
-    }
+def _held(unit: UnitOfWork, query: Query, rules: Rules, now: datetime) -> _Held:
+    keys = lookup_keys(query.framework, rules.aliases)
+    rows = [
+        row
+        for row in unit.lookup.framework(keys, question=question_key(query.question))
+        if not rules.aliases or same_framework(row[0].framework, query.framework, rules.aliases)
+    ]
+    known = judge_all(rows, query.framework_version, rules.limits, now)
+    live = {it.entry.id for it in known}
+    words = search_words(
+        query.topic, " ".join(query.tags), query.question, but=frozenset(tokens(query.framework))
+    )
+    return _Held(
+        known=tuple(known),
+        archived=tuple(row[0] for row in rows if row[0].id not in live),
+        scores=unit.search.rank(keys, words, most=_MOST_RANKED) if rules.match.fuzzy else None,
+        others=() if rows else tuple(unit.counts.number_by("framework", "entries")),
+        is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
+    )
 
 
 def _row(
-    item: Considered, verdict: Verdict, best: Considered | None, meant: "Meant | None", *, is_lost: bool
+    query: Query, known: Known, score: float | None, rules: MatchRules, chosen: Known | None
 ) -> dict[str, Any]:
-    refused = item.reason
-    if item is best and is_lost:
-        refused = "its report is missing or empty: the entry would be removed"
-    elif item.reason is None and best is not None and item is not best:
-        refused = _behind(item, best)
-    elif item is best and verdict.status != "fresh":
-        refused = f"stale: {', '.join(verdict.reasons)}"
-    return _shown(item.entry, verdict) | {
-        "tier": item.tier,
-        "topic_overlap": item.topic_overlap,
-        "shared_tags": list(item.shared_tags),
-        "likelihood": item.likelihood,
-        "refused": refused,
-        "evidence": _evidence(item, meant),
-    }
-
-
-def _evidence(item: Considered, meant: "Meant | None") -> list[dict[str, Any]]:
-    """Tell what each piece of evidence adds to the log odds, the weightiest first; what adds nothing is left out."""
-    names: Sequence[str] = NAMES
-    meaning, learned = MEANING, DEFAULT
-    if meant is not None:
-        from kr.matching.vectors import SIMILARITIES, SIMILARITIES_MEANING
-
-        names, meaning = (*names, *SIMILARITIES), {**meaning, **SIMILARITIES_MEANING}
-        learned = meant.learned
-    fitted = learned.fitted
-    pieces = zip(names, item.numbers, fitted.weights, strict=True)
-    told: list[dict[str, Any]] = [
-        {"name": name, "meaning": meaning[name], "value": round(number, 3), "adds": round(number * weight, 2)}
-        for name, number, weight in pieces
-    ]
-    start = {
-        "name": "start",
-        "meaning": "where the log odds start",
-        "value": 1.0,
-        "adds": round(fitted.bias, 2),
-    }
-    if item.is_hardly_ahead:
-        whole, half = fitted.likelihood(item.numbers), learned.likelihood(item.numbers)
-        told.append(
-            {
-                "name": "hardly_ahead",
-                "meaning": "hardly ahead of the framework's other entries: half as likely",
-                "value": 1.0,
-                "adds": round(log(half / (1 - half)) - log(whole / (1 - whole)), 2),
-            }
-        )
-    weighty = [piece for piece in told if piece["adds"]]
-    return [start, *sorted(weighty, key=lambda piece: -abs(piece["adds"]))]
-
-
-def _row_left_out(entry: Entry, verdict: Verdict, why: str) -> dict[str, Any]:
-    return _shown(entry, verdict) | {
-        "tier": None,
-        "topic_overlap": None,
-        "shared_tags": [],
-        "likelihood": None,
-        "refused": why,
-        "evidence": [],
-    }
-
-
-def _shown(entry: Entry, verdict: Verdict) -> dict[str, Any]:
+    entry = known.entry
+    tier = tier_of(query, known, rules)
+    match = match_of(query, entry, tier or "use")
+    refused: str | None
+    if tier is None:
+        refused = "another topic, question and keywords: it is offered, not served"
+    else:
+        refused = known.refusal
+    if refused is None and known.verdict.status != "fresh":
+        refused = f"stale: {', '.join(known.verdict.reasons)}"
+    if refused is None and chosen is not None and chosen.entry.id != entry.id:
+        refused = f"{chosen.entry.id} goes before it"
     return {
-        "id": entry.id,
-        "topic": entry.topic,
-        "tags": list(entry.tags),
-        "framework_version": entry.framework_version,
-        "last_accessed": entry.last_accessed,
-        "freshness": verdict.status,
-        "reasons": list(verdict.reasons),
+        **_shown(entry),
+        "tier": tier,
+        "score": score,
+        "topic_overlap": round(match.topic_overlap, 4),
+        "shared_tags": list(match.shared_tags),
+        "worked": known.ratings.worked,
+        "wrong": known.ratings.wrong,
+        "freshness": known.verdict.status,
+        "reasons": list(known.verdict.reasons),
+        "refused": refused,
     }
 
 
-def _behind(item: Considered, best: Considered) -> str:
-    if item.likelihood != best.likelihood:
-        return f"{best.entry.id} is likelier ({best.likelihood:.2f})"
-    if item.entry.status != best.entry.status:
-        return f"{best.entry.id} is fresh"
-    return f"{best.entry.id} was accessed later"
+def _shown(entry: Entry) -> dict[str, Any]:
+    told = ("id", "topic", "question", "origin", "framework_version", "last_accessed")
+    return {**{name: getattr(entry, name) for name in told}, "tags": list(entry.tags)}
 
 
-def _decide(best: Considered | None, *, is_lost: bool, candidates: Sequence[Entry]) -> tuple[Outcome, str]:
-    if best is None:
-        why = "no entry has this framework" if not candidates else "every entry was refused"
-        return "miss", f"would be researched: {why}"
-    if is_lost:
-        return "miss", f"would be researched: the report of {best.entry.id} is missing or empty"
-    if best.entry.status == "fresh":
-        return "hit", f"{best.entry.id} would be served from the cache"
-    if best.tier is not None and not may_be_baseline(best.tier, best.entry):
-        return "stale", f"would be researched again; {best.entry.id} is stale and no baseline"
-    return "stale", f"would be researched again, with {best.entry.id} as the baseline"
-
-
-def _nearest(framework: str, others: Sequence[str]) -> list[str]:
-    """Offer frameworks that are written alike, when none is equal."""
-    from kr.matching.frameworks import most_alike
-    from kr.naming import fold
-
-    return most_alike(framework, {fold(name): name for name in others}.values())
+def _decision(match: Match | None, chosen: Known | None, best: str | None) -> tuple[Outcome, str]:
+    if match is not None and chosen is not None:
+        if chosen.is_servable:
+            return "hit", f"{match.entry.id} would be served: {match.tier}"
+        if chosen.refusal is None:
+            return (
+                "stale",
+                f"would be researched again; {match.entry.id} is stale: {', '.join(chosen.verdict.reasons)}",
+            )
+    if best is not None:
+        return "candidates", f"nothing is served by itself; {best} would be offered first"
+    return "miss", "would be researched: no entry shares a word with it"

@@ -1,10 +1,8 @@
 """Steps 4 to 9 of research (seed 000, "Workflow Steps"), from top to bottom in ``Pipeline.research``."""
 
 import gc
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 from kr import log
 from kr.contracts.envelopes import ResearchEnvelope
@@ -14,20 +12,14 @@ from kr.errors import (
     SourceTimeout,
     StoreError,
 )
-from kr.freshness import Limits, judge, major_key, parse_time, same_major, to_text
+from kr.freshness import parse_time, same_major, to_text
 from kr.log import Logger
-from kr.matching.decide import CONTRADICTED, decide
-from kr.matching.evidence import Candidate, asked_of, weigh
-from kr.matching.terms import TOPIC, WORDINGS, Keys, fillers, terms
-from kr.matching.weights import DEFAULT, Learned
 from kr.reports.choosing import covers_question
 from kr.reports.passages import read_answer
 from kr.reports.persona import Persona
 from kr.reports.report import Report, Synthesis, build_report
-from kr.reports.template import ATTRIBUTION, INSTALLED_DOCS_LAST, SUMMARY, read_shape
-from kr.research import unsure
-from kr.research.cache import Found
-from kr.research.candidates import gather
+from kr.reports.template import INSTALLED_DOCS_LAST
+from kr.research import judge
 from kr.research.chain import (
     EXHAUSTED,
     NOTHING_ALLOWED,
@@ -37,24 +29,16 @@ from kr.research.chain import (
     renew_lease,
     single_flight,
 )
-from kr.research.hit import Course, Ending, answer, guessed, matched, may_serve, serve, told_by
+from kr.research.lookup import LookedUp
 from kr.research.run import Policy, Run, Services, SourceSet
+from kr.research.service import Course, Ending, answer, may_serve, of_entry, serve
 from kr.source_kinds import is_answer, is_package
 from kr.sources.base import Ask
 from kr.store.entries import pair_of
-from kr.store.requests import Need
 from kr.store.saving import Draft, Saved
-from kr.values import Answer, Confidence, Consulted, Entry, MatchRules, Query
-
-if TYPE_CHECKING:
-    from kr.store.session import UnitOfWork
-
+from kr.values import Answer, Consulted, Query, replace
 
 logger = Logger(__name__)
-
-_ALONE = Learned(DEFAULT.fitted, DEFAULT.least)
-"""Without how far an entry is ahead: one that is looked at alone is ahead of nobody."""
-_SURENESS: tuple[Confidence, ...] = ("low", "medium", "high")
 
 LIBRARY_IDS_LAST = timedelta(days=90)
 """How long a library id, and the versions that were listed with it, are trusted without a new search."""
@@ -65,14 +49,10 @@ class Pipeline:
         self._policy = policy
         self._services = services
 
-    def research(self, run: Run, found: Found) -> ResearchEnvelope:
+    def research(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Answer a request for which the cache holds ``found``, which may not be served."""
         gc.enable()
         log.apply()
-        if found.is_unsure and run.overrides.if_unsure == "candidates":
-            # Without the lease: who only wants to choose waits for nobody's research.
-            taken = unsure.take(run, self._services, found, timeout=self._policy.timeout())
-            return self._offer(run, found) if taken is None else serve(run, self._services, taken)
         with single_flight(
             run.shelf,
             run.query,
@@ -87,9 +67,9 @@ class Pipeline:
                 return serve(run, self._services, found)
             if waited and _is_news(run, found):
                 return self._share(run, found)
-            if found.is_unsure:
+            if found.related and not found.is_stale:
                 with heartbeat(partial(self._renew_lease, run)):
-                    taken = unsure.take(run, self._services, found, timeout=self._policy.timeout())
+                    taken = judge.take(run, self._services, found, timeout=self._policy.timeout())
                 if taken is not None:
                     return serve(run, self._services, taken)
             persona = self._load_persona(run)  # step 4
@@ -110,27 +90,14 @@ class Pipeline:
                 saved = self._save(run, found, report)  # steps 7 and 8
         return self._return(run, found, gathered, report, saved)  # step 9
 
-    @staticmethod
-    def _offer(run: Run, found: Found) -> ResearchEnvelope:
-        """Leave the choice to the caller where kr is not sure: nothing is asked, nothing charged (SPEC 3.2)."""
-        best = found.related[0].id
-        run.notes.append(
-            f"not sure: results.related may answer. Read them, and ask again with use: {best} to take one, or with "
-            "if_unsure: research to have it researched (in config_overrides; --use and --if-unsure on a command line)"
-        )
-        ending = Ending(
-            entry_id=None, path=None, confidence=None, match=None, related=found.related, index_updated=False
-        )
-        return answer(run, ending)
-
-    def _share(self, run: Run, found: Found) -> ResearchEnvelope:
+    def _share(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Answer from what another process has just found out, although it is no fresh answer."""
         run.notes.append("another agent researched this at the same moment; its report is shared")
         consulted = tuple(
             Consulted(source=source.name, status="skipped") for source in self._services.sources().chain
         )
         course = Course(consulted=consulted)
-        return answer(run, told_by(found, course, include_report=run.include_report))
+        return answer(run, of_entry(found, course))
 
     def _renew_lease(self, run: Run) -> None:
         renew_lease(run.shelf, run.query, owner=run.owner, clock=self._services.clock)
@@ -147,7 +114,7 @@ class Pipeline:
             run.notes.append(note)
         return persona
 
-    def _ask_sources(self, run: Run, found: Found, author: "_Author") -> Gathered:
+    def _ask_sources(self, run: Run, found: LookedUp, author: "_Author") -> Gathered:
         chain = Chain(
             budget=run.budget,
             breaker=self._services.breaker(run.shelf, run.owner, run.deadline.allows(self._timeout(run))),
@@ -211,7 +178,7 @@ class Pipeline:
             )
 
     def _write_report(
-        self, run: Run, found: Found, gathered: Gathered, synthesis: Synthesis | None
+        self, run: Run, found: LookedUp, gathered: Gathered, synthesis: Synthesis | None
     ) -> Report:
         return build_report(
             run.query,
@@ -234,21 +201,14 @@ class Pipeline:
             )
         return bool(names)
 
-    def _save(self, run: Run, found: Found, report: Report) -> Saved | None:
+    def _save(self, run: Run, found: LookedUp, report: Report) -> Saved | None:
         """Steps 7 and 8. A failure is told and degrades the answer (error rows 13 to 15)."""
         now = self._services.clock()
-        if not run.shelf.can_write or self._is_kept(run, report, now):
+        is_of_finding = found.match is not None and found.match.entry.is_written
+        if not run.shelf.can_write or (report.origin == "baseline" and is_of_finding):
             return None
         try:
-            draft = _draft(run, found, report, now, self._policy.limits.configured_sources)
-            saved = self._services.store.save_report(
-                draft,
-                report.text,
-                now,
-                twin=lambda unit: twin_of(
-                    unit, run.query, report, self._policy.aliases, limits=self._policy.limits, now=now
-                ),
-            )
+            saved = self._services.store.save_report(_draft(run, found, report, now), report.text, now)
         except StoreError as error:
             run.shelf.note(error)
             return None
@@ -257,66 +217,51 @@ class Pipeline:
             return None
         logger.info("wrote %s; the index holds %d entries", saved.entry.path, saved.index_count)
         run.notes += saved.warnings
-        if run.overrides.refresh and report.origin in {"researched", "installed"}:
-            # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
-            need = Need(run.query.topic, run.query.tags, run.query.question)
-            entry, aliases = saved.entry, self._policy.aliases
-            run.shelf.write(
-                lambda unit: unit.wordings.take(
-                    need, unit.entries.ids(entry.framework, aliases).keys() - {entry.id}
-                ),
-                None,
+        if saved.is_beside:
+            kept = (
+                f", and is kept as its revision {saved.revision}"
+                if saved.revision != saved.entry.revision
+                else ""
             )
-        if pair_of(saved.entry.framework, saved.entry.topic) != pair_of(run.query.framework, run.query.topic):
             run.notes.append(
-                f"{saved.entry.id} says the same: it was renewed, and is found by these words from now on; "
-                f"kr entries history {saved.entry.id} has its earlier text"
+                f"{saved.entry.id} is as it was: what was found now does not take its place{kept}"
             )
-        if run.deadline.remaining() > 0:
-            run.cache.remember(saved.entry, report.text)
+        elif run.overrides.refresh:
+            # So is a wrong choice undone: these words led to another entry, and what they ask for was wanted anew.
+            run.shelf.write(lambda unit: unit.wordings.take(run.query.question, saved.entry), None)
         self._services.export_into(run.notes)
         return saved
 
-    def _is_kept(self, run: Run, report: Report, now: datetime) -> bool:
-        """Whether a fresh report of this very topic is there, which the settings only refused to match."""
-        if report.origin != "skeleton":
-            return False
-        query = run.query
-        subject = (query.framework, query.topic, query.framework_version)
-        present = run.shelf.read(lambda unit: unit.entries.of_topic(*subject), None)
-        if present is None:
-            return False
-        if judge(present, query.framework_version, self._policy.limits, now).status != "fresh":
-            return False
-        run.notes.append(f"{present.id}: its fresh report was kept; the settings refuse to match it")
-        return True
-
     @staticmethod
     def _return(
-        run: Run, found: Found, gathered: Gathered, report: Report, saved: Saved | None
+        run: Run, found: LookedUp, gathered: Gathered, report: Report, saved: Saved | None
     ) -> ResearchEnvelope:
-        related = tuple(it for it in found.related if saved is None or it.id != saved.entry.id)
-        run.notes += guessed(report.origin, report.confidence, related)
         course = Course(
             consulted=tuple(gathered.consulted),
             budget_ended=gathered.ended == "budget",
             answered=gathered.answer is not None and not is_package(gathered.answer.source),
             written=saved is not None,
         )
+        related = tuple(it for it in found.related if saved is None or it.id != saved.entry.id)
+        is_finding = found.match is not None and found.match.entry.is_written
+        if saved is None and is_finding and report.origin == "baseline":
+            # Nobody's words are overwritten: the stale finding is given as it stands.
+            return answer(run, replace(of_entry(found, course), related=related))
         return answer(
             run,
             Ending(
                 course=course,
                 entry_id=saved.entry.id if saved else None,
-                path=saved.entry.path if saved else None,
+                path=saved.entry.path if saved and not saved.is_beside else None,
                 confidence=report.confidence,
                 match=found.match,
+                ratings=found.ratings,
                 related=related,
                 index_updated=saved is not None,
                 index_count=saved.index_count if saved else None,
                 lru_evicted=saved.lru_evicted if saved else 0,
                 auto_archived=saved.auto_archived if saved else 0,
-                report=report.text if run.include_report or saved is None else None,
+                text=report.text,
             ),
         )
 
@@ -367,18 +312,20 @@ class _Author:
         return known
 
 
-def _stand(run: Run, found: Found, gathered: Gathered) -> ResearchEnvelope:
+def _stand(run: Run, found: LookedUp, gathered: Gathered) -> ResearchEnvelope:
     """Nothing answered a request for a new research: the fresh report stays as it is, and is returned."""
-    run.notes.append(f"{matched(found).entry.id} could not be researched again; its report is unchanged")
-    course = Course(consulted=tuple(gathered.consulted), budget_ended=gathered.ended == "budget")
-    return answer(run, told_by(found, course, include_report=run.include_report))
+    ending = of_entry(
+        found, Course(consulted=tuple(gathered.consulted), budget_ended=gathered.ended == "budget")
+    )
+    run.notes.append(f"{ending.entry_id} could not be researched again; its report is unchanged")
+    return answer(run, ending)
 
 
-def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathered: Gathered) -> str:
+def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: LookedUp, gathered: Gathered) -> str:
     """Nothing answered: a stale baseline serves, unless a copy of installed documentation, else that documentation (SPEC 3.5.5)."""
     kept = "keeping the existing report" if found.is_hit else "using stale cache"
     has_baseline = found.baseline is not None
-    is_copy = has_baseline and matched(found).entry.origin == "installed"
+    is_copy = found.match is not None and found.match.entry.is_installed_excerpt
     if has_baseline and not is_copy:
         return kept
     if sources.local_docs is not None:
@@ -391,8 +338,7 @@ def _fall_back(chain: Chain, sources: SourceSet, ask: Ask, found: Found, gathere
     return kept if has_baseline or found.is_hit else "no cached content available"
 
 
-def _draft(run: Run, found: Found, report: Report, now: datetime, sources: str | None) -> Draft:
-    is_answer = report.origin in {"researched", "installed"}
+def _draft(run: Run, found: LookedUp, report: Report, now: datetime) -> Draft:
     # A report that was carried over keeps the version and the time that its text is of; one of another major
     # version stands in for the one that was asked for, and must not take the place of its own entry.
     old = found.match.entry if report.origin == "baseline" and found.match else None
@@ -405,16 +351,15 @@ def _draft(run: Run, found: Found, report: Report, now: datetime, sources: str |
         topic=run.query.topic,
         tags=run.query.tags,
         confidence=report.confidence,
-        status="fresh" if is_answer else "stale",
-        origin=report.origin,
+        status="fresh" if report.origin in {"researched", "installed"} else "stale",
+        origin="placeholder" if report.origin == "skeleton" else "excerpt",
         fresh_until=to_text(now + INSTALLED_DOCS_LAST) if report.origin == "installed" else None,
         researched_at=(old.researched_at or old.created) if old else None,
         question=run.query.question,
-        configured_sources=sources,
     )
 
 
-def _is_news(run: Run, found: Found) -> bool:
+def _is_news(run: Run, found: LookedUp) -> bool:
     """Whether a waited-for research ended without a fresh answer: its report is ours all the same."""
     if found.match is None:
         return False
@@ -424,80 +369,3 @@ def _is_news(run: Run, found: Found) -> bool:
     # A stale entry is not touched by look-ups: it was accessed when it was written.
     written = parse_time(entry.last_accessed)
     return written is not None and written >= run.started
-
-
-def twin_of(
-    unit: "UnitOfWork",
-    query: Query,
-    report: Report,
-    aliases: Mapping[str, str],
-    *,
-    limits: Limits,
-    now: datetime,
-) -> Entry | None:
-    """Return the closest entry of the same major version whose summary and first source a new report has, perhaps with more.
-
-    That one is renewed, and no second one kept (SPEC 3.2, 3.8): entries of one answer keep each other out, since of two
-    that are equally likely neither is far ahead, and kr becomes sure of none. Each is looked at alone: beside entries that answer the same none is likely (two of a stranger's seven had 0.06).
-    None where the topic has an entry of its own, which is renewed as ever; where the new report is less sure than the one that it
-    would take the place of; and where an entry is about a sibling or the opposite of what is asked, whatever it says.
-    """
-    said = substance(report.text)
-    if said is None or report.origin not in {"researched", "installed"}:
-        return None
-    if unit.entries.of_topic(query.framework, query.topic, query.framework_version) is not None:
-        return None
-
-    def text_of(entry: Entry) -> str:
-        return unit.revisions.text(entry.sha256) or ""
-
-    gathered = gather(unit, query, aliases, read=text_of)
-    mine = [
-        it
-        for it in sorted(gathered.entries, key=lambda it: [*gathered.best].index(it.id))
-        if judge(it, query.framework_version, limits, now).status != "archived"
-        and _may_be_renewed(it, query, report)
-        and _is_kindred(query, gathered.best[it.id])
-    ]
-    same = gathered.candidates([it for it in mine if _is_said(substance(text_of(it)), said)])
-    return next((it.entry for it in same if _is_related(query, it)), None)
-
-
-def _is_related(query: Query, candidate: Candidate) -> bool:
-    """Tell whether the need may be the same: likely enough, taken alone, and no opposite or sibling, not even told by the way."""
-    alone = decide(query, [candidate], MatchRules(), learned=_ALONE).considered[0]
-    (evidence,) = weigh(asked_of(query), [candidate])
-    return alone.likelihood > CONTRADICTED and evidence.comparison.contradiction is None
-
-
-def _is_kindred(query: Query, keys: Keys) -> bool:
-    """Tell whether a telling word of the topic stands in the entry's topic or wordings: a README answers much with one passage."""
-    words = {term.text for term in terms(query.topic)} - fillers()
-    return any(keys.get(word, 0) & (TOPIC | WORDINGS) for word in words)
-
-
-def _may_be_renewed(entry: Entry, query: Query, report: Report) -> bool:
-    is_of_major = major_key(entry.framework_version) == major_key(query.framework_version)
-    is_less_sure = _SURENESS.index(report.confidence) < _SURENESS.index(entry.confidence)
-    return is_of_major and entry.origin == report.origin and not is_less_sure
-
-
-class Substance(NamedTuple):
-    """The lines of a report's summary, and where it has that from."""
-
-    lines: frozenset[str]
-    source: str
-
-
-def substance(text: str) -> Substance | None:
-    """Return what a report says first; None where it does not follow the template."""
-    shape = read_shape(text)
-    if shape is None:
-        return None
-    lines = frozenset(line for line in shape.sections[SUMMARY].splitlines() if line.strip("> "))
-    return Substance(lines, shape.sections[ATTRIBUTION].partition("\n")[0])
-
-
-def _is_said(known: Substance | None, new: Substance) -> bool:
-    """Tell whether a new report says all that a known one says first: who asked for that loses nothing by the new one."""
-    return known is not None and known.source == new.source and known.lines <= new.lines

@@ -1,5 +1,6 @@
 """What one request of research carries along, and what all of them share."""
 
+import json
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -9,20 +10,20 @@ from typing import TYPE_CHECKING, Protocol
 from kr.contracts.envelopes import Problem
 from kr.contracts.requests import ResearchOverrides, ResearchRequest
 from kr.errors import KrError
+from kr.frameworks import canonical
 from kr.freshness import Limits, to_text
-from kr.matching.frameworks import canonical
 from kr.research.budget import LedgerBudget, OverallDeadline, Payer
-from kr.research.cache import Cache
+from kr.research.lookup import Cache
 from kr.store.lock import make_owner
 from kr.store.requests import RequestRow
 from kr.store.store import Shelf, Store
+from kr.text.counting import fit
 from kr.values import Answer, MatchRules, Query, Value, replace
 
 if TYPE_CHECKING:
     from kr.reports.persona import Persona
     from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
-    from kr.research.meaning import Meaning
     from kr.sources.base import Source
 
 
@@ -55,7 +56,7 @@ class Writer(Protocol):
 
 
 class Judge(Protocol):
-    """Reads the candidates of which words make kr not sure."""
+    """Chooses among candidates, for who asks without reading them (SPEC 3.2, ``judge: llm``)."""
 
     def __call__(self, system: str, user: str, *, timeout: float) -> str:
         """Reply, or raise ``SourceFailure``."""
@@ -64,14 +65,13 @@ class Judge(Protocol):
 class Services(Value):
     """What research works with, built once by the composition root; most of it is made when it is first needed.
 
-    ``breaker`` and ``meaning`` are made for an owner; ``mistyped`` gives what an unknown name may be; ``persona`` tells what went wrong;
+    ``breaker`` is made for an owner; ``mistyped`` gives what an unknown name may be; ``persona`` tells what went wrong;
     ``repository`` knows a framework's ``owner/repo``; ``export`` writes the YAML files and raises ``KrError``.
     """
 
     store: Store
     sources: Callable[[], SourceSet]
     breaker: "Callable[[Shelf, str, float], Breaker]"
-    meaning: "Callable[[Shelf, str], Meaning | None]"
     project_aliases: Callable[[], Mapping[str, str]]
     mistyped: Callable[[str], Sequence[str]]
     persona: "Callable[[], tuple[Persona, str | None]]"
@@ -81,6 +81,8 @@ class Services(Value):
     export: Callable[[], None]
     progress: "Progress"
     clock: Callable[[], datetime]
+    project: str | None = None
+    """The folder of the project that asks."""
 
     def export_into(self, notes: list[str]) -> None:
         """Write the YAML files; a failure is a note (SPEC 3.8)."""
@@ -94,9 +96,16 @@ class Run:
     """One request on its way through the nine steps. Step 1: it is valid; its budget and its clocks start here."""
 
     def __init__(
-        self, request: ResearchRequest, policy: Policy, services: Services, *, include_report: bool
+        self,
+        request: ResearchRequest,
+        policy: Policy,
+        services: Services,
+        *,
+        include_report: bool,
+        max_tokens: int | None = None,
     ) -> None:
         self._began = time.monotonic()
+        self.policy = policy
         self.request = request
         self.query = _under_its_name(request.research_query, policy.aliases)
         self.started = services.clock()
@@ -113,6 +122,8 @@ class Run:
             framework_version=self.query.framework_version,
             topic=self.query.topic,
             question=self.query.question,
+            tags=json.dumps(self.query.tags, ensure_ascii=False),
+            project=services.project,
         )
         self.shelf = Shelf(services.store)
         self.cache = Cache(
@@ -121,7 +132,6 @@ class Run:
             policy.rules,
             aliases=policy.aliases,
             more_aliases=services.project_aliases,
-            meaning=None if self.asks_nobody else services.meaning(self.shelf, self.owner),
             clock=services.clock,
         )
         payer = Payer(
@@ -138,8 +148,8 @@ class Run:
             clock=services.clock,
         )
         self.deadline = OverallDeadline(policy.overall_timeout)
-        self.knowledge_base = policy.knowledge_base
         self.include_report = include_report
+        self._max_tokens = max_tokens
         self.notes: list[str] = []
         self.errors: list[Problem] = []
         self.persona: str | None = None
@@ -152,6 +162,10 @@ class Run:
     def asks_nobody(self) -> bool:
         """Whether the request leaves no call, to a source or to a model (SPEC 3.1, ``max_calls: 0``)."""
         return self.overrides.max_calls == 0
+
+    def fitted(self, text: str) -> str:
+        """Cut a text to what the caller wants to read at most."""
+        return text if self._max_tokens is None else fit(text, self._max_tokens)[0]
 
     def add_error(self, error: KrError) -> None:
         problem = Problem(type=error.code, message=str(error))

@@ -34,11 +34,9 @@ class HitSettings(Value):
     max_entries: int
     max_calls_per_story: int
     cache_match: CacheMatch
-    cache_match_floor: Tier | None
+    cache_match_floor: Tier
     cache_fuzzy_match: bool
     aliases: Mapping[str, str]
-    configured_sources: str
-    has_embeddings: bool
     overall_timeout: float
 
     @property
@@ -50,7 +48,6 @@ class HitSettings(Value):
             ttl_days=self.cache_ttl_days,
             archive_after_days=self.archive_after_days,
             max_age_days=self.max_age_days,
-            configured_sources=self.configured_sources,
         )
 
 

@@ -83,7 +83,7 @@ class WebSearch(Section):
 
 
 class ModelServer(Section):
-    """An OpenAI-compatible server: what ``synthesis: llm`` asks, or what turns a need into a vector (SPEC 3.2, 3.7)."""
+    """An OpenAI-compatible server (SPEC 3.2, 3.7)."""
 
     base_url: str | None = key(
         web_address(nullable=True),
@@ -208,27 +208,23 @@ class KnowledgeResearch(Section):
     )
     cache_match: CacheMatch = key(
         one_of(*get_args(CacheMatch)),
-        "balanced",
-        "How sure a match must be: strict, balanced, or seed (the plain rule: any shared tag, or a similar topic).",
+        "sure",
+        "What is served by itself: what needs no judgement (sure), or whatever has a similar topic or shares a tag (seed).",
     )
-    cache_match_floor: Tier | None = key(
-        one_of(*reversed(TIERS), nullable=True),
+    cache_match_floor: Tier = key(
+        one_of(*reversed(TIERS)),
+        "framework+tags",
+        "With cache_match: seed, the weakest tier that is served.",
+    )
+    judge: Literal["llm"] | None = key(
+        one_of("llm", nullable=True),
         None,
-        "The weakest tier that may answer, whatever cache_match is; null: framework+tags with seed, any with the others.",
-    )
-    cache_match_unsure: Literal["research", "llm"] = key(
-        one_of("research", "llm"),
-        "research",
-        "Who decides where words leave a doubt: nobody, it is researched, or the model of llm between the related entries.",
+        "Who chooses among the candidates for a caller that does not read them: the model of llm, or nobody (null).",
     )
     aliases: Mapping[str, str] = key(
         mapping_of(text("the name of a framework")),
         {},
         "Other names of frameworks, each with the framework that it stands for: {nuxtjs: nuxt}.",
-    )
-    embeddings: ModelServer = section(
-        ModelServer,
-        "An embedding server; the similarity that it gives is used as evidence once kr calibrate has been run.",
     )
     report_max_tokens: int = key(
         whole(200, 64_000), 3000, "The longest that a report may be, in tokens of four characters."
@@ -285,7 +281,7 @@ class KnowledgeResearch(Section):
     )
     llm: ModelServer = section(
         ModelServer,
-        "The OpenAI-compatible endpoint of synthesis: llm, cache_match_unsure: llm and lessons_distiller: llm.",
+        "The OpenAI-compatible endpoint of synthesis: llm, judge: llm and lessons_distiller: llm.",
     )
 
     @property

@@ -202,7 +202,7 @@ def expand_variables(raw: RawSettings, environ: Mapping[str, str]) -> None:
     section = raw.data.get(MAIN_SECTION)
     if not isinstance(section, dict):
         return
-    for name in ("web_search", "llm", "embeddings"):
+    for name in ("web_search", "llm"):
         _expand_urls(raw, section.get(name), (MAIN_SECTION, name), environ)
     servers = section.get("servers")
     for name, server in servers.items() if isinstance(servers, dict) else ():

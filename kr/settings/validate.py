@@ -47,24 +47,8 @@ def _for_hits(details: Details) -> HitSettings:
     told = {name: getattr(config, name) for name in HitSettings.names() if hasattr(config, name)}
     return HitSettings(
         **{**told, "aliases": dict(config.aliases)},
-        configured_sources=_configured_sources(config),
-        has_embeddings=config.embeddings.base_url is not None and config.embeddings.model is not None,
         overall_timeout=details.defaults.agent_timeout_seconds.knowledge_research,
     )
-
-
-def _configured_sources(config: KnowledgeResearch) -> str:
-    """Name the sources that can be asked, and in which way they are configured, parted by commas: no addresses or keys."""
-    named = []
-    for name in dict.fromkeys((*config.sources, config.fallback_if_mcp_unavailable)):
-        if name == "web_search":
-            search = config.web_search
-            ways = (search.provider, search.url and "url", search.api_key_env and "key")
-            named.append(f"{name} ({' '.join(way for way in ways if way)})")
-        elif name is not None and name in config.servers:
-            is_own = config.servers[name].url != DEFAULT_SERVERS[name] or config.servers[name].headers
-            named.append(f"{name} (own)" if is_own else name)
-    return ", ".join(named)
 
 
 def _config_error(raw: RawSettings, found: Sequence[Problem]) -> ConfigError:
@@ -144,16 +128,12 @@ def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]
     research = configuration.knowledge_research
     without_llm = {
         "synthesis": (research.synthesis, "reports stay extractive"),
-        "cache_match_unsure": (research.cache_match_unsure, "words alone decide"),
+        "judge": (research.judge, "nobody chooses among the candidates"),
     }
     for name, (chosen, instead) in without_llm.items():
         if chosen == "llm" and (research.llm.base_url is None or research.llm.model is None):
             origin = raw.origin((MAIN_SECTION, name))
             yield f"{origin}: {name}: llm needs llm.base_url and llm.model; {instead}"
-    vectors = research.embeddings
-    if (vectors.base_url is None) != (vectors.model is None):
-        origin = raw.origin((MAIN_SECTION, "embeddings"))
-        yield f"{origin}: embeddings needs both base_url and model; matching goes on without it"
     if research.web_search.provider == "searxng" and research.web_search.url is None:
         origin = raw.origin((MAIN_SECTION, "web_search", "provider"))
         yield f"{origin}: web_search.provider: searxng needs web_search.url; web searches are unavailable"

@@ -1,12 +1,10 @@
-"""An OpenAI-compatible server that the user configured: one request to it, its language model, its model of embeddings."""
+"""The language model of an OpenAI-compatible server that the user configured."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from kr.cancellation import broken_off
 from kr.errors import SourceFailure, SourceNotAsked
-from kr.matching.vectors import pack
 from kr.sources.base import without_secrets
 
 
@@ -88,52 +86,3 @@ def _text(answer: object) -> str:
     if not isinstance(text, str) or not text.strip():
         raise SourceFailure("the language model's answer is empty")
     return text
-
-
-MOST_TEXTS = 32
-"""Texts of one request: a need is a line or two, and small servers work on them one after the other."""
-
-_LONGEST_TEXT = 2000
-"""Characters: more than the 512 tokens of the small models is refused by some servers and cut by the others."""
-_MOST_NUMBERS = 8192
-_BYTES_PER_NUMBER = 32
-_NO_EMBEDDINGS = "the model of embeddings gave no embeddings"
-
-
-class Embeddings(_Model):
-    """A model that turns texts into vectors: ``/embeddings``."""
-
-    __slots__ = ()
-
-    @property
-    def most_texts(self) -> int:
-        return MOST_TEXTS
-
-    def embed(self, texts: Sequence[str], *, timeout: float) -> list[bytes]:
-        """Return the packed vector of each of at most ``MOST_TEXTS`` texts, none blank. Raises ``SourceFailure`` without secrets."""
-        asked = {"input": [text[:_LONGEST_TEXT] for text in texts], "encoding_format": "float"}
-        size = 65_536 + len(texts) * _MOST_NUMBERS * _BYTES_PER_NUMBER
-        answer = self._post("embeddings", "the model of embeddings", timeout=timeout, max_bytes=size, **asked)
-        return _vectors(answer, len(texts))
-
-
-def _vectors(answer: object, wanted: int) -> list[bytes]:
-    try:
-        rows = {row["index"]: row["embedding"] for row in answer["data"]}  # type: ignore[index]  # what is no mapping is caught
-        numbers = [rows[index] for index in range(wanted)]
-        if not all(map(_is_vector, numbers)):
-            raise SourceFailure(_NO_EMBEDDINGS)
-        vectors = [pack(row) for row in numbers]
-    except (KeyError, IndexError, TypeError, ValueError, OverflowError) as error:
-        raise SourceFailure(_NO_EMBEDDINGS) from error
-    if len(rows) != wanted or len(set(map(len, vectors))) > 1:
-        raise SourceFailure("the model of embeddings gave vectors of several dimensions, or too many")
-    return vectors
-
-
-def _is_vector(row: object) -> bool:
-    return (
-        isinstance(row, list)
-        and len(row) <= _MOST_NUMBERS
-        and all(type(number) in {int, float} for number in row)
-    )

@@ -7,10 +7,14 @@ from typing import Literal
 
 from kr.freshness import from_text, oldest_live, to_text
 from kr.store.entries import WRITTEN, Entries, framework_key, pair_of, to_entry, to_values
-from kr.store.session import Guarding, Part, insert_into
+from kr.store.search import Search
+from kr.store.session import ARCHIVE_CHANGES, Guarding, Meta, Part, insert_into
 from kr.values import Entry, NamedTuple, Value
 
 ArchiveReason = Literal["lru", "age", "manual"]
+
+EVICTED_FIRST = "CASE WHEN origin = 'placeholder' THEN 0 WHEN origin = 'excerpt' AND fresh_until IS NOT NULL THEN 1 ELSE 2 END"
+"""The class of an entry in the order of eviction: placeholders, excerpts of installed documentation, the rest (SPEC 3.8)."""
 
 
 class Archived(Value):
@@ -27,7 +31,8 @@ _KEPT = (
     "stale_reason",
     "framework_key",
     "topic_key",
-    "keys_version",
+    "question_key",
+    "keywords_key",
 )
 """The columns that both tables of entries have, but for ``status``."""
 
@@ -48,15 +53,9 @@ _OF_ID = f"SELECT {_COLUMNS} FROM archived_entries WHERE id = :id ORDER BY archi
 _AT_PATH = f"SELECT {_COLUMNS} FROM archived_entries WHERE path = :path ORDER BY archive_id DESC LIMIT 1"
 _ADD = insert_into("archived_entries", ("id", *WRITTEN, "prior_status", "archived_at", "reason"))
 _TAKE = "DELETE FROM archived_entries WHERE archive_id = :archive_id"
-_IS_LIVE = "SELECT 1 FROM entries WHERE path = :path LIMIT 1"
-_LAST_AT = (
-    "SELECT archive_id, sha256 FROM archived_entries WHERE path = :path "
-    "ORDER BY archived_at DESC, archive_id DESC LIMIT 1"
-)
-_SET_TEXT = "UPDATE archived_entries SET sha256 = :sha256 WHERE archive_id = :archive_id"
 
 _ONE, _AGED = "id = :id", "last_accessed < :limit AND id <> :keep"
-_OLDEST = "id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY last_accessed, id LIMIT :too_many)"
+_OLDEST = f"id IN (SELECT id FROM entries WHERE id <> :keep ORDER BY {EVICTED_FIRST}, last_accessed, id LIMIT :too_many)"
 _COPY = (
     f"INSERT INTO archived_entries ({', '.join(_KEPT)}, status, prior_status, archived_at, reason) "
     f"SELECT {', '.join(_KEPT)}, 'archived', status, :now, :reason FROM entries WHERE {{}} ORDER BY last_accessed, id"
@@ -117,38 +116,41 @@ class Archive(Part):
         return None if row is None else to_archived(row).entry
 
     def take(self, archive_id: int) -> bool:
+        """Remove a row that becomes live again; False when it is not there. The export hears of it by ``ARCHIVE_CHANGES``."""
+        meta = Meta(self._session)
+        meta.put(ARCHIVE_CHANGES, str(int(meta.get(ARCHIVE_CHANGES) or 0) + 1))
         return bool(self._session.execute(_TAKE, archive_id=archive_id))
 
     def move(self, entry_id: str, reason: ArchiveReason, now: datetime) -> bool:
         moved = {"id": entry_id, "reason": reason, "now": to_text(now)}
         self._session.execute(_COPY_ONE, moved)
-        return bool(self._session.execute(_DELETE_ONE, moved))
+        is_gone = bool(self._session.execute(_DELETE_ONE, moved))
+        Search(self._session).prune()
+        return is_gone
 
     def add(self, entry: Entry, reason: ArchiveReason, at: str) -> None:
         """Put an entry into the archive that was archived elsewhere; ``at`` is stored text."""
         values = {"id": entry.id, **to_values(entry), "status": "archived", "prior_status": entry.status}
         self._session.execute(_ADD, {**values, "archived_at": at, "reason": reason})
 
-    def keep_text(self, path: str, sha256: str) -> None:
-        """Note the text that a file is about to lose with the row that shows it, where that came without a hash."""
-        if self._session.row(_IS_LIVE, path=path) is not None:
-            return
-        last = self._session.row(_LAST_AT, path=path)
-        if last is not None and last["sha256"] is None:
-            self._session.execute(_SET_TEXT, sha256=sha256, archive_id=last["archive_id"])
-
     def guard(self, limits: Guarding, now: datetime, *, keep: str = "") -> Guarded:
-        """Archive what was not accessed for too many UTC days, then evict down to the most entries; ``keep`` is the id that stays."""
+        """Archive what was not accessed for too many UTC days, then evict down to the most entries; ``keep`` is the id that stays.
+
+        Placeholders go first, then excerpts of installed documentation, then the rest, each the least recently accessed first.
+        """
         today = from_text(to_text(now)).date()
         limit = oldest_live(today, limits.archive_after_days).isoformat()
         moved = {"keep": keep, "now": to_text(now)}
         self._session.execute(_COPY_AGED, {**moved, "limit": limit, "reason": "age"})
         aged = self._session.execute(_DELETE_AGED, {**moved, "limit": limit})
         too_many = Entries(self._session).count() - limits.max_entries
-        if too_many <= 0:
-            return Guarded(aged, 0)
-        self._session.execute(_COPY_OLDEST, {**moved, "too_many": too_many, "reason": "lru"})
-        return Guarded(aged, self._session.execute(_DELETE_OLDEST, {**moved, "too_many": too_many}))
+        evicted = 0
+        if too_many > 0:
+            self._session.execute(_COPY_OLDEST, {**moved, "too_many": too_many, "reason": "lru"})
+            evicted = self._session.execute(_DELETE_OLDEST, {**moved, "too_many": too_many})
+        if aged or evicted:
+            Search(self._session).prune()
+        return Guarded(aged, evicted)
 
 
 def to_archived(row: sqlite3.Row) -> Archived:

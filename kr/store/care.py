@@ -16,20 +16,20 @@ from typing import Any, Literal, NamedTuple
 from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnwritable
 from kr.naming import digest
 from kr.store.database import Database, create_tables
+from kr.store.entries import Entries
 from kr.store.search import Search
 from kr.store.session import Session, insert_into
 from kr.store.sqlite import SCHEMA_VERSION, SqliteFile, network_file_system
-from kr.text.counting import counted
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 
-DERIVED = ("documents", "entry_count", "entry_terms", "entry_vectors", "report_files")
+DERIVED = ("search_rows", "entry_search")
 """Tables that are made from others, and are made again where they are missing."""
 
-_NOT_CARRIED = {*DERIVED, "document_search", "alembic_version", "leases", "reservations"}
+_NOT_CARRIED = {*DERIVED, "alembic_version", "leases", "reservations"}
 """Those, and what is of no use to anybody once its time is over."""
 
-_IS_MISCOUNTED = "SELECT 1 WHERE (SELECT count(*) FROM entries) IS NOT (SELECT entries FROM entry_count)"
+_IS_UNINDEXED = "SELECT 1 FROM entries WHERE framework_key IS NOT NULL AND id NOT IN (SELECT entry_id FROM search_rows) LIMIT 1"
 _TIMEOUT = 10.0
 _STAGED = ".kr-copy-"
 _WAIT_SECONDS = 60.0
@@ -42,7 +42,7 @@ _INDEX_PROBLEMS = ("missing from index", "wrong # of entries in index", "non-uni
 # SQLite's names have no case; FTS5 keeps its index in tables of its own.
 _DEFINITIONS = (
     "SELECT type, lower(name) AS name, sql FROM sqlite_master WHERE sql IS NOT NULL "
-    r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE 'document\_search\_%' ESCAPE '\'"
+    r"AND name NOT LIKE 'sqlite\_%' ESCAPE '\' AND name NOT LIKE 'entry\_search\_%' ESCAPE '\'"
 )
 
 
@@ -327,14 +327,14 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
         yield f"{table}: row {row} refers to a row of {parent} that is not there"
     if connection.execute("PRAGMA user_version").fetchone()[0] == SCHEMA_VERSION:
         yield from _missing(connection)
-        yield from _miscounted(connection)
+        yield from _unindexed(connection)
         yield from _changed_texts(connection)
 
 
-def _miscounted(connection: sqlite3.Connection) -> Iterator[str]:
+def _unindexed(connection: sqlite3.Connection) -> Iterator[str]:
     with suppress(sqlite3.OperationalError):  # a table is missing, as was told
-        if connection.execute(_IS_MISCOUNTED).fetchone():
-            yield "entry_count: is not the number of entries"
+        if connection.execute(_IS_UNINDEXED).fetchone():
+            yield "search_rows: not every entry is in the search index"
 
 
 def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
@@ -391,11 +391,7 @@ def repair(session: Session) -> list[str]:
         session.execute(
             f"UPDATE {table} SET sha256 = NULL WHERE sha256 NOT IN (SELECT sha256 FROM report_texts)"
         )
-    for table in ("entry_terms", "entry_vectors"):  # somebody deleted entries where no reference is followed
-        gone = session.execute(f"DELETE FROM {table} WHERE entry_id NOT IN (SELECT id FROM entries)")
-        if gone:
-            made.append(f"{counted(gone, 'row')} of {table}")
-    Search(session).refill()
+    Search(session).refill(Entries(session).all())
     return made
 
 
@@ -430,7 +426,7 @@ def _carry(source: sqlite3.Connection, session: Session, table: str, new: sqlite
 def _readable(source: sqlite3.Connection, table: str, types: dict[str, str]) -> Iterator[dict[str, Any]]:
     """Read from the front and from the back: a broken page ends a walk."""
     with suppress(sqlite3.DatabaseError, UnicodeDecodeError):
-        wanted = [name for name in _columns(source, table) if name in types and name != "keys_version"]
+        wanted = [name for name in _columns(source, table) if name in types]
         listed = ", ".join(f'"{name}"' for name in wanted)
         for order in ("ASC", "DESC") if wanted else ():
             with suppress(sqlite3.DatabaseError, UnicodeDecodeError):

@@ -4,7 +4,6 @@ Connections are kept until ``close``, which closes them under the file lock, sin
 checkpoint. ``read_only`` reads without a trace: not a byte of the database, nor of its write-ahead log, changes.
 """
 
-import os
 import sqlite3
 import threading
 import weakref
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from kr.errors import StoreError
 from kr.log import Logger
 from kr.store.session import Guarding, Session, UnitOfWork
-from kr.store.sqlite import SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
+from kr.store.sqlite import FIRST_RELEASED, SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,9 +27,6 @@ log = Logger(__name__)
 
 _CLOSE_TIMEOUT = 5.0
 _GUARDING = Guarding()
-_SCHEMA = os.path.join(os.path.dirname(__file__), "schema.sql")
-
-ReadReport = Callable[[str], bytes | None]
 
 
 class Database:
@@ -166,14 +162,18 @@ class Database:
             if not version:
                 create_tables(connection)
                 return
+            if version < FIRST_RELEASED:
+                raise StoreError(
+                    f"{self._file.path}: was made by an unreleased kr; export it with that one "
+                    "(`kr export-yaml --output DIR`) and take it in with this one (`kr import-yaml DIR`)"
+                )
             from pathlib import Path
 
             from kr.store.care import Care
-            from kr.store.reports import ReportFiles
 
             kept = Care(Path(self._file.path)).keep_before_upgrade(version)
             log.info("%s: backed up to %s before the upgrade", self._file.path, kept.name)
-            migrate(connection, read_report=ReportFiles(self.folder).read)
+            migrate(connection)
 
 
 class _Kept:
@@ -226,27 +226,34 @@ class _Kept:
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make every table of the newest version in an empty database, in one transaction. The caller holds the lock."""
-    with open(_SCHEMA, encoding="utf-8") as file:
-        connection.executescript(f"BEGIN IMMEDIATE;\n{file.read()}COMMIT;")
+    from kr.store.schema import sqlite_statements
+
+    statements = [
+        *sqlite_statements(),
+        "CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)",
+        f"INSERT INTO alembic_version VALUES ('{SCHEMA_VERSION:04d}')",
+        f"PRAGMA user_version = {SCHEMA_VERSION}",
+    ]
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in statements:
+        connection.execute(statement)
+    connection.execute("COMMIT")
 
 
-def migrate(
-    connection: sqlite3.Connection, *, read_report: ReadReport | None = None, to: str = "head"
-) -> None:
-    """Bring a database to a migration, in one transaction. The caller holds the lock, and closes."""
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring a database to the newest migration, in one transaction. The caller holds the lock, and closes."""
     import sqlalchemy as sa
     from alembic import command
     from alembic.config import Config
     from alembic.util import CommandError
 
     config = Config(_ini())
-    config.attributes["read_report"] = read_report
     engine = sa.create_engine("sqlite://", creator=lambda: connection, poolclass=sa.StaticPool)
     sa.event.listen(engine, "begin", lambda begun: begun.exec_driver_sql("BEGIN IMMEDIATE"))
     try:
         with engine.begin() as begun:
             config.attributes["connection"] = begun
-            command.upgrade(config, to)
+            command.upgrade(config, "head")
     except CommandError as exc:
         raise StoreError(f"the database can't be upgraded: {exc}") from exc
     except sa.exc.DBAPIError as exc:

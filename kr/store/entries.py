@@ -1,24 +1,19 @@
-"""The live index (table ``entries``), and the keys by which its rows are compared: framework, by any usual name, and topic.
-
-Tables ``entry_terms`` and ``entry_vectors`` hold what an entry is looked up by when its topic is another one.
-"""
+"""The live index (table ``entries``), and the keys by which its rows are compared: framework, by any usual name, topic, question, keywords."""
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, get_args
+from typing import Any, get_args
 
 from kr import naming
+from kr.frameworks import canonical, lookup_keys, names, same_framework
 from kr.freshness import after, major_key, same_major, to_text
-from kr.matching.frameworks import canonical, lookup_keys, same_framework
+from kr.store.search import Search
 from kr.store.session import Meta, Part, Session, insert_into, json_list, texts_of, update_of
+from kr.text.words import keywords
 from kr.values import Confidence, Entry, Origin
-
-if TYPE_CHECKING:
-    from kr.store.requests import Need
-
 
 Pair = tuple[str, str]
 """A framework and a topic, by their keys."""
@@ -30,7 +25,27 @@ def framework_key(framework: str) -> str:
 
 
 def topic_key(topic: str) -> str:
-    return naming.fold(topic)
+    return " ".join(naming.fold(topic).split())
+
+
+def question_key(question: str) -> str:
+    """Return the form in which questions are compared: folded, on one line, without the mark at its end."""
+    return " ".join(naming.fold(question).split()).rstrip(" ?？!.。")
+
+
+def keywords_key(topic: str) -> str:
+    """Return the stems of a topic's keywords in their order."""
+    return " ".join(keywords(topic))
+
+
+def keys_of(framework: str, topic: str, question: str | None) -> dict[str, str | None]:
+    """Return the columns by which a row is compared."""
+    return {
+        "framework_key": framework_key(framework),
+        "topic_key": topic_key(topic),
+        "question_key": None if question is None else question_key(question),
+        "keywords_key": keywords_key(topic),
+    }
 
 
 def pair_of(framework: str, topic: str) -> Pair:
@@ -39,29 +54,25 @@ def pair_of(framework: str, topic: str) -> Pair:
 
 
 _NAMES = "framework_names"
-_SET = "SET framework_key = :framework_key, topic_key = :topic_key"
-_BLANK = "SELECT id, framework, topic FROM entries WHERE framework_key IS NULL"
-_FILL = f"UPDATE entries {_SET} WHERE id = :id"
-_BLANK_ARCHIVED = (
-    "SELECT archive_id AS id, framework, topic FROM archived_entries WHERE framework_key IS NULL"
-)
-_FILL_ARCHIVED = f"UPDATE archived_entries {_SET} WHERE archive_id = :id"
+_KEYS = ("framework_key", "topic_key", "question_key", "keywords_key")
+_BLANK = "SELECT {0} AS id, framework, topic, question FROM {1} WHERE framework_key IS NULL"
+_FILL = f"UPDATE {{1}} SET {', '.join(f'{name} = :{name}' for name in _KEYS)} WHERE {{0}} = :id"
 
 
 def fill(session: Session) -> None:
-    """Make the keys of rows that came, or were edited, by plain SQL; of all rows once kr knows other names."""
+    """Make the keys of rows that came by plain SQL; of all rows once kr knows other names."""
     _follow_names(session)
-    for blank, filled in ((_BLANK, _FILL), (_BLANK_ARCHIVED, _FILL_ARCHIVED)):
-        for row in session.rows(blank):
-            framework, topic = pair_of(row["framework"], row["topic"])
-            session.execute(filled, id=row["id"], framework_key=framework, topic_key=topic)
+    for which in (("id", "entries"), ("archive_id", "archived_entries")):
+        for row in session.rows(_BLANK.format(*which)):
+            made = keys_of(row["framework"], row["topic"], row["question"])
+            session.execute(_FILL.format(*which), {"id": row["id"], **made})
+            if which[1] == "entries":
+                Search(session).index_again(to_entry(session.rows(_GET, id=row["id"])[0]))
 
 
 def _follow_names(session: Session) -> None:
     """Make the keys anew that another table of names made; where a name is not kept, its old key is one."""
     import zlib
-
-    from kr.matching.frameworks import names
 
     meta, current = Meta(session), str(zlib.crc32(names().encode()))
     if meta.get(_NAMES) == current:
@@ -88,14 +99,13 @@ _CONFIDENCES, _ORIGINS = get_args(Confidence), get_args(Origin)
 _NO_ALIASES: Mapping[str, str] = MappingProxyType({})
 WRITTEN = (
     *(name for name in Entry.names() if name not in {"id", "stale_major"}),
-    "framework_key",
-    "topic_key",
-    "keys_version",
+    *_KEYS,
 )
-"""The columns that ``to_values`` gives."""
+"""The columns that ``to_values`` gives, but for ``id``."""
 
 _LISTED = "(SELECT value FROM json_each(:{name}))"
-_COLUMNS = ", ".join((*Entry.names(), "framework_key", "topic_key", "keys_version"))
+COLUMNS = (*Entry.names(), "framework_key", "topic_key")
+_COLUMNS = ", ".join(COLUMNS)
 
 
 def _by_keys(statement: str) -> tuple[str, str]:
@@ -104,20 +114,16 @@ def _by_keys(statement: str) -> tuple[str, str]:
     return statement.format(one), statement.format(some)
 
 
-_IDS_OF_FRAMEWORK = _by_keys(
-    "SELECT id, framework, framework_key, status, keys_version FROM entries "
-    "WHERE {} OR framework_key IS NULL ORDER BY id"
-)
 _OF_TOPIC = _by_keys(
     f"SELECT {_COLUMNS} FROM entries WHERE ({{}} AND topic_key = :topic_key) OR framework_key IS NULL ORDER BY id"
 )
 _FRAMEWORKS = (
-    "SELECT min(framework) AS framework FROM entries WHERE origin IS NOT 'skeleton' GROUP BY framework_key"
+    "SELECT min(framework) AS framework FROM entries WHERE origin <> 'placeholder' GROUP BY framework_key"
 )
 _SOME = f"SELECT {_COLUMNS} FROM entries WHERE id IN {_LISTED.format(name='ids')} ORDER BY id"
 _GET = f"SELECT {_COLUMNS} FROM entries WHERE id = :id"
 _ALL = f"SELECT {_COLUMNS} FROM entries ORDER BY id"
-_COUNT = "SELECT entries FROM entry_count"
+_COUNT = "SELECT count(*) FROM entries"
 _NEWEST = "SELECT last_accessed FROM entries ORDER BY last_accessed DESC LIMIT 5"
 _TOUCH = "UPDATE entries SET last_accessed = :accessed WHERE id = :id"
 _TOUCH_LAST = f"{_TOUCH} AND :accessed > (SELECT max(last_accessed) FROM entries)"
@@ -125,7 +131,8 @@ _MARK = (
     "UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major "
     "WHERE id = :id AND (status <> 'stale' OR (:major IS NULL AND stale_major IS NOT NULL))"
 )
-_SET_TEXT = "UPDATE entries SET sha256 = :sha256, keys_version = NULL WHERE id = :id"
+_REFRESH = "UPDATE entries SET status = 'fresh', stale_reason = NULL, stale_major = NULL WHERE id = :id"
+_CONFIRM = "UPDATE entries SET confidence = 'high' WHERE id = :id AND origin = 'finding'"
 # A report's own header tells only the day of its research.
 _ASKED = (
     "UPDATE {} SET question = :question, researched_at = "
@@ -140,7 +147,7 @@ _SET_TIMES = (
 # What was not researched is stale for every version, and a mark that was made here has a reason.
 _SET_STALE_MAJOR = (
     "UPDATE entries SET stale_major = :major WHERE id = :id AND status = 'stale' AND stale_reason IS NULL "
-    "AND stale_major IS NULL AND origin IN ('researched', 'installed')"
+    "AND stale_major IS NULL AND origin <> 'placeholder'"
 )
 _BROWSED = (
     f"SELECT {_COLUMNS} FROM entries WHERE :key IS NULL OR framework_key = :key OR framework_key IS NULL "
@@ -154,24 +161,9 @@ _INSERT = insert_into("entries", ("id", *WRITTEN))
 _OVERWRITE = update_of("entries", WRITTEN, "id = :id").replace(
     " WHERE", ", stale_reason = NULL, stale_major = NULL WHERE"
 )
-_FORGET_VECTORS = "DELETE FROM entry_vectors WHERE entry_id = :id"
 
 
 class Entries(Part):
-    def ids(self, framework: str, aliases: Mapping[str, str] = _NO_ALIASES) -> dict[str, int | None]:
-        """Return the ids of a framework's entries, sorted, with the version of their keys (SPEC 3.2; ``aliases``: other name, framework).
-
-        A row that somebody marked ``archived`` awaits the guard: it counts as a miss (SPEC 3.3).
-        """
-        rows = self._rows(_IDS_OF_FRAMEWORK, framework, aliases)
-        return {row["id"]: row["keys_version"] for row in rows if _may_answer(row)}
-
-    def of_same_topic(
-        self, framework: str, topic: str, aliases: Mapping[str, str] = _NO_ALIASES
-    ) -> list[Entry]:
-        """Return those of a framework's entries whose topic is equal, of whatever major version."""
-        return [to_entry(row) for row in self._of_topic(framework, topic, aliases) if _may_answer(row)]
-
     def frameworks(self) -> list[str]:
         """Return the frameworks that have live entries which say something, each under one of the names by which it was asked for."""
         return [row["framework"] for row in self._session.rows(_FRAMEWORKS)]
@@ -256,10 +248,13 @@ class Entries(Part):
         """Mark for one ``major`` version (``major_key``) or for all (SPEC 3.3). False when it is gone or marked already."""
         return bool(self._session.execute(_MARK, id=entry_id, reason=reason, major=major))
 
-    def set_text(self, entry_id: str, sha256: str) -> None:
-        """Note which text an entry shows now; the vectors of the earlier one are forgotten."""
-        self._session.execute(_SET_TEXT, id=entry_id, sha256=sha256)
-        self._session.execute(_FORGET_VECTORS, id=entry_id)
+    def refresh(self, entry_id: str) -> None:
+        """Take a mark of staleness back: somebody said that the text works (SPEC 3.10)."""
+        self._session.execute(_REFRESH, id=entry_id)
+
+    def confirm(self, entry_id: str) -> None:
+        """Give a finding high confidence: another session, or a person, confirmed it (SPEC 3.7)."""
+        self._session.execute(_CONFIRM, id=entry_id)
 
     def set_question(self, entry_id: str, question: str, *, at: str) -> None:
         """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""
@@ -278,12 +273,11 @@ class Entries(Part):
         return bool(self._session.execute(_REMOVE, id=entry_id))
 
     def put(self, entry: Entry) -> None:
-        """Insert an entry, or overwrite the one with its id; a mark of staleness, keys and vectors are forgotten."""
+        """Insert an entry, or overwrite the one with its id; a mark of staleness is forgotten, and it is found by its new words."""
         values = {"id": entry.id, **to_values(entry)}
         if not self._session.execute(_OVERWRITE, values):
             self._session.execute(_INSERT, values)
-            return
-        self._session.execute(_FORGET_VECTORS, id=entry.id)
+        Search(self._session).index_again(entry)
 
     def fill_keys(self) -> None:
         fill(self._session)
@@ -306,9 +300,7 @@ def to_values(entry: Entry) -> dict[str, Any]:
     del values["id"], values["stale_major"]
     return values | {
         "tags": json.dumps(entry.tags, ensure_ascii=False),
-        "framework_key": framework_key(entry.framework),
-        "topic_key": topic_key(entry.topic),
-        "keys_version": None,
+        **keys_of(entry.framework, entry.topic, entry.question),
     }
 
 
@@ -321,94 +313,6 @@ def to_entry(row: sqlite3.Row, *, status: str | None = None) -> Entry:
     if columns["confidence"] not in _CONFIDENCES:
         columns["confidence"] = "low"
     if columns["origin"] not in _ORIGINS:
-        columns["origin"] = "researched"
+        columns["origin"] = "imported"
     columns["sha256"] = columns["sha256"].lower() if columns["sha256"] else None
     return Entry(**columns)
-
-
-def _may_answer(row: sqlite3.Row) -> bool:
-    return bool(row["status"] != "archived")
-
-
-Keys = dict[str, int]
-
-_HAS_KEYS = "UPDATE entries SET keys_version = :version WHERE id = :id"
-_CLEAR = "DELETE FROM entry_terms WHERE entry_id = :id"
-_PUT = insert_into("entry_terms", ("framework_key", "term", "entry_id", "fields"))
-_HOLDING = (
-    "SELECT entry_id, term, fields FROM entry_terms "
-    "WHERE framework_key IN (SELECT value FROM json_each(:keys)) AND term IN (SELECT value FROM json_each(:terms))"
-)
-_NEEDS = (
-    "SELECT entry_id, term, fields FROM entry_terms "
-    "WHERE entry_id IN (SELECT value FROM json_each(:ids)) AND fields & :need <> 0"
-)
-
-
-class Terms(Part):
-    """Keeps what entries are looked up by (SPEC 3.2; ``kr.matching.terms`` makes it) in the caller's transaction. It goes with their row."""
-
-    def put(self, entry: Entry, keys: Mapping[str, int]) -> None:
-        """Keep the keys of a live entry in place of those it had; one that is gone meanwhile needs none."""
-        from kr.matching.terms import VERSION
-
-        if not self._session.execute(_HAS_KEYS, id=entry.id, version=VERSION):
-            return
-        self._session.execute(_CLEAR, id=entry.id)
-        framework = framework_key(entry.framework)
-        rows = [
-            {"framework_key": framework, "term": term, "entry_id": entry.id, "fields": places}
-            for term, places in keys.items()
-        ]
-        self._session.execute_many(_PUT, rows)
-
-    def make(self, entry: Entry, wordings: "Iterable[Need]", report: str) -> None:
-        from kr.matching.terms import keys_of
-
-        own = (entry.topic, entry.tags, entry.question)
-        self.put(entry, keys_of(own, wordings, report))
-
-    def holding(self, framework_keys: Iterable[str], terms: Iterable[str]) -> dict[str, Keys]:
-        """Return the entries of the frameworks that have some of the terms, by id, with where these stand."""
-        wanted = {"keys": json_list([*framework_keys]), "terms": json_list([*terms])}
-        return _grouped(self._session.rows(_HOLDING, wanted))
-
-    def needs(self, entry_ids: Iterable[str]) -> dict[str, Keys]:
-        """Return the keys of the entries' needs, by id: what only their reports have is left out."""
-        from kr.matching.terms import NEED
-
-        return _grouped(self._session.rows(_NEEDS, ids=json_list([*entry_ids]), need=NEED))
-
-
-def _grouped(rows: Sequence[sqlite3.Row]) -> dict[str, Keys]:
-    found: dict[str, Keys] = {}
-    for entry_id, term, places in rows:
-        found.setdefault(entry_id, {})[term] = places
-    return found
-
-
-_VECTORS = (
-    "SELECT entry_id, vector FROM entry_vectors "
-    "WHERE model = :model AND entry_id IN (SELECT value FROM json_each(:ids))"
-)
-_PUT_VECTOR = "INSERT OR REPLACE INTO entry_vectors (entry_id, model, vector) SELECT id, :model, :vector FROM entries WHERE id = :id"
-_FORGET_ALL_VECTORS = "DELETE FROM entry_vectors WHERE entry_id IN (SELECT value FROM json_each(:ids))"
-
-
-class Vectors(Part):
-    """Keeps packed vectors (``kr.matching.vectors``) in the caller's transaction. They go with their entry's row."""
-
-    def of(self, model: str, entry_ids: Iterable[str]) -> dict[str, bytes]:
-        rows = self._session.rows(_VECTORS, model=model, ids=json_list([*entry_ids]))
-        return {row["entry_id"]: row["vector"] for row in rows}
-
-    def put(self, model: str, vectors: Mapping[str, bytes]) -> None:
-        """Keep the vectors of entries, by id, in place of those of the same model; an entry that is gone needs none."""
-        self._session.execute_many(
-            _PUT_VECTOR,
-            [{"id": entry_id, "model": model, "vector": vector} for entry_id, vector in vectors.items()],
-        )
-
-    def forget(self, entry_ids: Iterable[str]) -> None:
-        """Delete the vectors of entries, whatever model they are of."""
-        self._session.execute(_FORGET_ALL_VECTORS, ids=json_list([*entry_ids]))

@@ -16,7 +16,7 @@ from kr.naming import decoded
 from kr.store.archive import ArchiveReason
 from kr.store.database import Database
 from kr.store.entries import Pair, of_major, pair_of
-from kr.store.reports import edit_at
+from kr.store.reports import take_edit
 from kr.store.saving import Holder, Subject, holders_of_id, holders_of_path, wanted_names
 from kr.store.session import UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
@@ -94,6 +94,19 @@ def take_in(database: Database, batch: Sequence[Incoming], *, now: datetime) -> 
         return [intake.take(incoming) for incoming in batch]
 
 
+_OF_TEXT = (
+    "path",
+    "sha256",
+    "revision",
+    "origin",
+    "written_by",
+    "confidence",
+    "researched_at",
+    "fresh_until",
+)
+"""The columns that tell of an entry's text."""
+
+
 class _NoPlace(Exception):
     """No path is left for an entry; the message is a clause that says why."""
 
@@ -124,10 +137,20 @@ class _Intake:
             raise _NoPlace(f"path: there is no report at {item.path}, so that it is not indexed")
         entry = self._entry(item, entry_id, self._place(item, pair, live), live)
         if live is not None and live.sha256 != entry.sha256:
-            edit = edit_at(self._unit, live.path)
-            self._unit.revisions.replace(entry, live, edit.text if edit is not None else None, self._now)
+            entry = self._replacing(take_edit(self._unit, live), entry)
         self._unit.entries.put(entry)
         return Outcome("imported" if live is None else "updated")
+
+    def _replacing(self, live: Entry, entry: Entry) -> Entry:
+        """Let an imported text take the place of a live one, or stand beside one that somebody wrote (SPEC 3.8)."""
+        at, number = to_text(self._now), self._unit.revisions.next_number(live.id)
+        if not live.is_written:
+            self._unit.revisions.add(live, at)
+            return replace(entry, revision=number)
+        self._unit.revisions.add(replace(entry, revision=number, path=live.path), at)
+        self._new_files.pop(entry.path, None)
+        kept = {name: getattr(live, name) for name in _OF_TEXT}
+        return replace(entry, **kept, status=live.status)
 
     def _archive(self, item: Incoming, pair: Pair) -> Outcome:
         departure = item.departure
@@ -225,7 +248,7 @@ class _Intake:
             return self._new_files[path] == text
         if self._unit.files.is_blocked(path):
             return False
-        if self._unit.files.state(path) is not None:
+        if self._unit.files.exists(path):
             return decoded(self._unit.files.read(path)) == text
         self._unit.files.place(path)
         self._new_files[path] = text
@@ -244,7 +267,7 @@ class _Intake:
         text = item.text
         sha256 = None if text is None else self._unit.revisions.keep(decoded(text.content))
         kept = live if live is not None and (text is None or sha256 == live.sha256) else None
-        origin = kept.origin if kept else text.origin if text else "researched"
+        origin = kept.origin if kept else text.origin if text else "imported"
         return Entry(
             id=entry_id,
             framework=item.framework,
@@ -254,14 +277,15 @@ class _Intake:
             path=path,
             created=_stored(item.created) or (live.created if live else now),
             last_accessed=_stored(item.last_accessed) or now,
-            status=item.status if origin in {"researched", "installed"} else "stale",
+            status="stale" if origin == "placeholder" else item.status,
             confidence=kept.confidence if kept else text.confidence if text else "low",
             sha256=sha256 or (live.sha256 if live else None),
             researched_at=kept.researched_at if kept else text.researched_at if text else None,
             fresh_until=kept.fresh_until if kept else text.fresh_until if text else None,
             origin=origin,
             question=live.question if live else None,
-            configured_sources=kept.configured_sources if kept else None,
+            written_by=kept.written_by if kept else None,
+            revision=live.revision if live else self._unit.revisions.next_number(entry_id),
         )
 
 

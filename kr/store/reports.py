@@ -1,7 +1,7 @@
 """Texts of reports, kept by their hash for good; the revisions; and the files that are made from them (SPEC 3.8).
 
-The text in the database is the report; its file is made whole, and again where it is missing, empty or older. What somebody wrote into
-it since is taken in, and the text before becomes a revision; a file of the size and time that kr noted is not read.
+The text in the database is the report; its file is made whole, and again where it is missing, torn or holds an earlier text of kr's.
+What somebody wrote into it is taken in as a finding, and the text before becomes a revision.
 Nothing is read through a link that leaves the knowledge base, nothing written through any.
 """
 
@@ -17,9 +17,11 @@ from typing import TYPE_CHECKING, Literal
 
 from kr.errors import ReportUnwritable
 from kr.freshness import to_text
+from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.naming import decoded, digest
 from kr.store.entries import framework_key, topic_key
-from kr.store.session import Part, UnitOfWork, insert_into, upsert_into
+from kr.store.quarantine import Quarantined
+from kr.store.session import Part, UnitOfWork, upsert_into
 from kr.values import Entry, NamedTuple, Value, replace
 
 if TYPE_CHECKING:
@@ -37,13 +39,6 @@ _ABSENT = frozenset(
 """What tells that there is no such file. Anything else (EACCES, EIO, ESTALE) tells nothing about it."""
 
 
-class FileState(NamedTuple):
-    """By what a file is known again without reading it: bytes, and the time of its last change."""
-
-    size: int
-    mtime_ns: int
-
-
 class ReportState(NamedTuple):
     """Whether a report is at a path: ``absent`` is also empty. ``blocked_by`` is where an ``unreadable`` one failed."""
 
@@ -53,10 +48,9 @@ class ReportState(NamedTuple):
 
 
 class Staged(NamedTuple):
-    """A text on disk under a hidden name, on its way to its own; a rename leaves its ``state`` as it is."""
+    """A text on disk under a hidden name, on its way to its own."""
 
     file: "Path"
-    state: FileState
 
     def put(self, target: "Path") -> None:
         try:
@@ -89,12 +83,17 @@ class ReportFiles:
         except (OSError, ValueError, RuntimeError):  # RuntimeError: a loop of symlinks
             return None
 
-    def state(self, path: str) -> FileState | None:
+    def exists(self, path: str) -> bool:
+        """Tell whether anything stands at a path."""
         try:
-            status = os.stat(f"{self._folder}/{path}")
+            os.stat(f"{self._folder}/{path}")
         except (OSError, ValueError):
-            return None
-        return FileState(status.st_size, status.st_mtime_ns)
+            return False
+        return True
+
+    def changed_at(self, path: str) -> float:
+        """Return when the file at a path was changed, in seconds. Raises ``OSError``."""
+        return os.stat(f"{self._folder}/{path}").st_mtime
 
     def look(self, path: str) -> ReportState:
         """Tell whether a report is at a path, as far as this user can see."""
@@ -147,10 +146,9 @@ class ReportFiles:
                     file.flush()
                     if to_disk:
                         os.fsync(file.fileno())
-                    status = os.fstat(file.fileno())
             except OSError as exc:
                 raise ReportUnwritable(f"{self._base}: no report can be written: {exc.strerror}") from exc
-            yield Staged(target, FileState(status.st_size, status.st_mtime_ns))
+            yield Staged(target)
         finally:
             with suppress(OSError):
                 target.unlink(missing_ok=True)
@@ -177,12 +175,11 @@ class ReportFiles:
             raise _unwritable(self._base / path, exc) from exc
         return folder / relative.name
 
-    def write(self, path: str, text: str, *, to_disk: bool = True) -> FileState:
+    def write(self, path: str, text: str, *, to_disk: bool = True) -> None:
         """Put a text at a path, whole or not at all. Call with the lock held. Raises ``ReportUnwritable``."""
         target = self.place(path)
         with self.staged(text, to_disk=to_disk) as staged:
             staged.put(target)
-        return staged.state
 
 
 def _refuse_link(folder: "Path") -> None:
@@ -213,13 +210,15 @@ def _unwritable(path: "Path", exc: OSError | ValueError) -> ReportUnwritable:
 
 
 class Revision(Value):
-    """An earlier text at an entry's path. What a person's own file was made for is not known: None."""
+    """An earlier text of an entry, or one that was kept beside its current one."""
 
     entry_id: str
     revision: int
     sha256: str
     framework_version: str | None
     confidence: str | None
+    origin: str | None
+    written_by: str | None
     researched_at: str | None
     replaced_at: str
 
@@ -227,24 +226,17 @@ class Revision(Value):
 _KEEP = "INSERT INTO report_texts (sha256, text) VALUES (:sha256, :text) ON CONFLICT DO NOTHING"
 _TEXT = "SELECT text FROM report_texts WHERE sha256 = :sha256"
 _HAS = "SELECT 1 FROM report_texts WHERE sha256 = :sha256"
-_NOTE = upsert_into("report_files", ("path", "sha256", "size", "mtime_ns"), "path")
-_SETTLED = (
-    "SELECT noted.size, noted.mtime_ns, kept.text FROM report_files AS noted "
-    "JOIN report_texts AS kept ON kept.sha256 = noted.sha256 WHERE noted.path = :path AND noted.sha256 = :sha256"
-)
-_NOTED = "SELECT sha256, size, mtime_ns FROM report_files WHERE path = :path"
 _OF_ENTRY = (
     f"SELECT {', '.join(Revision.names())} FROM revisions WHERE entry_id = :entry_id ORDER BY revision"
 )
-_LAST = "SELECT revision, sha256 FROM revisions WHERE entry_id = :entry_id ORDER BY revision DESC LIMIT 1"
-_ADD = insert_into("revisions", (*Revision.names(), "path", "framework_key", "topic_key"))
-
-
-class Noted(NamedTuple):
-    """Which text a file holds while it is in this state."""
-
-    sha256: str
-    state: FileState
+_LAST = (
+    "SELECT max((SELECT coalesce(max(revision), 0) FROM revisions WHERE entry_id = :entry_id), "
+    "(SELECT coalesce(max(revision), 0) FROM entries WHERE id = :entry_id), "
+    "(SELECT coalesce(max(revision), 0) FROM archived_entries WHERE id = :entry_id))"
+)
+_ADD = upsert_into(
+    "revisions", (*Revision.names(), "path", "framework_key", "topic_key"), "entry_id, revision"
+)
 
 
 class Revisions(Part):
@@ -263,13 +255,6 @@ class Revisions(Part):
     def has(self, sha256: str) -> bool:
         return self._session.value(_HAS, sha256=sha256) is not None
 
-    def note_file(self, path: str, sha256: str, state: FileState) -> None:
-        self._session.execute(_NOTE, path=path, sha256=sha256, size=state.size, mtime_ns=state.mtime_ns)
-
-    def file_at(self, path: str) -> Noted | None:
-        row = self._session.row(_NOTED, path=path)
-        return None if row is None else Noted(row["sha256"], FileState(row["size"], row["mtime_ns"]))
-
     def get(self, entry_id: str, number: int) -> Revision | None:
         return next((kept for kept in self.of_entry(entry_id) if kept.revision == number), None)
 
@@ -277,75 +262,108 @@ class Revisions(Part):
         """Return an entry's revisions, oldest first; those of an entry that is gone too."""
         return [Revision(**dict(row)) for row in self._session.rows(_OF_ENTRY, entry_id=entry_id)]
 
-    def replace(self, new: Entry, old: Entry | None, edited: str | None, now: datetime) -> None:
-        """Note what the text of ``new`` takes the place of: the text of ``old``, and what somebody ``edited`` since."""
-        replaced = []
-        if old is not None and old.sha256 is not None and self.has(old.sha256):
-            replaced.append(old.sha256)
-        if edited is not None:
-            replaced.append(self.keep(edited))
-        for sha256 in dict.fromkeys(replaced):
-            if sha256 != new.sha256:
-                self._add(new, sha256, old, now)
+    def next_number(self, entry_id: str) -> int:
+        """Return the number of the next text of an id, live, archived or gone."""
+        return int(self._session.value(_LAST, entry_id=entry_id)) + 1
 
-    def _add(self, new: Entry, sha256: str, old: Entry | None, now: datetime) -> None:
-        last = self._session.row(_LAST, entry_id=new.id)
-        if last is not None and last["sha256"] == sha256:
+    def add(self, entry: Entry, at: str) -> None:
+        """Keep an entry's text as the revision of its number: another one takes its place, or it stands beside the current one."""
+        if entry.sha256 is None or not self.has(entry.sha256):
             return
         self._session.execute(
             _ADD,
-            entry_id=new.id,
-            revision=last["revision"] + 1 if last is not None else 1,
-            sha256=sha256,
-            path=new.path,
-            framework_key=framework_key(new.framework),
-            topic_key=topic_key(new.topic),
-            framework_version=old.framework_version if old else None,
-            confidence=old.confidence if old else None,
-            researched_at=(old.researched_at or old.created) if old else None,
-            replaced_at=to_text(now),
+            entry_id=entry.id,
+            revision=entry.revision,
+            sha256=entry.sha256,
+            path=entry.path,
+            framework_key=framework_key(entry.framework),
+            topic_key=topic_key(entry.topic),
+            framework_version=entry.framework_version,
+            confidence=entry.confidence,
+            origin=entry.origin,
+            written_by=entry.written_by,
+            researched_at=entry.researched_at or entry.created,
+            replaced_at=at,
         )
 
 
-class Edit(NamedTuple):
-    """What somebody wrote, and the state of the file that holds it."""
-
-    text: str
-    state: FileState
-
-
 def settled(unit: UnitOfWork, entry: Entry) -> str | None:
-    """Return an entry's text if its file is known to hold it; None: ``settle`` is to look at both."""
-    row = unit.session.row(_SETTLED, path=entry.path, sha256=entry.sha256)
-    if row is None or (row["size"], row["mtime_ns"]) != unit.files.state(entry.path):
-        return None
-    text: str = row["text"]
-    return text
+    """Return an entry's text if its file holds it; None: ``settle`` is to look at both."""
+    text = unit.revisions.text(entry.sha256)
+    return text if text is not None and decoded(unit.files.read(entry.path)) == text else None
 
 
-def edit_at(unit: UnitOfWork, path: str) -> Edit | None:
-    """Return what somebody wrote at a path since kr did. None: nothing that kr doesn't know, or an older file."""
-    state, noted = unit.files.state(path), unit.revisions.file_at(path)
-    if state is None or (noted is not None and state.mtime_ns < noted.state.mtime_ns):
+def edit_at(unit: UnitOfWork, path: str, sha256: str | None) -> str | None:
+    """Return what somebody wrote into the file at a path, whose own text has this hash; None: nothing that kr doesn't know.
+
+    A torn file, and an earlier text of kr's, are no edits.
+    """
+    text = decoded(unit.files.read(path))
+    if not text.strip():
         return None
-    text = decoded(unit.files.read(path)) if noted is None or state != noted.state else ""
-    if not text.strip() or (noted is not None and digest(text) == noted.sha256):
-        return None
-    return Edit(text, state)
+    own = unit.revisions.text(sha256) or ""
+    is_torn = own.startswith(text) and not text.endswith("\n")
+    return None if is_torn or unit.revisions.has(digest(text)) else text
 
 
 def take_edit(unit: UnitOfWork, entry: Entry) -> Entry:
-    """Take in what somebody wrote into a live entry's file; return the entry as it is then."""
-    edit = edit_at(unit, entry.path)
-    if edit is None:
+    """Take in as a finding what somebody wrote into a live entry's file (SPEC 3.8); return the entry as it is then.
+
+    What must wait for a person goes into the quarantine, and the entry stays as it was.
+    """
+    text = edit_at(unit, entry.path, entry.sha256)
+    if text is None:
         return entry
-    edited = replace(entry, sha256=unit.revisions.keep(edit.text))
-    if edited.sha256 != entry.sha256:
-        written = datetime.fromtimestamp(edit.state.mtime_ns // 1_000_000_000, UTC)
-        unit.revisions.replace(edited, entry, None, written)
-        unit.entries.set_text(entry.id, edited.sha256 or "")
-    unit.revisions.note_file(entry.path, edited.sha256 or "", edit.state)
+    at = to_text(datetime.fromtimestamp(int(unit.files.changed_at(entry.path)), UTC))
+    if entry.sha256 is None:  # it came without a text: this is its own
+        edited = replace(entry, sha256=unit.revisions.keep(text))
+        unit.entries.put(edited)
+        return edited
+    written = mask_secrets(clean(text))
+    if reasons := reasons_to_hold(written):
+        _hold(unit, entry, written, reasons, at)
+        return entry
+    edited = replace(
+        entry,
+        sha256=unit.revisions.keep(written),
+        revision=unit.revisions.next_number(entry.id),
+        origin="finding",
+        written_by="file",
+        status="fresh",
+        stale_major=None,
+        fresh_until=None,
+        researched_at=at,
+        confidence="low" if entry.confidence == "low" else "medium",
+    )
+    unit.revisions.add(entry, at)
+    unit.entries.put(edited)
     return edited
+
+
+def _hold(unit: UnitOfWork, entry: Entry, text: str, reasons: tuple[str, ...], at: str) -> None:
+    held_id = f"file-{digest(text)[:12]}"
+    if unit.quarantine.get(held_id) is not None:
+        return
+    request = {
+        "framework": entry.framework,
+        "framework_version": entry.framework_version,
+        "topic": entry.topic,
+        "tags": list(entry.tags),
+        "question": entry.question or entry.topic,
+        "entry": entry.id,
+        "answer": text,
+    }
+    unit.quarantine.add(
+        Quarantined(
+            id=held_id,
+            at=at,
+            framework=entry.framework,
+            question=entry.question or entry.topic,
+            reasons=reasons,
+            request=request,
+            written_by="file",
+        )
+    )
 
 
 def settle(unit: UnitOfWork, entry_id: str) -> str | None:
@@ -355,12 +373,11 @@ def settle(unit: UnitOfWork, entry_id: str) -> str | None:
         return None
     entry = take_edit(unit, row)
     text = unit.revisions.text(entry.sha256)
-    if text is None or entry.sha256 is None:
+    if text is None:
         return None
-    content, state = unit.files.read(entry.path), unit.files.state(entry.path)
-    if content is None and state is not None:
+    content = unit.files.read(entry.path)
+    if content is None and unit.files.exists(entry.path):
         return text  # somebody's own: unreadable, no regular file, or a link that leads out of the base
-    if state is None or decoded(content) != text:
-        state = unit.files.write(entry.path, text)
-    unit.revisions.note_file(entry.path, entry.sha256, state)
+    if decoded(content) != text:
+        unit.files.write(entry.path, text)
     return text

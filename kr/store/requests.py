@@ -1,7 +1,6 @@
-"""The log of requests, the calls that they cost a story's budget, what they nearly hit, and how they worded their needs.
+"""The log of requests, the calls that they cost a story's budget, what they were offered, how they worded their needs, and what they say.
 
-SPEC 3.2, 3.4 and 5. Wordings (table ``wordings``) belong to the id of the entry that answered, and so stay with it
-through the archive and back.
+SPEC 3.2, 3.4, 3.10 and 5. Wordings and ratings belong to the id of an entry, and so stay with it through the archive and back.
 """
 
 import json
@@ -11,11 +10,12 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal
 
-from kr import naming
 from kr.freshness import to_text
+from kr.store.entries import framework_key, question_key
 from kr.store.lock import is_alive
+from kr.store.search import Search
 from kr.store.session import Part, insert_into, json_list, texts_of, upsert_into
-from kr.values import Entry, NamedTuple, Related, Value
+from kr.values import Entry, NamedTuple, Outcome, Value
 
 
 class RequestRow(Value):
@@ -36,7 +36,14 @@ class RequestRow(Value):
     duration_ms: int | None = None
     budget_remaining: int | None = None
     question: str | None = None
-    likelihood: float | None = None
+    tags: str | None = None
+    """A JSON list."""
+    project: str | None = None
+    answer_tokens: int | None = None
+    """How much the caller was given to read (characters / 4)."""
+    score: float | None = None
+    candidates: str | None = None
+    """The entries that were offered, best first, as a JSON list of ``{id, score}``."""
     error: str | None = None
     """What went wrong, or what interrupted it."""
 
@@ -92,7 +99,7 @@ RESERVATION_SECONDS = 15.0
 
 _OF_STORY = "session_id = :session_id AND story_key = :story_key"
 _SPENT = f"SELECT count(*) FROM source_calls WHERE {_OF_STORY} AND charged = 1"
-_COUNTED = f"SELECT (SELECT entries FROM entry_count), ({_SPENT})"
+_COUNTED = f"SELECT (SELECT count(*) FROM entries), ({_SPENT})"
 _RESERVED = f"SELECT count(*) FROM reservations WHERE {_OF_STORY}"
 _HELD = f"SELECT id, owner, expires_at FROM reservations WHERE expires_at <= :moment OR ({_OF_STORY})"
 _RESERVE = insert_into("reservations", ("id", "session_id", "story_key", "owner", "expires_at"))
@@ -180,8 +187,8 @@ class Ledger(Part):
         self._session.execute(_RECORD_CALL, call.fields())
 
 
-class NearMiss(Value):
-    """A request that no entry answered for sure, with those near it (id, likelihood), best first. ``entry_id``: what its research wrote."""
+class Unanswered(Value):
+    """A request to which candidates were offered (id, score), best first, and none of them was taken. ``entry_id``: what its research wrote."""
 
     request_id: str
     at: str
@@ -191,57 +198,51 @@ class NearMiss(Value):
     tags: tuple[str, ...]
     status: str
     entry_id: str | None
-    related: tuple[tuple[str, float], ...]
+    candidates: tuple[tuple[str, float], ...]
 
 
-_KEEP_NEAR = insert_into("near_misses", ("request_id", "tags", "related"))
 _FOUND = (
-    "SELECT near.request_id, asked.at, coalesce(asked.framework, '') AS framework, coalesce(asked.topic, '') AS topic, "
-    "coalesce(asked.question, '') AS question, near.tags, asked.status, asked.entry_id, near.related "
-    "FROM near_misses AS near JOIN requests AS asked ON asked.id = near.request_id "
-    "WHERE {} ORDER BY asked.at DESC, asked.id"
+    "SELECT id, at, coalesce(framework, '') AS framework, coalesce(topic, '') AS topic, coalesce(question, '') AS question, "
+    "tags, status, entry_id, candidates FROM requests "
+    "WHERE candidates IS NOT NULL AND {} ORDER BY at DESC, id"
 )
-_OPEN, _NEAR = _FOUND.format("near.settled_at IS NULL"), _FOUND.format("near.request_id = :id")
-_ALIKE = (
-    "SELECT request_id FROM near_misses JOIN requests ON id = request_id "
-    "WHERE settled_at IS NULL AND topic = :topic AND question = :question"
-)
-_SETTLE = (
-    "UPDATE near_misses SET answered_by = :answered_by, settled_at = :at "
-    "WHERE request_id IN (SELECT value FROM json_each(:ids))"
-)
+_OPEN, _ONE = _FOUND.format("settled_at IS NULL"), _FOUND.format("id = :id")
+_SETTLED = "UPDATE requests SET answered_by = :answered_by, settled_at = :at WHERE candidates IS NOT NULL AND settled_at IS NULL AND "
+_SETTLE = f"{_SETTLED} id IN (SELECT value FROM json_each(:ids))"
+_SETTLE_ALIKE = f"{_SETTLED} framework = :framework AND question = :question"
 
 
-class NearMisses(Part):
-    def keep(self, request_id: str, tags: Sequence[str], related: Sequence[Related]) -> None:
-        """Keep what was near a request, whose row must be there, best first."""
-        near = [{"id": it.id, "likelihood": round(it.likelihood, 4)} for it in related]
+class Offers(Part):
+    """What was offered and not taken (SPEC 3.10, review): a query over ``requests``."""
+
+    def open(self) -> list[Unanswered]:
+        """Return the requests whose candidates nobody has chosen from, the newest first."""
+        return [_to_unanswered(row) for row in self._session.rows(_OPEN)]
+
+    def get(self, request_id: str) -> Unanswered | None:
+        row = self._session.row(_ONE, id=request_id)
+        return None if row is None else _to_unanswered(row)
+
+    def settle_alike(self, framework: str, question: str, answered_by: str, *, at: str) -> None:
+        """Note which entry answers every open request of this very question: somebody took it."""
         self._session.execute(
-            _KEEP_NEAR, request_id=request_id, tags=json_list(tags), related=json_list(near)
+            _SETTLE_ALIKE, framework=framework, question=question, answered_by=answered_by, at=at
         )
 
-    def open(self) -> list[NearMiss]:
-        """Return those that nobody has settled, the newest first."""
-        return [_to_near_miss(row) for row in self._session.rows(_OPEN)]
-
-    def get(self, request_id: str) -> NearMiss | None:
-        row = self._session.row(_NEAR, id=request_id)
-        return None if row is None else _to_near_miss(row)
-
-    def settle_alike(self, topic: str, question: str, answered_by: str, *, at: str) -> None:
-        """Note which entry answers every open request of these very words: an agent has found it among those near."""
-        alike = self._session.rows(_ALIKE, topic=topic, question=question)
-        self.settle([row["request_id"] for row in alike], answered_by, at=at)
-
     def settle(self, request_ids: Sequence[str], answered_by: str | None, *, at: str) -> None:
-        """Note which entry answers these requests, or that none of those near them does. ``at`` is stored text."""
+        """Note which entry answers these requests, or that none of those offered does. ``at`` is stored text."""
         self._session.execute(_SETTLE, ids=json_list(request_ids), answered_by=answered_by, at=at)
 
 
-def _to_near_miss(row: sqlite3.Row) -> NearMiss:
-    columns = {name: row[name] for name in NearMiss.names()}
-    near = tuple((it["id"], it["likelihood"]) for it in json.loads(columns["related"]))
-    return NearMiss(**{**columns, "tags": texts_of(columns["tags"]), "related": near})
+def _to_unanswered(row: sqlite3.Row) -> Unanswered:
+    offered = tuple((it["id"], it["score"]) for it in json.loads(row["candidates"]))
+    names = (name for name in Unanswered.names() if name not in {"request_id", "tags", "candidates"})
+    return Unanswered(
+        **{name: row[name] for name in names},
+        request_id=row["id"],
+        tags=texts_of(row["tags"]),
+        candidates=offered,
+    )
 
 
 class Need(NamedTuple):
@@ -253,7 +254,7 @@ class Need(NamedTuple):
 
 
 class Wording(Value):
-    """One row of ``wordings``: how a request that an entry answered worded its need."""
+    """One row of ``wordings``: how a request that an entry answered worded its need. One that is ``proved`` serves by itself."""
 
     entry_id: str
     at: str
@@ -261,6 +262,7 @@ class Wording(Value):
     tags: tuple[str, ...]
     question: str
     session_id: str | None = None
+    proved: bool = False
 
 
 MOST = 20
@@ -268,16 +270,23 @@ MOST = 20
 
 _COLUMNS = ", ".join(Wording.names())
 _OF = f"SELECT {_COLUMNS} FROM wordings WHERE entry_id IN (SELECT value FROM json_each(:ids)) ORDER BY id"
-_OF_ONE = "SELECT topic, tags, question FROM wordings WHERE entry_id = :entry_id"
 _ALL = f"SELECT {_COLUMNS} FROM wordings ORDER BY id"
-_KEEP = insert_into("wordings", Wording.names())
+_SAME = (
+    "SELECT id, session_id, proved FROM wordings WHERE entry_id = :entry_id AND question_key = :question_key"
+)
+_KEEP = insert_into("wordings", (*Wording.names(), "question_key"))
+_PROVE = "UPDATE wordings SET proved = 1 WHERE id = :id"
+_PROVE_OF_SESSION = "UPDATE wordings SET proved = 1 WHERE entry_id = :entry_id AND session_id = :session_id"
 _DROP_OLD = (
     "DELETE FROM wordings WHERE entry_id = :entry_id AND id NOT IN "
     f"(SELECT id FROM wordings WHERE entry_id = :entry_id ORDER BY id DESC LIMIT {MOST})"
 )
-_KEYS_ARE_DUE = "UPDATE entries SET keys_version = NULL WHERE id = :entry_id"
-_TAKE = "DELETE FROM wordings WHERE entry_id = :entry_id AND topic = :topic AND question = :question"
+_TAKE = (
+    "DELETE FROM wordings WHERE question_key = :question_key AND entry_id <> :keep "
+    "AND entry_id IN (SELECT id FROM entries WHERE framework_key = :framework_key)"
+)
 _FORGET = "DELETE FROM wordings WHERE entry_id = :entry_id"
+_FORGET_OF_SESSION = f"{_FORGET} AND session_id = :session_id"
 
 
 class Wordings(Part):
@@ -285,36 +294,48 @@ class Wordings(Part):
         """Return the wordings of each of these ids that has some, oldest first."""
         return _grouped(self._session.rows(_OF, ids=json_list([*entry_ids])))
 
-    def needs(self, entry_id: str) -> list[Need]:
-        """Return what an entry was asked for in other words than its own."""
-        return [Need(it.topic, it.tags, it.question) for it in self.of([entry_id]).get(entry_id, ())]
-
     def all(self) -> dict[str, list[Wording]]:
         """Return the wordings of every id that has some, oldest first."""
         return _grouped(self._session.rows(_ALL))
 
-    def keep(self, entry: Entry, need: Need, *, at: str, session_id: str | None = None) -> bool:
-        """Keep how a request worded a live entry's need. False where the entry knows these words. ``at`` is stored text."""
-        words, tags = _words(need.topic, need.question), set(map(naming.tag_key, need.tags))
-        known = [(row[0], texts_of(row[1]), row[2]) for row in self._session.rows(_OF_ONE, entry_id=entry.id)]
-        if entry.question is not None:
-            known.append((entry.topic, entry.tags, entry.question))
-        # Fewer tags say nothing new.
-        same = (theirs for topic, theirs, question in known if _words(topic, question) == words)
-        if any(tags.issubset(map(naming.tag_key, theirs)) for theirs in same):
-            return False
-        wording = Wording(entry_id=entry.id, at=at, session_id=session_id, **need._asdict())
-        self._session.execute(_KEEP, {**wording.fields(), "tags": json.dumps(need.tags, ensure_ascii=False)})
-        self._session.execute(_DROP_OLD, entry_id=entry.id)
-        self._session.execute(_KEYS_ARE_DUE, entry_id=entry.id)
-        return True
+    def keep(
+        self, entry: Entry, need: Need, *, at: str, session_id: str | None = None, proved: bool = False
+    ) -> None:
+        """Keep how a request worded a live entry's need, and have the entry found by it. ``at`` is stored text.
 
-    def take(self, need: Need, entry_ids: Iterable[str]) -> None:
-        """Have live entries answer these very words no more: somebody said that another one does."""
-        for row in (row for rows in self.of(entry_ids).values() for row in rows):
-            if _words(row.topic, row.question) == _words(need.topic, need.question):
-                self._session.execute(_TAKE, row.fields())
-                self._session.execute(_KEYS_ARE_DUE, entry_id=row.entry_id)
+        It is proved where the caller says so, or once two sessions used the entry for it (SPEC 3.2).
+        """
+        key = question_key(need.question)
+        if key == question_key(entry.question or ""):
+            return
+        known = self._session.row(_SAME, entry_id=entry.id, question_key=key)
+        if known is not None:
+            if not known["proved"] and (proved or known["session_id"] != session_id):
+                self._session.execute(_PROVE, id=known["id"])
+            return
+        wording = Wording(entry_id=entry.id, at=at, session_id=session_id, proved=proved, **need._asdict())
+        tags = json.dumps(need.tags, ensure_ascii=False)
+        self._session.execute(_KEEP, {**wording.fields(), "tags": tags, "question_key": key})
+        self._session.execute(_DROP_OLD, entry_id=entry.id)
+        Search(self._session).index_again(entry)
+
+    def prove(self, entry_id: str, session_id: str) -> None:
+        """Have the wordings of a session serve by themselves: the entry worked for it."""
+        self._session.execute(_PROVE_OF_SESSION, entry_id=entry_id, session_id=session_id)
+
+    def forget_session(self, entry: Entry, session_id: str) -> None:
+        """Delete the wordings of a session for which the entry was wrong."""
+        if self._session.execute(_FORGET_OF_SESSION, entry_id=entry.id, session_id=session_id):
+            Search(self._session).index_again(entry)
+
+    def take(self, question: str, keep: Entry) -> None:
+        """Have no other entry of the framework answer this very question any more: it was researched anew for ``keep``."""
+        self._session.execute(
+            _TAKE,
+            question_key=question_key(question),
+            keep=keep.id,
+            framework_key=framework_key(keep.framework),
+        )
 
     def forget(self, entry_id: str) -> None:
         """Delete the wordings of an entry that is gone for good: its id may become another one's."""
@@ -324,15 +345,43 @@ class Wordings(Part):
 def _grouped(rows: Sequence[sqlite3.Row]) -> dict[str, list[Wording]]:
     found: dict[str, list[Wording]] = {}
     for row in rows:
-        found.setdefault(row["entry_id"], []).append(_to_wording(row))
+        columns = {name: row[name] for name in Wording.names()} | {"proved": bool(row["proved"])}
+        wording = Wording(**{**columns, "tags": texts_of(columns["tags"])})
+        found.setdefault(wording.entry_id, []).append(wording)
     return found
 
 
-def _words(topic: str, question: str) -> tuple[str, str]:
-    """Return topic and question in the form in which they are compared."""
-    return naming.fold(topic), " ".join(naming.fold(question).split())
+class Rating(Value):
+    """One row of ``ratings``: what a session says of an entry's text. ``revision`` is the text's number."""
+
+    entry_id: str
+    revision: int
+    session_id: str
+    story_key: str | None
+    outcome: Outcome
+    note: str | None
+    at: str
 
 
-def _to_wording(row: sqlite3.Row) -> Wording:
-    columns = {name: row[name] for name in Wording.names()}
-    return Wording(**{**columns, "tags": texts_of(columns["tags"])})
+_RATE = upsert_into("ratings", Rating.names(), "entry_id, revision, session_id")
+_RATINGS = f"SELECT {', '.join(Rating.names())} FROM ratings WHERE entry_id = :entry_id AND revision = :revision ORDER BY at"
+_WRONG = (
+    "SELECT e.id FROM entries AS e JOIN ratings AS r ON r.entry_id = e.id AND r.revision = e.revision "
+    "GROUP BY e.id HAVING sum(r.outcome = 'wrong') > sum(r.outcome = 'worked') ORDER BY max(r.at) DESC"
+)
+
+
+class Ratings(Part):
+    """What sessions say of entries. A session counts once for a text, by its last word (SPEC 3.10)."""
+
+    def rate(self, rating: Rating) -> None:
+        self._session.execute(_RATE, rating.fields())
+
+    def of(self, entry: Entry) -> list[Rating]:
+        """Return what was said of an entry's current text, oldest first."""
+        rows = self._session.rows(_RATINGS, entry_id=entry.id, revision=entry.revision)
+        return [Rating(**dict(row)) for row in rows]
+
+    def wrong(self) -> list[str]:
+        """Return the live entries of which more sessions say that they are wrong than that they worked, the last said first."""
+        return [row["id"] for row in self._session.rows(_WRONG)]

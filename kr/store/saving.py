@@ -6,21 +6,21 @@ made once that is committed.
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from datetime import datetime
 from typing import NamedTuple
 
 from kr import naming
-from kr.errors import EntryConflict, ReportUnwritable, StoreError
-from kr.freshness import major_key, same_major, to_text
+from kr.errors import EntryConflict, ReportUnwritable, StoreError, UnknownEntry
+from kr.freshness import PLACEHOLDER, major_key, parse_time, same_major, to_text
 from kr.naming import decoded, digest
-from kr.reports.template import fresh_until, origin_of, read_confidence, title_of, why_stale
 from kr.store.archive import Archived
 from kr.store.database import Database
-from kr.store.entries import Pair, pair_of
+from kr.store.entries import Pair, framework_key, pair_of
 from kr.store.reports import ReportFiles, Revision, Staged, edit_at, take_edit
 from kr.store.requests import Need
+from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
@@ -125,25 +125,44 @@ class Draft(Value):
     tags: tuple[str, ...]
     confidence: Confidence
     status: EntryStatus = "fresh"
-    origin: Origin = "researched"
+    origin: Origin = "excerpt"
     fresh_until: str | None = None
     researched_at: str | None = None
     """When the text was researched; None is now."""
     question: str | None = None
-    configured_sources: str | None = None
+    written_by: str | None = None
+    entry_id: str | None = None
+    """The live entry that the text answers or improves; None: that of its framework, topic and major, or a new one."""
 
+    def supersedes(self, entry: Entry) -> bool:
+        """Whether the text takes the place of an entry's (SPEC 3.8, 3.10): nobody's words are overwritten.
 
-Twin = Callable[[UnitOfWork], Entry | None]
+        What was written gives way to what is written alone, a person's text to a person's, and any text but a placeholder
+        to no placeholder.
+        """
+        if self.origin == "placeholder":
+            return entry.origin == "placeholder"
+        if not entry.is_written:
+            return True
+        is_persons = (entry.written_by or "").startswith("person:")
+        return self.origin == "finding" and (not is_persons or (self.written_by or "").startswith("person:"))
 
 
 class Saved(Value):
-    """What became of a report (SPEC 3.8). ``lru_evicted`` is -1 when the guard failed; a warning says why."""
+    """What became of a report (SPEC 3.8). ``lru_evicted`` is -1 when the guard failed; a warning says why.
+
+    ``revision`` is the text's number, and ``replaced`` that of the text whose place it took. ``is_beside``: it took none, and is
+    kept as a revision beside the entry's own text.
+    """
 
     entry: Entry
     index_count: int
     lru_evicted: int = 0
     auto_archived: int = 0
     warnings: tuple[str, ...] = ()
+    revision: int = 1
+    replaced: int | None = None
+    is_beside: bool = False
 
 
 class _Spot(NamedTuple):
@@ -154,31 +173,60 @@ class _Spot(NamedTuple):
     former: Entry | None
 
 
-def save(database: Database, draft: Draft, text: str, *, now: datetime, twin: Twin | None = None) -> Saved:
-    """Write the text and its row, run the guard, and once that is committed make the file. ``twin`` finds the entry to renew instead.
+def save(database: Database, draft: Draft, text: str, *, now: datetime) -> Saved:
+    """Write the text and its row, run the guard, and once that is committed make the file.
 
-    Raises ``ReportUnwritable`` or a ``StoreError``; files and database are then as they were.
+    Raises ``ReportUnwritable``, ``UnknownEntry`` for an entry that is not there, or a ``StoreError``; files and database are then
+    as they were.
     """
     text = text.encode(errors="replace").decode()
     if not text.strip():
         raise ReportUnwritable(f"{draft.framework} - {draft.topic}: a report can't be empty")
-    with ExitStack() as opened:
-        staged = opened.enter_context(ReportFiles(database.folder).staged(text))
-        with database.write() as unit:
-            unit.files.sweep()
-            unit.entries.fill_keys()
-            known, need = twin(unit) if twin is not None else None, None
-            if known is not None:
-                need = Need(draft.topic, draft.tags, draft.question or draft.topic)
-                draft, text = _renewing(known, draft, text)
-                staged = opened.enter_context(unit.files.staged(text))
-            spot = _spot(unit, draft)
-            entry = _entry(unit, spot, draft, unit.revisions.keep(text), now)
-            _note_edit(unit, entry, spot.former, now)
-            unit.entries.put(entry)
-            _keep_words(unit, spot.live, entry, need, to_text(now))
-            unit.terms.make(entry, unit.wordings.needs(entry.id), text)
-            return _finish(unit, staged, entry, now)
+    with ReportFiles(database.folder).staged(text) as staged, database.write() as unit:
+        unit.files.sweep()
+        unit.entries.fill_keys()
+        return _save(unit, draft, text, staged, now)
+
+
+def _save(unit: UnitOfWork, draft: Draft, text: str, staged: Staged, now: datetime) -> Saved:
+    spot = _spot(unit, draft)
+    live, at = spot.live, to_text(now)
+    sha256 = unit.revisions.keep(text)
+    if live is not None and not draft.supersedes(live):
+        return _keep_beside(unit, live, draft, sha256, at)
+    entry = _entry(unit, spot, draft, sha256, now)
+    if live is not None and entry.revision != live.revision:
+        unit.revisions.add(live, at)
+    if live is None:
+        _keep_stranger(unit, entry, at)
+    unit.entries.put(entry)
+    if live is not None:
+        _keep_words(unit, live, entry, draft, at)
+    saved = _finish(unit, staged, entry, now)
+    is_new = live is None or entry.revision != live.revision
+    return replace(saved, revision=entry.revision, replaced=live.revision if live and is_new else None)
+
+
+def _keep_beside(unit: UnitOfWork, live: Entry, draft: Draft, sha256: str, at: str) -> Saved:
+    """Keep a text that does not take the place of the entry's own as a revision beside it; of a placeholder nothing is kept."""
+    if draft.origin == "placeholder" or sha256 == live.sha256:
+        return Saved(entry=live, index_count=unit.entries.count(), revision=live.revision, is_beside=True)
+    number = unit.revisions.next_number(live.id)
+    told = ("framework_version", "confidence", "origin", "written_by")
+    beside = {name: getattr(draft, name) for name in told}
+    unit.revisions.add(replace(live, **beside, sha256=sha256, revision=number, researched_at=at), at)
+    return Saved(entry=live, index_count=unit.entries.count(), revision=number, is_beside=True)
+
+
+def _keep_stranger(unit: UnitOfWork, entry: Entry, at: str) -> None:
+    """Keep what somebody put at the path of a new entry, and is about to be written over, as a revision of it."""
+    found = edit_at(unit, entry.path, None)
+    if found is not None:
+        number = unit.revisions.next_number(entry.id)
+        kept = replace(
+            entry, sha256=unit.revisions.keep(found), revision=number, origin="finding", written_by="file"
+        )
+        unit.revisions.add(kept, at)
 
 
 def _finish(unit: UnitOfWork, staged: Staged, entry: Entry, now: datetime) -> Saved:
@@ -187,7 +235,6 @@ def _finish(unit: UnitOfWork, staged: Staged, entry: Entry, now: datetime) -> Sa
     A file that is not made, whatever the reason, is made by the next one who reads the report.
     """
     target = unit.files.place(entry.path)
-    unit.revisions.note_file(entry.path, entry.sha256 or "", staged.state)
 
     def publish() -> None:
         try:
@@ -207,46 +254,36 @@ def _finish(unit: UnitOfWork, staged: Staged, entry: Entry, now: datetime) -> Sa
     return Saved(entry=entry, index_count=unit.entries.count(), **moved._asdict())
 
 
-def _note_edit(unit: UnitOfWork, entry: Entry, former: Entry | None, now: datetime) -> None:
-    """Keep what stands at the path of ``entry`` and is about to be written over."""
-    edit = edit_at(unit, entry.path)
-    unit.revisions.replace(entry, former, edit.text if edit is not None else None, now)
-    if edit is not None:
-        unit.archive.keep_text(entry.path, digest(edit.text))
-
-
-def _renewing(known: Entry, draft: Draft, text: str) -> tuple[Draft, str]:
-    """Turn a report into that of an entry of another topic, whose name, tags and question stay."""
-    title, end, rest = text.partition("\n")
-    renewed = {name: getattr(known, name) for name in ("framework", "topic", "tags", "question")}
-    if title == title_of(draft.framework, draft.topic):
-        text = title_of(known.framework, known.topic) + end + rest
-    return replace(draft, **renewed), text
-
-
-def _keep_words(unit: UnitOfWork, old: Entry | None, entry: Entry, need: Need | None, at: str) -> None:
-    """Keep what the renewed entry was asked for before, and what a twin of it was."""
-    if old is not None and old.question is not None:
+def _keep_words(unit: UnitOfWork, old: Entry, entry: Entry, draft: Draft, at: str) -> None:
+    """Keep how the renewed entry was asked for before, and how this text's writer asks, as known wordings."""
+    if old.question is not None:
         own = Need(old.topic, old.tags, old.question)
-        unit.wordings.keep(entry, own, at=old.researched_at or old.created)
-    if need is not None:
-        unit.wordings.keep(entry, need, at=at)
+        unit.wordings.keep(entry, own, at=old.researched_at or old.created, proved=True)
+    if draft.question is not None:
+        need = Need(draft.topic, draft.tags, draft.question)
+        unit.wordings.keep(entry, need, at=at, proved=draft.origin == "finding")
 
 
 def _entry(unit: UnitOfWork, spot: _Spot, draft: Draft, sha256: str, now: datetime) -> Entry:
     live, moment = spot.live, to_text(now)
     drafted = draft.fields() | {"researched_at": draft.researched_at or moment}
+    del drafted["entry_id"]
     if live is not None:
         tags = _joined(live.tags, draft.tags)
         drafted |= {"framework": live.framework, "topic": live.topic, "tags": tags}
+        if draft.entry_id is not None and live.question is not None:
+            drafted["question"] = live.question
     else:
         drafted["tags"] = _joined((), draft.tags)
+    is_same_text = live is not None and live.sha256 == sha256
+    revision = live.revision if live and is_same_text else unit.revisions.next_number(spot.name.id)
     return Entry(
         **drafted,
         **spot.name._asdict(),
         created=live.created if live else moment,
         last_accessed=unit.entries.next_access(now),
         sha256=sha256,
+        revision=revision,
     )
 
 
@@ -260,7 +297,10 @@ def _joined(old: tuple[str, ...], new: tuple[str, ...]) -> tuple[str, ...]:
 
 def _spot(unit: UnitOfWork, draft: Draft) -> _Spot:
     subject = Subject(draft.framework, draft.topic, draft.framework_version)
-    live = unit.entries.of_topic(*subject)
+    live = _named(unit, draft) if draft.entry_id is not None else unit.entries.of_topic(*subject)
+    if live is not None:
+        live = take_edit(unit, live)
+        subject = Subject(live.framework, live.topic, draft.framework_version)
     archived = (row.entry for row in unit.archive.of_pair(draft.framework, draft.topic))
     former = live or next((it for it in archived if same_major(it.framework_version, subject.version)), None)
     if former is not None:
@@ -270,6 +310,16 @@ def _spot(unit: UnitOfWork, draft: Draft) -> _Spot:
     name = free_name(unit, subject)
     # Only the path of a live entry can be in the way: its id is its own.
     return _Spot(name if live is None else name._replace(id=live.id), live, live)
+
+
+def _named(unit: UnitOfWork, draft: Draft) -> Entry:
+    """Return the entry that a finding names. Raises ``UnknownEntry``, also for one of another framework."""
+    live = unit.entries.get(draft.entry_id or "")
+    if live is None:
+        raise unknown_entry(unit, draft.entry_id or "")
+    if framework_key(live.framework) != framework_key(draft.framework):
+        raise UnknownEntry(f"{live.id} is about {live.framework}, not about {draft.framework}")
+    return live
 
 
 def adopt(unit: UnitOfWork, entry: Entry, content: bytes) -> Entry | None:
@@ -291,57 +341,12 @@ class Restored(Value):
     stale_reason: str | None = None
 
 
-class HandedOver(NamedTuple):
-    """The ids of entries of a need's very topic: those that ``gave_way``, and those that ``stay`` and go before its wording."""
-
-    gave_way: tuple[str, ...]
-    stay: tuple[str, ...]
-
-
 def remove(unit: UnitOfWork, entry_ids: Sequence[str], now: datetime) -> list[Archived] | None:
     """Move live entries to the archive, each with the text that it last showed. None: one is not there."""
     unit.entries.fill_keys()
     found = [unit.entries.get(entry_id) for entry_id in dict.fromkeys(entry_ids)]
     live = [entry for entry in found if entry is not None]
     return [_archive(unit, entry, now) for entry in live] if len(live) == len(found) else None
-
-
-def hand_over(
-    unit: UnitOfWork,
-    entry: Entry,
-    need: Need,
-    now: datetime,
-    session_id: str | None = None,
-    *,
-    archives: bool = True,
-) -> HandedOver:
-    """Have a live entry answer the words of a need from now on, as somebody said, and no other of its framework (SPEC 3.2).
-
-    What was researched for them goes to the archive, where ``archives`` is not set only what says nothing; what has its topic for
-    another question stays: an equal topic always answers.
-    """
-    unit.entries.fill_keys()
-    unit.wordings.take(need, unit.entries.ids(entry.framework).keys() - {entry.id})
-    same = [
-        it
-        for it in unit.entries.of_pair(entry.framework, need.topic)
-        if it.id != entry.id and same_major(it.framework_version, entry.framework_version)
-    ]
-    gone = [it for it in same if (archives or it.origin == "skeleton") and _is_made_for(it, need)]
-    for it in gone:
-        _archive(unit, it, now)
-    unit.wordings.keep(entry, need, at=to_text(now), session_id=session_id)
-    return HandedOver(tuple(it.id for it in gone), tuple(it.id for it in same if it not in gone))
-
-
-def _is_made_for(entry: Entry, need: Need) -> bool:
-    """Tell whether an entry of a need's topic was researched for its question, or has its topic from its question's words."""
-    question = entry.question or ""
-    if naming.fold(question) == naming.fold(need.question):
-        return True
-    from kr.matching.question import derive_topic
-
-    return naming.fold(derive_topic(entry.framework, question)) == naming.fold(entry.topic)
 
 
 def restore_archived(
@@ -358,18 +363,18 @@ def restore_archived(
         live = _live_again(unit, archived.entry)
         if live and not replace_live:
             raise EntryConflict(
-                f"{archived.entry.id}: {_named(live[0], archived.entry)} is live; "
+                f"{archived.entry.id}: {_in_the_way(live[0], archived.entry)} is live; "
                 "--replace archives it first and then restores this one"
             )
         moved = tuple(_archive(unit, entry, now) for entry in live)
         entry = replace(archived.entry, path=_free_path(unit, archived.entry))
         text = _text(unit, archived.entry)
-        restored = _put_back(unit, opened, entry, unit.archive.last_at(entry.path), text=text, now=now)
-        return replace(restored, replaced=moved)
+        _keep_stranger(unit, entry, to_text(now))
+        return replace(_put_back(unit, opened, entry, text=text, now=now), replaced=moved)
 
 
 def restore_revision(database: Database, entry_id: str, number: int, now: datetime) -> Restored | None:
-    """Bring an earlier text of a live entry back with its version, confidence and time. None: no such entry or revision."""
+    """Bring an earlier text of a live entry back with its version, confidence, writer and time. None: no such entry or revision."""
     with ExitStack() as opened, database.write() as unit:
         unit.entries.fill_keys()
         current = unit.entries.get(entry_id)
@@ -377,27 +382,28 @@ def restore_revision(database: Database, entry_id: str, number: int, now: dateti
         text = unit.revisions.text(revision.sha256) if revision is not None else None
         if current is None or revision is None or text is None:
             return None
-        entry = replace(_as_it_was(current, revision, text), path=_free_path(unit, current))
-        return _put_back(unit, opened, entry, current, text=text, now=now)
+        current = take_edit(unit, current)
+        unit.revisions.add(current, to_text(now))
+        entry = replace(_as_it_was(current, revision), path=_free_path(unit, current))
+        return _put_back(unit, opened, entry, text=text, now=now)
 
 
-def _put_back(
-    unit: UnitOfWork, opened: ExitStack, entry: Entry, owner: Entry | None, *, text: str, now: datetime
-) -> Restored:
-    """Make an entry live with a text; ``owner`` is the one whose report its path holds now."""
+def _put_back(unit: UnitOfWork, opened: ExitStack, entry: Entry, *, text: str, now: datetime) -> Restored:
+    """Make an entry live with a text."""
     staged = opened.enter_context(unit.files.staged(text))
     stale_reason = why_stale(entry, now)
     entry = replace(
         entry,
         sha256=unit.revisions.keep(text),
         last_accessed=unit.entries.next_access(now),
-        status="fresh" if stale_reason is None else "stale",
+        status="fresh",
     )
-    _note_edit(unit, entry, owner, now)
-    unit.entries.put(replace(entry, status="fresh"))
+    unit.entries.put(entry)
     if stale_reason is not None:
         unit.entries.mark_stale(entry.id, stale_reason)
-    return Restored(saved=_finish(unit, staged, entry, now), stale_reason=stale_reason)
+        entry = replace(entry, status="stale")
+    saved = replace(_finish(unit, staged, entry, now), revision=entry.revision)
+    return Restored(saved=saved, stale_reason=stale_reason)
 
 
 def _archive(unit: UnitOfWork, entry: Entry, now: datetime) -> Archived:
@@ -435,20 +441,31 @@ def _live_again(unit: UnitOfWork, entry: Entry) -> list[Entry]:
     return list({live.id: live for live in found if live is not None}.values())
 
 
-def _named(live: Entry, entry: Entry) -> str:
+def _in_the_way(live: Entry, entry: Entry) -> str:
     return "this id" if live.id == entry.id else f"its framework and topic, as {live.id},"
 
 
-def _as_it_was(current: Entry, revision: Revision, text: str) -> Entry:
-    origin = origin_of(text)
-    end = fresh_until(origin, revision.researched_at)
+def _as_it_was(current: Entry, revision: Revision) -> Entry:
     levels: tuple[Confidence, ...] = ("high", "medium", "low")
+    origins: tuple[Origin, ...] = ("finding", "excerpt", "placeholder", "imported")
     known = next((level for level in levels if level == revision.confidence), None)
+    origin = next((kind for kind in origins if kind == revision.origin), "imported")
+    is_installed = origin == "excerpt" and current.fresh_until is not None
     return replace(
         current,
         framework_version=revision.framework_version or current.framework_version,
-        confidence=known or read_confidence(text) or "low",
+        confidence=known or "low",
         researched_at=revision.researched_at,
         origin=origin,
-        fresh_until=to_text(end) if end is not None else None,
+        written_by=revision.written_by,
+        revision=revision.revision,
+        fresh_until=current.fresh_until if is_installed else None,
     )
+
+
+def why_stale(entry: Entry, now: datetime) -> str | None:
+    """Say why a text that comes back can't be served as fresh; None where it can."""
+    if entry.origin == "placeholder":
+        return PLACEHOLDER
+    end = parse_time(entry.fresh_until or "")
+    return None if end is None or now < end else f"fresh until {entry.fresh_until} only"

@@ -1,65 +1,50 @@
-"""Searching live entries, with the texts of their reports, and lessons: table ``documents``; what is nearest (SPEC 6.3).
+"""The full-text index over live entries, and searching lessons (SPEC 3.2, 6.2).
 
-The words of a search are no query language: FTS5 gets each of them quoted. Its tokenizer takes a run of Chinese,
-Japanese or Korean as one word, so that words of these scripts are looked for as they stand.
+An entry's row is written in the transaction that writes the entry. The words of a search are no query language: each is quoted.
 """
 
-import re
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
 from kr.errors import UnknownEntry
+from kr.frameworks import canonical, most_alike
 from kr.store.session import Part, UnitOfWork, json_list
 from kr.text.characters import one_line
-from kr.text.keywords import FUNCTION_WORDS, normalise, runs
-from kr.values import NamedTuple
+from kr.text.words import search_words, searchable, stem, tokens
+from kr.values import Entry, NamedTuple
 
-Kind = Literal["entry", "lesson"]
+WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
+"""Of framework, topic, tags, question, wordings and report (SPEC 3.2)."""
 
-_WEIGHTS = "4.0, 8.0, 5.0, 4.0, 1.0"
-"""Of framework, topic, tags, question and text: what an entry is about says more than what its text mentions."""
-
-_PASSAGE_TOKENS = 40
-_SHORTEST_PREFIX = 3
-_AROUND = 80
 _LONGEST = 1000
+_PASSAGE = 200
 _SUMMARY = "## Summary\n"
-_HEADER = re.compile(
-    r"\A(?:[^\n]*\n)?\s*(?:[…*]*(?:Framework|Version|Research Date|Confidence|Sources):\*\*[^\n]*(?:\n|\Z))+"
+_RANK = (
+    f"SELECT of.entry_id, -bm25(entry_search, {WEIGHTS}) AS score FROM entry_search "
+    "JOIN search_rows AS of ON of.row = entry_search.rowid WHERE entry_search MATCH :query "
+    "ORDER BY score DESC, of.entry_id LIMIT :most"
 )
-_HEADINGS = re.compile(r"\A(?:\s*#{1,6} [^\n]*(?:\n|\Z))+")
-_WORD = re.compile(r"[^\W_]+")
-_ALL = "framework || ' ' || topic || ' ' || tags || ' ' || question || ' ' || text"
-_FIND = (
-    f"SELECT d.key, d.topic, snippet(document_search, 4, '', '', '…', {_PASSAGE_TOKENS}) AS passage "
-    "FROM document_search JOIN documents AS d ON d.id = document_search.rowid "
-    f"WHERE document_search MATCH :query AND d.kind = :kind ORDER BY bm25(document_search, {_WEIGHTS}), d.key"
+_ROW = "SELECT row FROM search_rows WHERE entry_id = :id"
+_NEXT_ROW = "SELECT coalesce(max(row), 0) + 1 FROM search_rows"
+_KEEP_ROW = "INSERT INTO search_rows (entry_id, row) VALUES (:id, :row)"
+_FORGET = "DELETE FROM entry_search WHERE rowid = :row"
+_PUT = (
+    "INSERT INTO entry_search (rowid, framework, topic, tags, question, wordings, report) "
+    "VALUES (:row, :framework, :topic, :tags, :question, :wordings, :report)"
 )
-_TEXT = "SELECT text FROM documents WHERE kind = 'entry' AND key = :key"
-# Those that an entry is about go first.
-_AS_WRITTEN = (
-    "SELECT key, topic, text FROM documents "
-    f"WHERE kind = :kind AND (SELECT {{}}(instr({_ALL}, value) > 0) FROM json_each(:words)) "
-    "ORDER BY instr(topic, :first) > 0 DESC, key"
-)
-_HOLDS_ALL, _HOLDS_SOME = _AS_WRITTEN.format("min"), _AS_WRITTEN.format("max")
-
-_FILLED_ANEW = (
-    "DELETE FROM documents",
-    """INSERT INTO documents (kind, key, framework, topic, tags, question, text)
-       SELECT 'entry', e.id, e.framework, e.topic, e.tags, coalesce(e.question, ''), coalesce(t.text, '')
-       FROM entries e LEFT JOIN report_texts t ON t.sha256 = e.sha256""",
-    """INSERT INTO documents (kind, key, framework, topic, tags, question, text)
-       SELECT 'lesson', id, '', phase, tags, '', summary || coalesce(' ' || ref, '') FROM lessons
-       WHERE gone_at IS NULL""",
-    "INSERT INTO document_search (document_search) VALUES ('rebuild')",
-    "DELETE FROM entry_count",
-    "INSERT INTO entry_count SELECT count(*) FROM entries",
+_GONE = "SELECT row FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries)"
+_FORGET_ROW = "DELETE FROM search_rows WHERE row = :row"
+_WORDINGS = "SELECT topic || ' ' || question FROM wordings WHERE entry_id = :id ORDER BY id"
+_REPORT = "SELECT text FROM report_texts WHERE sha256 = :sha256"
+_EMPTY = ("DELETE FROM entry_search", "DELETE FROM search_rows")
+_LESSON_TEXT = "lower(summary || ' ' || tags || ' ' || coalesce(ref, ''))"
+_LESSONS = (
+    f"SELECT id, phase, summary, (SELECT count(*) FROM json_each(:words) WHERE instr({_LESSON_TEXT}, value) > 0) AS held "
+    "FROM lessons WHERE gone_at IS NULL AND held > 0 ORDER BY held DESC, date DESC, id LIMIT :most"
 )
 
 
 class Passage(NamedTuple):
-    """What was found: the id of an entry or a lesson, and the place of its text, on one line. ``topic`` is a lesson's phase."""
+    """What was found: the id of an entry or a lesson, and the place of its text on one line. ``topic`` is a lesson's phase."""
 
     key: str
     topic: str
@@ -67,77 +52,94 @@ class Passage(NamedTuple):
 
 
 class Search(Part):
-    def find(self, words: str, kind: Kind) -> list[Passage]:
-        """Return what holds all the words, best first, and after that what holds some of them."""
-        plain, written = _terms(words)
-        if not plain and not written:
-            return []
-        ranked = (*self._find(plain, written, kind, " AND "), *self._find(plain, written, kind, " OR "))
-        found: dict[str, Passage] = {}
-        for passage in ranked:
-            found.setdefault(passage.key, passage)
-        return list(found.values())
+    def index(self, entry: Entry, report: str) -> None:
+        """Write an entry's row in place of the one it has."""
+        row = self._session.value(_ROW, id=entry.id)
+        if row is None:
+            row = self._session.value(_NEXT_ROW)
+            self._session.execute(_KEEP_ROW, id=entry.id, row=row)
+        else:
+            self._session.execute(_FORGET, row=row)
+        wordings = (found[0] for found in self._session.rows(_WORDINGS, id=entry.id))
+        self._session.execute(
+            _PUT,
+            row=row,
+            framework=_framework_word(canonical(entry.framework)),
+            topic=searchable(entry.topic),
+            tags=searchable(" ".join(entry.tags)),
+            question=searchable(entry.question or ""),
+            wordings=searchable(" ".join(wordings)),
+            report=searchable(report),
+        )
 
-    def refill(self) -> None:
-        """Make everything that is searched anew, from entries, texts and lessons; and count the entries."""
-        for statement in _FILLED_ANEW:
+    def index_again(self, entry: Entry) -> None:
+        """Write an entry's row anew, with the report that the database has."""
+        self.index(entry, self._session.value(_REPORT, sha256=entry.sha256) or "")
+
+    def prune(self) -> None:
+        """Remove the rows of entries that are gone."""
+        for (row,) in self._session.rows(_GONE):
+            self._session.execute(_FORGET, row=row)
+            self._session.execute(_FORGET_ROW, row=row)
+
+    def refill(self, entries: Iterable[Entry]) -> None:
+        """Make the whole index anew."""
+        for statement in _EMPTY:
             self._session.execute(statement)
+        for entry in entries:
+            self.index_again(entry)
 
-    def _find(self, plain: list[str], written: list[str], kind: Kind, junction: str) -> list[Passage]:
-        if not plain:
-            return self._as_written(written, kind, junction)
-        matches = self._session.rows(_FIND, query=junction.join(plain), kind=kind)
-        found = [
-            Passage(row["key"], row["topic"], self._telling(row["key"], row["passage"])) for row in matches
-        ]
-        if not written:
-            return found
-        also = {passage.key: passage for passage in self._as_written(written, kind, junction)}
-        if junction == " AND ":
-            return [passage for passage in found if passage.key in also]
-        return [*found, *(also[key] for key in also.keys() - {passage.key for passage in found})]
+    def rank(
+        self, keys: Sequence[str], words: Sequence[str], *, most: int, every: bool = False
+    ) -> dict[str, float]:
+        """Return the ids of the entries that hold some (or ``every``) of the words, each with its ``bm25``, higher is better, best first.
 
-    def _telling(self, key: str, passage: str) -> str:
-        """Leave a report's title and header lines out of a passage; where little else is in it, the text begins it."""
-        told = _body(passage)
-        if told == passage or len(told.split()) >= _PASSAGE_TOKENS // 2 or not told.endswith("…"):
-            return _one_line(told)
-        return f"{_one_line(_body(self._session.value(_TEXT, key=key))[: 3 * _AROUND])}…"
+        ``keys`` are frameworks' keys; none means all of them.
+        """
+        if not words:
+            return {}
+        asked = (" AND " if every else " OR ").join(f'"{word}"' for word in words)
+        query = f"{{topic tags question wordings report}} : ({asked})"
+        if keys:
+            named = " OR ".join(f'"{_framework_word(key)}"' for key in keys)
+            query = f"framework : ({named}) AND {query}"
+        rows = self._session.rows(_RANK, query=query, most=most)
+        return {row["entry_id"]: row["score"] for row in rows}
 
-    def _as_written(self, written: list[str], kind: Kind, junction: str) -> list[Passage]:
-        statement = _HOLDS_ALL if junction == " AND " else _HOLDS_SOME
-        rows = self._session.rows(statement, kind=kind, words=json_list(written), first=written[0])
-        return [Passage(row["key"], row["topic"], _around(row["text"], written)) for row in rows]
+    def find(self, text: str, *, keys: Sequence[str] = (), most: int) -> list[str]:
+        """Return the ids of entries that hold all words of a text, best first, and after them those that hold some."""
+        words = search_words(text[:_LONGEST]) or tokens(text[:_LONGEST])
+        found = [*self.rank(keys, words, most=most, every=True)]
+        if len(found) < most:
+            found += self.rank(keys, words, most=most)
+        return [*dict.fromkeys(found)][:most]
 
-
-def _terms(words: str) -> tuple[list[str], list[str]]:
-    """Return the words as FTS5 takes them, and those to be looked for as they stand."""
-    parts = runs(normalise(words[:_LONGEST]))
-    plain = [word for run, is_written in parts if not is_written for word in _WORD.findall(run)]
-    telling = [word for word in plain if word not in FUNCTION_WORDS] or plain
-    written = [run for run, is_written in parts if is_written]
-    return [
-        f'"{word}"{" *" if len(word) >= _SHORTEST_PREFIX else ""}' for word in dict.fromkeys(telling)
-    ], written
+    def lessons(self, text: str, *, most: int) -> list[Passage]:
+        """Return the lessons that hold words of a text, most words first."""
+        words = [stem(word) for word in search_words(text[:_LONGEST])]
+        rows = self._session.rows(_LESSONS, words=json_list(words), most=most)
+        return [Passage(row["id"], row["phase"], one_line(row["summary"], _LONGEST)) for row in rows]
 
 
-def _body(text: str) -> str:
-    """Cut off what stands before the first section of a report: title and header lines (seed 000, step 6.1)."""
-    _, is_there, body = text.partition(_SUMMARY)
-    return body.lstrip() if is_there else _HEADINGS.sub("", _HEADER.sub("", text))
+def _framework_word(key: str) -> str:
+    """Write a framework's key as one word of letters and digits."""
+    return f"fw{key.encode(errors='replace').hex()}"
 
 
-def _around(text: str, words: Iterable[str]) -> str:
-    body = _body(text)
-    text = body if any(word in body for word in words) else text
-    at = min((place for word in words if (place := text.find(word)) >= 0), default=0)
-    start = max(0, at - _AROUND)
-    cut = _one_line(text[start : at + 2 * _AROUND])
-    return f"{'…' if start else ''}{cut}{'…' if at + 2 * _AROUND < len(text) else ''}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def passage_of(report: str, text: str) -> str:
+    """Return the line of a report that holds most words of a text, cut around the first of them."""
+    _, is_there, body = report.partition(_SUMMARY)
+    lines = [line.strip(" >#*-|`") for line in (body if is_there else report).splitlines()]
+    stems = [stem(word) for word in search_words(text[:_LONGEST])]
+    held = [(sum(word in line.casefold() for word in stems), line) for line in lines if line]
+    if not held:
+        return ""
+    best = max(held, key=lambda it: it[0])[1]
+    folded = best.casefold()
+    first = min((folded.find(word) for word in stems if word in folded), default=0)
+    start = max(0, first - _PASSAGE // 3) if len(best) > _PASSAGE else 0
+    cut = one_line(best[start : start + _PASSAGE], _PASSAGE)
+    return f"{'…' if start else ''}{cut}{'…' if start + _PASSAGE < len(best) else ''}"
 
 
 _LONGEST_ID = 200
@@ -163,8 +165,6 @@ def nowhere(entry_id: str) -> UnknownEntry:
 
 
 def _unknown(what: str, entry_id: str, ids: Iterable[str], command: str) -> UnknownEntry:
-    from kr.matching.frameworks import most_alike
-
     alike = ", ".join(one_line(found, _LONGEST_ID) for found in most_alike(entry_id, ids))
     hint = f"nearest: {alike}" if alike else f"{command} shows them"
     return UnknownEntry(f"{what} {_shown(entry_id)}; {hint}")

@@ -19,10 +19,12 @@ from kr.values import NamedTuple
 if TYPE_CHECKING:
     from kr.store.archive import Archive
     from kr.store.counts import Counts
-    from kr.store.entries import Entries, Terms, Vectors
+    from kr.store.entries import Entries
     from kr.store.lessons import Lessons
+    from kr.store.lookup import Lookup
+    from kr.store.quarantine import Quarantine
     from kr.store.reports import ReportFiles, Revisions
-    from kr.store.requests import Ledger, NearMisses, Requests, Wordings
+    from kr.store.requests import Ledger, Offers, Ratings, Requests, Wordings
     from kr.store.search import Search
     from kr.store.shared_state import Circuits, Leases, Libraries, Workflows
 
@@ -111,8 +113,8 @@ def insert_into(table: str, names: Sequence[str]) -> str:
 
 
 def upsert_into(table: str, names: Sequence[str], key: str) -> str:
-    """Write the statement that inserts a row with these columns, or sets them in the one that has its key."""
-    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name != key)
+    """Write the statement that inserts a row with these columns, or sets them in the one that has its key (one column, or several parted by commas)."""
+    changes = ", ".join(f"{name} = excluded.{name}" for name in names if name not in key.split(", "))
     return f"{insert_into(table, names)} ON CONFLICT ({key}) DO UPDATE SET {changes}"
 
 
@@ -151,7 +153,7 @@ FIRST_IMPORT = "first_import"
 """The key of when the index beside an empty database was imported; see ``kr.transfer``."""
 
 ARCHIVE_CHANGES = "archive_changes"
-"""The key of how often archived rows changed, or left; triggers count."""
+"""The key of how often archived rows left."""
 
 _GET_FACT = "SELECT value FROM meta WHERE key = :key"
 _PUT_FACT = upsert_into("meta", ("key", "value"), "key")
@@ -222,11 +224,12 @@ class UnitOfWork:
     lessons: _Made[Lessons] = _Made("lessons.Lessons")
     libraries: _Made[Libraries] = _Made("shared_state.Libraries")
     meta: _Made[Meta] = _Made("session.Meta")
-    near_misses: _Made[NearMisses] = _Made("requests.NearMisses")
+    lookup: _Made[Lookup] = _Made("lookup.Lookup")
+    offers: _Made[Offers] = _Made("requests.Offers")
+    quarantine: _Made[Quarantine] = _Made("quarantine.Quarantine")
+    ratings: _Made[Ratings] = _Made("requests.Ratings")
     requests: _Made[Requests] = _Made("requests.Requests")
     revisions: _Made[Revisions] = _Made("reports.Revisions")
     search: _Made[Search] = _Made("search.Search")
-    terms: _Made[Terms] = _Made("entries.Terms")
-    vectors: _Made[Vectors] = _Made("entries.Vectors")
     wordings: _Made[Wordings] = _Made("requests.Wordings")
     workflows: _Made[Workflows] = _Made("shared_state.Workflows")

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 log = Logger(__name__)
 
-SCHEMA_VERSION = 11
+FIRST_RELEASED = 12
+"""Number of the initial migration: the numbers below it belong to states that were never released."""
+SCHEMA_VERSION = 12
 """Number of the newest migration; ``PRAGMA user_version`` of an up-to-date SQLite file."""
 
 _JOURNAL_SIZE_LIMIT = 16 * 1024 * 1024

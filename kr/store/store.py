@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from kr.store.care import Care
     from kr.store.database import Completed, Database
     from kr.store.importing import Incoming, Outcome
-    from kr.store.saving import Draft, Restored, Saved, Twin
+    from kr.store.saving import Draft, Restored, Saved
     from kr.store.session import UnitOfWork
 
 
@@ -116,11 +116,11 @@ class Store:
         """Open a unit that others wait for, for no network work; rolled back unless the block ends normally."""
         return self._database().write()
 
-    def save_report(self, draft: "Draft", text: str, now: datetime, *, twin: "Twin | None" = None) -> "Saved":
-        """Write a report, row and revision in one step, and run the guard (SPEC 3.8); ``twin`` finds the entry that is renewed."""
+    def save_report(self, draft: "Draft", text: str, now: datetime) -> "Saved":
+        """Write a report, row and revision in one step, and run the guard (SPEC 3.8)."""
         from kr.store.saving import save
 
-        return save(self._database(), draft, text, now=now, twin=twin)
+        return save(self._database(), draft, text, now=now)
 
     def take_in(self, batch: Sequence["Incoming"], now: datetime) -> "list[Outcome]":
         """Place some hundreds of entries that others wrote, in one step (SPEC 6.2); an outcome for each, in order."""

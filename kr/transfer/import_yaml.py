@@ -32,7 +32,7 @@ from kr.transfer.read_index import (
     check_times,
     read_items,
 )
-from kr.values import Entry, replace
+from kr.values import Entry, origin_of_kind, replace
 
 Progress = Callable[[int, int], None]
 """Called now and then with the number of lines that are done, and of all lines."""
@@ -296,16 +296,16 @@ def _read_header(
     text = (content or b"").decode(errors="replace")
     if content is None or not text.strip():
         return None
-    origin = origin_of(text)
+    kind = origin_of(text)
     researched = parse_time(read_date(text) or "")
     researched_at = to_text(researched) if researched is not None and researched <= now else None
-    end = fresh_until(origin, researched_at)
+    end = fresh_until(kind, researched_at)
     return ReportText(
         content=content,
         is_here=is_here,
         is_theirs=is_theirs,
         confidence=read_confidence(text) or "low",
-        origin=origin,
+        origin=origin_of_kind(kind, is_ours=False),
         researched_at=researched_at,
         fresh_until=to_text(end) if end is not None else None,
     )

@@ -32,7 +32,7 @@ SAID = {
 NAVIGATION = (
     ("/", "Overview"),
     ("/entries", "Entries"),
-    ("/near-misses", "Near misses"),
+    ("/candidates", "Candidates"),
     ("/lessons", "Lessons"),
     ("/archive", "Archive"),
     ("/spending", "Spending"),

@@ -37,14 +37,14 @@ Act = Callable[[Any, dict[str, str]], str]
 VIEWS: dict[str, View] = {
     "/": views.overview,
     "/entries": views.entries,
-    "/near-misses": views.near_misses,
+    "/candidates": views.candidates,
     "/lessons": views.lessons,
     "/archive": views.archive,
     "/spending": views.spending,
     "/sources": views.sources,
 }
 ACTS: dict[str, tuple[Act, str]] = {
-    "/near-misses": (views.settle, "/near-misses"),
+    "/candidates": (views.settle, "/candidates"),
     "/restore": (views.restore, "/archive"),
     "/remove": (views.remove, "/entries"),
     "/lessons": (views.judge_lesson, "/lessons"),

@@ -135,8 +135,8 @@ def entry(app: App, asked: Asked, entry_id: str) -> Context:
     }
 
 
-def near_misses(app: App, asked: Asked) -> Context:
-    """List what was asked and nearly answered."""
+def candidates(app: App, asked: Asked) -> Context:
+    """List the questions to which candidates were offered, and from which nobody has chosen."""
     found = overviews.open_needs(app.store, limit=FEW, offset=asked.offset(FEW))
     return {"needs": found.shown, **_paging(asked, found.total, FEW)}
 
@@ -231,8 +231,6 @@ COUNTS = ("injected", "recurred", "recurred_after_injection")
 def settle(app: App, form: Mapping[str, str]) -> str:
     """Note which entry answers a need, or that none does; the code of what to say."""
     overviews.settle(app.store, form.get("request", ""), form.get("entry") or None, app.clock())
-    if form.get("entry"):
-        app.catalog.exported()  # an entry of these very words may have gone to the archive
     return "answered" if form.get("entry") else "none"
 
 

@@ -8,9 +8,9 @@ does. No guess is made here but by :func:`meant`, which needs to know what the c
 import re
 from collections.abc import Collection, Iterable, Mapping
 from functools import cache, lru_cache
+from pathlib import Path
 from types import MappingProxyType
 
-from kr.matching import table
 from kr.naming import fold
 
 _SEPARATORS = str.maketrans("", "", "-_. ")
@@ -261,7 +261,7 @@ def short_forms() -> list[str]:
 
 @cache
 def _sections() -> tuple[str, str]:
-    text = table("frameworks.txt")
+    text = Path(__file__).with_name("frameworks.txt").read_text(encoding="utf-8")
     usual, _, short = text.partition("\n\n# Short forms")
     return usual[usual.index("\n[]\n") + 1 :], short.partition("]\n")[2].rstrip()
 

@@ -1,0 +1,227 @@
+"""Which entry is served, and in which order the others are offered (SPEC 3.2, 3.3). Pure: values in, values with reasons out.
+
+Served without anybody's judgement is only what needs none: an equal topic, a known wording, the same keywords in the same order.
+Everything else is a ranked list, and the asker chooses.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import log1p
+
+from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
+from kr.naming import fold, tag_key
+from kr.text.words import contraries, identifiers, keywords, stem, tokens
+from kr.values import NO_RATINGS, TIERS, Entry, Match, MatchRules, Query, Ratings, Tier
+from kr.values import replace as with_values
+
+SAME_TOPIC = 0.70
+"""From this share of common keywords on two topics match (seed 000, step 2)."""
+FEW, MORE = 3, 5
+"""How many candidates are offered, and how many of a framework that has more than ``_MANY`` entries."""
+_MANY = 20
+_FINDING = 3.0
+"""What a finding is worth beside an excerpt that fits as well: somebody proved it."""
+_WORKED, _INSTALLED = 1.0, -1.0
+_WITHDRAWN = -1000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A live entry of the framework that is asked about, judged for the request, and whether the request's question is a known wording."""
+
+    entry: Entry
+    verdict: Verdict
+    ratings: Ratings = NO_RATINGS
+    is_wording: bool = False
+
+    @property
+    def is_servable(self) -> bool:
+        return self.verdict.status == "fresh" and self.refusal is None
+
+    @property
+    def refusal(self) -> str | None:
+        """Say why nobody is served this entry, however fresh it is; None where nothing speaks against it."""
+        if self.entry.origin == "placeholder":
+            return "it is a placeholder"
+        if self.ratings.withdraws(self.entry):
+            return f"it was rated wrong{f': {self.ratings.note}' if self.ratings.note else ''}"
+        return None
+
+
+def judge_all(
+    found: Iterable[tuple[Entry, Ratings, bool]], version: str, limits: Limits, now: datetime
+) -> list[Known]:
+    """Judge entries for a version, and give each the status that it has now; ``archived`` ones are left out."""
+    judged = []
+    for entry, ratings, is_wording in found:
+        verdict = judge(entry, version, limits, now)
+        if verdict.status != "archived":
+            status = verdict.status
+            now_is = entry if entry.status == status else with_values(entry, status=status)
+            judged.append(Known(now_is, verdict, ratings, is_wording))
+    return of_own_major(judged, version)
+
+
+def of_own_major(known: Sequence[Known], version: str) -> list[Known]:
+    """Leave out what is of another major version, where the topic has an entry of the one that is asked for (SPEC 3.3)."""
+    wanted = major_key(version)
+    served = {fold(it.entry.topic) for it in known if major_key(it.entry.framework_version) == wanted}
+    return [
+        it
+        for it in known
+        if fold(it.entry.topic) not in served
+        or major_key(it.entry.framework_version) in {wanted, UNKNOWN_VERSION}
+    ]
+
+
+def choose(query: Query, known: Sequence[Known], rules: MatchRules) -> Match | None:
+    """Return the entry that is served, or that a new research stands on: what may be served first, then the best tier, then the last used."""
+    tiers = ((it, tier_of(query, it, rules)) for it in known)
+    matching = [(it, tier) for it, tier in tiers if tier is not None]
+    if not matching:
+        return None
+    matching.sort(key=lambda pair: pair[0].entry.id)
+    matching.sort(key=lambda pair: pair[0].entry.last_accessed, reverse=True)
+    matching.sort(key=lambda pair: (not pair[0].is_servable, _ORDER[pair[1]]))
+    entry, tier = matching[0][0].entry, matching[0][1]
+    return match_of(query, entry, tier)
+
+
+_ORDER: Mapping[Tier, int] = {
+    "framework+topic+tags": 0,
+    "framework+topic": 1,
+    "framework+wording": 2,
+    "framework+keywords": 3,
+    "framework+tags": 4,
+    "use": 5,
+    "llm": 5,
+}
+
+
+def tier_of(query: Query, known: Known, rules: MatchRules) -> Tier | None:
+    """Return by what an entry is served for a request; None where somebody has to judge."""
+    entry = known.entry
+    is_same = same_topic(query.topic, entry.topic)
+    if rules.mode == "seed" and rules.fuzzy:
+        tier = _tier_of_seed(query, entry, is_same=is_same)
+        if tier is not None and TIERS.index(tier) <= TIERS.index(rules.floor):
+            return tier
+        return "framework+wording" if known.is_wording else None
+    if is_same:
+        return "framework+topic+tags" if shared_tags(query.tags, entry.tags) else "framework+topic"
+    if not rules.fuzzy:
+        return None
+    if known.is_wording:
+        return "framework+wording"
+    if not entry.is_installed_excerpt and _same_keywords(query, entry):
+        return "framework+keywords"
+    return None
+
+
+def _tier_of_seed(query: Query, entry: Entry, *, is_same: bool) -> Tier | None:
+    has_tags = bool(shared_tags(query.tags, entry.tags))
+    if is_same or overlap(query.topic, entry.topic) >= SAME_TOPIC:
+        return "framework+topic+tags" if has_tags else "framework+topic"
+    return "framework+tags" if has_tags else None
+
+
+def _same_keywords(query: Query, entry: Entry) -> bool:
+    """Whether two needs differ in inflection, case and small words alone, name the same identifiers, and no opposite or negation differs."""
+    mine = keywords(query.topic)
+    if not mine or mine != keywords(entry.topic):
+        return False
+    asked, known = f"{query.topic} {query.question}", f"{entry.topic} {entry.question or ''}"
+    return contraries(asked) == contraries(known) and identifiers(asked) == identifiers(known)
+
+
+def same_topic(one: str, other: str) -> bool:
+    return " ".join(fold(one).split()) == " ".join(fold(other).split())
+
+
+def overlap(one: str, other: str) -> float:
+    """Return the share of keywords that two topics have in common, of those of the longer one; 0.0 to 1.0."""
+    mine, theirs = set(keywords(one)), set(keywords(other))
+    longer = max(len(mine), len(theirs))
+    return len(mine & theirs) / longer if longer else 0.0
+
+
+def shared_tags(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    """Return the request's tags that the entry has too, each once, as the request writes them; by their stems."""
+    theirs = {_tag_stems(tag) for tag in known}
+    found: dict[tuple[str, ...], str] = {}
+    for tag in asked:
+        if (stems := _tag_stems(tag)) in theirs:
+            found.setdefault(stems, tag)
+    return tuple(found.values())
+
+
+def _tag_stems(tag: str) -> tuple[str, ...]:
+    return tuple(stem(token) for token in tokens(tag)) or (tag_key(tag),)
+
+
+def match_of(query: Query, entry: Entry, tier: Tier, score: float | None = None) -> Match:
+    """Say why an entry is served."""
+    is_same = same_topic(query.topic, entry.topic)
+    return Match(
+        entry=entry,
+        tier=tier,
+        topic_overlap=1.0 if is_same else overlap(query.topic, entry.topic),
+        shared_tags=shared_tags(query.tags, entry.tags),
+        score=score,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A live entry that may answer. ``score`` orders, and is no probability (SPEC 3.2)."""
+
+    known: Known
+    score: float
+
+
+def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
+    """Order entries by how well they fit, best first; ``found`` has each with its ``bm25``, higher is better.
+
+    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are none.
+    """
+    from rapidfuzz import fuzz, utils
+
+    asked = f"{query.topic} {query.question}"
+    ranked = []
+    for known, bm25 in found:
+        entry = known.entry
+        if entry.origin == "placeholder":
+            continue
+        own = f"{entry.topic} {entry.question or ''}"
+        score = bm25
+        score += 6 * fuzz.token_set_ratio(asked, own, processor=utils.default_process) / 100
+        score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
+        score += len(shared_tags(query.tags, entry.tags))
+        score += _standing(known)
+        ranked.append(Candidate(known, round(score, 2)))
+    ranked.sort(key=lambda it: it.known.entry.id)
+    ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
+    return sorted(ranked, key=lambda it: -it.score)
+
+
+def _standing(known: Known) -> float:
+    """Return what an entry's writer and its ratings add to its score."""
+    if known.ratings.withdraws(known.entry):
+        return _WITHDRAWN
+    kind = _FINDING if known.entry.is_written else _INSTALLED if known.entry.is_installed_excerpt else 0.0
+    return kind + _WORKED * log1p(known.ratings.worked)
+
+
+def most_offered(entries: int) -> int:
+    """Return how many candidates are offered of a framework with so many entries."""
+    return MORE if entries > _MANY else FEW
+
+
+def named(found: tuple[Entry, Ratings, bool], version: str, limits: Limits, now: datetime) -> Known:
+    """Judge the entry that a request names: past its time it is stale, and no more."""
+    entry, ratings, is_wording = found
+    verdict = judge(entry, version, limits, now)
+    if verdict.status == "archived":
+        verdict = Verdict("stale", verdict.reasons)
+    return Known(with_values(entry, status=verdict.status), verdict, ratings, is_wording)

@@ -1,0 +1,150 @@
+"""The words of a need: how topics and questions are compared and searched (SPEC 3.1, 3.2). Pure.
+
+Nothing here knows what a word means. Small words are left out, inflections are cut off, and a short list of opposites keeps
+"on" from being taken for "off".
+"""
+
+import re
+import unicodedata
+
+_LONGEST = 4000
+"""Characters of a text that are looked at."""
+_CJK = "぀-ヿ㐀-䶿一-鿿가-힣豈-﫿"
+_TOKEN = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:_+[^\W_{_CJK}]+)*")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_CODE = re.compile(r"`([^`\n]{1,80})`|(?<!\w)(--?[A-Za-z][\w-]*)|(@?[A-Za-z_][\w.]*(?:[/-][\w.]+)*)(\(\))?")
+_SUFFIXES = ("ingly", "edly", "ings", "ing", "ied", "ies", "ed", "es", "s")
+_SHORTEST_STEM = 3
+
+SMALL = frozenset(
+    """
+    a an the this that these those some any each i me my mine we us our ours you your he she it its they them their one ones
+    who whom whose which what when where why how whether am is are was were be been being do does did doing done
+    have has had having can could may might must shall should will would ought and or but so if then than as of at by for from to
+    into with there here just also too very quite only really please let lets get gets got getting make makes made making
+    use uses used using want wants need needs needed like way ways best right proper properly correct correctly
+    possible example examples about via per im ive youre whats theres dont cant
+    """.split()
+)
+"""Words that a topic can do without."""
+
+TURNING = frozenset("not no never without on off in out up down before after".split())
+"""Small words that turn a need round: a topic always keeps them (SPEC 3.1), and no search asks for them."""
+
+_OPPOSITES = (
+    "on off|enable disable|enabled disabled|allow deny|allow forbid|before after|in out|up down|with without|add remove|"
+    "open close|start stop|show hide|first last|min max|minimum maximum|ascending descending|asc desc|increase decrease|"
+    "lock unlock|encode decode|encrypt decrypt|serialize deserialize|compress decompress|escape unescape|attach detach|"
+    "upload download|subscribe unsubscribe|mount unmount|pause resume|grant revoke|append prepend|expand collapse|"
+    "inner outer|left right|horizontal vertical|inbound outbound|public private|required optional|lazy eager|"
+    "lazily eagerly|top bottom|include exclude|keep strip|back forward|sync async|read write|sensitive insensitive|"
+    "增加 减少|启用 禁用|打开 关闭|允许 禁止|开启 关闭|之前 之后|上传 下载|显示 隐藏|加密 解密"
+)
+_CONTRARY = frozenset(word for pair in _OPPOSITES.split("|") for word in pair.split())
+_NEGATIONS = frozenset(
+    "not no never without cannot dont doesnt isnt wont cant shouldnt non 不 没 無 无 非 别 勿".split()
+)
+_CJK_CONTRARY = tuple(sorted((word for word in _CONTRARY if not word.isascii()), key=len, reverse=True))
+_APOSTROPHES = str.maketrans("", "", "'’")
+
+
+def tokens(text: str) -> list[str]:
+    """Return the words in their order, folded; Chinese, Japanese and Korean characters one by one."""
+    text = unicodedata.normalize("NFKC", text[:_LONGEST]).translate(_APOSTROPHES)
+    return [token.casefold() for token in _TOKEN.findall(text)]
+
+
+def stem(word: str) -> str:
+    """Cut an English inflection off a folded word: ``validates`` and ``validating`` are ``validat``."""
+    if not (word.isascii() and word.isalpha()) or word.endswith(("ss", "us", "is")):
+        return word
+    for suffix in _SUFFIXES:
+        base = word.removesuffix(suffix)
+        if base != word and len(base) >= _SHORTEST_STEM:
+            if suffix in {"ied", "ies"}:
+                return base + "i"
+            doubled = base[-1] == base[-2] and base[-1] not in "aeiouls"
+            return (base[:-1] if doubled else base).removesuffix("e")
+    if len(word) > _SHORTEST_STEM:
+        return word[:-1] + "i" if word.endswith("y") and word[-2] not in "aeiou" else word.removesuffix("e")
+    return word
+
+
+def keywords(text: str) -> list[str]:
+    """Return the stems that tell something, in their order; words that turn a need round are among them."""
+    return [stem(token) for token in tokens(text) if token not in SMALL]
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """Return the names of code in a text: what is quoted, called, an option, or written with a hump, underscore, digit or dot."""
+    found = set()
+    for quoted, option, name, call in _CODE.findall(text[:_LONGEST]):
+        word = name.strip(".-/")
+        if quoted or option:
+            found.add((quoted or option).removesuffix("()").casefold())
+        elif call or re.search(r"[a-z][A-Z]|[_\d/@]|\w\.\w", word):
+            found.add(word.casefold())
+    return frozenset(found)
+
+
+def contraries(text: str) -> frozenset[str]:
+    """Return the words of a text that have an opposite, and its negations: what must not differ where nobody judges."""
+    folded = tokens(text)
+    joined = "".join(token for token in folded if not token.isascii())
+    chinese = {word for word in _CJK_CONTRARY if word in joined}
+    plain = {stem(word) if word in _NEGATIONS else word for word in folded if word in _CONTRARY | _NEGATIONS}
+    return frozenset(plain | chinese)
+
+
+def searchable(text: str) -> str:
+    """Return a text as the search index takes it: the words of an identifier beside it, Chinese characters parted."""
+    parted = _HUMP.sub(" ", text).replace("_", " ")
+    joined = text if parted == text else f"{parted} {text}"
+    return re.sub(f"([{_CJK}])", r" \1 ", joined)
+
+
+def search_words(*texts: str, but: frozenset[str] = frozenset()) -> list[str]:
+    """Return the words to search for, each once: neither small ones, nor those that turn a need round, nor ``but``."""
+    words = tokens(searchable(" ".join(texts)))
+    skipped = SMALL | TURNING | but
+    return [word for word in dict.fromkeys(words) if word not in skipped]
+
+
+def summary_of(text: str, most: int = 200) -> str:
+    """Return the first sentences of a text on one line, cut at a sentence or a word within ``most`` characters."""
+    line = " ".join(text.split())
+    if len(line) <= most:
+        return line
+    end = max(line.rfind(mark, 0, most) for mark in (". ", "! ", "? ", "。"))
+    if end >= most // 3:
+        return line[: end + 1]
+    return f"{line[: most - 1].rpartition(' ')[0] or line[: most - 1]}…"
+
+
+_MOST_TOPIC = 120
+_MOST_TAGS = 5
+
+
+def derive_topic(framework: str, question: str) -> str:
+    """Return a question without its asking words, articles and the framework's name: the topic of who gives none (SPEC 3.1)."""
+    own = set(tokens(framework)) | {framework.casefold()}
+    kept = []
+    for word in question[:_LONGEST].split():
+        bare = word.strip("\"'`“”‘’([{<>}]).,;:!?，。；：！？、（）").casefold()
+        folded = bare.translate(_APOSTROPHES)
+        if folded and folded not in SMALL and bare not in own:
+            kept.append(word.strip('"“”,;:!?，。；：！？、').rstrip("."))
+    topic = " ".join(kept) or " ".join(question.split())
+    if len(topic) > _MOST_TOPIC:
+        topic = topic[:_MOST_TOPIC].rpartition(" ")[0] or topic[:_MOST_TOPIC]
+    return topic or framework
+
+
+def derive_tags(framework: str, topic: str) -> tuple[str, ...]:
+    """Return the rarer words of a topic as tags: the longest, in their order; the framework's name where there is none."""
+    own = frozenset(tokens(framework))
+    words = [
+        word for word in dict.fromkeys(tokens(topic)) if word not in SMALL | TURNING | own and len(word) > 1
+    ]
+    longest = sorted(words, key=lambda word: -len(word))[:_MOST_TAGS]
+    return tuple(word for word in words if word in longest) or (framework,)
