@@ -203,11 +203,11 @@ class LessonBook:
         return self._approved(new, old)
 
     def _written(self, tags: Sequence[str], summary: str, ref: str | None) -> Lesson:
-        from kr.lessons.distill.clean import without_secrets
+        from kr.guard import mask_secrets
 
         today = self._clock().astimezone(UTC).date().isoformat()
         kept = tuple(tag for tag in tags if tag != QUARANTINED)
-        new = cleaned(Lesson(today, kept, without_secrets(summary), without_secrets(ref or "")))
+        new = cleaned(Lesson(today, kept, mask_secrets(summary), mask_secrets(ref or "")))
         if new is None or columns(new.summary) > COLUMNS:
             raise KrError(f"a lesson is one line of 1 to {COLUMNS} columns")
         return new
@@ -260,7 +260,7 @@ class LessonBook:
         for path in files:
             text = _text_of(path)
             parsed = parse_file(text)
-            clean = [_without_secrets(lesson) for lesson in parsed.lessons]
+            clean = [_mask_secrets(lesson) for lesson in parsed.lessons]
             lessons += [lesson for lesson in clean if lesson is not None]
             refused += parsed.unread + clean.count(None)
             _tell_bad_lines(path, text)
@@ -304,12 +304,12 @@ def _text_of(path: Path) -> str:
         raise LessonsUnreadable(f"{path}: can't be read: {error}") from error
 
 
-def _without_secrets(lesson: Lesson) -> Lesson | None:
-    from kr.lessons.distill.clean import without_secrets
+def _mask_secrets(lesson: Lesson) -> Lesson | None:
+    from kr.guard import mask_secrets
 
     return cleaned(
         lesson._replace(
-            summary=without_secrets(lesson.summary), ref=without_secrets(lesson.ref) if lesson.ref else None
+            summary=mask_secrets(lesson.summary), ref=mask_secrets(lesson.ref) if lesson.ref else None
         )
     )
 
@@ -336,13 +336,13 @@ def _tell_bad_lines(path: Path, text: str) -> None:
 
 def _refused(data: Mapping[str, Any], error: InvalidRequest) -> "RecordEnvelope":
     from kr.contracts.lessons import skip
-    from kr.lessons.distill.clean import without_secrets
+    from kr.guard import mask_secrets
 
-    problems = [f"{field.field}: {without_secrets(field.message)}" for field in error.fields]
+    problems = [f"{field.field}: {mask_secrets(field.message)}" for field in error.fields]
     for problem in problems:
         logger.warning("nothing is recorded: %s", problem)
     story = data.get("story_key")
-    echoed = {**data, "story_key": without_secrets(story)} if isinstance(story, str) else data
+    echoed = {**data, "story_key": mask_secrets(story)} if isinstance(story, str) else data
     return skip(echoed, f"Recording skipped: {'; '.join(problems)}")
 
 

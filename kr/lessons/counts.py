@@ -160,9 +160,9 @@ def session_name(session_id: str) -> str:
     """Return under which name a session is kept: its own, unless that is a secret; then one made of it."""
     if _PLAIN.fullmatch(session_id):
         return session_id
-    from kr.lessons.distill.clean import without_secrets
+    from kr.guard import mask_secrets
 
-    is_secret = without_secrets(session_id) != session_id
+    is_secret = mask_secrets(session_id) != session_id
     return f"session-{sha256_of(session_id.encode())[:16]}" if is_secret else session_id
 
 

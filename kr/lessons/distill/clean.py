@@ -3,37 +3,16 @@
 Out of a text goes what nobody else may see, and what means nothing on another machine or tomorrow; whole failures teach
 nothing when they were interrupted, meant to fail, or met a network that was away for a moment.
 
-Secrets go before anything else looks at a text. What has a known shape is found by the detectors of ``detect-secrets``, which
-are imported late: recording needs them, nothing else does. What has none is found by what stands before it (``secrets.yaml``).
+Secrets go before anything else looks at a text (``kr.guard``).
 """
 
 import re
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
-from typing import TYPE_CHECKING
 
+from kr import guard
+from kr.guard import mask_secrets
 from kr.lessons.distill import listed, patterns, phrases, read_table, shortened
-from kr.text.characters import strip_invisible
-
-if TYPE_CHECKING:
-    from detect_secrets.plugins.base import RegexBasedDetector
-
-SECRET = "<secret>"  # noqa: S105 - what stands in place of one
-# Letters of full width are read as the plain ones: a name must not hide in them.
-_WIDE = {0xFEE0 + code: code for code in range(0x21, 0x7F) if chr(code).isalnum() or chr(code) in "=_-"}
-_RANDOM = re.compile(r"(?<![\w/+.-])[A-Za-z0-9_+/-]{24,}={0,2}(?![\w/+-])")
-_HEX = re.compile(r"(?<![\w-])(?<!commit )(?:0x)?[0-9a-fA-F]{32,}(?![\w-])")
-# The rest of one that a terminal wrapped.
-_WRAPPED = re.compile(
-    r"<secret>\n[ \t]*(?=\S*[0-9])(?=\S*[a-z])(?=\S*[A-Z])[\w+/=-]{8,}(?=\s*$)", re.MULTILINE
-)
-_FOLDER = 12
-"""Characters that a folder's name has at most on the average; in a key a slash is rarer."""
-# The detectors by entropy, by keyword and for addresses stay out: the rules know what stands beside a name, and an
-# address is no secret.
-_LEFT_OUT = frozenset({"base", "high_entropy_strings", "ip_public", "keyword", "private_key"})
-_CLASSES = (str.isupper, str.islower, str.isdigit)
 
 _SEGMENT = r"[^\s/\\:*?\"'<>|()\[\]{},;，。；：（）`]+"
 _UNIX = re.compile(rf"(?<![\w.~/:@}}-])(?:file://)?/{_SEGMENT}(?:/{_SEGMENT})+/?")
@@ -46,79 +25,18 @@ _EVERYWHERE = re.compile(
 _PACKAGES = ("site-packages", "dist-packages", "node_modules")
 
 
-def without_secrets(text: str) -> str:
-    """Return the text with ``<secret>`` in place of every value that is, or may be, one. Lines stay lines."""
-    text = text.translate(_WIDE)
-    for pattern, replacement in _rules("rules"):
-        text = pattern.sub(replacement, text)
-    for detector in _detectors():
-        for found in sorted(set(detector.analyze_string(text)), key=len, reverse=True):
-            if found and len(found) > 5:
-                text = text.replace(found, SECRET)
-    for pattern, _ in _rules("named"):
-        text = pattern.sub(_taken_out, text)
-    text = _WRAPPED.sub(SECRET, _HEX.sub(SECRET, text))
-    return _RANDOM.sub(lambda found: SECRET if _is_random(found[0]) else found[0], text)
-
-
-def _taken_out(found: re.Match[str]) -> str:
-    name, value = found[1], found[2]
-    is_count = value.isdigit() and "tokens" in name.lower()
-    if is_count or SECRET in value or not any(map(str.isalnum, value)) or _is_harmless(value):
-        return found[0]
-    return f"{name}{SECRET}"
-
-
-def _is_harmless(value: str) -> bool:
-    if phrases("variable").match(value):
-        return True
-    has_digits = any(map(str.isdigit, value))
-    return phrases("harmless").match(value) is not None and not (value[0] in "\"'`" and has_digits)
-
-
-def _is_random(text: str) -> bool:
-    """Tell a key from a name or a path: it changes between capitals, small letters and digits all the time."""
-    if text.count("/") * _FOLDER > len(text):
-        return False
-    kinds = [next((at for at, kind in enumerate(_CLASSES) if kind(letter)), 3) for letter in text]
-    changes = sum(one != other for one, other in pairwise(kinds))
-    return {0, 1, 2} <= set(kinds) and changes >= len(text) / 3
-
-
 @cache
-def _rules(kind: str) -> list[tuple[re.Pattern[str], str]]:
-    """Return rules of ``secrets.yaml``: what they find, and what takes its place."""
-    rows = read_table("secrets.yaml")[kind]
-    put = (rf"\1{SECRET}" if text is None else text for text in map(rows.get, rows))
+def _noise() -> list[tuple[re.Pattern[str], str]]:
+    rows = read_table("noise.yaml")["noise"].values()
     return [
         (re.compile(pattern, re.IGNORECASE), text)
-        for pattern, text in zip(patterns("secrets.yaml", kind), put, strict=True)
+        for pattern, text in zip(patterns("noise.yaml", "noise"), rows, strict=True)
     ]
-
-
-@cache
-def _detectors() -> "Sequence[RegexBasedDetector]":
-    # Loading them takes 0.2 s.
-    from importlib import import_module
-    from pkgutil import iter_modules
-
-    from detect_secrets import plugins
-    from detect_secrets.plugins.base import RegexBasedDetector
-
-    names = [found.name for found in iter_modules(plugins.__path__) if found.name not in _LEFT_OUT]
-    modules = [import_module(f"{plugins.__name__}.{name}") for name in names]
-    kinds = {
-        kind: None
-        for module in modules
-        for kind in vars(module).values()
-        if isinstance(kind, type) and issubclass(kind, RegexBasedDetector) and kind is not RegexBasedDetector
-    }
-    return tuple(kind() for kind in kinds)
 
 
 def visible(text: str) -> str:
     """Return the text without terminal escapes, invisible characters and secrets; paths stay whole."""
-    return without_secrets(strip_invisible(text))
+    return mask_secrets(guard.clean(text))
 
 
 def clean(text: str) -> str:
@@ -128,7 +46,7 @@ def clean(text: str) -> str:
 
 def portable(text: str) -> str:
     """Return a ``visible`` text without times, machine names and absolute paths."""
-    for pattern, replacement in _rules("noise"):
+    for pattern, replacement in _noise():
         text = pattern.sub(replacement, text)
     return "\n".join(_relative_paths(line) for line in text.split("\n"))
 

@@ -14,7 +14,7 @@ from kr.lessons.distill.clean import (
     relative_path,
     teaches_nothing,
     visible,
-    without_secrets,
+    mask_secrets,
 )
 from kr.lessons.distill.distill import COLUMNS, Told, distill
 from kr.lessons.distill.problems import find_problems
@@ -299,7 +299,7 @@ def _wrong(lesson: str, given: str, source: str, limit: int) -> str:
         return "it is not one line"
     if columns(lesson) > limit:
         return f"it is longer than {limit} columns"
-    if without_secrets(lesson) != lesson:
+    if mask_secrets(lesson) != lesson:
         return "it holds a secret"
     if not {"order", "index", "disguise"}.isdisjoint(dangers(lesson)):
         return "it is an order to the reader"
