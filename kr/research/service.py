@@ -129,12 +129,7 @@ class ResearchService:
             found = self._look_up(run)
             if may_serve(run, found):
                 return serve(run, self._services, found)
-            if (
-                found.related
-                and not found.is_stale
-                and run.overrides.if_unsure == "candidates"
-                and not run.overrides.refresh
-            ):
+            if found.is_offer and run.overrides.if_unsure == "candidates" and not run.overrides.refresh:
                 return self._offer(run, found)
             from kr.research.pipeline import Pipeline
 
