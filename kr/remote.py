@@ -21,7 +21,7 @@ from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope, value_of
 from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.requests import Mode
 from kr.deadline import Deadline, bounded
-from kr.documents import LIMIT
+from kr.tree import LIMIT
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.request_handler import RequestHandler
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, is_blank, parse_request
-from kr.documents import read_document
+from kr.tree import read_document
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.freshness import to_text
 from kr.log import Logger

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kr.contracts.requests import ResearchRequest, parse_request
-from kr.documents import read_document
+from kr.tree import read_document
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import Limits, Verdict
 from kr.matching.decide import THRESHOLD, Considered, decide

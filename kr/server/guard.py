@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kr.documents import LIMIT
+from kr.tree import LIMIT
 from kr.server.metrics import Metrics
 from kr.server.page.session import SIGN_IN, Sessions
 

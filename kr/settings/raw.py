@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kr.documents import KeyPath, Tree, show_path
+from kr.tree import KeyPath, Tree, show_path
 from kr.settings import BMM_CONFIG, DEFAULT_KNOWLEDGE_BASE
 from kr.settings.discovery import (
     MAIN_SECTION,

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kr.documents import KeyPath, Tree, show_path
+from kr.tree import KeyPath, Tree, show_path
 from kr.errors import ConfigError
 from kr.naming import nearest
 from kr.settings import Details, HitSettings, Settings

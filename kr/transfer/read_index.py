@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple, NoReturn, get_args
 
 import yaml
 
-from kr.documents import Doubles, Tree
+from kr.tree import Doubles, Tree
 from kr.errors import IndexUnreadable, InvalidRequest, KrError
 from kr.freshness import parse_time, to_text
 from kr.store.archive import ArchiveReason

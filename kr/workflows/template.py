@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from kr.documents import KeyPath, Tree, show_path
+from kr.tree import KeyPath, Tree, show_path
 from kr.errors import InvalidRequest
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
