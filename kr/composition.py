@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from kr.reports.persona import Persona
-    from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
     from kr.research.explain import Rules
     from kr.research.meaning import Embedder, Meaning
+    from kr.research.persona import Persona
+    from kr.research.synthesis import Synthesis
     from kr.sources.base import Source
     from kr.sources.model_server import LanguageModel
 
@@ -255,7 +255,7 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
         return None
 
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
-        from kr.reports.persona import read_reply, system_prompt, user_prompt
+        from kr.research.synthesis import read_reply, system_prompt, user_prompt
 
         model = _needed_model(settings, environ)
         reply = model.write(system_prompt(persona), user_prompt(query, answer), timeout=timeout)

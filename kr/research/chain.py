@@ -18,12 +18,11 @@ from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.freshness import major_key
 from kr.matching.frameworks import canonical
 from kr.naming import fold
-from kr.reports.choosing import covers_question
-from kr.reports.passages import read_answer
 from kr.research.budget import LedgerBudget, OverallDeadline
 from kr.sources.base import Ask, Source
 from kr.store.store import Shelf
 from kr.text.counting import tokens_of
+from kr.text.markdown import split
 from kr.values import Answer, Consulted, Learned, Query, SourceOutcome
 
 logger = logging.getLogger(__name__)
@@ -142,7 +141,7 @@ class Chain:
         progress: Progress,
         deadline: OverallDeadline,
         timeout: float,
-        covers: Callable[[Query, Answer], bool] = covers_question,
+        covers: Callable[[Query, Answer], bool] = lambda _query, answer: not answer.is_gap,
     ) -> None:
         self._covers = covers
         self._budget = budget
@@ -199,7 +198,7 @@ class Chain:
     def _answer_of(self, source: Source, ask: Ask) -> Answer:
         source.prepare()
         answer = source.ask(ask, timeout=max(self._deadline.allows(self._timeout), _SHORTEST_CALL))
-        if not read_answer(answer).units:
+        if not any(split(passage.text) for passage in answer.passages):
             raise SourceFailure("its answer has no text", is_fault=False)
         return answer
 

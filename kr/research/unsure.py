@@ -11,11 +11,11 @@ from kr import cancellation
 from kr.contracts.requests import ResearchOverrides
 from kr.errors import SourceFailure, SourceTimeout
 from kr.log import Logger
-from kr.reports.persona import without_thought
-from kr.reports.template import SUMMARY, read_shape
+from kr.report import SUMMARY, read_shape
 from kr.research.cache import Found
 from kr.research.hit import may_serve
 from kr.research.run import Judge, Run, Services
+from kr.research.synthesis import without_thought
 from kr.text.characters import one_line
 from kr.values import Entry, Query
 

@@ -15,7 +15,7 @@ from kr import naming
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.freshness import major_key, same_major, to_text
 from kr.naming import decoded, digest
-from kr.reports.template import fresh_until, origin_of, read_confidence, title_of, why_stale
+from kr.report import fresh_until, origin_of, read_confidence, title_of, why_stale
 from kr.store.archive import Archived
 from kr.store.database import Database
 from kr.store.entries import Pair, pair_of
