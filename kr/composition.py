@@ -46,10 +46,10 @@ def build_researcher(
         from kr.sources.base import build_source
 
         config = settings.knowledge_research
-        fallback = config.fallback_if_mcp_unavailable
+        fallback, root = config.fallback_if_mcp_unavailable, settings.project_root
         return SourceSet(
-            chain=[build_source(name, config, environ) for name in config.sources],
-            fallback=build_source(fallback, config, environ) if fallback else None,
+            chain=[build_source(name, config, environ, root) for name in config.sources],
+            fallback=build_source(fallback, config, environ, root) if fallback else None,
             local_docs=_local_docs(settings, environ, cwd),
         )
 
@@ -152,7 +152,7 @@ def build_probes(
         models.append(("embeddings", lambda: embedder.embed(["a test"], timeout=_PROBE_SECONDS)))
     if (llm := _language_model(settings, environ)) is not None:
         models.append(("llm", lambda: llm.write("Answer with one word.", "Say yes.", timeout=_PROBE_SECONDS)))
-    return [build_source(name, config, environ) for name in names], models
+    return [build_source(name, config, environ, settings.project_root) for name in names], models
 
 
 def _meaning(

@@ -197,7 +197,9 @@ def origin_of(text: str) -> Origin:
     shape = read_shape(text)
     if shape is None:
         lines = {line.strip("> \t") for line in text.splitlines()}
-        return "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
+        return (
+            "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
+        )
     summary = shape.sections[SUMMARY]
     if PLACEHOLDER_MARK in summary.splitlines():
         return "skeleton"

@@ -44,7 +44,9 @@ DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is n
 
 def kind_of(source: str) -> SourceKind:
     """Return what is known of a source; one of the configuration's own answers the question itself (SPEC 3.5.5)."""
-    return SOURCES.get(source) or SourceKind(source, f"{source}, a source of one's own", "answer", "medium", "medium")
+    return SOURCES.get(source) or SourceKind(
+        source, f"{source}, a source of one's own", "answer", "medium", "medium"
+    )
 
 
 def is_package(source: str) -> bool:

@@ -55,12 +55,14 @@ def cache_folder(environ: Mapping[str, str]) -> Path | None:
     """Return the user's folder of indexes, ``$XDG_CACHE_HOME/kr/docs``; None for a user without a home."""
     cache = environ.get("XDG_CACHE_HOME", "")
     home = environ.get("HOME", "")
-    if os.path.isabs(cache):
+    if Path(cache).is_absolute():
         return Path(cache) / "kr" / "docs"
     return Path(home) / ".cache" / "kr" / "docs" if home else None
 
 
-def open_index(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path | None) -> sqlite3.Connection:
+def open_index(
+    origin: Origin, make: Callable[[], Iterable[Section]], folder: Path | None
+) -> sqlite3.Connection:
     """Return a connection to the index, which is made of the sections of ``make`` where there is none, or an older one.
 
     The caller closes it. ``folder`` None, or one that can't be written, keeps it in memory.
@@ -88,7 +90,9 @@ def _kept(origin: Origin, make: Callable[[], Iterable[Section]], folder: Path) -
         temporary = path.with_suffix(f".{os.getpid()}.tmp")
         try:
             with closing(sqlite3.connect(temporary)) as connection:
-                connection.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;")
+                connection.executescript(
+                    "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA page_size = 8192;"
+                )
                 fill(connection, make(), origin)
             temporary.replace(path)
         finally:
@@ -163,7 +167,16 @@ def fill(connection: sqlite3.Connection, sections: Iterable[Section], origin: Or
     connection.executemany(
         "INSERT INTO passages (name, words, signature, text, parts, place, form, is_private) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            (one.name, split_words(one.name), one.signature, one.text, _parts(one), one.place, one.form, int(one.is_private))
+            (
+                one.name,
+                split_words(one.name),
+                one.signature,
+                one.text,
+                _parts(one),
+                one.place,
+                one.form,
+                int(one.is_private),
+            )
             for one in sections
         ),
     )

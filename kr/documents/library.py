@@ -35,7 +35,9 @@ _SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-pac
 _MOST_ENTRIES = 50_000
 
 
-def package_index(package: InstalledPackage, types: InstalledPackage | None, cache: Path | None) -> sqlite3.Connection:
+def package_index(
+    package: InstalledPackage, types: InstalledPackage | None, cache: Path | None
+) -> sqlite3.Connection:
     """Return the index of an installed package, with that of ``types`` in it; it is made where there is none that is new enough."""
     packages = [one for one in (package, types) if one is not None]
     chosen = [(one, package_files(one)) for one in packages]
@@ -46,14 +48,18 @@ def package_index(package: InstalledPackage, types: InstalledPackage | None, cac
         fingerprint=_digest(digest for digest, _ in states),
         changed_at=max(newest for _, newest in states),
     )
-    return open_index(origin, lambda: (section for one, files in chosen for section in package_sections(one, files)), cache)
+    return open_index(
+        origin, lambda: (section for one, files in chosen for section in package_sections(one, files)), cache
+    )
 
 
 def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
     documents = [file for file in package.files if _is_document(file)]
     others = [file for file in documents if not _UNTELLING.match(PurePosixPath(file).name)]
-    sources = _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package.files)
+    sources = (
+        _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package.files)
+    )
     return [*(others or documents)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
 
 
@@ -79,7 +85,9 @@ def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
     root = folder.resolve(strict=True)
     files = list(_documents_below(root))
     sizes, changed_at = _state(root, files)
-    origin = Origin(key=f"folder-{root.name}-{_digest([str(root)])[:20]}", fingerprint=sizes, changed_at=changed_at)
+    origin = Origin(
+        key=f"folder-{root.name}-{_digest([str(root)])[:20]}", fingerprint=sizes, changed_at=changed_at
+    )
     return open_index(origin, lambda: _folder_sections(root, files), cache)
 
 
@@ -116,9 +124,12 @@ def _python_sources(files: Iterable[str]) -> list[str]:
     chosen = [
         file
         for file in known
-        if python.is_read(file) and (file.endswith(".py") or (file.endswith(".pyi") and file[:-1] not in known))
+        if python.is_read(file)
+        and (file.endswith(".py") or (file.endswith(".pyi") and file[:-1] not in known))
     ]
-    return sorted(chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file))
+    return sorted(
+        chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file)
+    )
 
 
 def _declaration_files(files: Iterable[str]) -> list[str]:

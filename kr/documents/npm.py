@@ -48,7 +48,9 @@ def _declared(text: str, start: int, end: int, prefix: str) -> Iterator[tuple[st
                 stop, body = _statement(text, at, end)
                 name = found["name"].strip("\"'")
                 if found["kind"] in _CONTAINERS and body is not None:
-                    waiting.append((body + 1, stop - 1, around if "/" in name or name == around else f"{around}.{name}"))
+                    waiting.append(
+                        (body + 1, stop - 1, around if "/" in name or name == around else f"{around}.{name}")
+                    )
                 else:
                     yield f"{around}.{name}", found["kind"], comment, text[at:stop]
                 comment, at = "", max(stop, at + 1)
@@ -62,7 +64,12 @@ def _declared(text: str, start: int, end: int, prefix: str) -> Iterator[tuple[st
 def _statement(text: str, at: int, end: int) -> tuple[int, int | None]:
     """Return where a statement ends, and where its braces open if it has some."""
     depth, opened = 0, None
-    is_block = re.compile(r"[^={;(]*?\b(?:class|interface|namespace|module|enum|global)\b").match(text, at, min(end, at + 400)) is not None
+    is_block = (
+        re.compile(r"[^={;(]*?\b(?:class|interface|namespace|module|enum|global)\b").match(
+            text, at, min(end, at + 400)
+        )
+        is not None
+    )
     while found := _SPECIAL.search(text, at, end):
         sign, at = found[0], found.end()
         if sign in {'"', "'", "`"}:
@@ -92,7 +99,9 @@ def _statement(text: str, at: int, end: int) -> tuple[int, int | None]:
 def _ends_here(text: str, newline: int, at: int, end: int) -> bool:
     """Tell whether a statement without a semicolon ends at a line break: the next line begins another one."""
     following = text[at : min(end, at + 40)].lstrip()
-    return text[max(0, newline - 1)] not in ",=|&:(<" and following.startswith(("export ", "declare ", "/**", "type ", "interface ", "}"))
+    return text[max(0, newline - 1)] not in ",=|&:(<" and following.startswith(
+        ("export ", "declare ", "/**", "type ", "interface ", "}")
+    )
 
 
 def _sections(name: str, kind: str, comment: str, code: str, place: str) -> Iterator[Section]:

@@ -19,7 +19,9 @@ _MOST_MEMBERS = 60
 _MOST_DEPTH = 2
 _MAX_SIGNATURE = 1_600
 _MAX_VALUE = 80
-_SKIPPED = re.compile(r"(?:^|/)(?:tests?|testing|_vendor|vendor|vendored|examples?|benchmarks?|conftest)(?:/|\.pyi?$)|(?:^|/)test_[^/]*$")
+_SKIPPED = re.compile(
+    r"(?:^|/)(?:tests?|testing|_vendor|vendor|vendored|examples?|benchmarks?|conftest)(?:/|\.pyi?$)|(?:^|/)test_[^/]*$"
+)
 _Named = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -115,7 +117,11 @@ class _Reader:
 
     def _assigned(self, node: ast.Assign | ast.AnnAssign, after: ast.stmt | None, prefix: str) -> None:
         """Take a constant or attribute that has a docstring of its own below it."""
-        is_told = isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str)
+        is_told = (
+            isinstance(after, ast.Expr)
+            and isinstance(after.value, ast.Constant)
+            and isinstance(after.value.value, str)
+        )
         target = node.targets[0] if isinstance(node, ast.Assign) else node.target
         if not is_told or not isinstance(target, ast.Name) or target.id.startswith("_"):
             return
@@ -133,7 +139,13 @@ class _Reader:
     def _put(self, name: str, signature: str, doc: str) -> None:
         for piece in list(pieces(doc, MAX_SECTION)) or [""]:
             self.module.sections.append(
-                Section(name=name, text=piece, place=self.module.place, signature=signature[:_MAX_SIGNATURE], form="python")
+                Section(
+                    name=name,
+                    text=piece,
+                    place=self.module.place,
+                    signature=signature[:_MAX_SIGNATURE],
+                    form="python",
+                )
             )
 
 
@@ -145,14 +157,22 @@ def _take_docs(node: _Named) -> list[str]:
     for argument in arguments:
         match argument.annotation:
             case ast.Subscript(value=ast.Name(id="Annotated"), slice=ast.Tuple(elts=[kind, *others])):
-                texts = [one.args[0].value for one in others if isinstance(one, ast.Call) and one.args and isinstance(one.args[0], ast.Constant)]
+                texts = [
+                    one.args[0].value
+                    for one in others
+                    if isinstance(one, ast.Call) and one.args and isinstance(one.args[0], ast.Constant)
+                ]
                 argument.annotation = kind
-                told += [f"`{argument.arg}`: {inspect.cleandoc(text)}" for text in texts if isinstance(text, str)]
+                told += [
+                    f"`{argument.arg}`: {inspect.cleandoc(text)}" for text in texts if isinstance(text, str)
+                ]
     return told
 
 
 def _initializer(node: ast.ClassDef) -> ast.FunctionDef | None:
-    return next((one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None)
+    return next(
+        (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__"), None
+    )
 
 
 def _signature(node: _Named) -> str:
@@ -178,14 +198,20 @@ def _member(node: ast.AnnAssign | ast.Assign) -> str:
 
 def _decorators(node: _Named) -> list[str]:
     told = [ast.unparse(one) for one in node.decorator_list]
-    return [f"@{one}" for one in told if one in {"property", "classmethod", "staticmethod", "cached_property"} or "contextmanager" in one]
+    return [
+        f"@{one}"
+        for one in told
+        if one in {"property", "classmethod", "staticmethod", "cached_property"} or "contextmanager" in one
+    ]
 
 
 def _public_paths(modules: Sequence[_Module]) -> dict[str, str]:
     """Return by the whole name of a definition the shortest public path that leads to it."""
     known = {module.name: module for module in modules}
     defined = {section.name for module in modules for section in module.sections}
-    top = {module.name: {s.name.removeprefix(f"{module.name}.") for s in module.sections} for module in modules}
+    top = {
+        module.name: {s.name.removeprefix(f"{module.name}.") for s in module.sections} for module in modules
+    }
     found: dict[str, str] = {}
 
     def origin(name: str) -> str | None:
@@ -196,7 +222,9 @@ def _public_paths(modules: Sequence[_Module]) -> dict[str, str]:
             held = known.get(module)
             if held is None:
                 return None
-            target = held.imports.get(last) or next((f"{star}.{last}" for star in held.stars if last in top.get(star, ())), None)
+            target = held.imports.get(last) or next(
+                (f"{star}.{last}" for star in held.stars if last in top.get(star, ())), None
+            )
             if target is None:
                 return None
             name = target
@@ -205,7 +233,10 @@ def _public_paths(modules: Sequence[_Module]) -> dict[str, str]:
     for module in modules:
         if _is_private(module.name):
             continue
-        handed = [*module.imports.items(), *((name, f"{star}.{name}") for star in module.stars for name in top.get(star, ()))]
+        handed = [
+            *module.imports.items(),
+            *((name, f"{star}.{name}") for star in module.stars for name in top.get(star, ())),
+        ]
         for name, target in handed:
             at = origin(target) if not name.startswith("_") and "." not in name else None
             if at is not None:

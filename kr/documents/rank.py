@@ -6,11 +6,11 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from kr.documents.index import split_words
-from kr.documents.text import Form, Section, joined, restructured_to_markdown
+from kr.documents.index import Origin, fill, split_words
+from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
 from kr.values import Query
 
-GAP = 0.89
+GAP = 0.9
 """From how much of the question's rarity the best passage lacks on, that is a gap (docs/documentation.md has the curve)."""
 
 _MOST_ROWS = 80
@@ -19,7 +19,7 @@ _MOST_WORDS = 60
 _WEIGHTS = "3.0, 5.0, 1.5, 1.0, 0.5"  # name, its words, signature, text, words of identifiers in the text
 
 # What a passage's bm25 is multiplied by. Each was kept because both kinds of questions have more of their answers with it.
-_COVERAGE = 1.0
+_COVERAGE = 3.0
 """Times the share of the question's rarity that the passage holds: one that has most of it goes before one that repeats a word."""
 _PRIVATE = 0.6
 _README = 1.2
@@ -31,13 +31,14 @@ _LEAST_OF_DEPENDENCY = 0.3
 
 _WORD = re.compile(r"[^\W\d_][\w$]*(?:[.\-][^\W\d_][\w$]*)*|\d+")
 _SPELLING = re.compile(r"`([\w.$]+)`|\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b|\b([\w.]+)\(\)")
-_STOP = frozenset(
-    "a an the how do does did i my me we our us you your it its is are was were be been am to of in on for and or with that this "
-    "these those can could will would should shall may might must when what which who whom whose where why as at by from into "
-    "if then than so but such only any each every all some more most very also both other another no not there their they them he "
-    "she his her one two have has had having get got gets make makes made making let lets use uses used using want wants need needs "
-    "way ways like just again still instead while before after without within between".split()
-)
+_SMALL_WORDS = """
+a an the how do does did i my me we our us you your it its is are was were be been am to of in on for and or with that this these those
+can could will would should shall may might must when what which who whom whose where why as at by from into if then than so but such
+only any each every all some more most very also both other another no not there their they them he she his her one two have has had
+having get got gets make makes made making let lets use uses used using want wants need needs way ways like just again still instead
+while before after without within between
+"""
+_STOP = frozenset(_SMALL_WORDS.split())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +58,9 @@ class Question:
                     if len(one) > 1 and one.casefold() not in _STOP:
                         found.setdefault(one.casefold())
         spelled = (name for text in texts for found in _SPELLING.findall(text) for name in found if name)
-        return cls(words=tuple(found)[:_MOST_WORDS], spelled=frozenset(name.rpartition(".")[2] for name in spelled))
+        return cls(
+            words=tuple(found)[:_MOST_WORDS], spelled=frozenset(name.rpartition(".")[2] for name in spelled)
+        )
 
 
 def question_of(query: Query) -> Question:
@@ -115,11 +118,14 @@ class Index:
             f"SELECT rowid, name, signature, text, place, form, is_private, {rank} FROM passages WHERE passages MATCH ? ORDER BY {rank} LIMIT ?",  # noqa: S608 - weights of ours
             (" OR ".join(f'"{word}"' for word in words), limit),
         )
-        return [(row[0], _section(*row[1:7]), -float(row[7])) for row in rows]
+        return [(row[0], _section(row[1:7]), -float(row[7])) for row in rows]
 
 
-def _section(name: str, signature: str, text: str, place: str, form: Form, is_private: int) -> Section:
-    return Section(name=name, signature=signature, text=text, place=place, form=form, is_private=bool(is_private))
+def _section(row: tuple[str, str, str, str, Form, int]) -> Section:
+    name, signature, text, place, form, is_private = row
+    return Section(
+        name=name, signature=signature, text=text, place=place, form=form, is_private=bool(is_private)
+    )
 
 
 def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> Ranking:
@@ -129,7 +135,11 @@ def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> R
     """
     size = own.size()
     holders = {word: own.holders(word) for word in question.words}
-    rarity = {word: math.log((size + 1) / (len(rows) + 0.5)) for word, rows in holders.items() if len(rows) <= size / 2}
+    rarity = {
+        word: math.log((size + 1) / (len(rows) + 0.5))
+        for word, rows in holders.items()
+        if len(rows) <= size / 2
+    }
     whole = sum(rarity.values()) or 1.0
     found = list(_weighed(own, question, holders, rarity, _MOST_ROWS))
     unknown = frozenset(word for word, rows in holders.items() if not rows)
@@ -152,11 +162,14 @@ def _weighed(
     whole = sum(rarity.values()) or 1.0
     for rowid, section, score in index.matching(question.words, limit):
         said = frozenset(word for word, rows in holders.items() if rowid in rows)
-        score *= 1.0 + _COVERAGE * _share(said, rarity, whole)
-        score *= _PRIVATE if section.is_private else 1.0
-        score *= _README if section.form == "section" and section.name.lower().startswith("readme") else 1.0
-        score *= _SPELLED if section.name.rpartition(".")[2] in question.spelled else 1.0
-        yield Found(section=section, package=index.package, score=score, said=said)
+        is_readme = section.form == "section" and section.name.lower().startswith("readme")
+        factors = (
+            1.0 + _COVERAGE * _share(said, rarity, whole),
+            _PRIVATE if section.is_private else 1.0,
+            _README if is_readme else 1.0,
+            _SPELLED if section.name.rpartition(".")[2] in question.spelled else 1.0,
+        )
+        yield Found(section=section, package=index.package, score=score * math.prod(factors), said=said)
 
 
 def _share(said: Iterable[str], rarity: dict[str, float], whole: float) -> float:
@@ -189,3 +202,17 @@ def _fenced(code: str, language: str) -> str:
     longest = max((len(run) for run in re.findall("`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code}\n{fence}"
+
+
+def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> list[Section]:
+    """Cut texts, given as ``(title, address, Markdown)``, into sections and rank them; in their order where none has a word of the question."""
+    sections = [
+        one for title, place, text in texts for one in markdown_sections(text, place=place, title=title)
+    ]
+    connection = sqlite3.connect(":memory:")
+    try:
+        fill(connection, sections, Origin(key="texts", fingerprint=""))
+        ranking = ask(Index("", connection), question)
+    finally:
+        connection.close()
+    return [one.section for one in ranking.passages] or sections

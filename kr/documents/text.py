@@ -1,7 +1,7 @@
 """Documents as sections: Markdown, reStructuredText, HTML and plain text (SPEC 3.5). Pure; whatever a text holds, it never raises."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -24,11 +24,15 @@ _UNDERLINE = re.compile(r"([=\-~^\"'`*+#.:_])\1{2,}[ \t]*$")
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(?:(?!---)[^\n]*\n){0,100}---[ \t]*(?:\n|\Z)")
 _ROLE = re.compile(r":[\w:+.-]{1,40}:`(?:~|!)?([^`<\n]{1,200}?)(?:\s*<[^`>\n]{0,300}>)?`")
 _LINK = re.compile(r"`([^`<\n]{1,200}?)\s*<[^`>\n]{1,500}>`__?")
-_CODE_DIRECTIVE = re.compile(r"\.\. (?:code-block|code|sourcecode|ipython|testcode|prompt)::[ \t]*([\w+#.-]{0,30})")
+_CODE_DIRECTIVE = re.compile(
+    r"\.\. (?:code-block|code|sourcecode|ipython|testcode|prompt)::[ \t]*([\w+#.-]{0,30})"
+)
 _DIRECTIVE = re.compile(r"\.\. ([\w:+-]{1,60})::[ \t]*(.*)")
 _OPTION = re.compile(r":[\w-]{1,40}:")
 _COMMENT = re.compile(r"\.\. (?:_[^\n]*:|\|[^\n]*\||\[[^\n]*\])|\.\.(?:[ \t]|$)")
-_SILENT = frozenset({"toctree", "image", "figure", "contents", "highlight", "currentmodule", "module", "index", "raw", "meta"})
+_SILENT = frozenset(
+    {"toctree", "image", "figure", "contents", "highlight", "currentmodule", "module", "index", "raw", "meta"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +95,11 @@ def pieces(text: str, size: int = MAX_SECTION) -> Iterator[str]:
 
 def _belongs(before: str, block: str, length: int) -> bool:
     """Tell whether code follows the sentence that announces it, and there is still room for both."""
-    return before.rstrip().endswith(":") and _FENCE.match(block) is not None and length + len(block) < 2 * MAX_SECTION
+    return (
+        before.rstrip().endswith(":")
+        and _FENCE.match(block) is not None
+        and length + len(block) < 2 * MAX_SECTION
+    )
 
 
 def _paragraphs(text: str) -> Iterator[str]:
@@ -131,7 +139,11 @@ def _by_headings(text: str) -> Iterator[tuple[int, str, str]]:
             body.append(line)
             continue
         found = _HEADING.match(line)
-        setext = _SETEXT.match(line) if body and body[-1].strip() and not body[-1].startswith((" ", "\t", "|", "-", "*", ">")) else None
+        setext = (
+            _SETEXT.match(line)
+            if body and body[-1].strip() and not body[-1].startswith((" ", "\t", "|", "-", "*", ">"))
+            else None
+        )
         if mark:
             fence = mark[1]
             body.append(line)
@@ -150,7 +162,9 @@ def _by_headings(text: str) -> Iterator[tuple[int, str, str]]:
 def _is_restructured(text: str) -> bool:
     """Tell whether a text without an ending that says so is reStructuredText: a directive, a role, or a literal block."""
     head = text[:20_000]
-    return bool(re.search(r"^\.\. [\w-]+::|:[a-z:]+:`|::\n\n[ \t]", head, re.MULTILINE)) and "\n```" not in head
+    return (
+        bool(re.search(r"^\.\. [\w-]+::|:[a-z:]+:`|::\n\n[ \t]", head, re.MULTILINE)) and "\n```" not in head
+    )
 
 
 def restructured_to_markdown(text: str) -> str:
@@ -168,14 +182,19 @@ class _Restructured:
         while at < len(self._lines):
             at = yield from self._step(at)
 
-    def _step(self, at: int) -> Iterator[str]:
+    def _step(self, at: int) -> Generator[str, None, int]:
         """Yield the Markdown of what begins at a line; return where the next begins."""
         line = self._lines[at]
         following = self._lines[at + 1] if at + 1 < len(self._lines) else ""
         if _UNDERLINE.match(line) and following.strip() and _is_line_below(self._lines, at + 2, line):
             yield self._heading(following, line[0] * 2)
             return at + 3
-        if line.strip() and not line.startswith(" ") and _UNDERLINE.match(following) and len(following.strip()) + 2 >= len(line.strip()):
+        if (
+            line.strip()
+            and not line.startswith(" ")
+            and _UNDERLINE.match(following)
+            and len(following.strip()) + 2 >= len(line.strip())
+        ):
             yield self._heading(line, following[0])
             return at + 2
         directive = _DIRECTIVE.match(line.strip())
@@ -185,7 +204,11 @@ class _Restructured:
         if directive:
             if directive[1] in _SILENT:
                 return self._end_of_block(at + 1, _indent(line))
-            yield f"**{directive[1]}:** {directive[2]}".rstrip() if directive[2] or directive[1] in {"note", "warning"} else ""
+            yield (
+                f"**{directive[1]}:** {directive[2]}".rstrip()
+                if directive[2] or directive[1] in {"note", "warning"}
+                else ""
+            )
             return at + 1
         if _COMMENT.match(line.strip()):
             return self._end_of_block(at + 1, _indent(line))
@@ -201,7 +224,7 @@ class _Restructured:
             self._levels.append(mark)
         return f"\n{'#' * min(6, self._levels.index(mark) + 1)} {_inline(text.strip())}\n"
 
-    def _code(self, at: int, language: str) -> Iterator[str]:
+    def _code(self, at: int, language: str) -> Generator[str, None, int]:
         """Yield the indented block below a line as a fence; return where it ends."""
         outer = _indent(self._lines[at])
         end = self._end_of_block(at + 1, outer)

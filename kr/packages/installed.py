@@ -365,7 +365,11 @@ def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
 
 def _requires(distribution: metadata.Distribution) -> tuple[str, ...]:
     """Return the names of what a distribution needs, without what only an extra needs."""
-    named = (re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", one) for one in distribution.requires or () if "extra ==" not in one)
+    named = (
+        re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", one)
+        for one in distribution.requires or ()
+        if "extra ==" not in one
+    )
     return tuple(dict.fromkeys(found[1] for found in named if found))
 
 

@@ -70,7 +70,9 @@ def _read(folder: Path, homes: list[Path]) -> InstalledPackage | None:
         root=root,
         files=tuple(files),
         requires=tuple(_required(manifest, name)),
-        fingerprint=sha256_of(repr((sorted(manifest.items(), key=str), files)).encode(errors="surrogateescape")),
+        fingerprint=sha256_of(
+            repr((sorted(manifest.items(), key=str), files)).encode(errors="surrogateescape")
+        ),
         repository=repository_of_npm(manifest.get("repository"))
         or (github_repository(homepage) if isinstance(homepage, str) else None),
     )

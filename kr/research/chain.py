@@ -127,9 +127,13 @@ class Gathered:
     ended: Literal["budget", "deadline"] | None = None
     learned: Learned = field(default_factory=Learned)
 
-    @property
-    def is_settled(self) -> bool:
-        return self.answer is not None or self.ended is not None
+    def is_settled_for(self, source: Source) -> bool:
+        """Whether a source is not to be asked any more; one that costs nothing is asked without a budget too (SPEC 3.1)."""
+        return (
+            self.answer is not None
+            or self.ended == "deadline"
+            or (self.ended == "budget" and source.is_charged)
+        )
 
 
 class Chain:
@@ -154,11 +158,14 @@ class Chain:
         """Ask ``sources``, then ``fallback`` unless it was among them (seed 000, step 5.2); ``skipped``: configured, not reached."""
         gathered = Gathered()
         for source in sources:
-            if gathered.is_settled or not self.ask_one(source, ask, gathered):
+            if gathered.is_settled_for(source) or not self.ask_one(source, ask, gathered):
                 gathered.consulted.append(Consulted(source=source.name, status="skipped"))
             ask = replace(ask, repository=ask.repository or gathered.learned.repository)
-        if fallback and not gathered.is_settled and fallback.name not in {source.name for source in sources}:
+        is_left = fallback is not None and fallback.name not in {source.name for source in sources}
+        if fallback is not None and is_left and not gathered.is_settled_for(fallback):
             self.ask_one(fallback, ask, gathered)
+        if gathered.answer is not None:
+            gathered.ended = None
         return gathered
 
     def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
@@ -186,6 +193,8 @@ class Chain:
             answer = self._answer_of(source, ask)
         except SourceFailure as failure:
             cancellation.check()  # then it was broken off, and is not to blame
+            if isinstance(failure, SourceNotAsked) and not source.is_charged:
+                return False  # a folder that is about another framework
             self._breaker.note(source.name, failure)
             self._add_failure(source, failure, time.monotonic() - started, gathered)
         else:

@@ -31,8 +31,8 @@ from kr.values import Answer, Confidence, Origin, Passage, Query
 MAX_TOKENS = 1_500
 """Of a report, where the settings say nothing else (``report_max_tokens``)."""
 
-# How the room is shared was measured: three passages at length and many in a few lines have more of all answers than all alike.
-_AT_LENGTH = 3
+# How the room is shared was measured: two passages at length and many in a few lines have more of all answers than all alike.
+_AT_LENGTH = 2
 _LONG, _SHORT, _SIGNATURE = 1_000, 400, 600  # characters of a passage, and of the signature above its text
 _SUMMARY = 320
 _EXAMPLES = 0.25  # of the room, for whole examples
@@ -44,7 +44,9 @@ _MOST_NOTES = 6
 _NO_CODE = "No code examples were found."
 _NEAREST = "Nothing that was found has the rare words of the question. The nearest symbols and pages:"
 _NAME = re.compile(r"[\w.@/$:-]+")
-_COMMAND = re.compile(r"\s*(?:[$>#] )?(?:sudo )?(?:python3? -m )?(?:npm|npx|yarn|pnpm|bun|pip3?|uv|poetry|conda|brew|apt(?:-get)?) ")
+_COMMAND = re.compile(
+    r"\s*(?:[$>#] )?(?:sudo )?(?:python3? -m )?(?:npm|npx|yarn|pnpm|bun|pip3?|uv|poetry|conda|brew|apt(?:-get)?) "
+)
 _PERSONA_NOTE = "persona_load_failed"
 
 
@@ -102,14 +104,17 @@ class _Piece:
 
     @property
     def line(self) -> str:
-        """Name the passage and its source."""
+        """Name the passage, and its source where it is not the first one."""
         title = self.passage.title or ""
         name = f"`{title}`" if _NAME.fullmatch(title) else f"**{plain_line(title, 160)}**" if title else ""
-        return f"{name} (Source {self.number}):" if name else f"Source {self.number}:"
+        source = f"Source {self.number}" if self.number > 1 or not name else ""
+        return f"{name} ({source}):" if name and source else f"{name or source}:"
 
 
 class _Excerpt:
-    def __init__(self, query: Query, answer: Answer, today: date, notes: Sequence[str], max_tokens: int) -> None:
+    def __init__(
+        self, query: Query, answer: Answer, today: date, notes: Sequence[str], max_tokens: int
+    ) -> None:
         self._query = query
         self._answer = answer
         self._today = today
@@ -155,14 +160,18 @@ class _Excerpt:
     def _sections(self, room: int) -> dict[str, str]:
         examples = self._examples(int(room * _EXAMPLES))
         taken = {block.text for _, block in examples}
-        code = "\n\n".join(f"{piece.line}\n\n{fence(block.text, block.language)}" for piece, block in examples)
+        code = "\n\n".join(
+            f"{piece.line}\n\n{fence(block.text, block.language)}" for piece, block in examples
+        )
         summary, said = self._summary()
         signatures = said & {piece.signature.text for piece in self._pieces if piece.signature}
         left = room - len(code) - len(summary)
         details: list[str] = []
         shown: list[_Piece] = [piece for piece, _ in examples]
         for at, piece in enumerate(self._pieces):
-            text = self._passage(piece, taken | said, signatures, min(left, _LONG if at < _AT_LENGTH else _SHORT))
+            text = self._passage(
+                piece, taken | said, signatures, min(left, _LONG if at < _AT_LENGTH else _SHORT)
+            )
             if text:
                 details.append(f"{piece.line}\n\n{text}")
                 shown.append(piece)
@@ -173,7 +182,8 @@ class _Excerpt:
         return {
             SUMMARY: summary,
             DETAILS: "\n\n".join(details) or "All that was found stands in Summary and Code Examples.",
-            CODE: code or (_NO_CODE if not self._has_code(shown) else "What code there is stands in Details."),
+            CODE: code
+            or (_NO_CODE if not self._has_code(shown) else "What code there is stands in Details."),
             CAVEATS: _noted([*self._own_notes(), *self._notes]),
             ATTRIBUTION: self._attribution({piece.number for piece in shown}),
         }
@@ -233,7 +243,10 @@ class _Excerpt:
             if not parts or parts[-1][0] is not block:
                 parts.append((block, []))
             parts[-1][1].append(line)
-        kept = [Block(text="\n".join(held).strip("\n"), is_code=block.is_code, language=block.language) for block, held in parts]
+        kept = [
+            Block(text="\n".join(held).strip("\n"), is_code=block.is_code, language=block.language)
+            for block, held in parts
+        ]
         return [render([block]) for block in kept if block.text.strip()]
 
     def _window(self, text: str, room: int) -> str:
@@ -272,7 +285,10 @@ class _Excerpt:
         if not any(block.is_code for block in split(synthesis.details + "\n\n" + synthesis.summary)):
             left = int(0.8 * room) - len(summary) - len(details)
             examples = self._examples(left)
-            code = "\n\n".join(f"{piece.line}\n\n{fence(b.text, b.language)}" for piece, b in examples) or _NO_CODE
+            code = (
+                "\n\n".join(f"{piece.line}\n\n{fence(b.text, b.language)}" for piece, b in examples)
+                or _NO_CODE
+            )
         note = f"Summary and Details were written by {plain_line(synthesis.model, 100)} from the sources."
         return {
             SUMMARY: summary or "No summary was written.",
@@ -285,7 +301,9 @@ class _Excerpt:
     def _text(self, sections: dict[str, str], level: Confidence) -> str:
         urls = [url for url in map(safe_url, self._addresses) if url]
         if not urls:
-            urls = list(dict.fromkeys(f"{one.partition(', ')[0]} (installed)" for one in self._addresses))
+            urls = [
+                f"{one} (installed)" if is_package(self._answer.source) else one for one in self._addresses
+            ]
         return write_shape(_shape(self._query, self._today, level, urls[:5], sections))
 
     def _attribution(self, numbers: set[int]) -> str:
@@ -293,12 +311,16 @@ class _Excerpt:
         return "\n".join(f"- Source {n}: {self._addresses[n - 1]} (via {via})" for n in sorted(numbers))
 
     def _has_code(self, pieces: Iterable[_Piece]) -> bool:
-        return any(block.is_code for piece in pieces for block in piece.blocks) or any(p.signature for p in pieces)
+        return any(block.is_code for piece in pieces for block in piece.blocks) or any(
+            p.signature for p in pieces
+        )
 
     def _confidence(self, pieces: Sequence[_Piece]) -> Confidence:
         has_code = any(block.is_code for piece in pieces for block in piece.blocks)
         # A copy of a page adds no passage: each stands here once.
-        return confidence(self._answer.source, has_code=has_code, pages=len({piece.number for piece in pieces}))
+        return confidence(
+            self._answer.source, has_code=has_code, pages=len({piece.number for piece in pieces})
+        )
 
     def _own_notes(self) -> list[str]:
         level = self._confidence(self._pieces)
@@ -327,10 +349,14 @@ def _placeholder(query: Query, answer: Answer | None, today: date, notes: Sequen
         CAVEATS: _noted([_asked(query), f"Confidence: low, since {why}.", *notes]),
         ATTRIBUTION: "Nothing was taken from a source." if nearest else "No source answered.",
     }
-    return Report(text=write_shape(_shape(query, today, "low", [], sections)), confidence="low", origin="skeleton")
+    return Report(
+        text=write_shape(_shape(query, today, "low", [], sections)), confidence="low", origin="skeleton"
+    )
 
 
-def _shape(query: Query, today: date, level: Confidence, urls: Sequence[str], sections: dict[str, str]) -> Shape:
+def _shape(
+    query: Query, today: date, level: Confidence, urls: Sequence[str], sections: dict[str, str]
+) -> Shape:
     header = {
         "Framework": plain_line(query.framework),
         "Version": plain_line(query.framework_version),
@@ -377,7 +403,9 @@ def _asked(query: Query) -> str:
 def _told(notes: Sequence[str], sources: Collection[str]) -> list[str]:
     """Tell the notes; of sources that did not answer the names alone: why concerns one machine, and a report is everybody's."""
     silent = dict.fromkeys(name for note in notes if (name := note.partition(":")[0]) in sources)
-    others = [note for note in notes if note.strip() and note.partition(":")[0] not in {*silent, _PERSONA_NOTE}]
+    others = [
+        note for note in notes if note.strip() and note.partition(":")[0] not in {*silent, _PERSONA_NOTE}
+    ]
     told = [f"No answer came from: {', '.join(silent)}."] if silent else []
     return [*told, *(plain_line(note, 200) for note in others)][:_MOST_NOTES]
 
@@ -389,4 +417,8 @@ def _version_note(query: Query, answer: Answer) -> str:
     if not told:
         return f"Version: the request is about {asked}; the source names none."
     kind = "is installed" if is_package(answer.source) else "is what the source is about"
-    return f"Version: {told} {kind}." if told == asked else f"Version: {told} {kind}, and the request is about {asked}."
+    return (
+        f"Version: {told} {kind}."
+        if told == asked
+        else f"Version: {told} {kind}, and the request is about {asked}."
+    )

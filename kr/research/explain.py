@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from kr.contracts.requests import ResearchRequest, parse_request
-from kr.tree import read_document
 from kr.errors import FieldError, InvalidRequest
 from kr.freshness import Limits, Verdict
 from kr.matching.decide import THRESHOLD, Considered, decide
@@ -26,6 +25,7 @@ from kr.research.candidates import MOST, gather
 from kr.research.unsure import leaves_a_choice
 from kr.store.lock import make_owner
 from kr.store.store import ReadOnlyShelf, Shelf, Store
+from kr.tree import read_document
 from kr.values import Entry, MatchRules, Query
 
 if TYPE_CHECKING:

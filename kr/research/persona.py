@@ -32,6 +32,7 @@ _SECTION = re.compile(r"^#{1,3}[ \t]([^\n]{1,80})$", re.MULTILINE)
 _BLANKS = re.compile(r"[ \t]+")
 _ELEMENTS = ("role", "identity", "communication_style", "principles")
 
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Persona:
     """Who judges. ``source`` names the file it was read from, or ``built-in``. All texts are single lines."""

@@ -220,7 +220,7 @@ class Pipeline:
             notes=run.notes,
             synthesis=synthesis,
             max_tokens=self._policy.report_tokens(),
-            sources=self._services.sources().names,
+            sources=self._services.sources().known,
         )
 
     def _is_mistyped(self, run: Run, gathered: Gathered, report: Report) -> bool:

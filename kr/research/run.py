@@ -19,10 +19,10 @@ from kr.store.store import Shelf, Store
 from kr.values import Answer, MatchRules, Query, Value, replace
 
 if TYPE_CHECKING:
-    from kr.research.persona import Persona
-    from kr.research.synthesis import Synthesis
     from kr.research.chain import Breaker, Progress
     from kr.research.meaning import Meaning
+    from kr.research.persona import Persona
+    from kr.research.synthesis import Synthesis
     from kr.sources.base import Source
 
 
@@ -47,7 +47,7 @@ class SourceSet(Value):
     local_docs: "Source | None"
 
     @property
-    def names(self) -> frozenset[str]:
+    def known(self) -> frozenset[str]:
         """What the sources are called: a note of one begins with its name."""
         asked = (*self.chain, self.fallback, self.local_docs)
         return frozenset(source.name for source in asked if source is not None)

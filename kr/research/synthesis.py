@@ -85,7 +85,9 @@ def user_prompt(query: Query, answer: Answer) -> str:
 
 def address_of(passage: Passage, answer: Answer) -> str:
     """Return where a passage was read: a web address, or the place inside of a package or folder."""
-    return safe_url(passage.url) or (plain_line(passage.url, 300) if passage.url else safe_url(answer.url) or "no address")
+    return safe_url(passage.url) or (
+        plain_line(passage.url, 300) if passage.url else safe_url(answer.url) or "no address"
+    )
 
 
 def without_thought(reply: str) -> str:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kr.tree import KeyPath, Tree, show_path
 from kr.errors import ConfigError
 from kr.naming import nearest
 from kr.settings import Details, HitSettings, Settings
 from kr.settings.discovery import MAIN_SECTION, OWN_NAMES, PREFIX, SECTIONS, name_of
 from kr.settings.kinds import Problem, Section, Wrong
-from kr.settings.model import Configuration, KnowledgeResearch, Server
+from kr.settings.model import Configuration, KnowledgeResearch, OwnSource, Server
 from kr.settings.raw import RawSettings, expand_placeholders, expand_variables
 from kr.source_kinds import DEFAULT_SERVERS
+from kr.tree import KeyPath, Tree, show_path
 
 # The other sections hold other programs' keys too: only what looks like a slip is worth a word.
 _NEARLY_EQUAL = 0.85
@@ -57,7 +57,9 @@ def _configured_sources(config: KnowledgeResearch) -> str:
     """Name the sources that can be asked, and in which way they are configured, parted by commas: no addresses or keys."""
     named = []
     for name in dict.fromkeys((*config.sources, config.fallback_if_mcp_unavailable)):
-        if name == "web_search":
+        if isinstance(name, OwnSource):
+            named.append(f"{name.name} ({'folder' if name.folder else 'tool'})")
+        elif name == "web_search":
             search = config.web_search
             ways = (search.provider, search.url and "url", search.api_key_env and "key")
             named.append(f"{name} ({' '.join(way for way in ways if way)})")
@@ -99,11 +101,6 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
             yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr{hint}"
         elif near and nearest(str(path[-1]), [str(near[-1])], cutoff=_NEARLY_EQUAL):
             yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr; did you mean {near[-1]}?"
-    servers = _at(raw.data, (MAIN_SECTION, "servers"))
-    for name in servers if isinstance(servers, dict) else ():
-        if name not in DEFAULT_SERVERS:
-            path = (MAIN_SECTION, "servers", name)
-            yield f"{raw.origin(path)}: {show_path(path)} is used by no source; the servers that are used: {', '.join(DEFAULT_SERVERS)}"
 
 
 def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
@@ -140,8 +137,16 @@ def _strangers(
 
 
 def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]:
-    """Yield what is allowed but can't work: research goes on without it."""
+    """Yield what is allowed but can't work, or is used by nothing: research goes on without it."""
     research = configuration.knowledge_research
+    asked = {one.server: one.name for one in research.own_sources if one.server}
+    for name in research.servers.keys() - DEFAULT_SERVERS.keys() - asked.keys():
+        path = (MAIN_SECTION, "servers", name)
+        used = ", ".join(dict.fromkeys([*DEFAULT_SERVERS, *asked]))
+        yield f"{raw.origin(path)}: {show_path(path)} is used by no source; the servers that are used: {used}"
+    for server in asked.keys() - research.servers.keys():
+        origin = raw.origin((MAIN_SECTION, "sources"))
+        yield f"{origin}: the source {asked[server]} needs servers.{server}; it is unavailable"
     without_llm = {
         "synthesis": (research.synthesis, "reports stay extractive"),
         "cache_match_unsure": (research.cache_match_unsure, "words alone decide"),

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from kr.errors import SourceFailure
+from kr.errors import SourceFailure, SourceNotAsked
 from kr.sources.base import Ask
 from kr.values import Answer
 
@@ -28,7 +28,7 @@ class Folder:
         """There is nothing heavy to import."""
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the index of a folder is made in seconds
-        """Return the best passages. Raises ``SourceFailure``: no fault where the folder is about something else or has nothing."""
+        """Return the best passages. Raises ``SourceFailure``: no fault where the folder has nothing, and ``SourceNotAsked`` where it is about something else."""
         from kr.documents.index import cache_folder
         from kr.documents.library import folder_index
         from kr.documents.rank import Index, question_of
@@ -37,11 +37,13 @@ class Folder:
         from kr.sources.local_docs import passages_of
 
         if self.framework is not None and not same_framework(self.framework, ask.query.framework):
-            raise SourceFailure(f"it is about {self.framework}", is_fault=False)
+            raise SourceNotAsked(f"it is about {self.framework}")
         try:
             index = Index(self.name, folder_index(self.folder, cache_folder(self.environ)))
         except (OSError, sqlite3.Error) as error:
-            raise SourceFailure(f"the folder {self.folder.name} can't be read ({type(error).__name__})") from error
+            raise SourceFailure(
+                f"the folder {self.folder.name} can't be read ({type(error).__name__})"
+            ) from error
         try:
             ranking = rank(index, question_of(ask.query))
         finally:

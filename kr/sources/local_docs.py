@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,9 @@ class LocalDocs:
         from kr.packages.installed import find_installed, places_searched
 
         deadline = time.monotonic() + timeout
-        packages = find_installed(ask.query.framework, self._projects, self._environ, timeout=min(5.0, timeout))
+        packages = find_installed(
+            ask.query.framework, self._projects, self._environ, timeout=min(5.0, timeout)
+        )
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
@@ -49,7 +51,9 @@ class LocalDocs:
             raise SourceTimeout("the installed documentation could not be read in time")
         if not ranking.passages:
             named = " and ".join(f"{p.name} {p.version} ({p.ecosystem})" for p in packages)
-            raise SourceFailure(f"{named} is installed, but ships no documentation about the question", is_fault=False)
+            raise SourceFailure(
+                f"{named} is installed, but ships no documentation about the question", is_fault=False
+            )
         return Answer(
             source=self.name,
             passages=passages_of(ranking),
@@ -79,7 +83,7 @@ class LocalDocs:
         connection = package_index(package, types, cache_folder(self._environ))
         return Index(f"{package.name} {package.version}", connection)
 
-    def _dependencies(self, package: "InstalledPackage", deadline: float) -> "Iterator[Index]":
+    def _dependencies(self, package: "InstalledPackage", deadline: float) -> "Generator[Index, None, None]":
         for name in package.requires[:_MOST_DEPENDENCIES]:
             found = self._find(package, name) if time.monotonic() < deadline else None
             if found is None or found.name == package.name:
@@ -102,10 +106,8 @@ class LocalDocs:
 
 
 def passages_of(ranking: "Ranking") -> tuple[Passage, ...]:
-    """Return the best passages; where each stands is told without a place of the machine: ``click 8.1.7, click/core.py``."""
+    """Return the best passages, each by its name or headings and the package that it is of: no place of the machine."""
     from kr.documents.rank import markdown
 
     best = itertools.islice(ranking.passages, MAX_PASSAGES)
-    return tuple(
-        Passage(text=markdown(one.section), title=one.section.name, url=f"{one.package}, {one.section.place}") for one in best
-    )
+    return tuple(Passage(text=markdown(one.section), title=one.section.name, url=one.package) for one in best)

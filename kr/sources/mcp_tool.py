@@ -31,13 +31,19 @@ class McpTool(McpSource):
             name = session.choose(self.tool)
             arguments: dict[str, str | int] = {self.argument: query.question[:_MAX_QUESTION]}
             others = {"framework": query.framework, "framework_version": query.framework_version}
-            arguments |= {key: value for key, value in others.items() if key in session.tools[name] and key != self.argument}
+            arguments |= {
+                key: value
+                for key, value in others.items()
+                if key in session.tools[name] and key != self.argument
+            }
             reply = await session.call(name, arguments)
             if reply.is_error:
                 raise SourceFailure("an error", said=reply.text.strip())
             if not reply.text.strip():
                 raise SourceFailure("an empty answer", is_fault=False)
-            return Answer(source=self.name, passages=tuple(passages(reply.text, self.name, is_cut=reply.is_cut)))
+            return Answer(
+                source=self.name, passages=tuple(passages(reply.text, self.name, is_cut=reply.is_cut))
+            )
 
         return converse(self.server, dialogue, timeout=timeout)
 
@@ -48,6 +54,11 @@ def passages(text: str, place: str, *, is_cut: bool = False) -> list[Passage]:
 
     found = list(markdown_sections(text, place=place, title=""))
     return [
-        Passage(text=one.text, title=one.name.removeprefix(": ") or None, url=place, is_cut=is_cut and one is found[-1])
+        Passage(
+            text=one.text,
+            title=one.name.removeprefix(": ") or None,
+            url=place,
+            is_cut=is_cut and one is found[-1],
+        )
         for one in found
     ]

@@ -25,11 +25,17 @@ _ELEMENTS = (
     "object|ol|option|p|param|picture|pre|q|s|samp|script|section|select|small|source|span|strike|strong|style|sub|summary|sup|svg|table|"
     "tbody|td|textarea|tfoot|th|thead|title|tr|tt|u|ul|var|video"
 )
-_SILENT = re.compile(r"<(script|style|template|noscript)\b[^>]{0,2000}>.{0,20000}?</\1\s*>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(rf"<!--.{{0,5000}}?(?:-->|\Z)|</?(?:{_ELEMENTS})(?:\s[^<>]{{0,2000}})?/?>", re.DOTALL | re.IGNORECASE)
+_SILENT = re.compile(
+    r"<(script|style|template|noscript)\b[^>]{0,2000}>.{0,20000}?</\1\s*>", re.DOTALL | re.IGNORECASE
+)
+_TAG = re.compile(
+    rf"<!--.{{0,5000}}?(?:-->|\Z)|</?(?:{_ELEMENTS})(?:\s[^<>]{{0,2000}})?/?>", re.DOTALL | re.IGNORECASE
+)
 _OPENS = re.compile(r"<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)")
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,2000}\)|\[[^\[\]\n]{0,200}\])")
-_LINK = re.compile(r"\[((?:[^\[\]]|\[[^\[\]]{0,100}\]){0,500})\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)|\[[^\[\]\n]{0,200}\])")
+_LINK = re.compile(
+    r"\[((?:[^\[\]]|\[[^\[\]]{0,100}\]){0,500})\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)|\[[^\[\]\n]{0,200}\])"
+)
 _END_OF_LINK = re.compile(r"\](?=[(\[:])")
 _BACKTICKS = re.compile("`+")
 _SIGNS = re.compile(r"[\\`*\[\]<>&#]|(?<![^\W_])_|_(?![^\W_])")
@@ -143,7 +149,12 @@ def is_harmless(text: str) -> bool:
         else:
             prose.append(line.lstrip("> "))
     whole = "\n".join(prose)
-    return not open_fence and not any(map(_HEADING.match, prose)) and not any(map(_DEFINITION.match, prose)) and _bare(whole) == whole
+    return (
+        not open_fence
+        and not any(map(_HEADING.match, prose))
+        and not any(map(_DEFINITION.match, prose))
+        and _bare(whole) == whole
+    )
 
 
 def escape(text: str) -> str:
