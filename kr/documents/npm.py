@@ -19,6 +19,7 @@ _SKIP = re.compile(r"\s+|//[^\n]*|/\*(?!\*).*?\*/", re.DOTALL)
 _DOC = re.compile(r"/\*\*.*?\*/", re.DOTALL)
 _STRING = re.compile(r"\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`")
 _SPECIAL = re.compile(r"[{}()\[\];\"'`]|/[/*]|\n")
+_BLOCK = re.compile(r"[^={;(]*?\b(?:class|interface|namespace|module|enum|global)\b")
 _CONTAINERS = frozenset({"namespace", "module"})
 _DEPRECATED = re.compile(r"\*\s*@(?:internal|private)\b")
 
@@ -64,36 +65,33 @@ def _declared(text: str, start: int, end: int, prefix: str) -> Iterator[tuple[st
 def _statement(text: str, at: int, end: int) -> tuple[int, int | None]:
     """Return where a statement ends, and where its braces open if it has some."""
     depth, opened = 0, None
-    is_block = (
-        re.compile(r"[^={;(]*?\b(?:class|interface|namespace|module|enum|global)\b").match(
-            text, at, min(end, at + 400)
-        )
-        is not None
-    )
+    is_block = _BLOCK.match(text, at, min(end, at + 400)) is not None
     while found := _SPECIAL.search(text, at, end):
-        sign, at = found[0], found.end()
-        if sign in {'"', "'", "`"}:
-            string = _STRING.match(text, found.start(), end)
-            at = string.end() if string else at
-        elif sign == "//":
-            at = text.find("\n", at, end) if text.find("\n", at, end) >= 0 else end
-        elif sign == "/*":
-            close = text.find("*/", at, end)
-            at = close + 2 if close >= 0 else end
-        elif sign in "{([":
+        sign, at = found[0], _behind(text, found, end)
+        if sign in "{([":
             opened = found.start() if sign == "{" and depth == 0 and opened is None else opened
             depth += 1
         elif sign in "})]":
             depth -= 1
-            if depth < 0:
+            if depth < 0 or (depth == 0 and sign == "}" and is_block):
                 return at, opened
-            if depth == 0 and sign == "}" and is_block:
-                return at, opened
-        elif sign == ";" and depth == 0:
+        elif depth == 0 and sign == ";":
             return at, opened
-        elif sign == "\n" and depth == 0 and not is_block and _ends_here(text, found.start(), at, end):
+        elif depth == 0 and sign == "\n" and not is_block and _ends_here(text, found.start(), at, end):
             return found.start(), opened
     return end, opened
+
+
+def _behind(text: str, found: re.Match[str], end: int) -> int:
+    """Return the place behind a sign, and behind all of a string or comment that begins with it."""
+    at = found.end()
+    if found[0] in {'"', "'", "`"}:
+        string = _STRING.match(text, found.start(), end)
+        return string.end() if string else at
+    if found[0] in {"//", "/*"}:
+        close = text.find("\n" if found[0] == "//" else "*/", at, end)
+        return end if close < 0 else close + (0 if found[0] == "//" else 2)
+    return at
 
 
 def _ends_here(text: str, newline: int, at: int, end: int) -> bool:
@@ -124,16 +122,8 @@ def _members(body: str) -> Iterator[str]:
     """Yield the members of a body, each with the comment above it."""
     at, start, depth = 0, 0, 0
     while found := _SPECIAL.search(body, at):
-        sign, at = found[0], found.end()
-        if sign in {'"', "'", "`"}:
-            string = _STRING.match(body, found.start())
-            at = string.end() if string else at
-        elif sign == "//":
-            at = body.find("\n", at) if body.find("\n", at) >= 0 else len(body)
-        elif sign == "/*":
-            close = body.find("*/", at)
-            at = close + 2 if close >= 0 else len(body)
-        elif sign in "{([":
+        sign, at = found[0], _behind(body, found, len(body))
+        if sign in "{([":
             depth += 1
         elif sign in "})]":
             depth = max(0, depth - 1)
