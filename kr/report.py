@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 
 from kr.freshness import parse_time
 from kr.text.characters import strip_invisible
+from kr.text.counting import fence_after
 from kr.text.markdown import is_harmless, plain_line, render, split
 from kr.values import Confidence, Query, ReportKind
 
@@ -56,8 +57,7 @@ def write_shape(shape: Shape) -> str:
 def read_shape(text: str) -> Shape | None:
     """Take a report apart; ``None`` when it does not follow the template to the letter."""
     title, _, rest = text.partition("\n\n")
-    # A line with one `#` may be a comment in code, which stands there unquoted.
-    head, *bodies = re.split(r"^(?=## )", rest, flags=re.MULTILINE)
+    head, *bodies = _split_at_headings(rest)
     found = [_HEADER_LINE.fullmatch(line) for line in head.strip("\n").split("\n")]
     header = {line[1]: line[2] for line in found if line}
     names = [body.partition("\n")[0] for body in bodies]
@@ -72,6 +72,18 @@ def read_shape(text: str) -> Shape | None:
         name: body.partition("\n")[2].strip("\n") for name, body in zip(SECTIONS, bodies, strict=True)
     }
     return Shape(title=title, header=header, sections=sections)
+
+
+def _split_at_headings(text: str) -> list[str]:
+    """Split before every ``## `` that is no comment in code."""
+    parts: list[list[str]] = [[]]
+    fence = ""
+    for line in text.split("\n"):
+        if not fence and line.startswith("## "):
+            parts.append([])
+        fence = fence_after(line, fence)
+        parts[-1].append(line)
+    return ["\n".join(lines) for lines in parts]
 
 
 def read_confidence(text: str) -> Confidence | None:
