@@ -421,6 +421,7 @@ def rescue(damaged: Path, session: Session) -> dict[str, int]:
         for kind, table, _ in new.execute(_DEFINITIONS):
             if kind == "table" and table not in _NOT_CARRIED:
                 found[table] = _carry(source, session, table, new)
+    Search(session).refill(Entries(session).all())
     return found
 
 

@@ -1,8 +1,8 @@
 """Writes ``index.yaml`` and ``_archived-index.yaml`` (SPEC 3.8 and 6.1); elsewhere with what an import needs besides.
 
 A write of kr must not cost more because a million entries are archived: the exported archive stands in the order of
-archiving, so that new rows are appended. It is written anew where a row left it, which is counted. What somebody else wrote into a file is
-imported before it is written over.
+archiving, so that new rows are appended. It is written anew where a row left it, which is counted. What somebody else wrote into the index
+is imported before it is written over.
 """
 
 import hashlib
@@ -56,7 +56,10 @@ def _take_edits_in(store: Store) -> None:
 
 
 def _write_own(store: Store, folder: Path) -> None:
-    """Write both files of the knowledge base; what somebody else wrote there is imported first (SPEC 3.8), and a copy kept."""
+    """Write both files of the knowledge base; an index that somebody else wrote is imported first (SPEC 3.8), and a copy kept.
+
+    Of the archive only a copy is kept: what left the index for good must not come back by an older file.
+    """
     strangers = _write_indexes(store, folder, _OWN, is_first=True)
     if not strangers:
         return
@@ -188,10 +191,9 @@ def _archive(unit: UnitOfWork, path: Path, key: str, report_of: Any) -> Iterator
             return
     staged = _stage(path, render_archive(unit.archive.since(0), report_of=report_of))
     # An export that was killed while it appended left a beginning of what is to be written now.
-    is_strangers = present is not None and not ours and not _begins_with(staged, path)
-    if is_strangers:
+    if present is not None and not ours and not _begins_with(staged, path):
         _keep_copy(path, path.read_bytes())
-    yield _Ready(path, staged, key, _joined(_Mark.of(staged, last, changes), marks), is_strangers)
+    yield _Ready(path, staged, key, _joined(_Mark.of(staged, last, changes), marks))
 
 
 def _joined(newest: _Mark, marks: list[_Mark]) -> str:
@@ -328,7 +330,9 @@ def _times_item(entry: Entry) -> "Item":
 
 def _writer_item(entry: Entry, sha256: str) -> "Item":
     told = {"origin": entry.origin, "confidence": entry.confidence, "written_by": entry.written_by}
-    return {**_whose(entry), "kind": WRITER, "sha256": sha256} | {k: v for k, v in told.items() if v is not None}
+    return {**_whose(entry), "kind": WRITER, "sha256": sha256} | {
+        k: v for k, v in told.items() if v is not None
+    }
 
 
 def _asked_items(entry: Entry, wordings: Iterable[Wording]) -> Iterator["Item"]:
