@@ -55,6 +55,7 @@ _STOOD_IN = (
     "SELECT 1 FROM archived_entries WHERE archive_id = :archive_id "
     "AND origin = 'excerpt' AND prior_status = 'stale' AND stale_reason IS NULL"
 )
+_GIVE = "UPDATE archived_entries SET sha256 = :sha256 WHERE path = :path AND sha256 IS NULL"
 _TAKE = "DELETE FROM archived_entries WHERE archive_id = :archive_id"
 
 _ONE, _AGED = "id = :id", "last_accessed < :limit AND id <> :keep"
@@ -116,6 +117,10 @@ class Archive(Part):
     def stood_in(self, archive_id: int) -> bool:
         """Tell whether an archived text was written as stale: an older report that stood in for research."""
         return self._session.value(_STOOD_IN, archive_id=archive_id) is not None
+
+    def give_text(self, path: str, sha256: str) -> None:
+        """Note what archived rows without a text say: it stood in their file alone, which is about to be written over."""
+        self._session.execute(_GIVE, path=path, sha256=sha256)
 
     def take(self, archive_id: int) -> bool:
         """Remove a row that becomes live again; False when it is not there. The export hears of it by ``ARCHIVE_CHANGES``."""

@@ -20,7 +20,7 @@ from kr.store.entries import Entries
 from kr.store.schema import SEARCH_SQLITE
 from kr.store.search import Search
 from kr.store.session import Session, insert_into
-from kr.store.sqlite import SCHEMA_VERSION, SqliteFile, network_file_system
+from kr.store.sqlite import FIRST_RELEASED, SCHEMA_VERSION, SqliteFile, network_file_system, unreleased
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 
@@ -213,6 +213,8 @@ def _check_copy(copy: Path, source: Path) -> None:
     found = care.look()
     if found.state == "newer":
         raise StoreTooNew((found.message or "").replace(str(copy), str(source)))
+    if found.version is not None and found.version < FIRST_RELEASED:
+        raise StoreError(f"{unreleased(str(source))}; nothing was changed")
     if found.state not in {"current", "older"}:
         raise StoreCorrupt(f"{source}: is no database of kr; nothing was changed")
     health = care.examine()
@@ -313,6 +315,8 @@ def _judged(file: SqliteFile, connection: sqlite3.Connection) -> Look:
         is_current = file.require_current(version)
     except StoreTooNew as error:
         return Look(state="newer", version=version, message=str(error))
+    if version < FIRST_RELEASED:
+        return Look(state="unreadable", version=version, message=unreleased(file.path))
     if lacking:
         return Look(
             state="corrupt", version=version, message=f"{file.path}: has no table {' nor '.join(lacking)}"

@@ -213,6 +213,10 @@ def _keep_beside(unit: UnitOfWork, live: Entry, draft: Draft, sha256: str, at: s
     """Keep a text that does not take the place of the entry's own as a revision beside it; of a placeholder nothing is kept."""
     if draft.origin == "placeholder" or sha256 == live.sha256:
         return Saved(entry=live, index_count=unit.entries.count(), revision=live.revision, is_beside=True)
+    kept = next((it for it in unit.revisions.of_entry(live.id) if it.sha256 == sha256), None)
+    if kept is not None:
+        count = unit.entries.count()
+        return Saved(entry=live, index_count=count, revision=kept.revision, is_beside=True)
     number = unit.revisions.next_number(live.id)
     told = ("framework_version", "confidence", "origin", "written_by", "fresh_until")
     beside = {name: getattr(draft, name) for name in told}
@@ -226,9 +230,11 @@ def _keep_stranger(unit: UnitOfWork, entry: Entry, at: str) -> None:
     written = None if found is None else guarded(unit, entry, found, at)
     if written is not None:
         number = unit.revisions.next_number(entry.id)
+        sha256 = unit.revisions.keep(written)
+        unit.archive.give_text(entry.path, sha256)
         kept = replace(
             entry,
-            sha256=unit.revisions.keep(written),
+            sha256=sha256,
             revision=number,
             origin="finding",
             written_by="file",
