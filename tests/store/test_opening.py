@@ -98,7 +98,7 @@ def test_sqlalchemy_makes_the_same_of_the_declared_tables() -> None:
         engine = create_engine("sqlite://", poolclass=StaticPool)
         metadata.create_all(engine)
         with closing(engine.raw_connection()) as made:
-            declared = described(made.driver_connection)
+            declared = described(made.dbapi_connection)
         ours = described(new)
         beside = {"alembic_version", "entry_search", "search_rows", *VIEWS}
         assert {name: ours[name] for name in ours if name not in beside} == declared
@@ -185,7 +185,8 @@ def test_a_database_upgraded_while_it_is_open_is_too_new_for_writing(store: Stor
         pass
 
 
-def test_a_first_use_needs_neither_sqlalchemy_nor_alembic(base: Path) -> None:
+def test_a_database_that_is_there_needs_neither_sqlalchemy_nor_alembic(store: Store, base: Path) -> None:
+    use(store)
     [modules] = finish([start("modules", base)])
     assert "sqlalchemy" not in modules.split()
     assert "alembic" not in modules.split()
