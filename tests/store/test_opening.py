@@ -95,10 +95,10 @@ def test_a_database_from_before_the_first_release_is_refused_with_a_way_on(
 def test_sqlalchemy_makes_the_same_of_the_declared_tables() -> None:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as new:
         create_tables(new)
-        engine = create_engine("sqlite://", poolclass=StaticPool)
-        metadata.create_all(engine)
-        with closing(engine.raw_connection()) as made:
-            declared = described(made.dbapi_connection)
+        made = sqlite3.connect(":memory:")
+        metadata.create_all(create_engine("sqlite://", creator=lambda: made, poolclass=StaticPool))
+        declared = described(made)
+        made.close()
         ours = described(new)
         beside = {"alembic_version", "entry_search", "search_rows", *VIEWS}
         assert {name: ours[name] for name in ours if name not in beside} == declared
