@@ -4,6 +4,7 @@ An entry's row is written in the transaction that writes the entry. The words of
 """
 
 from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 
 from kr.errors import UnknownEntry
 from kr.frameworks import canonical, most_alike
@@ -116,7 +117,7 @@ class Search(Part):
 
     def lessons(self, text: str, *, most: int) -> list[Passage]:
         """Return the lessons that hold words of a text, most words first."""
-        words = [stem(word) for word in search_words(text[:_LONGEST])]
+        words = [beginning(word) for word in search_words(text[:_LONGEST])]
         rows = self._session.rows(_LESSONS, words=json_list(words), most=most)
         return [Passage(row["id"], row["phase"], one_line(row["summary"], _LONGEST)) for row in rows]
 
@@ -126,11 +127,16 @@ def _framework_word(key: str) -> str:
     return f"fw{key.encode(errors='replace').hex()}"
 
 
+def beginning(word: str) -> str:
+    """Return what all forms of a word begin with, as they are written: the stem of ``numpy`` is ``numpi``."""
+    return commonprefix((word, stem(word)))
+
+
 def passage_of(report: str, text: str) -> str:
     """Return the line of a report that holds most words of a text, cut around the first of them."""
     _, is_there, body = report.partition(_SUMMARY)
     lines = [line.strip(" >#*-|`") for line in (body if is_there else report).splitlines()]
-    stems = [stem(word) for word in search_words(text[:_LONGEST])]
+    stems = [beginning(word) for word in search_words(text[:_LONGEST])]
     held = [(sum(word in line.casefold() for word in stems), line) for line in lines if line]
     if not held:
         return ""

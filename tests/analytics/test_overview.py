@@ -1,8 +1,10 @@
 """What the page shows beyond the counts of ``kr stats``: days, spared tokens, stories, needs (SPEC 3.2, 8)."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,6 @@ from kr.errors import UnknownEntry
 from kr.freshness import to_text
 from kr.store.requests import RequestRow, SourceCall
 from kr.store.store import Store
-from kr.values import Related
 from tests.support.stores import NOW, draft, sql
 
 REPORT = "x" * 400
@@ -32,6 +33,7 @@ def ask(
     status: str = "success",
     topic: str = "slots",
     question: str = "What is a slot?",
+    **more: Any,
 ) -> None:
     row = RequestRow(
         id=request_id,
@@ -43,6 +45,7 @@ def ask(
         framework="vue",
         topic=topic,
         question=question,
+        **more,
     )
     with store.write() as unit:
         unit.requests.record(row)
@@ -70,10 +73,9 @@ def answered(store: Store, request_id: str, *tokens: int | None) -> None:
 def miss(
     store: Store, request_id: str, *near: str, topic: str = "slots", question: str = "What is a slot?"
 ) -> None:
-    ask(store, request_id, days=request_id == "m1", topic=topic, question=question)
-    related = [Related(id=it, framework_version="", topic="", path="", likelihood=0.5) for it in near]
-    with store.write() as unit:
-        unit.near_misses.keep(request_id, ["slots"], related)
+    offered = json.dumps([{"id": it, "score": 0.5} for it in near])
+    days = int(request_id == "m1")
+    ask(store, request_id, days=days, topic=topic, question=question, candidates=offered, tags='["slots"]')
 
 
 def test_without_a_database_there_are_thirty_empty_days_and_nothing_else(store: Store) -> None:
@@ -118,8 +120,8 @@ def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: 
     needs = overview.open_needs(store, limit=10)
     first = needs.shown[0]
     assert (needs.total, first.request_id, first.asked, first.tags) == (2, "m2", 2, ("slots",))
-    assert [near.standing for near in first.near] == ["live", "archived", "gone"]
-    assert first.near[0].topic == "slots in depth"
+    assert [it.standing for it in first.offered] == ["live", "archived", "gone"]
+    assert first.offered[0].topic == "slots in depth"
     assert [need.request_id for need in overview.open_needs(store, limit=1, offset=1).shown] == ["m0"]
 
 
@@ -131,10 +133,10 @@ def test_settling_keeps_the_wording_and_closes_all_requests_of_the_need(store: S
     (wording,) = overview.wordings(store, entry.id)
     assert (wording.topic, wording.tags, wording.question) == ("slots", ("slots",), "What is a slot?")
     assert overview.open_needs(store, limit=10).total == 0
-    assert sql(store.path, "SELECT DISTINCT answered_by FROM near_misses") == [(entry.id,)]
+    assert sql(store.path, "SELECT DISTINCT answered_by FROM requests") == [(entry.id,)]
 
 
-def test_what_was_not_near_or_is_not_there_settles_nothing(store: Store) -> None:
+def test_what_was_not_offered_or_is_not_there_settles_nothing(store: Store) -> None:
     entry = store.save_report(draft("vue", "slots in depth"), REPORT, NOW).entry
     gone = store.save_report(draft("vue", "old"), REPORT, NOW).entry
     other = store.save_report(draft("vue", "other"), REPORT, NOW).entry
