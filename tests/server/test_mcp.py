@@ -104,9 +104,11 @@ def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project,
             assert steps == ["asking context7"]
 
             unsure = content(await client.call_tool("research", reworded))
-            assert (unsure["status"], unsure["results"]["report"]) == ("degraded", None)
+            assert (unsure["status"], unsure["results"]["report"]) == ("candidates", None)
             offered = unsure["results"]["related"][0]["id"]
             assert offered == missed["results"]["cache_entry_id"]
+            candidate = unsure["results"]["candidate_report"]
+            assert (candidate["id"], "multiple: true" in candidate["text"]) == (offered, True)
 
             read = content(await client.call_tool("read_report", {"id": offered, "section": "summary"}))
             assert read["text"].startswith("## Summary")
@@ -114,6 +116,10 @@ def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project,
 
             used = content(await client.call_tool("research", {**reworded, "use": offered}))
             assert used["status"] == "cache-hit"
+            # One session's choice ranks; that of a second one makes the wording serve by itself.
+            again = content(await client.call_tool("research", {**reworded, "session_id": "another"}))
+            assert (again["status"], again["results"]["related"][0]["id"]) == ("candidates", offered)
+            await client.call_tool("research", {**reworded, "use": offered, "session_id": "another"})
             again = content(await client.call_tool("research", reworded))
             assert (again["status"], again["results"]["cache_entry_id"]) == ("cache-hit", offered)
 
