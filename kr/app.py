@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog.catalog import Catalog, Page
+    from kr.contracts.findings import RateResults, SaveEnvelope
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.book import LessonBook
     from kr.lessons.returned import Limits
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
     from kr.research.chain import Progress
+    from kr.research.findings import Findings, Writer
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 logger = Logger(__name__)
 
 _LONGEST_PATIENCE = 60.0
+_MOST_OPEN = 20
 _LESSONS_PATIENCE = 2.0
 """Seconds that lessons wait for a busy database, which only counts them."""
 
@@ -232,7 +235,7 @@ class App:
         shown = text if section is None else section_of(text, section)
         if shown is None:
             raise InvalidRequest(FieldError("section", f"there are {', '.join(headings(text))}"))
-        told = ("id", "framework", "framework_version", "topic", "confidence")
+        told = ("id", "framework", "framework_version", "topic", "confidence", "origin")
         cut, is_cut = fit(shown, max_tokens)
         return {**{key: found[key] for key in told}, "text": cut, "is_cut": is_cut}
 
@@ -250,6 +253,65 @@ class App:
         found = self.search(query, framework=framework, limit=limit)
         lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
         return {**found, "lessons": [*islice(lessons, limit)]}
+
+    @cached_property
+    def findings(self) -> "Findings":
+        """Saving findings, and ratings (SPEC 3.10)."""
+        from kr.composition import build_findings
+
+        return build_findings(
+            self.settings,
+            self.store,
+            version_of=self.requests.detect_version,
+            cwd=self._where,
+            clock=self.clock,
+        )
+
+    def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> "SaveEnvelope":
+        """Keep what was found out and proved. ``writer`` is a person; None: the agent of the session that ``data`` names."""
+        self.import_on_first_use()
+        return self.findings.save(data) if writer is None else self.findings.save(data, lambda _: writer)
+
+    def rate_report(
+        self, entry_id: str, data: Mapping[str, Any], writer: "Writer | None" = None
+    ) -> "RateResults":
+        """Note whether a report worked. Raises ``InvalidRequest``, ``UnknownEntry``. ``writer`` as in ``save_finding``."""
+        if writer is None:
+            return self.findings.rate(entry_id, data)
+        return self.findings.rate(entry_id, data, lambda _: writer)
+
+    def approve(self, waiting_id: str) -> dict[str, Any]:
+        """Let through a finding or a lesson that was held back. Raises ``UnknownEntry``."""
+        if not self.findings.waits(waiting_id):
+            with self.lessons() as book:
+                return book.mark(waiting_id, "approved_at", is_set=True)
+        return self.findings.approve(waiting_id).plain()
+
+    def reject(self, waiting_id: str) -> dict[str, Any]:
+        """Drop a finding or a lesson that was held back. Raises ``UnknownEntry``."""
+        if not self.findings.waits(waiting_id):
+            with self.lessons() as book:
+                return book.mark(waiting_id, "retired_at", is_set=True)
+        return self.findings.reject(waiting_id)
+
+    def review(self) -> dict[str, Any]:
+        """Tell what waits for a person: findings and lessons that were held back, entries rated wrong, candidates that nobody chose."""
+        from kr.analytics import open_needs
+
+        waiting = self.findings.review()
+        with self.lessons() as book:
+            lessons = book.review()
+        needs = open_needs(self.store, limit=_MOST_OPEN)
+        candidates = [
+            {
+                "framework": need.framework,
+                "question": need.question,
+                "asked": need.asked,
+                "candidates": [it.id for it in need.offered],
+            }
+            for need in needs.shown
+        ]
+        return {**waiting, "lessons": lessons, "candidates": candidates, "open_candidates": needs.total}
 
     @property
     def lessons_file(self) -> "Path":
@@ -321,6 +383,7 @@ class App:
             research=self.requests.research_document,
             inject=self.requests.inject_document,
             record=record,
+            save=lambda data: self.save_finding(data).plain(),
             question_data=self.requests.question_data,
             export_yaml=self.export_yaml,
             needs=self.warm,

@@ -6,7 +6,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
-from kr.errors import SourceFailure, SourceNotAsked
+from kr.errors import KrError, SourceFailure, SourceNotAsked
 from kr.research.run import Judge, Policy, Services, SourceSet, Writer
 from kr.research.service import ResearchService
 from kr.settings import Settings
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
     from kr.research.explain import Rules
+    from kr.research.findings import Findings
     from kr.sources.base import Source
     from kr.sources.model_server import LanguageModel
 
@@ -82,6 +83,44 @@ def _policy(settings: Settings) -> Policy:
         overall_timeout=hit.overall_timeout,
         timeout=lambda: settings.knowledge_research.timeout_seconds,
         report_tokens=lambda: settings.knowledge_research.report_max_tokens,
+    )
+
+
+def build_findings(
+    settings: Settings,
+    store: Store,
+    *,
+    version_of: Callable[[str], str],
+    cwd: "StrPath",
+    clock: Callable[[], datetime],
+) -> "Findings":
+    """Build what saves findings and takes ratings."""
+    from kr.research.findings import Findings
+    from kr.research.lookup import Cache
+
+    policy, export = _policy(settings), export_wanted(settings, store)
+    cache = Cache(
+        Shelf(store),
+        policy.limits,
+        policy.rules,
+        aliases=policy.aliases,
+        more_aliases=dict,
+        clock=clock,
+    )
+
+    def export_into(notes: list[str]) -> None:
+        try:
+            export()
+        except KrError as error:
+            notes.append(f"export_failed: {error}")
+
+    return Findings(
+        store,
+        cache,
+        version_of=version_of,
+        export=export_into,
+        clock=clock,
+        project=os.fspath(cwd),
     )
 
 

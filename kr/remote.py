@@ -18,6 +18,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from kr.app import App
 from kr.cancellation import check, sleep
 from kr.contracts.envelopes import Envelope, Problem, ResearchEnvelope, value_of
+from kr.contracts.findings import RateResults, SaveEnvelope
 from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.requests import Mode
 from kr.deadline import Deadline, bounded
@@ -27,6 +28,7 @@ from kr.request_handler import RequestHandler
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Page
+    from kr.research.findings import Writer
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +72,15 @@ class SharedServer:
 
     def get(self, path: str, **query: Any) -> Any:
         said = urlencode({name: value for name, value in query.items() if value is not None})
-        reply = self._exchange("GET", f"{path}?{said}" if said else path, None, self.timeout)
+        return self._value(
+            path, self._exchange("GET", f"{path}?{said}" if said else path, None, self.timeout)
+        )
+
+    def put_in(self, path: str, value: Mapping[str, Any]) -> Any:
+        """Post a value for which the server answers with one that is no envelope."""
+        return self._value(path, self._exchange("POST", path, json.dumps(value).encode(), self.timeout))
+
+    def _value(self, path: str, reply: Reply) -> Any:
         if reply.status == http.client.OK:
             return reply.value
         detail = reply.value.get("detail", reply.status) if isinstance(reply.value, dict) else reply.status
@@ -255,6 +265,25 @@ class SharedApp(App):
         if why:
             logger.warning("nothing is recorded: %s", why)
         return envelope
+
+    def save_finding(self, data: Mapping[str, Any], writer: "Writer | None" = None) -> SaveEnvelope:
+        """Save on the server, which knows no terminal: there the writer is the session, or the user of this machine."""
+        named = data if writer is None else {**data, "session_id": data.get("session_id") or writer.session}
+        return self._asked(
+            lambda: value_of(SaveEnvelope, self.server.post("/v1/findings", json.dumps(named).encode())),
+            lambda: super(SharedApp, self).save_finding(data, writer),
+        )
+
+    def rate_report(
+        self, entry_id: str, data: Mapping[str, Any], writer: "Writer | None" = None
+    ) -> RateResults:
+        """Rate on the server; see ``save_finding``."""
+        named = data if writer is None else {**data, "session_id": data.get("session_id") or writer.session}
+        path = f"/v1/entries/{quote(entry_id, safe='')}/ratings"
+        return self._asked(
+            lambda: value_of(RateResults, self.server.put_in(path, named)),
+            lambda: super(SharedApp, self).rate_report(entry_id, data, writer),
+        )
 
     def stats(self) -> dict[str, Any]:
         return self._asked(lambda: self.server.get("/v1/stats"), super().stats)

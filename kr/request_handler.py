@@ -153,7 +153,7 @@ class RequestHandler:
             "research_query": {
                 "framework": framework,
                 "framework_version": (
-                    self._detect_version(framework) if framework_version is None else framework_version
+                    self.detect_version(framework) if framework_version is None else framework_version
                 ),
                 "topic": topic,
                 "tags": list(tag) or list(derive_tags(framework, topic)),
@@ -262,7 +262,8 @@ class RequestHandler:
                 now=self._clock(),
             )
 
-    def _detect_version(self, framework: str) -> str:
+    def detect_version(self, framework: str) -> str:
+        """Return the version of a framework that the project uses (SPEC 6.4), or ``unknown``."""
         from kr.freshness import UNKNOWN_VERSION
         from kr.packages.witness import VersionMemory
 

@@ -37,6 +37,11 @@ _GROUPS = {
         ("search", "entries:search_everything", "Find words in reports, topics, questions and lessons."),
         ("explain", "knowledge:explain", "Show why the cache answers a question, or does not."),
     ),
+    "Give back": (
+        ("save", "findings:save", "Keep what you found out and proved, for whoever asks next."),
+        ("rate", "findings:rate", "Say whether a report worked, or is wrong."),
+        ("review", "findings:review", "Show what waits for a person, and let it through or drop it."),
+    ),
     "Learn": (
         ("lessons", "lessons:command", "Inject, record, search and edit lessons of earlier failures."),
         ("hook", "hook:command", "Answer a Claude Code hook: give lessons, record failures."),

@@ -23,7 +23,8 @@ _MANY = 20
 _FINDING = 3.0
 """What a finding is worth beside an excerpt that fits as well: somebody proved it."""
 _WORKED, _INSTALLED = 1.0, -1.0
-_WITHDRAWN = -1000.0
+WITHDRAWN = -1000.0
+"""The score of an entry that was rated wrong, or what is below it: it stands last, and is offered to nobody alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +204,7 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
         score += 6 * fuzz.token_set_ratio(asked, own, processor=utils.default_process) / 100
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
         score += len(shared_tags(query.tags, entry.tags))
-        score += _standing(known)
+        score = WITHDRAWN if known.ratings.withdraws(entry) else score + _standing(known)
         ranked.append(Candidate(known, round(score, 2)))
     ranked.sort(key=lambda it: it.known.entry.id)
     ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
@@ -212,8 +213,6 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
 
 def _standing(known: Known) -> float:
     """Return what an entry's writer and its ratings add to its score."""
-    if known.ratings.withdraws(known.entry):
-        return _WITHDRAWN
     kind = _FINDING if known.entry.is_written else _INSTALLED if known.entry.is_installed_excerpt else 0.0
     return kind + _WORKED * log1p(known.ratings.worked)
 

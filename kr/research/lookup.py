@@ -9,7 +9,7 @@ from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, meant, same_framework
 from kr.freshness import Limits
 from kr.log import Logger
-from kr.research.decide import Known, choose, judge_all, match_of, most_offered, named, rank
+from kr.research.decide import WITHDRAWN, Known, choose, judge_all, match_of, most_offered, named, rank
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
 from kr.store.search import unknown_entry
@@ -30,19 +30,25 @@ class LookedUp:
     """What the cache holds for a request.
 
     ``match`` is the entry that is served, or stale, or refused, and ``report`` its text; ``related`` are the candidates, best first.
-    ``is_hit``: the match is served.
+    ``is_hit``: the match is served. ``is_refused``: it is a placeholder, or was rated wrong.
     """
 
     match: Match | None = None
     report: str | None = None
     ratings: Ratings = NO_RATINGS
     is_hit: bool = False
+    is_refused: bool = False
     related: tuple[Related, ...] = ()
 
     @property
     def is_stale(self) -> bool:
         """Whether an entry of this need is there, which is to be researched again."""
-        return self.match is not None and not self.is_hit and self.match.entry.origin != "placeholder"
+        return self.match is not None and not self.is_hit and not self.is_refused
+
+    @property
+    def is_offer(self) -> bool:
+        """Whether there is something to choose from: a candidate that nobody says is wrong, and no stale entry of this very need."""
+        return not self.is_stale and any(it.score > WITHDRAWN for it in self.related)
 
     @property
     def baseline(self) -> str | None:
@@ -93,6 +99,16 @@ class Cache:
     def use(self, query: Query, entry_id: str, tier: Tier = "use", score: float | None = None) -> LookedUp:
         """Find the entry that a request names, whatever its age and ratings. Raises ``InvalidRequest`` for one that can't be served."""
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id, tier, score), MISS)
+
+    def candidates(self, query: Query) -> tuple[Related, ...]:
+        """Return the entries that may answer, best first, whatever is served."""
+        keys = lookup_keys(query.framework, self._aliases)
+
+        def read(store: Store) -> tuple[Related, ...]:
+            with store.read() as unit:
+                return self._candidates(unit, query, keys, self._aliases)
+
+        return self._shelf.attempt(read, ())
 
     def report_of(self, entry_id: str) -> str | None:
         """Return the report of a live entry; one whose report is nowhere is removed."""
@@ -182,7 +198,7 @@ class Cache:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             store.drop_lost(entry)
             return LookedUp(related=tuple(it for it in found.related if it.id != entry.id))
-        return replace(found, report=report, ratings=known.ratings)
+        return replace(found, report=report, ratings=known.ratings, is_refused=known.refusal is not None)
 
 
 def _is_of(row: Found, query: Query, aliases: Mapping[str, str]) -> bool:

@@ -67,7 +67,7 @@ class Pipeline:
                 return serve(run, self._services, found)
             if waited and _is_news(run, found):
                 return self._share(run, found)
-            if found.related and not found.is_stale:
+            if found.is_offer:
                 with heartbeat(partial(self._renew_lease, run)):
                     taken = judge.take(run, self._services, found, timeout=self._policy.timeout())
                 if taken is not None:

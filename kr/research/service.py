@@ -129,15 +129,11 @@ class ResearchService:
             found = self._look_up(run)
             if may_serve(run, found):
                 return serve(run, self._services, found)
-            if (
-                found.related
-                and not found.is_stale
-                and run.overrides.if_unsure == "candidates"
-                and not run.overrides.refresh
-            ):
-                found = _readable(run, found)
-                if found.related:
-                    return self._offer(run, found)
+            if found.is_offer and run.overrides.if_unsure == "candidates" and not run.overrides.refresh:
+                offered = _readable(run, found)
+                if offered.is_offer:
+                    return self._offer(run, offered)
+                found = offered
             from kr.research.pipeline import Pipeline
 
             return Pipeline(self._policy, self._services).research(run, found)

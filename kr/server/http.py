@@ -17,19 +17,33 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Route
 
 from kr import __version__
+from kr.app import App
 from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
+from kr.contracts.findings import RateResults, SaveEnvelope, save_failure
 from kr.contracts.lessons import RecordEnvelope
-from kr.errors import KrError, Overloaded
+from kr.documents import read_document
+from kr.errors import InvalidRequest, KrError, Overloaded
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server
 from kr.server.metrics import CONTENT_TYPE, Metrics
 from kr.server.page.router import page_router
-from kr.server.schemas import Schema, inject_request, record_request, research_request
+from kr.server.schemas import (
+    Schema,
+    finding_request,
+    inject_request,
+    rating_request,
+    record_request,
+    research_request,
+)
 from kr.server.service import Service
-from kr.values import EntryStatus
+from kr.values import EntryStatus, IfUnsure
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="Pass over so many.")]
+MaxTokens = Annotated[int | None, Query(ge=1, le=100_000, description="Of a report in the answer.")]
+Unsure = Annotated[
+    IfUnsure | None, Query(description="Where nothing is served by itself; default: what the request says.")
+]
 Framework = Annotated[str | None, Query(max_length=200, description="Entries of this framework alone.")]
 
 SUMMARY = "A shared knowledge cache for fleets of AI coding agents."
@@ -66,7 +80,9 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
     api.include_router(_requests(service))
     api.include_router(_knowledge(service))
     api.include_router(_operation(service, metrics))
-    api.router.routes.append(Route("/mcp", StreamableHTTPASGIApp(sessions), include_in_schema=False))
+    carrier = StreamableHTTPASGIApp(sessions)
+    for path in ("/mcp", "/mcp/"):
+        api.router.routes.append(Route(path, carrier, include_in_schema=False))
     api.include_router(page_router(service, may_sign_in=policy.token is not None), include_in_schema=False)
     guard = Guard(api, policy=policy, metrics=metrics)
     api.state.sessions = guard.sessions
@@ -113,13 +129,45 @@ def _requests(service: Service) -> APIRouter:
         responses=failed,
         openapi_extra=_json_body(research_request()),
     )
-    async def research(request: Request, *, include_report: bool = False) -> Response:
-        """Answer a request from the cache, or research it once."""
+    async def research(
+        request: Request,
+        *,
+        include_report: bool = False,
+        max_tokens: MaxTokens = None,
+        if_unsure: Unsure = None,
+    ) -> Response:
+        """Answer a request from the cache, offer what may answer, or research it once."""
         data = await request.body()
+        overrides = {} if if_unsure is None else {"if_unsure": if_unsure}
         envelope = await service.run(
-            lambda: service.app.requests.research_document(data, include_report=include_report)
+            lambda: service.app.requests.research_document(
+                data, include_report=include_report, max_tokens=max_tokens, overrides=overrides
+            )
         )
         return _enveloped(envelope.plain())
+
+    @router.post(
+        "/findings",
+        response_model=model_of(SaveEnvelope),
+        responses={422: {"model": model_of(SaveEnvelope), "description": "Every bad field is named."}},
+        openapi_extra=_json_body(finding_request()),
+    )
+    async def save(request: Request) -> Response:
+        """Keep what an agent found out and proved."""
+        data = await request.body()
+        return _enveloped(await service.run(lambda: _saved(service.app, data)))
+
+    @router.post(
+        "/entries/{entry_id}/ratings",
+        response_model=model_of(RateResults),
+        responses={404: _PROBLEM},
+        openapi_extra=_json_body(rating_request()),
+    )
+    async def rate(entry_id: str, request: Request) -> Response:
+        """Note whether a report worked."""
+        data = await request.body()
+        rated = await service.run(lambda: service.app.rate_report(entry_id, read_document(data).data).plain())
+        return JSONResponse(rated)
 
     @router.post(
         "/lessons/inject",
@@ -147,6 +195,13 @@ def _requests(service: Service) -> APIRouter:
         return _enveloped(await service.run(lambda: service.app.record_lessons(data).plain()))
 
     return router
+
+
+def _saved(app: App, data: bytes) -> dict[str, Any]:
+    try:
+        return app.save_finding(read_document(data).data).plain()
+    except InvalidRequest as error:
+        return save_failure(error.fields).plain()
 
 
 def _knowledge(service: Service) -> APIRouter:

@@ -1,4 +1,4 @@
-"""The MCP server, whatever carries it, and its five tools: their schemas, and what each does with kr (SPEC 8).
+"""The MCP server, whatever carries it, and its seven tools: their schemas, and what each does with kr (SPEC 8).
 
 Every agent pays for names, descriptions and input schemas with each of its prompts: together they stay under 1,000
 tokens, and a test measures it.
@@ -28,11 +28,12 @@ from mcp_types import Tool as ListedTool
 from kr import __version__
 from kr.app import App
 from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
+from kr.contracts.findings import RateResults, SaveEnvelope
 from kr.contracts.lessons import InjectResults, RecordEnvelope
 from kr.errors import FieldError, InvalidRequest, KrError
 from kr.server.service import Service
-from kr.text.counting import fit
 from kr.values import EVENT_TYPES, IfUnsure
+from kr.values import Outcome as Outcome_
 
 logger = logging.getLogger("kr.server")
 
@@ -61,7 +62,7 @@ class Tool(NamedTuple):
     name: str
     description: str
     input_schema: dict[str, Any]
-    output: dict[str, Any] | type[Envelope | RecordEnvelope]
+    output: dict[str, Any] | type[Envelope | RecordEnvelope | SaveEnvelope | RateResults]
     call: Callable[[App, Arguments], Outcome]
 
 
@@ -83,7 +84,7 @@ _STORY = _text("pays for calls")
 
 
 def _research(app: App, given: Arguments) -> Outcome:
-    """Answer a question; where kr is not sure it says so at once, unless told otherwise."""
+    """Answer a question; where nothing is served by itself the candidates are offered, unless told otherwise."""
     max_tokens = _number(given, "max_tokens", MAX_TOKENS, _LONGEST)
     said = {name: given[name] for name in ("use", "refresh", "max_calls", "timeout_seconds") if name in given}
     identity = {name: given.get(name) for name in ("story_key", "session_id")}
@@ -94,11 +95,8 @@ def _research(app: App, given: Arguments) -> Outcome:
         "research_query": _query(app, given),
         "config_overrides": {"if_unsure": given.get("if_unsure") or "candidates", **said},
     }
-    envelope = app.requests.research_document(_bytes(document), include_report=True).plain()
-    results = envelope["results"]
-    if results is not None and results["report"] is not None:
-        results["report"] = fit(results["report"], max_tokens)[0]
-    return _enveloped(envelope)
+    envelope = app.requests.research_document(_bytes(document), include_report=True, max_tokens=max_tokens)
+    return _enveloped(envelope.plain())
 
 
 def _query(app: App, given: Arguments) -> dict[str, Any]:
@@ -128,9 +126,19 @@ def _read_report(app: App, given: Arguments) -> Outcome:
 
 def _search(app: App, given: Arguments) -> Outcome:
     limit = _number(given, "limit", 10, _MOST_ENTRIES)
-    return Outcome(
-        app.search(_string(given, "query"), framework=_text_or_none(given, "framework"), limit=limit)
-    )
+    framework = _text_or_none(given, "framework")
+    return Outcome(app.search_all(_string(given, "query"), framework=framework, limit=limit))
+
+
+def _save(app: App, given: Arguments) -> Outcome:
+    return _enveloped(app.save_finding(given).plain())
+
+
+def _rate(app: App, given: Arguments) -> Outcome:
+    try:
+        return Outcome(app.rate_report(_string(given, "id"), given).plain())
+    except InvalidRequest as error:
+        return Outcome({"errors": [it._asdict() for it in error.fields]}, is_failure=True)
 
 
 def _inject(app: App, given: Arguments) -> Outcome:
@@ -163,15 +171,16 @@ _ENTRY = _object(
     "id framework framework_version topic status passage",
     **{name: _text() for name in ("id", "framework", "framework_version", "topic", "status", "passage")},
 )
+_FOUND_LESSON = _object("id phase passage", id=_text(), phase=_text(), passage=_text())
 _REPORT = _object(
-    "id framework framework_version topic confidence text is_cut",
-    **{name: _text() for name in ("id", "framework", "framework_version", "topic", "text")},
+    "id framework framework_version topic confidence origin text is_cut",
+    **{name: _text() for name in ("id", "framework", "framework_version", "topic", "origin", "text")},
     confidence={"type": ["string", "null"]},
     is_cut={"type": "boolean"},
 )
 
 
-def _schema_of(envelope: type[Envelope | RecordEnvelope]) -> dict[str, Any]:
+def _schema_of(envelope: type[Envelope | RecordEnvelope | SaveEnvelope | RateResults]) -> dict[str, Any]:
     untitled: dict[str, Any] = _untitled(model_of(envelope).model_json_schema(mode="serialization"))
     return untitled
 
@@ -192,9 +201,9 @@ def _untitled(schema: Any) -> Any:
 TOOLS = (
     Tool(
         "research",
-        "Ask how to use a framework, library or tool: answered from the shared cache, else researched once for all "
-        "agents. Returns a report of quoted documentation. If results.related is offered instead, look with "
-        "read_report; ask again with use=ID where one answers, with if_unsure=research where none does.",
+        "Ask how to use a framework, library or tool: answered from what other agents found out, else researched once for "
+        "all. Status candidates: candidate_report may answer; ask again with use=ID if one of related does, with "
+        "if_unsure=research if none does.",
         _object(
             "framework question",
             framework=_text(),
@@ -222,11 +231,51 @@ TOOLS = (
         _read_report,
     ),
     Tool(
-        "search_entries",
-        "Find what is known already: entries whose topic, tags or report hold these words.",
+        "search",
+        "Find entries and lessons that hold these words.",
         _object("query", query=_text(), framework=_text(), limit=_whole("default 10")),
-        _object("entries", entries={"type": "array", "items": _ENTRY}),
+        _object(
+            "entries lessons",
+            entries={"type": "array", "items": _ENTRY},
+            lessons={"type": "array", "items": _FOUND_LESSON},
+        ),
         _search,
+    ),
+    Tool(
+        "save_finding",
+        "Keep what you found out and proved, for every other agent: two sentences, the snippet that worked, what bites. "
+        "Save after it worked, also after improving a report (entry=ID).",
+        _object(
+            "framework question answer",
+            framework=_text(),
+            question=_text("as another would ask"),
+            answer=_text("Markdown, 1,200 tokens at most"),
+            code=_text(),
+            caveats=_text(),
+            sources=_TEXTS,
+            verified_by=_text("test or command"),
+            framework_version=_text(),
+            topic=_text(),
+            tags=_TEXTS,
+            entry=_text("id to improve"),
+            story_key=_text(),
+            session_id=_text(),
+        ),
+        SaveEnvelope,
+        _save,
+    ),
+    Tool(
+        "rate_report",
+        "Say whether a report that you used worked, or is wrong and why.",
+        _object(
+            "id outcome",
+            id=_text(),
+            outcome={"type": "string", "enum": list(get_args(Outcome_))},
+            note=_text(),
+            session_id=_text(),
+        ),
+        RateResults,
+        _rate,
     ),
     Tool(
         "lessons_inject",

@@ -41,6 +41,57 @@ def research_request() -> Schema:
     )
 
 
+def finding_request() -> Schema:
+    """Give the schema of a finding (SPEC 3.10)."""
+    texts = {"type": ["array", "string", "null"], "items": {"type": "string"}}
+    optional = (
+        "code",
+        "caveats",
+        "sources",
+        "verified_by",
+        "framework_version",
+        "topic",
+        "tags",
+        "entry",
+        "story_key",
+        "session_id",
+    )
+    maybe = {"type": ["string", "null"]}
+    found = _object(
+        {
+            "framework": _line(),
+            "question": _line(),
+            "answer": {
+                **_text(),
+                "description": "Markdown, or a whole report; with code and caveats at most 1,200 tokens.",
+            },
+            **dict.fromkeys(optional, maybe),
+            "sources": {**texts, "description": "URLs or paths."},
+            "tags": texts,
+            "verified_by": {**maybe, "description": "A test, a command, production."},
+            "entry": {**maybe, "description": "The id of the entry that it answers or improves."},
+        },
+        optional=optional,
+    )
+    example = {
+        "framework": "zod",
+        "question": "How do I reject unknown keys?",
+        "answer": "Use z.strictObject({...}): unknown keys are errors then.",
+        "code": "z.strictObject({ name: z.string() }).parse({ name: 'a', age: 1 }) // throws",
+        "verified_by": "npm test",
+    }
+    return {**found, "examples": [example]}
+
+
+def rating_request() -> Schema:
+    """Give the schema of a rating (SPEC 3.10)."""
+    maybe = {"type": ["string", "null"]}
+    optional = ("note", "session_id", "story_key")
+    return _object(
+        {"outcome": {"enum": ["worked", "wrong"]}, **dict.fromkeys(optional, maybe)}, optional=optional
+    )
+
+
 def inject_request() -> Schema:
     """Give the schema of F1's request in mode ``lessons-inject``, which it may leave out."""
     asked = {

@@ -131,8 +131,12 @@ _MARK = (
     "UPDATE entries SET status = 'stale', stale_reason = :reason, stale_major = :major "
     "WHERE id = :id AND (status <> 'stale' OR (:major IS NULL AND stale_major IS NOT NULL))"
 )
-_REFRESH = "UPDATE entries SET status = 'fresh', stale_reason = NULL, stale_major = NULL WHERE id = :id"
-_CONFIRM = "UPDATE entries SET confidence = 'high' WHERE id = :id AND origin = 'finding'"
+_REFRESH = (
+    "UPDATE entries SET status = 'fresh', stale_reason = NULL, stale_major = NULL, "
+    "fresh_until = coalesce(:fresh_until, fresh_until) WHERE id = :id"
+)
+_CONFIRM = "UPDATE entries SET confidence = 'high' WHERE id = :id"
+_UNCONFIRM = "UPDATE entries SET confidence = 'medium' WHERE id = :id AND confidence = 'high'"
 # A report's own header tells only the day of its research.
 _ASKED = (
     "UPDATE {} SET question = :question, researched_at = "
@@ -248,13 +252,13 @@ class Entries(Part):
         """Mark for one ``major`` version (``major_key``) or for all (SPEC 3.3). False when it is gone or marked already."""
         return bool(self._session.execute(_MARK, id=entry_id, reason=reason, major=major))
 
-    def refresh(self, entry_id: str) -> None:
-        """Take a mark of staleness back: somebody said that the text works (SPEC 3.10)."""
-        self._session.execute(_REFRESH, id=entry_id)
+    def refresh(self, entry_id: str, *, fresh_until: str | None) -> None:
+        """Take a mark of staleness back: somebody said that the text works (SPEC 3.10). ``fresh_until`` is a new hard end."""
+        self._session.execute(_REFRESH, id=entry_id, fresh_until=fresh_until)
 
-    def confirm(self, entry_id: str) -> None:
-        """Give a finding high confidence: another session, or a person, confirmed it (SPEC 3.7)."""
-        self._session.execute(_CONFIRM, id=entry_id)
+    def confirm(self, entry_id: str, *, confirmed: bool) -> None:
+        """Give a finding high confidence where another session, or a person, confirmed it (SPEC 3.7), and take it back where none does."""
+        self._session.execute(_CONFIRM if confirmed else _UNCONFIRM, id=entry_id)
 
     def set_question(self, entry_id: str, question: str, *, at: str) -> None:
         """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""

@@ -56,7 +56,26 @@ _BEGIN = f"{insert_into('requests', RequestRow.names())} ON CONFLICT (id) DO NOT
 _RECORD = upsert_into("requests", RequestRow.names(), "id")
 
 
+class Given(NamedTuple):
+    """What a session was given to read for a need before it saved what it found: tokens, and how long that took."""
+
+    tokens: int
+    milliseconds: int
+
+
+_GIVEN_BEFORE = (
+    "SELECT coalesce(sum(answer_tokens), 0), coalesce(sum(duration_ms), 0) FROM requests "
+    "WHERE session_id = :session_id AND mode = 'research' AND framework = :framework AND at > coalesce("
+    "(SELECT max(at) FROM requests WHERE session_id = :session_id AND mode = 'save' AND framework = :framework), '')"
+)
+
+
 class Requests(Part):
+    def given_before(self, session_id: str, framework: str) -> Given:
+        """Return what a session was given about a framework since it last saved something about it."""
+        row = self._session.row(_GIVEN_BEFORE, session_id=session_id, framework=framework)
+        return Given(0, 0) if row is None else Given(row[0], row[1])
+
     def has_ended(self, request_id: str) -> bool:
         return self._session.row(_HAS_ENDED, id=request_id) is not None
 

@@ -51,7 +51,7 @@ def fit(text: str, max_tokens: int) -> tuple[str, bool]:
     room = max(room - len(CUT), 0)
     kept, fence, size, between = [], "", 0, 0
     for line in text[: room + 1].splitlines(keepends=True):
-        after = _fence_after(line, fence)
+        after = fence_after(line, fence)
         if size + len(line) + (len(after) + 1 if after else 0) > room:
             break
         fence = after
@@ -72,13 +72,13 @@ def _sections(text: str) -> list[tuple[str, str]]:
     for line in text.splitlines(keepends=True):
         if not fence and line.startswith("## "):
             found.append((line[3:].strip(), []))
-        fence = _fence_after(line, fence)
+        fence = fence_after(line, fence)
         if found:
             found[-1][1].append(line)
     return [(heading, "".join(lines)) for heading, lines in found]
 
 
-def _fence_after(line: str, fence: str) -> str:
+def fence_after(line: str, fence: str) -> str:
     """Return the fence that is open behind a line, before which ``fence`` was ("" for none)."""
     match = _FENCE.match(line)
     if match is None:

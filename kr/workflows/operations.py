@@ -28,6 +28,7 @@ class Operations:
     research: "Callable[[bytes], Envelope]"
     inject: "Callable[[bytes], Envelope]"
     record: "Callable[[bytes], RecordEnvelope]"
+    save: Callable[[Mapping[str, Any]], Result]
     question_data: Callable[[str, str], Result]
     export_yaml: Callable[[Path | None], Result]
     needs: Callable[[], list[Result]]
@@ -40,6 +41,10 @@ class Operations:
             case "research":
                 envelope = self.research(_document(self._whole(request))).plain()
                 return _enveloped(job, envelope, _research_details(envelope))
+            case "save":
+                envelope = self.save(request)
+                where = (envelope["results"] or {}).get("id", "nothing")
+                return _enveloped(job, envelope, f"{envelope['status']}: {where}")
             case "lessons.inject":
                 request = _nested(request, "lessons_inject", _INJECT)
                 envelope = self.inject(_document(request)).plain()

@@ -505,7 +505,10 @@ def test_an_entry_is_used_or_researched_again_not_both(project: Project) -> None
 
 
 def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
-    related = {"id": "tiny-slots", "topic": "slots", "framework_version": "1", "likelihood": 0.4}
+    related = {
+        "id": "tiny-slots", "topic": "slots", "question": "What is a slot?", "framework_version": "1", "origin": "finding",
+        "worked": 2, "wrong": 0, "score": 4.0,
+    }  # fmt: skip
     asked = [{"source": "context7", "status": "unavailable"}, {"source": "local_docs", "status": "success"}]
     results: dict[str, Any] = {
         "cache_hit": False,
@@ -515,10 +518,12 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
         "degradation_notes": [
             "context7: circuit open",
             "all_sources_unavailable: using installed documentation",
-            "from installed documentation alone: it may miss the question; results.related names others",
+            "the language model took none",
         ],
         "match": None,
         "related": [related],
+        "candidate_report": None,
+        "lessons": [{"summary": "Slots are not reactive: use v-slot", "ref": None}],
         "report": "# tiny - more\n\n## Summary\n\nIt is.\n\n## Details\n\nMore.\n",
         "report_file": "/r.md",
         "index_updated": True,
@@ -530,13 +535,17 @@ def test_a_person_is_told_what_answers_and_what_may_answer_better() -> None:
 
     told = lines()
     assert told[0] == "degraded  from installed documentation; confidence low"
-    assert told[1] == "  known entries that may answer better:"
-    assert told[4:7] == [
+    assert told[1:8] == [
         "  note  context7: not asked, since it kept failing; kr stats says until when",
-        "  note  from installed documentation alone: it may miss the question",
+        "  note  the language model took none",
         "  report /r.md",
+        "  entries that may answer:",
+        "    tiny-slots  What is a slot? (version 1, finding) worked for 2",
+        "  read one: kr entries show tiny-slots --report; take it: the same question with --use ID",
+        "  lesson Slots are not reactive: use v-slot",
     ]
-    assert lines(related=[{**related, "likelihood": 0.1}])[4] == "  related entries, which may answer:"
+    withdrawn = lines(related=[{**related, "wrong": 3, "note": "v-slot went"}])
+    assert "(version 1, finding) worked for 2 RATED WRONG: v-slot went" in " ".join(withdrawn)
     skeleton = "# t - m\n\n## Summary\n\n[No research results available, manual research required]\n\n## Details\n\n{}\n"
     gap = lines(report=skeleton.format("The nearest:\n\n- **`f`** (Source 1)"), related=[])
     assert gap[0] == "degraded  nothing was found; no answer from context7, local_docs"

@@ -1,0 +1,286 @@
+"""``kr save``, ``kr rate`` and ``kr review``: what was found out goes back in, and what waits for a person (SPEC 3.10)."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from kr.cli.options import (
+    TEXT,
+    Group,
+    common_options,
+    completes,
+    examples,
+    open_app,
+    read_request,
+    request_option,
+    schema_option,
+    with_context,
+)
+from kr.cli.output import cell, emit, wrapped
+from kr.errors import KrError
+from kr.text.counting import counted
+
+if TYPE_CHECKING:
+    from kr.research.findings import Writer
+
+Row = dict[str, Any]
+
+_SESSION = click.option(
+    "--session-id", type=TEXT, metavar="ID", help="The session of the agent that found it out."
+)
+_STORY = click.option(
+    "--story-key", type=TEXT, metavar="KEY", help="The story it was found out for, such as 3-1."
+)
+
+
+def _is_person() -> bool:
+    """Tell whether somebody sits at a terminal: agents work through pipes."""
+    return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _writer(session_id: str | None) -> "Writer | None":
+    """Return the person at the terminal; None for an agent, which names its session or has none."""
+    if session_id is not None or not _is_person():
+        return None
+    from kr.research.findings import person
+
+    return person()
+
+
+@click.command(
+    "save",
+    epilog=examples(
+        'kr save zod "How do I reject unknown keys?" --file - --verified-by "npm test" <<\'END\'',
+        "Use z.strictObject(…): unknown keys are errors then.",
+        "END",
+        'kr save zod "How do I reject unknown keys?" --answer "Use z.strictObject" --code-file strict.ts --entry zod-reject-unknown-keys',
+    ),
+)
+@click.argument("framework", type=TEXT, required=False, shell_complete=completes("framework"))
+@click.argument("question", type=TEXT, required=False)
+@click.option(
+    "--file",
+    "answer_file",
+    type=TEXT,
+    metavar="FILE|-",
+    help="Read the answer, or a whole report, from a file or standard input.",
+)
+@click.option("--answer", type=TEXT, help="The answer, in a sentence or two.")
+@click.option("--code", type=TEXT, help="The snippet that proved it.")
+@click.option("--code-file", type=TEXT, metavar="FILE", help="Read the snippet from a file.")
+@click.option("--caveats", type=TEXT, help="What bites.")
+@click.option(
+    "--source",
+    "sources",
+    type=TEXT,
+    multiple=True,
+    metavar="URL|PATH",
+    help="Where it is from; may be repeated.",
+)
+@click.option("--verified-by", type=TEXT, help="What proved it: a test, a command, production.")
+@click.option("--framework-version", type=TEXT, help="Default: the project's.")
+@click.option("--topic", type=TEXT, help="Default: from the question.")
+@click.option("--tag", "tags", type=TEXT, multiple=True, help="May be repeated. Default: from the topic.")
+@click.option(
+    "--entry",
+    type=TEXT,
+    metavar="ID",
+    shell_complete=completes("entry_id"),
+    help="The entry that it answers or improves.",
+)
+@_STORY
+@_SESSION
+@request_option
+@schema_option("finding_request")
+@with_context
+def save(
+    ctx: click.Context,
+    /,
+    framework: str | None,
+    question: str | None,
+    document: str | None,
+    *,
+    answer_file: str | None,
+    code_file: str | None,
+    **given: Any,
+) -> int:
+    """Keep what you found out about FRAMEWORK and proved, so that whoever asks next has it.
+
+    QUESTION is what somebody would ask. The answer is Markdown, or a whole report of kr's template; with code and caveats at most
+    1,200 tokens. An entry of the same topic gets it as its new text, and the earlier one stays in its history; --entry names
+    another one. What gives its reader orders, or switches a safeguard off, waits for a person: `kr review`.
+    """
+    if document is not None:
+        if framework is not None:
+            raise click.UsageError("give a request, or FRAMEWORK and QUESTION, not both.")
+        return _save_document(ctx, document)
+    if framework is None or question is None:
+        raise click.UsageError("FRAMEWORK and QUESTION are needed (or --request).")
+    if (answer_file is None) == (given["answer"] is None):
+        raise click.UsageError("give the answer with --file or with --answer.")
+    data = {"framework": framework, "question": question, **given}
+    if answer_file is not None:
+        data["answer"] = read_request(answer_file).decode(errors="replace")
+    if code_file is not None:
+        data["code"] = read_request(code_file).decode(errors="replace")
+    with open_app(ctx, may_share=True) as app:
+        value = app.save_finding(data, _writer(given["session_id"])).plain()
+    emit(value, ctx, saved_view)
+    return 1 if value["status"] == "failure" else 0
+
+
+def _save_document(ctx: click.Context, document: str) -> int:
+    from kr.contracts.findings import save_failure
+    from kr.documents import read_document
+    from kr.errors import InvalidRequest
+
+    with open_app(ctx, may_share=True) as app:
+        try:
+            read = read_document(read_request(document))
+            value = app.save_finding(read.data).plain()
+        except InvalidRequest as error:
+            value = save_failure(error.fields).plain()
+    emit(value, ctx, saved_view)
+    return 1 if value["status"] == "failure" else 0
+
+
+def saved_view(value: Row) -> str:
+    results = value["results"]
+    lines = [click.style(value["status"], bold=True)]
+    lines += [
+        f"  {click.style('error', fg='red')}  {it['field']}: {it['message'].removeprefix('Validation failed: ')}"
+        for it in value["errors"]
+    ]
+    if results is None:
+        return "\n".join(lines)
+    lines[0] += f"  {results['id']}"
+    if results["revision"] is not None:
+        lines[0] += f"  revision {results['revision']}, confidence {results['confidence']}"
+    for note in results["notes"]:
+        lines += wrapped(f"  {click.style('note', fg='yellow')}  ", note, indent=4)
+    if results["related"]:
+        lines.append("  may say the same (--entry ID improves one instead):")
+        for item in results["related"]:
+            lines += wrapped(f"    {item['id']}  ", item["question"] or item["topic"], indent=6)
+    return "\n".join(lines)
+
+
+@click.command(
+    "rate",
+    epilog=examples(
+        "kr rate zod-reject-unknown-keys --worked",
+        'kr rate zod-reject-unknown-keys --wrong --note "strict() is gone in version 4"',
+    ),
+)
+@click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=completes("entry_id"))
+@click.option("--worked", "outcome", flag_value="worked", help="It worked: it is confirmed, and fresh again.")
+@click.option(
+    "--wrong",
+    "outcome",
+    flag_value="wrong",
+    help="It is wrong: it is served to nobody, and shown with the note.",
+)
+@click.option("--note", type=TEXT, help="What is wrong, in a sentence.")
+@_STORY
+@_SESSION
+@with_context
+def rate(ctx: click.Context, /, entry_id: str, **given: Any) -> None:
+    """Say whether the report of entry ID worked.
+
+    A session counts once for a text, by its last word. A new text begins anew.
+    """
+    if given["outcome"] is None:
+        raise click.UsageError("say --worked or --wrong.")
+    with open_app(ctx, may_share=True) as app:
+        value = app.rate_report(entry_id, given, _writer(given["session_id"])).plain()
+    emit(value, ctx, rated_view)
+
+
+def rated_view(value: Row) -> str:
+    said = f"{value['id']}  worked for {value['worked']}, wrong for {value['wrong']}; confidence {value['confidence']}"
+    return f"{said}\n  it is served to nobody until it is improved" if value["withdrawn"] else said
+
+
+@click.group(
+    "review",
+    cls=Group,
+    invoke_without_command=True,
+    epilog=examples("kr review", "kr review approve held-1f2e3d4c5b6a"),
+)
+@common_options
+@click.pass_context
+def review(ctx: click.Context) -> None:
+    """Show what waits for a person: findings and lessons that were held back, reports rated wrong, candidates nobody chose from."""
+    if ctx.invoked_subcommand is None:
+        with open_app(ctx, only_reads=True) as app:
+            value = app.review()
+        emit(value, ctx, review_view)
+
+
+_ID = click.argument("finding_id", metavar="ID", type=TEXT)
+
+
+@review.command("approve", epilog=examples("kr review approve held-1f2e3d4c5b6a"))
+@_ID
+@with_context
+def approve(ctx: click.Context, /, finding_id: str) -> int:
+    """Save a finding, or record a lesson, that was held back. At a terminal only."""
+    _require_person("approve")
+    with open_app(ctx) as app:
+        value = app.approve(finding_id)
+    emit(value, ctx, saved_view if "results" in value else _plain_view)
+    return 0
+
+
+@review.command("reject", epilog=examples("kr review reject held-1f2e3d4c5b6a"))
+@_ID
+@with_context
+def reject(ctx: click.Context, /, finding_id: str) -> int:
+    """Drop a finding, or a lesson, that was held back. At a terminal only."""
+    _require_person("reject")
+    with open_app(ctx) as app:
+        value = app.reject(finding_id)
+    emit(value, ctx, _plain_view)
+    return 0
+
+
+def _plain_view(value: Row) -> str:
+    return f"done: {value.get('id', '')}"
+
+
+def _require_person(what: str) -> None:
+    if not _is_person():
+        raise KrError(
+            f"kr review {what} works at a terminal alone: what was held back is for a person to read"
+        )
+
+
+def review_view(value: Row) -> str:
+    lines: list[str] = []
+    for held in value["quarantined"]:
+        lines += wrapped(
+            f"{click.style(held['id'], bold=True)}  finding by {held['written_by']}: ",
+            f"{held['framework']}: {held['question']}",
+            indent=4,
+        )
+        lines += wrapped("  held back: ", "; ".join(held["reasons"]), indent=4)
+        lines += [f"  | {cell(line)}" for line in str(held["finding"]["answer"]).splitlines()[:20]]
+    for lesson in value["lessons"]:
+        lines += wrapped(f"{click.style(lesson['id'], bold=True)}  lesson: ", lesson["summary"], indent=4)
+    for entry in value["wrong"]:
+        lines += wrapped(
+            f"{click.style(entry['id'], bold=True)}  rated wrong by {entry['wrong']}: ",
+            entry["question"],
+            indent=4,
+        )
+        for note in entry["notes"]:
+            lines += wrapped("  said: ", note["note"] or "no note", indent=4)
+    for need in value["candidates"]:
+        lines += wrapped(
+            f"asked {counted(need['asked'], 'time')}: ", f"{need['framework']}: {need['question']}", indent=4
+        )
+        lines += wrapped("  offered: ", ", ".join(need["candidates"]), indent=4)
+    if value["quarantined"] or value["lessons"]:
+        lines += ["", "kr review approve ID lets one through, kr review reject ID drops it."]
+    return "\n".join(lines) or "Nothing waits for a person."
