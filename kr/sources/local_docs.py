@@ -54,7 +54,7 @@ class LocalDocs:
 
         deadline = time.monotonic() + timeout
         query = ask.query
-        packages = find_installed(query.framework, self._projects, self._environ, timeout=min(5.0, timeout))
+        packages = find_installed(query.framework, self._projects, self._environ)
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)
