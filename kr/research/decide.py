@@ -7,6 +7,7 @@ Everything else is a ranked list, and the asker chooses.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from math import log1p
 
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
@@ -162,6 +163,7 @@ def shared_tags(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+@lru_cache(maxsize=4096)
 def _tag_stems(tag: str) -> tuple[str, ...]:
     return tuple(stem(token) for token in tokens(tag)) or (tag_key(tag),)
 
