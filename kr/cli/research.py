@@ -173,6 +173,8 @@ def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True)
     ]
     if results is not None:
         lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in _notes(results)]
+        if results["cache_entry_id"] and results["index_updated"]:
+            lines.append(f"  {click.style('entry', fg='cyan')}  {results['cache_entry_id']}")
         if results["report_file"] and results["index_updated"]:
             lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
         lines += _related(results)
@@ -216,9 +218,12 @@ def _related(results: dict[str, Any]) -> list[str]:
         rated = f" worked for {item['worked']}" if item["worked"] else ""
         rated += f" RATED WRONG{': ' + item['note'] if item.get('note') else ''}" if item["wrong"] else ""
         lines += wrapped(f"    {item['id']}  ", f"{said}{rated}", indent=6)
-    take = f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
     if _is_offer(results):
-        take += "; have it researched: without --if-unsure"
+        take = "the first one's report is below; it answers: the same question with --use ID; none does: without --if-unsure"
+    else:
+        take = (
+            f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
+        )
     return [*lines, *wrapped("  ", take, indent=4)]
 
 
@@ -249,9 +254,9 @@ def _summary(results: dict[str, Any] | None) -> str:
 
 
 def _is_empty(results: dict[str, Any]) -> bool:
-    from kr.reports.template import SKELETON_MARK
+    from kr.report import PLACEHOLDER_MARK
 
-    return SKELETON_MARK in (results["report"] or "").splitlines()
+    return PLACEHOLDER_MARK in (results["report"] or "").splitlines()
 
 
 _CODES = {

@@ -135,8 +135,7 @@ _REFRESH = (
     "UPDATE entries SET status = 'fresh', stale_reason = NULL, stale_major = NULL, "
     "fresh_until = coalesce(:fresh_until, fresh_until) WHERE id = :id"
 )
-_CONFIRM = "UPDATE entries SET confidence = 'high' WHERE id = :id"
-_UNCONFIRM = "UPDATE entries SET confidence = 'medium' WHERE id = :id AND confidence = 'high'"
+_SET_CONFIDENCE = "UPDATE entries SET confidence = :confidence WHERE id = :id"
 # A report's own header tells only the day of its research.
 _ASKED = (
     "UPDATE {} SET question = :question, researched_at = "
@@ -256,9 +255,9 @@ class Entries(Part):
         """Take a mark of staleness back: somebody said that the text works (SPEC 3.10). ``fresh_until`` is a new hard end."""
         self._session.execute(_REFRESH, id=entry_id, fresh_until=fresh_until)
 
-    def confirm(self, entry_id: str, *, confirmed: bool) -> None:
-        """Give a finding high confidence where another session, or a person, confirmed it (SPEC 3.7), and take it back where none does."""
-        self._session.execute(_CONFIRM if confirmed else _UNCONFIRM, id=entry_id)
+    def set_confidence(self, entry_id: str, confidence: Confidence) -> None:
+        """Note how far an entry's text may be relied on: more once somebody confirmed it (SPEC 3.7), and less when that is taken back."""
+        self._session.execute(_SET_CONFIDENCE, id=entry_id, confidence=confidence)
 
     def set_question(self, entry_id: str, question: str, *, at: str) -> None:
         """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""
