@@ -4,13 +4,12 @@ An entry's row is written in the transaction that writes the entry. The words of
 """
 
 from collections.abc import Iterable, Sequence
-from os.path import commonprefix
 
 from kr.errors import UnknownEntry
 from kr.frameworks import canonical, most_alike
 from kr.store.session import Part, UnitOfWork, json_list
 from kr.text.characters import one_line
-from kr.text.words import search_words, searchable, stem, tokens
+from kr.text.words import beginning, search_words, searchable, tokens
 from kr.values import Entry, NamedTuple
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -125,11 +124,6 @@ class Search(Part):
 def _framework_word(key: str) -> str:
     """Write a framework's key as one word of letters and digits."""
     return f"fw{key.encode(errors='replace').hex()}"
-
-
-def beginning(word: str) -> str:
-    """Return what all forms of a word begin with, as they are written: the stem of ``numpy`` is ``numpi``."""
-    return commonprefix((word, stem(word)))
 
 
 def passage_of(report: str, text: str) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 import yaml
 
 from kr.errors import SourceFailure
-from kr.matching.question import derive_tags, derive_topic
+from kr.text.words import derive_tags, derive_topic
 from kr.reports.report import build_report
 from kr.report import DETAILS, SUMMARY, read_shape
 from kr.sources.base import Ask
