@@ -11,10 +11,10 @@ from kr.lessons.distill.clean import (
     clean,
     is_no_failure,
     is_slip,
+    mask_secrets,
     relative_path,
     teaches_nothing,
     visible,
-    mask_secrets,
 )
 from kr.lessons.distill.distill import COLUMNS, Told, distill
 from kr.lessons.distill.problems import find_problems
