@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kr.guard import mask_secrets
 from kr.lessons.distill import phrases, shortened, tool_of
 from kr.lessons.distill.clean import (
     clean,
     is_no_failure,
     is_slip,
-    mask_secrets,
     relative_path,
     teaches_nothing,
     visible,
