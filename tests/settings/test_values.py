@@ -135,7 +135,7 @@ FLAG = "must be true or false"
         (
             KR + "cache_match_floor",
             "tags",
-            "must be one of framework+tags, framework+topic, framework+topic+tags, not \"tags\"",
+            'must be one of framework+tags, framework+topic, framework+topic+tags, not "tags"',
         ),
         (KR + "cache_match_floor", "framework+need", "must be one of framework+tags"),
         (KR + "cache_match", "loose", "must be one of sure, seed"),
