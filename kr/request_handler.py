@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from kr.contracts.envelopes import Envelope, Problem, failure, interruption, told, validation_problems
 from kr.contracts.requests import LessonsInjectRequest, Mode, Parsed, ResearchRequest, is_blank, parse_request
-from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest, StoreError
 from kr.freshness import to_text
 from kr.log import Logger
@@ -23,6 +22,7 @@ from kr.naming import fold
 from kr.settings import Settings
 from kr.store.requests import RequestRow
 from kr.store.store import Store
+from kr.tree import read_document
 
 if TYPE_CHECKING:
     from _typeshed import StrPath

@@ -135,8 +135,8 @@ def save(
 
 def _save_document(ctx: click.Context, document: str) -> int:
     from kr.contracts.findings import save_failure
-    from kr.documents import read_document
     from kr.errors import InvalidRequest
+    from kr.tree import read_document
 
     with open_app(ctx, may_share=True) as app:
         try:

@@ -254,9 +254,9 @@ def _summary(results: dict[str, Any] | None) -> str:
 
 
 def _is_empty(results: dict[str, Any]) -> bool:
-    from kr.reports.template import SKELETON_MARK
+    from kr.report import PLACEHOLDER_MARK
 
-    return SKELETON_MARK in (results["report"] or "").splitlines()
+    return PLACEHOLDER_MARK in (results["report"] or "").splitlines()
 
 
 _CODES = {

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from kr.errors import StoreError
 from kr.freshness import parse_time, to_text
-from kr.reports.template import fresh_until, origin_of, read_confidence, read_date, read_version
+from kr.report import fresh_until, origin_of, read_confidence, read_date, read_version
 from kr.store.care import Look
 from kr.store.reports import ReportFiles
 from kr.store.saving import adopt

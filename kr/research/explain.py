@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.contracts.requests import ResearchRequest, parse_request
-from kr.documents import read_document
 from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, most_alike, same_framework
 from kr.freshness import Limits
@@ -20,6 +19,7 @@ from kr.store.entries import question_key
 from kr.store.session import FIRST_IMPORT, UnitOfWork
 from kr.store.store import Store
 from kr.text.words import search_words, tokens
+from kr.tree import read_document
 from kr.values import Entry, Match, MatchRules, Query
 
 Outcome = Literal["hit", "stale", "candidates", "miss"]

@@ -23,7 +23,7 @@ from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
 from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.naming import digest
-from kr.reports.template import (
+from kr.report import (
     ATTRIBUTION,
     CAVEATS,
     CODE,

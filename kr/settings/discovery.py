@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from kr.documents import KeyPath, Tree, read_document
 from kr.errors import ConfigError, InvalidRequest, KrError
 from kr.settings import ANYBODYS, OURS, ROOT_MARKS
+from kr.tree import KeyPath, Tree, read_document
 from kr.yamltext import read_sections
 
 MAIN_SECTION = "knowledge_research"

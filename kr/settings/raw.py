@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kr.documents import KeyPath, Tree, show_path
 from kr.settings import BMM_CONFIG, DEFAULT_KNOWLEDGE_BASE
 from kr.settings.discovery import (
     MAIN_SECTION,
@@ -23,6 +22,7 @@ from kr.settings.discovery import (
     read_overrides,
 )
 from kr.settings.kinds import Problem
+from kr.tree import KeyPath, Tree, show_path
 
 if TYPE_CHECKING:
     from _typeshed import StrPath

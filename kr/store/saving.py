@@ -245,7 +245,9 @@ def _finish(unit: UnitOfWork, staged: Staged, entry: Entry, now: datetime) -> Sa
     unit.afterwards.append(publish)
     try:
         with unit.session.savepoint():
-            moved = unit.archive.guard(unit.guarding, now, keep=entry.id)
+            # A placeholder takes nobody's place: where there is no room it is the first to go itself.
+            keep = "" if entry.origin == "placeholder" else entry.id
+            moved = unit.archive.guard(unit.guarding, now, keep=keep)
     except sqlite3.Error as exc:
         unit.require_alive()
         warning = f"the capacity guard failed: {exc}"

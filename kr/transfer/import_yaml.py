@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from kr.errors import IndexUnreadable
 from kr.freshness import parse_time, to_text
-from kr.reports.template import fresh_until, origin_of, read_confidence, read_date
+from kr.report import fresh_until, origin_of, read_confidence, read_date
 from kr.store.entries import pair_of
 from kr.store.importing import Incoming, ReportText
 from kr.store.session import UnitOfWork

@@ -12,13 +12,13 @@ from typing import Literal, NamedTuple, NoReturn, get_args
 
 import yaml
 
-from kr.documents import Doubles, Tree
 from kr.errors import IndexUnreadable, InvalidRequest, KrError
 from kr.freshness import parse_time, to_text
 from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
 from kr.store.requests import Need
 from kr.transfer import EXACT, STALE_MAJOR
+from kr.tree import Doubles, Tree
 from kr.yamltext import TreeBuilder, yaml_events
 
 LIMIT = 64 * 1024 * 1024

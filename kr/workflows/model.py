@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
 
-from kr.documents import KeyPath, Tree
+from kr.tree import KeyPath, Tree
 from kr.workflows.expressions import as_json
 from kr.yamltext import Place
 

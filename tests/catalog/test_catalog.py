@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.matching.frameworks import most_alike
-from kr.reports.template import SKELETON_MARK
+from kr.report import SKELETON_MARK
 from kr.text.characters import strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.documents import read_document
+from kr.tree import read_document
 from kr.errors import InvalidRequest
 from kr.lessons.returned import LOOKED_AT, returned_documents
 

@@ -12,7 +12,7 @@ import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.naming import digest
-from kr.reports.template import SKELETON_MARK
+from kr.report import SKELETON_MARK
 from kr.store.archive import Archived
 from kr.store.store import Store
 from kr.values import Entry, replace

@@ -16,7 +16,7 @@ import yaml
 from kr.errors import SourceFailure
 from kr.matching.question import derive_tags, derive_topic
 from kr.reports.report import build_report
-from kr.reports.template import DETAILS, SUMMARY, read_shape
+from kr.report import DETAILS, SUMMARY, read_shape
 from kr.sources.base import Ask
 from kr.sources.context7_text import parse_documentation
 from kr.sources.local_docs import LocalDocs

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.reports.template import SKELETON_MARK
+from kr.report import SKELETON_MARK
 from kr.store.store import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request

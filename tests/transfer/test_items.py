@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kr.documents import Tree
+from kr.tree import Tree
 from kr.naming import base_name, suffixed_name
 from kr.store.importing import Departure, Incoming
 from kr.transfer.read_index import BadItem, check_item, check_path

@@ -7,7 +7,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kr.documents import Document, Tree, read_document, show_path
+from kr.tree import Document, Tree, read_document, show_path
 from kr.errors import FieldError, InvalidRequest
 from kr.yamltext import Place, read_located
 
@@ -297,7 +297,7 @@ def test_a_fresh_import_loads_no_yaml() -> None:
     import subprocess
     import sys
 
-    program = "import sys, kr.documents; sys.exit('yaml' in sys.modules or 'json' in sys.modules)"
+    program = "import sys, kr.tree; sys.exit('yaml' in sys.modules or 'json' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
 
 

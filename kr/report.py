@@ -1,8 +1,7 @@
-"""The shape of a report (seed 000, step 6.1), a stale one carried over (step 6.3), and what one counts as that is brought back.
+"""The report's template (seed 000, step 6.1): written, read again, and carried over when it is stale (step 6.3). Pure.
 
-What a carried-over report says stays what was researched then: version, date and sources stay in its header. Carrying it over
-twice gives the same as once, but for the note that tells what was asked (SPEC 3.3 and 3.7). Bringing back makes fresh, with one
-exception: what was not researched is never served as researched (SPEC 3.3, 3.8 and 6.3).
+A report that is carried over keeps version, date and sources of when it was researched. Carrying it over twice gives the same as once,
+but for the note that tells what was asked (SPEC 3.3, 3.7).
 """
 
 import re
@@ -13,8 +12,7 @@ from datetime import date, datetime, timedelta
 from kr.freshness import parse_time
 from kr.text.characters import strip_invisible
 from kr.text.counting import fence_after
-from kr.text.inline import plain_line
-from kr.text.markdown import is_harmless, render_all, split
+from kr.text.markdown import is_harmless, plain_line, render, split
 from kr.values import Confidence, Query, ReportKind
 
 HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
@@ -45,8 +43,7 @@ class Shape:
 
 def title_of(framework: str, topic: str) -> str:
     """Return the first line. Whatever the names hold, it is one heading of harmless text."""
-    line = f"# {plain_line(framework)} - {plain_line(topic)}"
-    return re.sub(r"(?<=\s)(#+)$", r"\\\1", line)
+    return f"# {plain_line(framework)} - {plain_line(topic)}"
 
 
 def write_shape(shape: Shape) -> str:
@@ -113,7 +110,7 @@ def _header(text: str) -> str:
 
 
 STALE_MARK = "[Based on stale cache, re-research recommended]"
-SKELETON_MARK = "[No research results available, manual research required]"
+PLACEHOLDER_MARK = "[No research results available, manual research required]"
 
 _NOTES = "Notes on this copy:"
 _OLD_NOTES = re.compile(rf"^{_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
@@ -172,7 +169,7 @@ def _quoted(old: str) -> dict[str, str]:
     left = MAX_REPORT_BYTES - _HEAD_BYTES
     parts: list[str] = []
     cut = "[Cut here: the rest of the earlier report would not fit]"
-    for part in render_all(split(_OLD_MARK.sub("", old))):
+    for part in (render([block]) for block in split(_OLD_MARK.sub("", old))):
         left -= len(part.encode()) + 2
         if left < 0:
             parts.append(cut)
@@ -198,9 +195,11 @@ def origin_of(text: str) -> ReportKind:
     shape = read_shape(text)
     if shape is None:
         lines = {line.strip("> \t") for line in text.splitlines()}
-        return "skeleton" if SKELETON_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
+        return (
+            "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
+        )
     summary = shape.sections[SUMMARY]
-    if SKELETON_MARK in summary.splitlines():
+    if PLACEHOLDER_MARK in summary.splitlines():
         return "skeleton"
     if summary.startswith(STALE_MARK):
         return "baseline"
