@@ -1,23 +1,19 @@
 """Counts for ``kr stats`` and the page (SPEC 6.5, 8): what the cache spares, costs and holds; days, stories, candidates that wait for a choice.
 
-Saved seconds = hits x (mean duration of a research that a source answered - mean duration of a hit), never
-below zero. Saved calls = hits x mean number of calls charged to such a research. Spared tokens = hits x (mean of what
-the sources of an answered research gave to read - mean of a report), never below zero: an agent without kr reads what
-the sources answer. As long as no research was measured, nothing counts as saved or spared.
+``spared`` is the one number of SPEC 8, told alike by ``kr stats``, the page, ``/v1/stats`` and ``/metrics``: for each answer from the
+cache what finding out had cost before, less the answer.
 """
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 from kr.errors import UnknownEntry
 from kr.frameworks import canonical
 from kr.freshness import parse_time
 from kr.naming import fold
-from kr.text.counting import tokens_of
 
 if TYPE_CHECKING:
     from kr.settings import Settings
@@ -43,7 +39,7 @@ def collect_stats(store: "Store", settings: "Settings", *, now: datetime) -> dic
             "database": store.place,
             "today": now.astimezone(UTC).date().isoformat(),
             "requests": _requests(unit),
-            "saved": _saved(unit),
+            "spared": spared(unit.counts.spared_by_day()),
             "index": _index(unit, settings, now),
             "archive": _archive(unit),
             "hit_rate_by_day": unit.counts.view("hit_rate_by_day")[-_DAYS:],
@@ -74,15 +70,12 @@ def _requests(unit: "UnitOfWork") -> dict[str, Any]:
     }
 
 
-def _saved(unit: "UnitOfWork") -> dict[str, Any]:
-    from kr.store.counts import ANSWERED, HIT
-
-    hits, answered = unit.counts.averages(HIT), unit.counts.averages(*ANSWERED)
-    spared_ms = max(answered.mean_ms - hits.mean_ms, 0.0) if answered.number else 0.0
+def spared(days: "Sequence[Mapping[str, Any]]") -> dict[str, Any]:
+    """Sum up what answers from the cache spared: ``{tokens, seconds, answers}``; ``answers`` are those that were measured (SPEC 8)."""
     return {
-        "calls": round(hits.number * answered.mean_calls, 1),
-        "seconds": round(hits.number * spared_ms / 1000, 3),
-        "measured_researches": answered.number,
+        "tokens": sum(day["tokens"] for day in days),
+        "seconds": round(sum(day["milliseconds"] for day in days) / 1000, 3),
+        "answers": sum(day["answers"] for day in days),
     }
 
 
@@ -186,20 +179,23 @@ def _ratio(part: int, whole: int) -> float | None:
     return round(part / whole, 4) if whole else None
 
 
-_MEASURED_REPORTS = 20
-_SUMS = ("requests", "hits", "spared_tokens", "charged")
+_SUMS = ("requests", "hits", "spared_tokens", "measured", "charged")
 
 Standing = Literal["live", "archived", "gone"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Day:
-    """One UTC day: research requests, how many the cache answered, and what the sources were asked."""
+    """One UTC day: research requests, how many the cache answered, and what the sources were asked.
+
+    ``spared_tokens`` are those of the ``measured`` answers from the cache.
+    """
 
     day: date
     requests: int = 0
     hits: int = 0
     spared_tokens: int = 0
+    measured: int = 0
     charged: int = 0
     failed: int = 0
 
@@ -215,13 +211,13 @@ class Day:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course:
-    """The last days, oldest first, none left out, and their sums. ``spared_per_hit`` is None while no answer was measured."""
+    """The last days, oldest first, none left out, and their sums."""
 
     days: tuple[Day, ...]
-    spared_per_hit: int | None
     requests: int
     hits: int
     spared_tokens: int
+    measured: int
     charged: int
 
 
@@ -278,30 +274,21 @@ def course(store: "Store", now: datetime, *, days: int = 30) -> Course:
     with store.look() as unit:
         asked = {row["day"]: row for row in unit.counts.view("hit_rate_by_day")}
         calls = unit.counts.calls_by_day(dates[0].isoformat())
-        read_at_sources = unit.counts.answer_tokens()
-        entries = list(islice(unit.entries.browse(), _MEASURED_REPORTS))
-    spared = None
-    if read_at_sources is not None:
-        spared = max(round(read_at_sources - _mean_report(store, entries)), 0)
-    found = tuple(_day(day, asked.get(f"{day}", {}), calls.get(f"{day}", {}), spared or 0) for day in dates)
+        spares = {row["day"]: row for row in unit.counts.spared_by_day()}
+    found = tuple(_day(day, *(rows.get(f"{day}", {}) for rows in (asked, calls, spares))) for day in dates)
     sums = {name: sum(getattr(day, name) for day in found) for name in _SUMS}
-    return Course(days=found, spared_per_hit=spared, **sums)
+    return Course(days=found, **sums)
 
 
-def _day(day: date, asked: Mapping[str, Any], calls: Mapping[str, int], spared: int) -> Day:
-    hits = asked.get("hits", 0)
+def _day(day: date, asked: Mapping[str, Any], calls: Mapping[str, int], spares: Mapping[str, int]) -> Day:
     return Day(
         day=day,
         requests=asked.get("requests", 0),
-        hits=hits,
-        spared_tokens=hits * spared,
+        hits=asked.get("hits", 0),
+        spared_tokens=spares.get("tokens", 0),
+        measured=spares.get("answers", 0),
         **calls,
     )
-
-
-def _mean_report(store: "Store", entries: "Sequence[Entry]") -> float:
-    texts = [text for entry in entries if (text := store.read_report(entry)) is not None]
-    return sum(map(tokens_of, texts)) / len(texts) if texts else 0.0
 
 
 def stories(store: "Store", *, limit: int, offset: int = 0) -> tuple[list[Story], int]:

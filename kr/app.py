@@ -300,7 +300,7 @@ class App:
 
         waiting = self.findings.review()
         with self.lessons() as book:
-            lessons = book.review()
+            lessons = book.review()["quarantined"]
         needs = open_needs(self.store, limit=_MOST_OPEN)
         candidates = [
             {

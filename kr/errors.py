@@ -13,6 +13,7 @@
     ├── Overloaded           so much waits already that one more would wait in vain
     ├── UnknownEntry         no entry has this id; names the nearest
     ├── EntryConflict        an entry can't be changed as things stand; says what would go
+    ├── ReviewerNeeded       only a person who signed in to review may do it
     ├── ReportUnwritable     a report file can't be written
     ├── ExportFailed         a YAML file can't be written
     ├── RequestUnreadable    the file of a request can't be read
@@ -102,6 +103,11 @@ class UnknownEntry(KrError):
 class EntryConflict(KrError):
     code = "conflict"
     http_status = 409
+
+
+class ReviewerNeeded(KrError):
+    code = "reviewer_needed"
+    http_status = 403
 
 
 class ReportUnwritable(KrError):

@@ -116,6 +116,23 @@ class Catalog:
         }
         return {**item, "report": self.store.read_report(stored)} if report else item
 
+    def ratings(self, entry_id: str) -> dict[str, Any]:
+        """Tell what was said of an entry's current text: ``{worked, wrong, is_withdrawn, said: [{session_id, outcome, note, at}]}``."""
+        entry_id = self._key(entry_id)
+        with self.store.read() as unit:
+            found = unit.lookup.one(entry_id)
+            if found is None:
+                raise unknown_entry(unit, entry_id)
+            entry, ratings, _ = found
+            said = unit.ratings.of(entry)
+        told = ("session_id", "outcome", "note", "at")
+        return {
+            "worked": ratings.worked,
+            "wrong": ratings.wrong,
+            "is_withdrawn": ratings.withdraws(entry),
+            "said": [{name: getattr(rating, name) for name in told} for rating in said],
+        }
+
     def history(self, entry_id: str) -> list[dict[str, Any]]:
         entry_id = self._key(entry_id)
         with self.store.read() as unit:

@@ -225,10 +225,10 @@ _LEVELS = "▁▂▃▄▅▆▇"
 @click.command("stats", epilog=examples("kr stats", "kr stats --format json"))
 @with_context
 def stats(ctx: click.Context) -> None:
-    """Count hits, saved calls and seconds, spending, source reliability, and what the index holds.
+    """Count hits, tokens spared, spending, source reliability, and what the index holds.
 
-    Saved seconds are the hits times the difference between the mean duration of a research that a source
-    answered and that of a hit; saved calls are the hits times the calls charged to such a research on average.
+    An answer from the cache spares what finding out had cost before, less the answer: the tokens that a research read, or that the
+    session which saved the finding had been given, and the seconds that they waited. Nothing counts that was not measured.
     No database is made; one of an older kr is backed up beside itself and upgraded first.
     """
     with open_app(ctx, may_share=True, only_reads=True) as app:
@@ -236,15 +236,15 @@ def stats(ctx: click.Context) -> None:
 
 
 def stats_view(value: dict[str, Any]) -> str:
-    requests, saved, index = value["requests"], value["saved"], value["index"]
+    requests, spared, index = value["requests"], value["spared"], value["index"]
     archive, spending, lessons = value["archive"], value["spending"], value["lessons"]
-    measured = counted(saved["measured_researches"], "research", "researches")
-    told = f"{saved['calls']:.0f} calls, {_duration(saved['seconds'])} (measured on {measured})"
+    answers = counted(spared["answers"], "answer")
+    told = f"{counted(spared['tokens'], 'token')}, {_duration(spared['seconds'])} ({answers} measured)"
     lines = [
         _title("Requests"),
         f"  {counted(requests['research'], 'question')}: {requests['hits']} from the cache, {requests['misses']} researched",
         _bar_line("hit rate", requests["hit_rate"] or 0.0, _percent(requests["hit_rate"])),
-        f"  saved: {told if saved['measured_researches'] else 'not measured yet: no source has answered a research'}",
+        f"  spared: {told if spared['answers'] else 'not measured yet: of no answer is it known what finding out had cost'}",
     ]
     lines += _section("Hit rate by framework", _rates(value["hit_rate_by_framework"], "framework"))
     lines += _section(f"The last {_DAYS} days", _trend(value["hit_rate_by_day"], value["today"]))

@@ -26,7 +26,7 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from kr.server.metrics import Metrics
+from kr.server.metrics import MCP_PATHS, Metrics
 from kr.server.page.session import SIGN_IN, Sessions
 from kr.tree import LIMIT
 
@@ -51,7 +51,7 @@ RETRY_AFTER = {"Retry-After": "1"}
 _HEALTH = "/healthz"
 _OPEN_TO_ALL = frozenset({_HEALTH, SIGN_IN})
 _STATIC = "/static/"
-_UNREAD = frozenset({_HEALTH, "/mcp"})
+_UNREAD = frozenset({_HEALTH, *MCP_PATHS})
 """Where a ``GET`` is handed on without its body, which would be waited for without end."""
 
 
@@ -77,12 +77,14 @@ def defect(error: Exception) -> Response:
 class Policy:
     """Who may call. ``names`` are the host names of this server; ``token`` None: whoever reaches it may.
 
+    ``review_token`` is what people sign in with to review on the page; None: nobody may there.
     A ``Host`` that is an IP address is always this server's: only a name can be made to point elsewhere later.
     """
 
     names: Collection[str]
     token: str | None
     max_requests: int
+    review_token: str | None = None
     body_seconds: float = 20.0
     """That a client may take for its body, and for each piece of an answer."""
     send_seconds: float = 30.0
@@ -137,7 +139,7 @@ class Guard:
         self._app = app
         self._policy = policy
         self._metrics = metrics
-        self.sessions = Sessions(policy.token)
+        self.sessions = Sessions(policy.token, policy.review_token)
         """Of the page's readers."""
         self._at_work = 0
         self._held = 0
@@ -171,7 +173,7 @@ class Guard:
             await refusal(scope, receive, send)
         elif scope["path"] == _HEALTH:
             await self._app(scope, receive, send)
-        elif scope["method"] == "GET" and scope["path"] == "/mcp":
+        elif scope["method"] == "GET" and scope["path"] in MCP_PATHS:
             await self._until(self.draining.wait, scope, receive, send)
         else:
             await self._counted(scope, receive, send)

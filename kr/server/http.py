@@ -24,7 +24,7 @@ from kr.contracts.lessons import RecordEnvelope
 from kr.errors import InvalidRequest, KrError, Overloaded
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server
-from kr.server.metrics import CONTENT_TYPE, Metrics
+from kr.server.metrics import CONTENT_TYPE, MCP_PATHS, Metrics
 from kr.server.page.router import page_router
 from kr.server.schemas import (
     Schema,
@@ -81,7 +81,7 @@ def create_http_app(service: Service, policy: Policy) -> Guard:
     api.include_router(_knowledge(service))
     api.include_router(_operation(service, metrics))
     carrier = StreamableHTTPASGIApp(sessions)
-    for path in ("/mcp", "/mcp/"):
+    for path in MCP_PATHS:
         api.router.routes.append(Route(path, carrier, include_in_schema=False))
     api.include_router(page_router(service, may_sign_in=policy.token is not None), include_in_schema=False)
     guard = Guard(api, policy=policy, metrics=metrics)

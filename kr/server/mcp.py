@@ -8,7 +8,7 @@ import json
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple, get_args
 
@@ -30,6 +30,7 @@ from kr.app import App
 from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
 from kr.contracts.findings import RateResults, SaveEnvelope
 from kr.contracts.lessons import InjectResults, RecordEnvelope
+from kr.contracts.requests import is_blank
 from kr.errors import FieldError, InvalidRequest, KrError
 from kr.server.service import Service
 from kr.values import EVENT_TYPES, IfUnsure
@@ -78,8 +79,12 @@ def _text(description: str = "") -> dict[str, Any]:
     return {"type": "string", **({"description": description} if description else {})}
 
 
-def _whole(description: str = "", *, least: int = 1) -> dict[str, Any]:
-    return {"type": "integer", "minimum": least, **({"description": description} if description else {})}
+def _whole(description: str = "") -> dict[str, Any]:
+    return {**_text(description), "type": "integer"}
+
+
+def _one_of(words: Sequence[str]) -> dict[str, Any]:
+    return {"type": "string", "enum": list(words)}
 
 
 def _object(required: str, **properties: Any) -> dict[str, Any]:
@@ -87,8 +92,6 @@ def _object(required: str, **properties: Any) -> dict[str, Any]:
 
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
-_MOST_TOKENS = _whole(f"default {MAX_TOKENS}")
-_STORY = _text("pays for calls")
 
 
 def _research(app: App, given: Arguments) -> Outcome:
@@ -209,9 +212,9 @@ def _untitled(schema: Any) -> Any:
 TOOLS = (
     Tool(
         "research",
-        "Ask how to use a framework, library or tool: answered from what other agents found out, else researched once for "
-        "all. Status candidates: candidate_report may answer; ask again with use=ID if one of related does, with "
-        "if_unsure=research if none does.",
+        "How a framework, library or tool is used: from what other agents found out, else researched once for all. "
+        "Status candidates: candidate_report may answer; if another of related does, ask with use; if none, with "
+        "if_unsure=research.",
         _object(
             "framework question",
             framework=_text(),
@@ -219,29 +222,29 @@ TOOLS = (
             framework_version=_text("default: the project's"),
             topic=_text(),
             tags=_TEXTS,
-            story_key=_STORY,
+            story_key=_text(),
             session_id=_text(),
-            max_calls=_whole("to sources", least=0),
+            max_calls=_whole("to sources"),
             timeout_seconds=_whole(),
-            if_unsure={"type": "string", "enum": list(get_args(IfUnsure))},
-            use=_text("id of the entry that answers"),
-            refresh={"type": "boolean", "description": "research again"},
-            max_tokens=_MOST_TOKENS,
+            if_unsure=_one_of(get_args(IfUnsure)),
+            use=_text("entry id"),
+            refresh={"type": "boolean"},
+            max_tokens=_whole(),
         ),
         ResearchEnvelope,
         _research,
     ),
     Tool(
         "read_report",
-        "Read the report of an entry, or one section of it (Summary, Details, Code Examples).",
-        _object("id", id=_text(), section=_text(), max_tokens=_MOST_TOKENS),
+        "Read an entry's report, or a section (Summary, Details, Code Examples).",
+        _object("id", id=_text(), section=_text(), max_tokens=_whole()),
         _REPORT,
         _read_report,
     ),
     Tool(
         "search",
-        "Find entries and lessons that hold these words.",
-        _object("query", query=_text(), framework=_text(), limit=_whole("default 10")),
+        "Find entries and lessons by words.",
+        _object("query", query=_text(), framework=_text(), limit=_whole()),
         _object(
             "entries lessons",
             entries={"type": "array", "items": _ENTRY},
@@ -251,13 +254,13 @@ TOOLS = (
     ),
     Tool(
         "save_finding",
-        "Keep what you found out and proved, for every other agent: two sentences, the snippet that worked, what bites. "
-        "Save after it worked, also after improving a report (entry=ID).",
+        "Keep what you found out, once it worked, for every other agent: two sentences, the snippet, what bites. Also "
+        "to improve a report (entry).",
         _object(
             "framework question answer",
             framework=_text(),
             question=_text("as another would ask"),
-            answer=_text("Markdown, 1,200 tokens at most"),
+            answer=_text("Markdown, at most 1,200 tokens"),
             code=_text(),
             caveats=_text(),
             sources=_TEXTS,
@@ -265,7 +268,7 @@ TOOLS = (
             framework_version=_text(),
             topic=_text(),
             tags=_TEXTS,
-            entry=_text("id to improve"),
+            entry=_text("id"),
             story_key=_text(),
             session_id=_text(),
         ),
@@ -274,11 +277,11 @@ TOOLS = (
     ),
     Tool(
         "rate_report",
-        "Say whether a report that you used worked, or is wrong and why.",
+        "Say whether a report that you used worked, or is wrong and why (note).",
         _object(
             "id outcome",
             id=_text(),
-            outcome={"type": "string", "enum": list(get_args(Outcome_))},
+            outcome=_one_of(get_args(Outcome_)),
             note=_text(),
             session_id=_text(),
         ),
@@ -342,7 +345,7 @@ def create_mcp_server(service: Service, *, note: Note | None = None) -> Server[A
 
         began, told = time.perf_counter(), "cancelled"
         try:
-            arguments = params.arguments or {}
+            arguments = decoded(tool.input_schema, params.arguments or {})
             outcome = await service.run(lambda: tool.call(service.app, arguments), tell=tell)
             told = outcome.content.get("status", "success")
         except KrError as error:
@@ -395,6 +398,73 @@ def _enveloped(envelope: dict[str, Any]) -> Outcome:
 
 def _bytes(document: Mapping[str, Any]) -> bytes:
     return json.dumps(document, ensure_ascii=False, default=str).encode(errors="replace")
+
+
+def decoded(schema: Mapping[str, Any], given: Arguments) -> dict[str, Any]:
+    """Return arguments as a tool's schema has them (SPEC 3.1): clients send lists as JSON text, and numbers as text.
+
+    An empty text, list or null of an optional argument is absent. What doesn't read so stays as it is, for the validation
+    to name it.
+    """
+    properties, required = schema["properties"], schema["required"]
+    read = {name: _decoded(properties.get(name, {}), value) for name, value in given.items()}
+    return {name: value for name, value in read.items() if name in required or not _is_empty(value)}
+
+
+def _is_empty(value: object) -> bool:
+    return value is None or value in ([], "") or (isinstance(value, str) and is_blank(value))
+
+
+def _decoded(kind: Mapping[str, Any], value: Any) -> Any:
+    if "enum" in kind:
+        word = value.strip().lower() if isinstance(value, str) else value
+        return word if word in kind["enum"] else value
+    read = _DECODERS.get(kind.get("type", ""))
+    return value if read is None else read(value)
+
+
+def _to_text(value: Any) -> Any:
+    is_scalar = isinstance(value, bool | int | float)
+    return json.dumps(value) if is_scalar else value
+
+
+def _to_list(value: Any) -> Any:
+    if isinstance(value, str) and not is_blank(value):
+        read = _from_json(value)
+        value = read if isinstance(read, list) else [value]
+    return [_to_text(item) for item in value] if isinstance(value, list) else value
+
+
+def _to_object(value: Any) -> Any:
+    read = _from_json(value) if isinstance(value, str) else value
+    return read if isinstance(read, dict) else value
+
+
+def _to_whole(value: Any) -> Any:
+    read = _from_json(value.strip()) if isinstance(value, str) else value
+    is_whole = isinstance(read, float) and read.is_integer()
+    return int(read) if is_whole else read if type(read) is int else value
+
+
+def _to_boolean(value: Any) -> Any:
+    return _BOOLEANS.get(str(value).strip().lower(), value)
+
+
+def _from_json(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+_BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
+_DECODERS: dict[str, Callable[[Any], Any]] = {
+    "string": _to_text,
+    "array": _to_list,
+    "object": _to_object,
+    "integer": _to_whole,
+    "boolean": _to_boolean,
+}
 
 
 def _new_session() -> str:

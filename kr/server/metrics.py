@@ -10,6 +10,9 @@ from starlette.types import Scope
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
 
+MCP_PATHS = ("/mcp", "/mcp/")
+"""Where MCP is served: clients differ in the slash at the end, and a redirect loses the body of some."""
+
 M = TypeVar("M", CounterMetricFamily, GaugeMetricFamily)
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -40,7 +43,9 @@ class Metrics:
 
     def note_request(self, scope: Scope, status: int, seconds: float) -> None:
         """Count a request under its route: a path of an attacker's making must not make a time series."""
-        route = getattr(scope.get("route"), "path", None) or ("/mcp" if scope["path"] == "/mcp" else "none")
+        route = getattr(scope.get("route"), "path", None) or (
+            "/mcp" if scope["path"] in MCP_PATHS else "none"
+        )
         method = scope["method"] if scope["method"] in {"GET", "POST", "DELETE"} else "other"
         self.seconds.labels(method, route, str(status)).observe(seconds)
 
@@ -75,6 +80,11 @@ class _KnowledgeBase(Collector):
         yield _labelled(
             CounterMetricFamily("kr_requests", "Requests of any mode.", labels=["status"]),
             requests["by_status"],
+        )
+        yield CounterMetricFamily(
+            "kr_tokens_spared",
+            "Tokens that answers from the cache spared: what finding out had cost, less the answer.",
+            value=stats["spared"]["tokens"],
         )
         charged = stats["spending"]["charged"]
         yield CounterMetricFamily(

@@ -45,7 +45,7 @@ class Where:
 
 def serve(where: Where, environ: Mapping[str, str]) -> int:
     """Serve until SIGTERM or SIGINT, then finish what is under way. Raises ``ConfigError``."""
-    policy = make_policy(where, environ.get("KR_TOKEN") or None)
+    policy = make_policy(where, environ.get("KR_TOKEN") or None, environ.get("KR_REVIEW_TOKEN") or None)
     _log_as_json()
     with (
         open_app(config=where.config, knowledge_base=where.knowledge_base, progress=RequestProgress()) as app,
@@ -92,19 +92,24 @@ def _log_as_json() -> None:
         logging.getLogger(name).setLevel(logging.INFO)
 
 
-def make_policy(where: Where, token: str | None) -> Policy:
-    """Decide who may call. Raises ``ConfigError`` for an address that others reach, and no token."""
+def make_policy(where: Where, token: str | None, review_token: str | None = None) -> Policy:
+    """Decide who may call, and who may review. Raises ``ConfigError`` for an address that others reach, and no token."""
     if not is_loopback(where.host) and not token:
         raise ConfigError(
             f"--host {where.host}: others can reach this address, so it needs a token: set KR_TOKEN to one, of "
             f"{_SHORTEST_TOKEN} characters or more"
         )
-    if token is not None and (len(token) < _SHORTEST_TOKEN or not token.isascii() or not token.isprintable()):
-        raise ConfigError(f"KR_TOKEN: must be {_SHORTEST_TOKEN} or more printable ASCII characters")
+    for name, given in (("KR_TOKEN", token), ("KR_REVIEW_TOKEN", review_token)):
+        if given is not None and (
+            len(given) < _SHORTEST_TOKEN or not given.isascii() or not given.isprintable()
+        ):
+            raise ConfigError(f"{name}: must be {_SHORTEST_TOKEN} or more printable ASCII characters")
+    if review_token is not None and review_token == token:
+        raise ConfigError("KR_REVIEW_TOKEN: must not be KR_TOKEN, which agents have")
     names = {"localhost", where.host.lower(), *(name.lower().rstrip(".") for name in where.names)}
     if not is_loopback(where.host):
         names.add(socket.gethostname().lower())
-    return Policy(names=names, token=token, max_requests=MAX_REQUESTS)
+    return Policy(names=names, token=token, review_token=review_token, max_requests=MAX_REQUESTS)
 
 
 def is_loopback(host: str) -> bool:

@@ -186,6 +186,7 @@ OWN_NAMES = frozenset(
         "KR_SERVER",
         "KR_STORY_KEY",
         "KR_TOKEN",
+        "KR_REVIEW_TOKEN",
         "KR_VENV",
     }
 )

@@ -1,12 +1,8 @@
 """The numbers behind ``kr stats``: read-only counts, most of them from the public views (SPEC 5)."""
 
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
-from kr.store.session import Part, json_list
-
-HIT = "cache-hit"
-ANSWERED = ("success", "partial", "timeout")
-"""The statuses of a research that a source answered: what a hit spares (SPEC 3.9)."""
+from kr.store.session import Part
 
 Row = dict[str, Any]
 
@@ -14,30 +10,52 @@ _CALLS_BY_DAY = (
     "SELECT substr(at, 1, 10) AS day, sum(charged = 1) AS charged, sum(outcome <> 'success') AS failed "
     "FROM source_calls WHERE at >= :since GROUP BY day"
 )
-_ANSWER_TOKENS = (
-    "SELECT avg(tokens) FROM (SELECT sum(answer_tokens) AS tokens FROM source_calls "
-    "WHERE answer_tokens IS NOT NULL GROUP BY request_id)"
-)
+# What finding out had cost, each time that somebody did: of a research its sources' answers and its time, of a finding what its
+# session had been given before it saved. What was not measured has no row.
+_COSTS = """
+SELECT r.entry_id, r.at, sum(c.answer_tokens) AS tokens, coalesce(r.duration_ms, 0) AS ms
+FROM requests AS r JOIN source_calls AS c ON c.request_id = r.id
+WHERE r.mode = 'research' AND r.entry_id IS NOT NULL AND c.answer_tokens > 0
+GROUP BY r.id, r.entry_id, r.at, r.duration_ms
+UNION ALL
+SELECT entry_id, at, answer_tokens, coalesce(duration_ms, 0)
+FROM requests WHERE mode = 'save' AND status = 'saved' AND answer_tokens > 0
+"""
+# What a session was offered, with the best candidate's report. ``chosen``: it asked for that entry by its id then; ``worked``: it
+# said of the report that it worked.
+_OFFERED = """
+SELECT o.id, o.at, o.session_id, o.question, json_extract(o.candidates, '$[0].id') AS entry_id,
+  coalesce(o.duration_ms, 0) AS ms, o.answer_tokens AS tokens
+FROM requests AS o WHERE o.mode = 'research' AND o.status = 'candidates' AND o.answer_tokens > 0
+"""
+# Answers from the cache: hits, which cost what was offered before as well, and offered reports that were used as they were.
+_ANSWERS = """
+SELECT h.id, h.at, h.entry_id, coalesce(h.duration_ms, 0) AS ms, coalesce(h.answer_tokens, 0) + (
+  SELECT coalesce(sum(o.tokens), 0) FROM offered AS o WHERE h.tier = 'use' AND o.session_id = h.session_id
+  AND o.question = h.question AND o.entry_id = h.entry_id AND o.at < h.at) AS tokens
+FROM requests AS h WHERE h.mode = 'research' AND h.status = 'cache-hit'
+UNION ALL
+SELECT o.id, o.at, o.entry_id, o.ms, o.tokens FROM offered AS o
+WHERE EXISTS (SELECT 1 FROM ratings AS w WHERE w.session_id = o.session_id AND w.entry_id = o.entry_id
+  AND w.outcome = 'worked' AND w.at > o.at)
+AND NOT EXISTS (SELECT 1 FROM requests AS h WHERE h.session_id = o.session_id AND h.tier = 'use'
+  AND h.status = 'cache-hit' AND h.question = o.question AND h.entry_id = o.entry_id)
+"""
+_SPARED = f"""
+WITH costs AS ({_COSTS}), offered AS ({_OFFERED}), answers AS ({_ANSWERS}), spared AS (
+  SELECT a.at, max(c.tokens) - a.tokens AS tokens, max(c.ms) - a.ms AS ms
+  FROM answers AS a JOIN costs AS c ON c.entry_id = a.entry_id AND c.at < a.at GROUP BY a.id, a.at, a.tokens, a.ms)
+SELECT substr(at, 1, 10) AS day, count(*) AS answers, sum(CASE WHEN tokens > 0 THEN tokens ELSE 0 END) AS tokens,
+  sum(CASE WHEN ms > 0 THEN ms ELSE 0 END) AS milliseconds
+FROM spared GROUP BY day ORDER BY day
+"""
 _BY_STORY = (
-    f"SELECT session_id, story_key, count(*) AS requests, sum(status = '{HIT}') AS hits, max(at) AS last_at "
+    "SELECT session_id, story_key, count(*) AS requests, sum(status = 'cache-hit') AS hits, max(at) AS last_at "
     "FROM requests WHERE mode = 'research' AND status <> 'failure' GROUP BY session_id, story_key"
 )
 _COUNTED = "SELECT coalesce({0}, 'none') AS name, count(*) AS number FROM {1} {2} GROUP BY {0} ORDER BY number DESC, {0}"
 _LAST_ACCESSES = "SELECT last_accessed FROM entries"
 _LESSONS = "SELECT count(*) FROM lessons WHERE gone_at IS NULL"
-_AVERAGES = (
-    "SELECT count(*), coalesce(avg(duration_ms), 0.0), coalesce(avg((SELECT count(*) FROM source_calls AS call "
-    "WHERE call.request_id = requests.id AND call.charged = 1)), 0.0) "
-    "FROM requests WHERE mode = 'research' AND status IN (SELECT value FROM json_each(:statuses))"
-)
-
-
-class Averages(NamedTuple):
-    """Requests of one kind: how many, their mean duration, and the mean number of calls they were charged."""
-
-    number: int
-    mean_ms: float
-    mean_calls: float
 
 
 class Counts(Part):
@@ -48,10 +66,13 @@ class Counts(Part):
         """Count calls to sources by UTC day from ``since`` (a date) on: ``charged`` and ``failed`` ones."""
         return {row.pop("day"): row for row in self._rows(_CALLS_BY_DAY, since=since)}
 
-    def answer_tokens(self) -> float | None:
-        """Return how much a research that was answered gave to read on average, in tokens; None: never measured."""
-        mean: float | None = self._session.value(_ANSWER_TOKENS)
-        return mean
+    def spared_by_day(self) -> list[Row]:
+        """Sum up what answers from the cache spared: ``{day, answers, tokens, milliseconds}``, the oldest first (SPEC 8).
+
+        ``answers`` are those of which it is known what finding out had cost; of several times the dearest counts. An
+        answer that is longer than that spares nothing.
+        """
+        return self._rows(_SPARED)
 
     def requests_by_story(self) -> list[Row]:
         """Count the research requests of each story that were no failure, and how many of them were hits."""
@@ -74,11 +95,6 @@ class Counts(Part):
 
     def lessons(self) -> int:
         return int(self._session.value(_LESSONS))
-
-    def averages(self, *statuses: str) -> Averages:
-        """Measure the research requests that ended so."""
-        [row] = self._session.rows(_AVERAGES, statuses=json_list(statuses))
-        return Averages(*row)
 
     def _rows(self, statement: str, **named: str) -> list[Row]:
         return [dict(row) for row in self._session.rows(statement, **named)]

@@ -1,5 +1,6 @@
-"""What the page shows beyond the counts of ``kr stats``: days, spared tokens, stories, needs (SPEC 3.2, 8)."""
+"""What the page shows beyond the counts of ``kr stats``: days, stories, needs (SPEC 3.2, 8)."""
 
+import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -11,7 +12,6 @@ from kr.errors import UnknownEntry
 from kr.freshness import to_text
 from kr.store.requests import RequestRow, SourceCall
 from kr.store.store import Store
-from kr.values import Related
 from tests.support.stores import NOW, draft, sql
 
 REPORT = "x" * 400
@@ -70,42 +70,28 @@ def answered(store: Store, request_id: str, *tokens: int | None) -> None:
 def miss(
     store: Store, request_id: str, *near: str, topic: str = "slots", question: str = "What is a slot?"
 ) -> None:
-    ask(store, request_id, days=request_id == "m1", topic=topic, question=question)
-    related = [Related(id=it, framework_version="", topic="", path="", likelihood=0.5) for it in near]
+    row = RequestRow(
+        id=request_id,
+        at=to_text(NOW - timedelta(days=request_id == "m1")),
+        mode="research",
+        status="candidates",
+        framework="vue",
+        topic=topic,
+        question=question,
+        tags='["slots"]',
+        candidates=json.dumps([{"id": it, "score": 1.0} for it in near]),
+    )
     with store.write() as unit:
-        unit.near_misses.keep(request_id, ["slots"], related)
+        unit.requests.record(row)
 
 
 def test_without_a_database_there_are_thirty_empty_days_and_nothing_else(store: Store) -> None:
     course = overview.course(store, NOW)
-    assert (len(course.days), course.requests, course.spared_per_hit) == (30, 0, None)
+    assert (len(course.days), course.requests, course.spared_tokens, course.measured) == (30, 0, 0, 0)
     assert course.days[-1].day == NOW.date()
     assert overview.stories(store, limit=10) == ([], 0)
     assert overview.open_needs(store, limit=10) == overview.OpenNeeds()
     assert not store.path.exists()
-
-
-def test_a_hit_spares_what_a_research_gave_to_read_less_a_report(store: Store) -> None:
-    store.save_report(draft(), REPORT, NOW)
-    ask(store, "r1")
-    ask(store, "r2")
-    for number in range(3):
-        ask(store, f"h{number}", days=1, status="cache-hit")
-    assert overview.course(store, NOW).spared_per_hit is None
-    answered(store, "r1", 1000, 2000)  # two answers of one research count together
-    answered(store, "r2", 5000, None)
-    course = overview.course(store, NOW)
-    assert course.spared_per_hit == (3000 + 5000) / 2 - 100
-    assert (course.spared_tokens, course.hits, course.requests, course.charged) == (3 * 3900, 3, 5, 4)
-    assert [day.hit_rate for day in course.days[-3:]] == [None, 1.0, 0.0]
-
-
-def test_a_report_that_is_longer_than_the_answers_spares_nothing(store: Store) -> None:
-    store.save_report(draft(), REPORT, NOW)
-    ask(store, "r1")
-    ask(store, "h1", status="cache-hit")
-    answered(store, "r1", 10)
-    assert (overview.course(store, NOW).spared_tokens, overview.course(store, NOW).spared_per_hit) == (0, 0)
 
 
 def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: Store) -> None:
@@ -118,8 +104,8 @@ def test_requests_of_one_need_are_one_and_what_was_asked_most_goes_first(store: 
     needs = overview.open_needs(store, limit=10)
     first = needs.shown[0]
     assert (needs.total, first.request_id, first.asked, first.tags) == (2, "m2", 2, ("slots",))
-    assert [near.standing for near in first.near] == ["live", "archived", "gone"]
-    assert first.near[0].topic == "slots in depth"
+    assert [near.standing for near in first.offered] == ["live", "archived", "gone"]
+    assert first.offered[0].topic == "slots in depth"
     assert [need.request_id for need in overview.open_needs(store, limit=1, offset=1).shown] == ["m0"]
 
 
@@ -131,7 +117,7 @@ def test_settling_keeps_the_wording_and_closes_all_requests_of_the_need(store: S
     (wording,) = overview.wordings(store, entry.id)
     assert (wording.topic, wording.tags, wording.question) == ("slots", ("slots",), "What is a slot?")
     assert overview.open_needs(store, limit=10).total == 0
-    assert sql(store.path, "SELECT DISTINCT answered_by FROM near_misses") == [(entry.id,)]
+    assert sql(store.path, "SELECT DISTINCT answered_by FROM requests") == [(entry.id,)]
 
 
 def test_what_was_not_near_or_is_not_there_settles_nothing(store: Store) -> None:

@@ -46,7 +46,7 @@ def test_an_absent_and_an_empty_knowledge_base_have_the_same_shape(project: Proj
         assert app.stats() == absent
 
 
-def test_hits_and_what_they_saved(filled: Project) -> None:
+def test_hits_and_misses(filled: Project) -> None:
     with filled.app() as app:
         value = app.stats()
     assert value["requests"] == {
@@ -58,22 +58,7 @@ def test_hits_and_what_they_saved(filled: Project) -> None:
         "by_mode": {"research": 11},
         "by_status": {"cache-hit": 5, "degraded": 3, "failure": 1, "partial": 1, "success": 1},
     }
-    # 5 hits x (4000 - 20) ms, 5 hits x (1 + 2) calls / 2 researches
-    assert value["saved"] == {"calls": 7.5, "seconds": 19.9, "measured_researches": 2}
-
-
-def test_nothing_is_saved_where_a_hit_takes_longer(filled: Project) -> None:
-    sql(filled.database, "UPDATE requests SET duration_ms = 9000 WHERE status = 'cache-hit'")
-    with filled.app() as app:
-        assert app.stats()["saved"]["seconds"] == 0.0
-
-
-def test_nothing_counts_as_saved_before_a_research_was_measured(project: Project) -> None:
-    with project.app() as app:
-        with app.store.write() as unit:
-            unit.meta.put("key", "value")
-        add_request(app.store, "h", "2026-11-21T00:00:00.000000Z", "cache-hit", duration_ms=20)
-        assert app.stats()["saved"] == {"calls": 0.0, "seconds": 0.0, "measured_researches": 0}
+    assert value["spared"] == {"tokens": 0, "seconds": 0, "answers": 0}  # test_spared.py has the rest
 
 
 def test_spending_and_sources(filled: Project) -> None:
@@ -227,4 +212,4 @@ def test_the_view_counts_cells_not_characters(filled: Project, name: str) -> Non
 def test_the_command_gives_the_same_as_json(filled: Project) -> None:
     done = filled.run("stats", "--format", "json")
     assert (done.returncode, done.stderr) == (0, b"")
-    assert json.loads(done.stdout)["saved"]["seconds"] == 19.9
+    assert json.loads(done.stdout)["requests"]["hits"] == 5

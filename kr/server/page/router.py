@@ -10,10 +10,11 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from kr.errors import EntryConflict, KrError
+from kr.errors import EntryConflict, InvalidRequest, KrError, ReviewerNeeded
+from kr.research.findings import Writer, person
 from kr.server.page import views
 from kr.server.page.rendering import SAID, STATIC, render
-from kr.server.page.session import COOKIE, SIGN_IN, SIGNED_IN_SECONDS, Sessions
+from kr.server.page.session import COOKIE, SIGN_IN, SIGNED_IN_SECONDS, Sessions, name_of
 from kr.server.service import Service
 
 _CONTENT_SECURITY = (
@@ -33,10 +34,12 @@ _FORM = "application/x-www-form-urlencoded"
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 View = Callable[[Any, views.Asked], views.Context]
 Act = Callable[[Any, dict[str, str]], str]
+ReviewAct = Callable[[Any, dict[str, str], Writer], views.Reviewed]
 
 VIEWS: dict[str, View] = {
     "/": views.overview,
     "/entries": views.entries,
+    "/review": views.review,
     "/candidates": views.candidates,
     "/lessons": views.lessons,
     "/archive": views.archive,
@@ -50,6 +53,14 @@ ACTS: dict[str, tuple[Act, str]] = {
     "/lessons": (views.judge_lesson, "/lessons"),
 }
 """What a form does, and the view that it leads back to."""
+
+REVIEW_ACTS: dict[str, ReviewAct] = {
+    "/review/approve": views.approve,
+    "/review/reject": views.reject,
+    "/review/rate": views.rate,
+    "/review/save": views.save,
+}
+"""What forms do for a person who signed in to review, and for nobody else (SPEC 3.10)."""
 
 
 class PageRoute(APIRoute):
@@ -77,6 +88,9 @@ def page_router(service: Service, *, may_sign_in: bool) -> APIRouter:
         router.get(path)(_show(service, path, view))
     for path, (act, back) in ACTS.items():
         router.post(path)(_act(service, act, back))
+    for path, review_act in REVIEW_ACTS.items():
+        router.post(path)(_review_act(service, review_act))
+    _add_review(router)
     _add_entry(router, service)
     _add_static(router)
     if may_sign_in:
@@ -105,11 +119,37 @@ def _act(service: Service, act: Act, back: str) -> Handler:
             return _page(request, "conflict.html", conflict, status=409)
         query = {name: form[name] for name in ("phase", "worth", "page") if form.get(name)}
         of = form.get("entry") or form.get("id") or ""
-        by = _sessions(request).sign(request.cookies[COOKIE], f"{said} {of}")
-        query |= {"said": said, "of": of, "by": by}
-        return RedirectResponse(f"{back}?{urlencode(query)}", status_code=303)
+        return RedirectResponse(_back(request, back, said, of, **query), status_code=303)
 
     return handle
+
+
+def _review_act(service: Service, act: ReviewAct) -> Handler:
+    async def handle(request: Request) -> Response:
+        form = await _own_form(request)
+        name = _sessions(request).reviewer(request.cookies, time.time())
+        if name is None:
+            raise ReviewerNeeded(
+                "Only a person who signed in to review may do this: the page Review says how."
+            )
+        try:
+            done = await service.run(lambda: act(service.app, form, person(name)))
+        except InvalidRequest as error:
+            if act is not views.save:
+                raise
+            entry_id, asked = form.get("id", ""), views.Asked({})
+            context = await service.run(lambda: views.entry(service.app, asked, entry_id))
+            again = {"draft": form, "problem": str(error)}
+            return _page(request, "entry.html", {**context, **again}, status=422)
+        return RedirectResponse(_back(request, done.back, done.said, done.of), status_code=303)
+
+    return handle
+
+
+def _back(request: Request, path: str, said: str, of: str, **query: str) -> str:
+    """Return the address that a form leads to, which says what was done."""
+    by = _sessions(request).sign(request.cookies[COOKIE], f"{said} {of}")
+    return f"{path}?{urlencode({**query, 'said': said, 'of': of, 'by': by})}"
 
 
 async def _own_form(request: Request) -> dict[str, str]:
@@ -173,6 +213,32 @@ def _add_sign_in(router: APIRouter) -> None:
         return response
 
 
+def _add_review(router: APIRouter) -> None:
+    @router.post("/review/sign-in")
+    async def sign_in(request: Request) -> Response:
+        form, sessions = await _own_form(request), _sessions(request)
+        following, name = _local(form.get("next", "/review")), name_of(form.get("name", ""))
+        token = form.get("token", "")
+        if not sessions.can_review:
+            raise ReviewerNeeded("This server was started without KR_REVIEW_TOKEN: nobody can review here.")
+        session = name and sessions.sign_in_to_review(token, name, request.cookies, time.time())
+        if not session:
+            why = "That is no name." if name is None else "That is not the token."
+            context = {"status": 403, "message": f"{why} Go back, and try again."}
+            return _page(request, "problem.html", context, status=403)
+        request.cookies[COOKIE] = session
+        response = RedirectResponse(_back(request, following, "reviewer", f"{name}"), status_code=303)
+        is_signed_in = sessions.is_signed_in(request.cookies, time.time())
+        _set_cookie(request, response, session, max_age=SIGNED_IN_SECONDS if is_signed_in else None)
+        return response
+
+    @router.post("/review/sign-out")
+    async def sign_out(request: Request) -> Response:
+        await _own_form(request)
+        _sessions(request).stop_reviewing(request.cookies)
+        return RedirectResponse(_back(request, "/review", "no-reviewer", ""), status_code=303)
+
+
 def _local(address: str) -> str:
     """Return an address of this server, or its first page: a link must not lead elsewhere after signing in."""
     is_local = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
@@ -192,6 +258,8 @@ def _page(request: Request, template: str, context: views.Context, *, status: in
         said=_said(request),
         form_token=sessions.sign(session),
         is_signed_in=sessions.is_signed_in(request.cookies, time.time()),
+        reviewer=sessions.reviewer(request.cookies, time.time()),
+        can_review=sessions.can_review,
         **context,
     )
     response = HTMLResponse(html, status_code=status, headers=HEADERS)

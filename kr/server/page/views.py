@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
+from urllib.parse import quote
 
 from kr import analytics as overviews
 from kr.analytics import Course, Day
 from kr.app import App
-from kr.errors import UnknownEntry
+from kr.errors import FieldError, InvalidRequest, ReviewerNeeded, UnknownEntry
+from kr.research.findings import Writer
 from kr.server.page.charts import Chart, bar_chart, day_label, rate_chart
 from kr.server.page.markdown import report_page
 from kr.server.page.rendering import number, percent, plural
@@ -20,7 +23,6 @@ FEW = 20
 _STATUSES = ("fresh", "stale")
 _REASONS = ("lru", "age", "manual")
 LESSON_MARKS = {
-    "approve": ("approved_at", True),
     "retire": ("retired_at", True),
     "bring-back": ("retired_at", False),
     "pin": ("pinned_at", True),
@@ -70,6 +72,7 @@ def overview(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view ta
             course, hit=[day.hits for day in course.days], miss=[day.misses for day in course.days]
         ),
         "open_needs": overviews.open_needs(app.store, limit=0).total,
+        "waiting": app.findings.review(),
         "open_circuits": [row for row in stats["sources"] if row["circuit"] == "open"],
     }
 
@@ -109,10 +112,17 @@ def _entries(app: App, asked: Asked, *, words: str, framework: str | None, statu
     if not words:
         judged: EntryStatus | None = "fresh" if status == "fresh" else "stale" if status == "stale" else None
         found = catalog.page(framework=framework, status=judged, limit=PER_PAGE, offset=first)
-        return {"entries": found["entries"], **_paging(asked, found["total"])}
+        return {"entries": _titled(app, found["entries"]), **_paging(asked, found["total"])}
     rows = catalog.search(words, framework=framework, limit=_MOST_FOUND)
     kept = [row for row in rows if status in {"", row["status"]}]
-    return {"entries": kept[first : first + PER_PAGE], **_paging(asked, len(kept))}
+    return {"entries": _titled(app, kept[first : first + PER_PAGE]), **_paging(asked, len(kept))}
+
+
+def _titled(app: App, rows: Sequence[Mapping[str, Any]]) -> list[Context]:
+    """Give each row of an entry its title: the question, or the topic where nobody asked."""
+    with app.store.look() as unit:
+        questions = {entry.id: entry.question for entry in unit.entries.some({row["id"] for row in rows})}
+    return [{**row, "title": questions.get(row["id"]) or row["topic"]} for row in rows]
 
 
 def _paging(asked: Asked, total: int, per_page: int = PER_PAGE) -> Context:
@@ -120,7 +130,7 @@ def _paging(asked: Asked, total: int, per_page: int = PER_PAGE) -> Context:
 
 
 def entry(app: App, asked: Asked, entry_id: str) -> Context:
-    """Show one entry with its report, or an earlier text of it, and the wordings that find it."""
+    """Show one entry with its report, or an earlier text of it, what was said of it, and the wordings that find it."""
     catalog, number = app.catalog, asked.text("text")
     found = catalog.entry(entry_id, report=True)
     is_number = number.isdecimal() and len(number) <= 6
@@ -131,8 +141,17 @@ def entry(app: App, asked: Asked, entry_id: str) -> Context:
         "earlier": earlier,
         "history": catalog.history(entry_id) if found["revisions"] else [],
         "report": None if text is None else report_page(text),
+        "text": text or "",
+        "ratings": catalog.ratings(entry_id),
         "wordings": overviews.wordings(app.store, entry_id),
+        "draft": None,
+        "problem": None,
     }
+
+
+def review(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view takes both
+    """Show what waits for a person: findings and lessons that were held back, reports rated wrong, candidates."""
+    return {"waiting": app.review()}
 
 
 def candidates(app: App, asked: Asked) -> Context:
@@ -147,11 +166,15 @@ def archive(app: App, asked: Asked) -> Context:
     stats = app.stats()["archive"]
     limit = asked.offset() + PER_PAGE + 1
     found = app.catalog.archive(framework=framework or None, reason=reason or None, limit=limit)  # type: ignore[arg-type]
+    with app.store.look() as unit:
+        rows = islice(unit.archive.browse(framework or None, reason or None), limit)  # type: ignore[arg-type]
+        questions = {archived.archive_id: archived.entry.question for archived in rows}
+    shown = found[asked.offset() : limit - 1]
     return {
         "framework": framework,
         "reason": reason,
         "reasons": _REASONS,
-        "archived": found[asked.offset() : limit - 1],
+        "archived": [{**row, "title": questions.get(row["archive_id"]) or row["topic"]} for row in shown],
         "by_reason": stats["by_reason"],
         "all": stats["entries"],
         "page": asked.page,
@@ -172,7 +195,7 @@ def spending(app: App, asked: Asked) -> Context:
             course, hit=[day.charged for day in course.days], bad=[day.failed for day in course.days]
         ),
         "spending": stats["spending"],
-        "saved": stats["saved"],
+        "spared": stats["spared"],
         **_paging(asked, total),
     }
 
@@ -249,11 +272,71 @@ def remove(app: App, form: Mapping[str, str]) -> str:
 
 
 def judge_lesson(app: App, form: Mapping[str, str]) -> str:
-    """Approve, retire or pin a lesson, or take that back."""
-    word = form.get("mark", "")
+    """Retire or pin a lesson, or take that back. What is in quarantine is judged by who signed in to review."""
+    word, lesson_id = form.get("mark", ""), form.get("id", "")
     if word not in LESSON_MARKS:
-        raise UnknownEntry("a lesson can be approved, retired, brought back, pinned or unpinned")
+        raise UnknownEntry("a lesson can be retired, brought back, pinned or unpinned")
     mark, is_set = LESSON_MARKS[word]
     with app.lessons() as book:
-        book.mark(form.get("id", ""), mark, is_set=is_set)  # type: ignore[arg-type]
+        if lesson_id in {lesson["id"] for lesson in book.review()["quarantined"]}:
+            raise ReviewerNeeded(
+                "It waits for a person: the page Review has what was held back, and says who may judge it."
+            )
+        book.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
     return word
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """What a reviewer's form did: the code of what to say, what it is about, and the address to go on with."""
+
+    said: str
+    of: str
+    back: str = "/review"
+
+
+def approve(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:  # noqa: ARG001 - every act takes all
+    """Let through a finding or a lesson that was held back."""
+    waiting = form.get("id", "")
+    results = app.approve(waiting).get("results")
+    return Reviewed("approved", results["id"] if results else waiting)
+
+
+def reject(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:  # noqa: ARG001 - every act takes all
+    """Drop a finding or a lesson that was held back."""
+    app.reject(form.get("id", ""))
+    return Reviewed("rejected", form.get("id", ""))
+
+
+def rate(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:
+    """Say as a person whether an entry's report worked."""
+    entry_id = form.get("id", "")
+    app.rate_report(entry_id, {name: form.get(name) for name in ("outcome", "note")}, by)
+    return Reviewed("rated", entry_id, _address(entry_id))
+
+
+def save(app: App, form: Mapping[str, str], by: Writer) -> Reviewed:
+    """Keep an edited text as a person's finding. Raises ``InvalidRequest`` for what is wrong with it."""
+    entry_id = form.get("id", "")
+    known = app.entry(entry_id)
+    said = {name: known[name] for name in ("framework", "framework_version", "topic", "tags")}
+    finding = {
+        **said,
+        "question": known["question"] or known["topic"],
+        "answer": form.get("answer", "").replace("\r\n", "\n"),
+        "verified_by": form.get("verified_by", ""),
+        "sources": form.get("sources", "").split(),
+        "entry": entry_id,
+    }
+    envelope = app.save_finding(finding, by)
+    if envelope.results is None:
+        raise InvalidRequest(
+            *(FieldError(error.field or "answer", error.message) for error in envelope.errors)
+        )
+    if envelope.status == "quarantined":
+        return Reviewed("held", envelope.results.id)
+    return Reviewed("saved", envelope.results.id, _address(envelope.results.id))
+
+
+def _address(entry_id: str) -> str:
+    return f"/entries/{quote(entry_id, safe='')}"

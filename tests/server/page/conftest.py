@@ -42,7 +42,13 @@ class site:  # noqa: N801 - a context manager
     """Make a project in a folder, fill it, and serve it."""
 
     def __init__(
-        self, folder: Path, *, entries: int = 0, requests: int = 0, token: str | None = None
+        self,
+        folder: Path,
+        *,
+        entries: int = 0,
+        requests: int = 0,
+        token: str | None = None,
+        review_token: str | None = None,
     ) -> None:
         self._project = Project(folder / "project")
         self._project.clock.now = datetime.now(UTC)
@@ -55,7 +61,7 @@ class site:  # noqa: N801 - a context manager
                 entries=entries,
                 requests=requests,
             )
-        policy = Policy(names=NAMES, token=token, max_requests=16)
+        policy = Policy(names=NAMES, token=token, review_token=review_token, max_requests=16)
         self._guard = create_http_app(Service(self._app, workers=8), policy)
 
     def __enter__(self) -> Site:

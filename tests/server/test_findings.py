@@ -1,0 +1,386 @@
+"""Saving and rating over HTTP and MCP, and what careless clients send (SPEC 3.1, 3.10, 8)."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from kr.server.mcp import TOOLS, create_mcp_server, decoded
+from kr.server.service import Service
+from kr.text.counting import tokens_of
+from tests.support.program import Project
+from tests.support.servers import Served, serving_here
+
+pytestmark = pytest.mark.timeout(180)
+
+FINDING = {
+    "framework": "zod",
+    "framework_version": "4.1",
+    "question": "How do I reject unknown keys?",
+    "answer": "Use `z.strictObject`: unknown keys are errors then.",
+    "code": "z.strictObject({ name: z.string() })",
+    "sources": ["https://zod.dev/api#objects"],
+    "verified_by": "npm test",
+    "session_id": "agent-1",
+}
+OTHER_WORDS = "Can unknown keys of an object be refused?"
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    return Project(tmp_path / "project")
+
+
+@pytest.fixture
+def served(project: Project) -> Iterator[Served]:
+    with serving_here(project, token=None) as found:
+        yield found
+
+
+def request_of(question: str, **overrides: Any) -> dict[str, Any]:
+    query = {
+        "framework": "zod",
+        "framework_version": "4.1",
+        "topic": question,
+        "tags": ["keys"],
+        "question": question,
+    }
+    return {
+        "story_key": "1-1",
+        "mode": "research",
+        "session_id": "agent-2",
+        "research_query": query,
+        "config_overrides": overrides,
+    }
+
+
+def talk(project: Project, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+    """Call tools one after the other; returns their results, as the SDK's client reads them."""
+
+    async def session() -> list[Any]:
+        with project.app() as app:
+            async with Client(create_mcp_server(Service(app, workers=2))) as client:
+                return [await client.call_tool(tool, given) for tool, given in calls]
+
+    return asyncio.run(session())
+
+
+def content(result: Any) -> Any:
+    assert json.loads(result.content[0].text) == result.structured_content
+    return result.structured_content
+
+
+# HTTP
+
+
+def test_what_one_saves_over_http_another_gets(served: Served) -> None:
+    saved = served.post("/v1/findings", FINDING)
+    assert saved.status == 200
+    results = saved.json["results"]
+    assert (saved.json["status"], results["revision"], results["replaced"]) == ("saved", 1, None)
+    assert (results["confidence"], results["index_count"]) == ("medium", 1)
+    report = served.get(f"/v1/entries/{results['id']}/report")
+    assert b"z.strictObject" in report.body
+    assert b"Verified by: npm test" in report.body
+    hit = served.post("/v1/research?include_report=true", request_of(FINDING["question"])).json
+    assert (hit["status"], hit["results"]["cache_entry_id"]) == ("cache-hit", results["id"])
+    assert tokens_of(json.dumps(hit)) <= 600  # SPEC 11
+    improved = served.post(
+        "/v1/findings", {**FINDING, "entry": results["id"], "answer": "Use `.strict()`."}
+    ).json
+    assert (improved["results"]["revision"], improved["results"]["replaced"]) == (2, 1)
+
+
+def test_every_bad_field_of_a_finding_is_named_at_once(served: Served) -> None:
+    bad = {
+        "framework": " ",
+        "question": "two\nlines",
+        "answer": "",
+        "tags": {"a": 1},
+        "sources": [["x"]],
+        "story_key": "one",
+        "topic": {"a": 1},
+    }
+    refused = served.post("/v1/findings", bad)
+    assert (refused.status, refused.json["status"], refused.json["results"]) == (422, "failure", None)
+    assert {error["field"] for error in refused.json["errors"]} == bad.keys()
+    assert {error["type"] for error in refused.json["errors"]} == {"validation_error"}
+    empty = served.post("/v1/findings", {})
+    assert {error["field"] for error in empty.json["errors"]} == {"framework", "question", "answer"}
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'"x"', b"\xff\xfe\x00", b"- a", b"1"])
+def test_what_is_no_finding_at_all_is_told(served: Served, body: bytes) -> None:
+    for path in ("/v1/findings", "/v1/entries/x/ratings"):
+        refused = served.post(path, body)
+        assert refused.status == 422, refused.body
+    assert served.post("/v1/findings", body).json["errors"][0]["field"] == "request"
+
+
+def test_what_is_too_long_is_refused_with_the_count(served: Served) -> None:
+    refused = served.post("/v1/findings", {**FINDING, "answer": "word " * 1200})
+    (error,) = refused.json["errors"]
+    assert (refused.status, error["field"]) == (422, "answer")
+    assert error["message"].startswith(f"{tokens_of('word ' * 1200) + tokens_of(FINDING['code'])} tokens")
+    large = {**FINDING, "answer": "x" * (1024 * 1024)}
+    for path in ("/v1/findings", "/v1/entries/x/ratings"):
+        assert served.post(path, large).status == 413
+    assert served.get("/v1/entries").json["total"] == 0
+
+
+def test_lists_arrive_as_json_text_as_well(served: Served) -> None:
+    careless = {
+        **FINDING,
+        "tags": '["strict", "keys"]',
+        "sources": "https://zod.dev/api",
+        "topic": "",
+        "entry": " ",
+        "caveats": None,
+        "story_key": "",
+    }
+    saved = served.post("/v1/findings", careless)
+    assert saved.status == 200, saved.body
+    entry = served.get(f"/v1/entries/{saved.json['results']['id']}?report=true").json
+    assert entry["tags"] == ["strict", "keys"]
+    assert "- Source: https://zod.dev/api" in entry["report"]
+
+
+def test_an_entry_that_is_not_there_is_named_with_the_nearest(served: Served) -> None:
+    entry_id = served.post("/v1/findings", FINDING).json["results"]["id"]
+    improved = served.post("/v1/findings", {**FINDING, "entry": f"{entry_id}x"})
+    assert improved.status == 422
+    assert entry_id in improved.json["errors"][0]["message"]
+    rated = served.post(f"/v1/entries/{entry_id}x/ratings", {"outcome": "worked"})
+    assert (rated.status, rated.headers["content-type"]) == (404, "application/problem+json")
+    assert entry_id in rated.json["detail"]
+
+
+def test_ratings_count_once_for_a_session_and_withdraw(served: Served) -> None:
+    entry_id = served.post("/v1/findings", FINDING).json["results"]["id"]
+    path = f"/v1/entries/{entry_id}/ratings"
+    for _ in range(2):
+        rated = served.post(path, {"outcome": "wrong", "note": "gone in 5", "session_id": "agent-2"})
+    assert rated.status == 200
+    told = {name: rated.json[name] for name in ("id", "worked", "wrong", "withdrawn")}
+    assert told == {"id": entry_id, "worked": 0, "wrong": 1, "withdrawn": True}
+    offered = served.post("/v1/research", request_of(FINDING["question"], if_unsure="candidates")).json
+    assert offered["status"] != "cache-hit"
+    assert offered["results"]["related"][0]["note"] == "gone in 5"
+    last = served.post(path, {"outcome": "worked", "session_id": "agent-2"}).json
+    assert (last["worked"], last["wrong"], last["withdrawn"], last["confidence"]) == (1, 0, False, "high")
+    for bad, field in (
+        ({}, "outcome"),
+        ({"outcome": "fine"}, "outcome"),
+        ({"outcome": "worked", "note": [1]}, "note"),
+    ):
+        refused = served.post(path, bad)
+        assert (refused.status, field in refused.json["detail"]) == (422, True)
+
+
+# MCP
+
+
+def test_the_five_tools_of_knowledge_cost_at_most_680_tokens() -> None:
+    told = [
+        {"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema}
+        for tool in TOOLS
+        if not tool.name.startswith("lessons_")
+    ]
+    assert len(told) == 5
+    assert sum(tokens_of(json.dumps(tool)) for tool in told) <= 680
+
+
+def test_what_one_agent_saves_over_mcp_another_is_offered_uses_and_rates(project: Project) -> None:
+    (saved,) = talk(project, ("save_finding", FINDING))
+    entry_id = content(saved)["results"]["id"]
+    asked = {"framework": "zod", "question": OTHER_WORDS, "framework_version": "4.1", "session_id": "agent-2"}
+    offered, used, rated, again = talk(
+        project,
+        ("research", asked),
+        ("research", {**asked, "use": entry_id}),
+        ("rate_report", {"id": entry_id, "outcome": "worked", "session_id": "agent-2"}),
+        ("research", {**asked, "session_id": "agent-3"}),
+    )
+    candidate = content(offered)["results"]["candidate_report"]
+    assert (content(offered)["status"], candidate["id"]) == ("candidates", entry_id)
+    assert "z.strictObject" in candidate["text"]
+    assert (content(used)["status"], content(used)["results"]["cache_entry_id"]) == ("cache-hit", entry_id)
+    assert (content(rated)["worked"], content(rated)["confidence"]) == (1, "high")
+    assert content(again)["status"] == "cache-hit"  # the wording is proved
+    assert content(again)["results"]["match"]["tier"] == "framework+wording"
+
+
+def test_search_finds_a_finding_and_a_lesson(project: Project) -> None:
+    failed = {
+        "status": "failure",
+        "errors": [{"message": "unknown keys slipped in", "suggestion": "Use strictObject"}],
+    }
+    record = {"phase": "dev-execution", "event_type": "general_agent_failure", "agent_return": failed}
+    _, _, found, none = talk(
+        project,
+        ("save_finding", FINDING),
+        ("lessons_record", record),
+        ("search", {"query": "strictObject"}),
+        ("search", {"query": "strictObject", "framework": "vue"}),
+    )
+    (entry,) = content(found)["entries"]
+    assert set(entry) == {"id", "framework", "framework_version", "topic", "status", "passage"}
+    assert "strictObject" in entry["passage"]
+    assert ["strictObject" in lesson["passage"] for lesson in content(found)["lessons"]] == [True]
+    assert content(none)["entries"] == []
+
+
+def test_failures_are_tool_errors_that_name_every_field(project: Project) -> None:
+    bad, rated, unknown, long = talk(
+        project,
+        ("save_finding", {"framework": "", "question": " ", "answer": [1]}),
+        ("rate_report", {"id": "x", "outcome": "good", "note": {"a": 1}}),
+        ("rate_report", {"id": "nothing", "outcome": "worked"}),
+        ("save_finding", {**FINDING, "answer": "word " * 1500}),
+    )
+    assert all(result.is_error for result in (bad, rated, unknown, long))
+    assert {error["field"] for error in content(bad)["errors"]} == {"framework", "question", "answer"}
+    assert {error["field"] for error in content(rated)["errors"]} == {"outcome", "note"}
+    assert 'no entry has the id "nothing"' in unknown.content[0].text
+    assert "at most 1200" in content(long)["errors"][0]["message"]
+
+
+def test_arguments_in_other_forms_are_taken_as_they_are_meant(project: Project) -> None:
+    careless = {
+        **FINDING,
+        "tags": '["strict", "keys"]',
+        "sources": '["https://zod.dev"]',
+        "entry": "",
+        "topic": None,
+    }
+    saved, searched, read, asked, used = talk(
+        project,
+        ("save_finding", {**careless, "framework_version": 4.1}),
+        ("search", {"query": "strictObject", "limit": "5", "framework": ""}),
+        ("read_report", {"id": "zod-reject-unknown-keys", "max_tokens": "500.0", "section": ""}),
+        (
+            "research",
+            {
+                "framework": "zod",
+                "question": OTHER_WORDS,
+                "framework_version": 4.1,
+                "tags": '["strict"]',
+                "use": "",
+                "refresh": "false",
+                "max_calls": "0",
+                "timeout_seconds": 30.0,
+                "max_tokens": 40.0,
+                "story_key": "",
+                "session_id": None,
+                "if_unsure": "",
+            },
+        ),
+        (
+            "research",
+            {"framework": "zod", "question": OTHER_WORDS, "use": "zod-reject-unknown-keys", "tags": "strict"},
+        ),
+    )
+    assert content(saved)["status"] == "saved"
+    assert len(content(searched)["entries"]) == 1
+    assert (content(read)["framework_version"], content(read)["is_cut"]) == ("4.1", False)
+    assert content(asked)["status"] == "candidates"
+    assert content(asked)["results"]["budget_remaining"] == 0
+    assert tokens_of(content(asked)["results"]["candidate_report"]["text"]) <= 60
+    assert content(used)["status"] == "cache-hit"
+    kept = project.sql("SELECT framework_version, tags FROM requests WHERE status = 'candidates'")
+    assert kept == [("4.1", '["strict"]')]
+    assert project.sql("SELECT tags FROM entries") == [('["strict", "keys"]',)]
+
+
+def test_refresh_as_text_researches_again(project: Project) -> None:
+    _, again = talk(
+        project,
+        ("save_finding", FINDING),
+        (
+            "research",
+            {
+                **{key: FINDING[key] for key in ("framework", "question", "framework_version")},
+                "refresh": "True",
+            },
+        ),
+    )
+    assert content(again)["status"] == "degraded"  # there is no source to ask, but it was tried
+
+
+SCHEMA = {
+    "properties": {
+        "text": {"type": "string"},
+        "list": {"type": "array"},
+        "number": {"type": "integer"},
+        "flag": {"type": "boolean"},
+        "object": {"type": "object"},
+        "word": {"type": "string", "enum": ["worked", "wrong"]},
+    },
+    "required": ["text"],
+}
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ({"list": '["a", 2]'}, {"list": ["a", "2"]}),
+        ({"list": "a"}, {"list": ["a"]}),
+        ({"list": "[a"}, {"list": ["[a"]}),
+        ({"list": "[" * 100_000}, {"list": ["[" * 100_000]}),
+        ({"list": {"a": 1}}, {"list": {"a": 1}}),
+        ({"list": []}, {}),
+        ({"number": "5"}, {"number": 5}),
+        ({"number": " 500.0 "}, {"number": 500}),
+        ({"number": 500.0}, {"number": 500}),
+        ({"number": "0"}, {"number": 0}),
+        ({"number": True}, {"number": True}),
+        ({"number": "many"}, {"number": "many"}),
+        ({"number": 1.5}, {"number": 1.5}),
+        ({"number": "Infinity"}, {"number": "Infinity"}),
+        ({"flag": "TRUE"}, {"flag": True}),
+        ({"flag": "false"}, {"flag": False}),
+        ({"flag": 1}, {"flag": True}),
+        ({"flag": "perhaps"}, {"flag": "perhaps"}),
+        ({"object": '{"status": "failure"}'}, {"object": {"status": "failure"}}),
+        ({"object": "it broke"}, {"object": "it broke"}),
+        ({"word": " Worked "}, {"word": "worked"}),
+        ({"word": "fine"}, {"word": "fine"}),
+        ({"text": ""}, {"text": ""}),
+        ({"text": 3.5}, {"text": "3.5"}),
+        ({"text": ["x"]}, {"text": ["x"]}),
+        ({"word": "", "list": "", "number": "", "flag": " ", "object": None}, {}),
+        ({"unknown": "5"}, {"unknown": "5"}),
+    ],
+)
+def test_an_argument_is_read_as_its_schema_says(given: dict[str, Any], meant: dict[str, Any]) -> None:
+    assert decoded(SCHEMA, given) == meant
+
+
+def test_mcp_is_served_with_and_without_the_last_slash_and_without_a_redirect(served: Served) -> None:
+    async def tools(path: str) -> list[str]:
+        async with (
+            httpx2.AsyncClient(timeout=60, follow_redirects=False) as http_client,
+            Client(streamable_http_client(f"{served.url}{path}", http_client=http_client)) as client,
+        ):
+            saved = content(await client.call_tool("save_finding", FINDING))
+            assert saved["status"] == "saved"
+            return [tool.name for tool in (await client.list_tools()).tools]
+
+    for path in ("/mcp", "/mcp/"):
+        assert len(asyncio.run(tools(path))) == 7
+        body = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        sent = served.post(
+            path, body, content_type="application/json", accept="application/json, text/event-stream"
+        )
+        assert sent.status not in {301, 302, 307, 308}
+        refused = served.request("GET", path, b"{}", accept="text/event-stream")
+        assert refused.status == 400
+    exposed = served.get("/metrics").body.decode()
+    assert 'route="/mcp"' in exposed
+    assert 'route="none"' not in exposed
