@@ -1,9 +1,7 @@
 """Exporting: what readers of both YAML versions find, whose file is whose, and who wins."""
 
 import shutil
-import sqlite3
 import threading
-from contextlib import closing
 from io import StringIO
 from pathlib import Path
 from typing import Any
