@@ -129,7 +129,7 @@ def _framework_word(key: str) -> str:
 
 def beginning(word: str) -> str:
     """Return what all forms of a word begin with, as they are written: the stem of ``numpy`` is ``numpi``."""
-    return commonprefix((word, stem(word)))
+    return commonprefix((word, stem(word)))  # noqa: RUF071 - letter by letter
 
 
 def passage_of(report: str, text: str) -> str:
