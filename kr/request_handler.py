@@ -267,7 +267,7 @@ class RequestHandler:
     def detect_version(self, framework: str) -> str:
         """Return the version of a framework that the project uses (SPEC 6.4), or ``unknown``."""
         from kr.freshness import UNKNOWN_VERSION
-        from kr.packages.witness import Seen, VersionMemory
+        from kr.packages.witness import VersionMemory
 
         found = self._versions.get(framework)
         if found is not None and found[1].still_holds():
