@@ -283,7 +283,7 @@ def install(project: Project) -> dict[str, Any]:
     package = project.root / "node_modules" / "tinylib"
     package.mkdir(parents=True)
     (package / "package.json").write_text('{"name": "tinylib", "version": "4.2.0"}')
-    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nSet `multiple: true`.\n")
+    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `multiple: true`.\n")
     project.env["KR_LOCAL_DOCS"] = "true"
     return {"framework": "tinylib", "framework_version": "4"}
 
@@ -305,7 +305,7 @@ def test_a_refresh_ends_installed_documentation_at_once(project: Project) -> Non
     tinylib = install(project)
     ask(project, **tinylib)
     (project.root / "node_modules" / "tinylib" / "README.md").write_text(
-        "# tinylib\n\n## Repeatable options\n\nSet `repeat: true` now.\n"
+        "# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `repeat: true` now.\n"
     )
     assert ask(project, **tinylib)["status"] == "cache-hit"
     answer = ask(project, **tinylib, refresh=True)
