@@ -58,6 +58,7 @@ _GROUPS = {
     ),
     "Set up and look after": (
         ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
+        ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("calibrate", "knowledge:calibrate", "Learn how far to trust your model of embeddings."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
