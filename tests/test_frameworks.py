@@ -6,7 +6,6 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-
 from kr import frameworks
 from kr.frameworks import (
     canonical,

@@ -82,7 +82,7 @@ def explain(
     ranked = rank(query, [(it, (held.scores or {}).get(it.entry.id, 0.0)) for it in held.known])
     placeholders = [it for it in held.known if it.entry.origin == "placeholder"]
     scored = [(it.known, it.score) for it in ranked] + [(it, None) for it in placeholders]
-    rows = [_row(query, known, score, rules.match, chosen, held.lost) for known, score in scored]
+    rows = [_row(query, known, score, rules.match, chosen, lost=held.lost) for known, score in scored]
     rows.sort(key=lambda row: row["id"] != (match.entry.id if match else None))
     old = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
     rows += [
@@ -140,7 +140,9 @@ def _is_lost(unit: UnitOfWork, entry: Entry) -> bool:
 def _why_nothing(held: _Held, rules: MatchRules) -> str:
     if not held.known and not held.archived:
         return "no entry has this framework"
-    return "no entry shares a word with it" if rules.fuzzy else "no topic is equal, and cache_fuzzy_match is off"
+    return (
+        "no entry shares a word with it" if rules.fuzzy else "no topic is equal, and cache_fuzzy_match is off"
+    )
 
 
 def _why_no_tier(rules: MatchRules) -> str:
@@ -157,6 +159,7 @@ def _row(
     score: float | None,
     rules: MatchRules,
     chosen: Known | None,
+    *,
     lost: frozenset[str],
 ) -> dict[str, Any]:
     entry = known.entry

@@ -74,7 +74,11 @@ class Lookup(Part):
         self, names: Sequence[str], words: Sequence[str], *, most: int
     ) -> list[tuple[str, str | None]]:
         """Return summary and ref of the lessons that carry one of the frameworks' keys as a tag and hold a word, most words first."""
-        wanted = {"names": json_list(names), "words": json_list([beginning(word) for word in words]), "most": most}
+        wanted = {
+            "names": json_list(names),
+            "words": json_list([beginning(word) for word in words]),
+            "most": most,
+        }
         return [(row["summary"], row["ref"]) for row in self._session.rows(_LESSONS, wanted)]
 
     def _found(self, statement: str, **named: str) -> list[Found]:
