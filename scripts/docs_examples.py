@@ -25,7 +25,7 @@ _FRAMEWORK, _QUESTION = "fastapi", "How do I close a database session after each
 
 def _research(app: App) -> str:
     answer = app.requests.research_question(
-        _FRAMEWORK, _QUESTION, framework_version="2.27", include_report=True
+        _FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True
     )
     return research.view(answer.plain(), is_whole=False)
 
@@ -36,7 +36,7 @@ def _lessons(app: App) -> str:
 
 
 def _explain(app: App) -> str:
-    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="2.27")
+    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
     return knowledge.explained(app.explain(asked))
 
 
