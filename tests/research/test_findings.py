@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kr.reports.template import HEADER, SECTIONS, read_shape
+from kr.report import HEADER, SECTIONS, read_shape
 from markdown_it import MarkdownIt
 
 from kr.app import App
