@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kr.freshness import Limits
-from kr.reports.report import Report
+from kr.research.excerpt import Report
 from kr.research.pipeline import twin_of
 from kr.values import Confidence, Origin, Query
 from tests.support.mcp_servers import Scenario, context7_server
