@@ -174,7 +174,9 @@ def _clean(main: _Element, url: str) -> bool:
             continue
         _hide(element, hidden)
         if element.tag in _IN_WORDS:
-            _replace(element, "" if hidden[element] else f" {(element.get(_IN_WORDS[element.tag]) or '')[:300]} ")
+            _replace(
+                element, "" if hidden[element] else f" {(element.get(_IN_WORDS[element.tag]) or '')[:300]} "
+            )
             del depth[element]
             continue
         if element.tag == "pre":
