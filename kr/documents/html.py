@@ -33,29 +33,10 @@ _LANGUAGE = re.compile(
 _NO_LANGUAGE = frozenset(
     {"default", "none", "text", "plain", "plaintext", "code", "notranslate", "highlight"}
 )
-_DROPPED = frozenset(
-    [
-        "script",
-        "style",
-        "template",
-        "noscript",
-        "nav",
-        "footer",
-        "form",
-        "button",
-        "input",
-        "select",
-        "textarea",
-        "iframe",
-        "object",
-        "embed",
-        "svg",
-        "canvas",
-        "audio",
-        "video",
-        "head",
-    ]
-)
+_DROPPED_TAGS = """
+script style template noscript nav footer form button input select textarea iframe object embed svg canvas audio video title meta link base
+"""
+_DROPPED = frozenset(_DROPPED_TAGS.split())
 _DROPPED_ROLES = frozenset(
     {"navigation", "search", "banner", "contentinfo", "menu", "menubar", "complementary", "dialog"}
 )

@@ -26,6 +26,9 @@ _README = 1.2
 _SPELLED = 2.0
 _DEPENDENCY = 0.6
 
+_UNSEEN = 100
+"""Passages that a small package or folder is taken to have besides: a word of its only page is no common word."""
+
 _LEAST_OF_DEPENDENCY = 0.3
 """Of the question's rarity: a dependency's passage that holds less is no answer to it."""
 
@@ -135,7 +138,7 @@ def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> R
     """
     size = own.size()
     holders = {word: own.holders(word) for word in question.words}
-    rarity = {word: math.log((size + 1) / (len(rows) + 0.5)) for word, rows in holders.items()}
+    rarity = {word: math.log((size + _UNSEEN) / (len(rows) + 1)) for word, rows in holders.items()}
     whole = sum(rarity.values()) or 1.0
     found = list(_weighed(own, question, holders, rarity, _MOST_ROWS))
     unknown = frozenset(word for word, rows in holders.items() if not rows)

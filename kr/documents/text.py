@@ -73,7 +73,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
     for level, heading, body in _by_headings(_FRONT_MATTER.sub("", text)):
         if level:
             above = [*(one for one in above if one[0] < level), (level, heading)]
-        path = " > ".join(heading for _, heading in above[-3:])
+        path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
         for piece in pieces(body):
             yield Section(name=name, text=piece, place=place)

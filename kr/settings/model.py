@@ -284,7 +284,7 @@ class KnowledgeResearch(Section):
     sources: tuple[str | OwnSource, ...] = key(
         read_sources,
         CHAIN,
-        "The sources, in the order in which they are asked, your own among them as mappings; with [] the fallback is still asked.",
+        "The sources in the order in which they are asked; your own as mappings. With [] the fallback is still asked.",
     )
     fallback_if_mcp_unavailable: str | None = key(
         one_of(*CHAIN, nullable=True),

@@ -71,7 +71,7 @@ def split(text: str) -> list[Block]:
         held.clear()
         if fence and body.strip():
             found.append(Block(text=body, is_code=True, language=language))
-        elif not fence and (prose := clean(body)):
+        elif not fence and any(map(str.isalnum, prose := clean(body))):
             found.append(Block(text=prose))
 
     for line in strip_invisible(text[:MAX_CHARS]).split("\n"):

@@ -72,7 +72,9 @@ def test_dependencies_are_opened_for_unknown_words_alone() -> None:
 
 def test_a_gap_is_what_the_best_passage_lacks() -> None:
     assert not asked("Keep what a function returned").is_gap
-    ranking = asked("Which turbines, excavators, hydrofoils, elevators, airships, tractors or barometers stop?")
+    ranking = asked(
+        "Which turbines, excavators, hydrofoils, elevators, airships, tractors, gearboxes, pistons, rotors, propellers or barometers stop?"
+    )
     assert (ranking.is_gap, names(ranking)) == (True, ["tool.stop"])
     assert asked("Turbines?").passages == ()
 
