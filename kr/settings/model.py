@@ -326,10 +326,10 @@ class KnowledgeResearch(Section):
         is_hidden=True,
     )
     web_search: WebSearch = section(WebSearch, "The provider of web searches.")
-    synthesis: Literal["extractive", "llm"] = key(
-        one_of("extractive", "llm"),
-        "extractive",
-        "How a report is written: from the sources' passages as they stand (extractive), or by the model of llm (llm).",
+    synthesis: Literal["excerpt", "llm"] = key(
+        one_of("excerpt", "llm"),
+        "excerpt",
+        "How a report is written: from the sources' passages as they stand (excerpt), or by the model of llm (llm).",
     )
     llm: ModelServer = section(
         ModelServer,

@@ -148,7 +148,7 @@ def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]
         origin = raw.origin((MAIN_SECTION, "sources"))
         yield f"{origin}: the source {asked[server]} needs servers.{server}; it is unavailable"
     without_llm = {
-        "synthesis": (research.synthesis, "reports stay extractive"),
+        "synthesis": (research.synthesis, "reports stay excerpts"),
         "cache_match_unsure": (research.cache_match_unsure, "words alone decide"),
     }
     for name, (chosen, instead) in without_llm.items():

@@ -172,7 +172,7 @@ FLAG = "must be true or false"
         (KR + "web_search.url", "ftp://x/", "must be an http or https URL"),
         (KR + "web_search.url", "http://x:port/", "must be an http or https URL"),
         (KR + "web_search.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
-        (KR + "synthesis", "gpt", "must be one of extractive, llm"),
+        (KR + "synthesis", "gpt", "must be one of excerpt, llm"),
         (KR + "cache_match_unsure", "candidates", "must be one of research, llm"),
         (KR + "llm.base_url", "https://", "must be an http or https URL"),
         (KR + "llm.model", "''", "must be text or null"),
