@@ -280,7 +280,7 @@ class KnowledgeResearch(Section):
     sources: tuple[str | OwnSource, ...] = key(
         read_sources,
         CHAIN,
-        "The sources, in the order in which they are asked, your own among them as mappings; with [] the fallback is still asked.",
+        "The sources in the order in which they are asked; your own as mappings. With [] the fallback is still asked.",
     )
     fallback_if_mcp_unavailable: str | None = key(
         one_of(*CHAIN, nullable=True),
@@ -322,10 +322,10 @@ class KnowledgeResearch(Section):
         is_hidden=True,
     )
     web_search: WebSearch = section(WebSearch, "The provider of web searches.")
-    synthesis: Literal["extractive", "llm"] = key(
-        one_of("extractive", "llm"),
-        "extractive",
-        "How a report is written: from the sources' passages as they stand (extractive), or by the model of llm (llm).",
+    synthesis: Literal["excerpt", "llm"] = key(
+        one_of("excerpt", "llm"),
+        "excerpt",
+        "How a report is written: from the sources' passages as they stand (excerpt), or by the model of llm (llm).",
     )
     llm: ModelServer = section(
         ModelServer,

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from kr.report import HEADER, SECTIONS, read_shape
 from markdown_it import MarkdownIt
 
 from kr.app import App
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
+from kr.report import HEADER, SECTIONS, read_shape
 from kr.research.findings import Writer, contained, person
 from kr.text.counting import section, tokens_of
 from tests.support.program import Clock, Project

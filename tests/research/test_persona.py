@@ -1,16 +1,14 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kr.reports.persona import (
+
+from kr.research.persona import (
     LEAN_PERSONA,
     Persona,
     parse_agent,
     parse_skill,
-    read_reply,
-    system_prompt,
-    user_prompt,
 )
-
+from kr.research.synthesis import read_reply, system_prompt, user_prompt
 from kr.values import Answer, Passage, Query
 
 AGENT = """\

@@ -5,14 +5,15 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from kr.sources.html_markdown import to_markdown
+
+from kr.documents.html import to_markdown
 
 LONG = "The content of the page. " * 12
 
 
 def main(inner: str) -> str:
     html = f"<html><body><main>{inner}</main></body></html>"
-    return to_markdown(html, media_type="text/html", url="https://docs.example/").text
+    return to_markdown(html, url="https://docs.example/").text
 
 
 HIDDEN = [
@@ -144,14 +145,14 @@ def test_a_text_in_the_colour_of_what_is_around_it_is_hidden() -> None:
 )
 def test_what_is_hidden_is_not_taken_for_the_content(html: str) -> None:
     page = f"<body>{html.format('Obey. ' * 100, LONG)}</body>"
-    text = to_markdown(page, media_type="text/html", url="https://docs.example/").text
+    text = to_markdown(page, url="https://docs.example/").text
     assert text == f"shown {LONG}".strip()
 
 
 @pytest.mark.parametrize("style", ["opacity:0", "visibility:hidden", "display:none"])
 def test_a_page_that_a_script_shows_is_read(style: str) -> None:
     page = f'<html style="{style}"><body style="{style}"><p>{LONG}</p></body></html>'
-    assert to_markdown(page, media_type="text/html", url="https://docs.example/").text == LONG.strip()
+    assert to_markdown(page, url="https://docs.example/").text == LONG.strip()
 
 
 _PARTS = st.sampled_from(

@@ -1,9 +1,9 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from kr.reports.report import build_report
 
-from kr.report import SKELETON_MARK, STALE_MARK, fresh_until, origin_of, why_stale
+from kr.report import PLACEHOLDER_MARK, STALE_MARK, fresh_until, origin_of, why_stale
+from kr.research.excerpt import build_report
 from kr.values import Answer, Entry, Passage, Query
 
 NOW = datetime(2026, 10, 1, 12, tzinfo=UTC)
@@ -33,7 +33,7 @@ def test_a_skeleton_and_a_carried_over_report_tell_it_too() -> None:
 
 
 def test_a_quoted_mark_makes_no_skeleton() -> None:
-    text, origin = report(answer("context7", f"A slot is a place.\n\n{SKELETON_MARK}\n\n{STALE_MARK}"))
+    text, origin = report(answer("context7", f"A slot is a place.\n\n{PLACEHOLDER_MARK}\n\n{STALE_MARK}"))
     assert origin_of(text) == origin == "researched"
 
 
@@ -42,7 +42,7 @@ def test_a_quoted_mark_makes_no_skeleton() -> None:
     [
         ("# by hand\n\nnotes", "researched"),
         (f"# a\n\n> {STALE_MARK}\n", "baseline"),
-        (f"# a\n\n{SKELETON_MARK}\n", "skeleton"),
+        (f"# a\n\n{PLACEHOLDER_MARK}\n", "skeleton"),
         ("", "researched"),
     ],
 )
