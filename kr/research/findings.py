@@ -277,8 +277,8 @@ class Findings:
             if entry is None:
                 raise _not_rated(unit, entry_id)
             results = _rate(unit, entry, replace(given, note=note), by, now)
-        notes: list[str] = []
-        self._export(notes)
+        if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
+            self._export([])
         return results
 
     def review(self) -> dict[str, Any]:
