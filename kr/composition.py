@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
     from _typeshed import StrPath
 
-    from kr.reports.persona import Persona
-    from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
     from kr.research.explain import Rules
     from kr.research.findings import Findings
+    from kr.research.persona import Persona
+    from kr.research.synthesis import Synthesis
     from kr.sources.base import Source
     from kr.sources.model_server import LanguageModel
 
@@ -47,10 +47,10 @@ def build_research(
         from kr.sources.base import build_source
 
         config = settings.knowledge_research
-        fallback = config.fallback_if_mcp_unavailable
+        fallback, root = config.fallback_if_mcp_unavailable, settings.project_root
         return SourceSet(
-            chain=[build_source(name, config, environ) for name in config.sources],
-            fallback=build_source(fallback, config, environ) if fallback else None,
+            chain=[build_source(name, config, environ, root) for name in config.sources],
+            fallback=build_source(fallback, config, environ, root) if fallback else None,
             local_docs=_local_docs(settings, environ, cwd),
         )
 
@@ -164,7 +164,7 @@ def build_probes(
     models: list[tuple[str, Callable[[], object]]] = []
     if (llm := _language_model(settings, environ)) is not None:
         models.append(("llm", lambda: llm.write("Answer with one word.", "Say yes.", timeout=_PROBE_SECONDS)))
-    return [build_source(name, config, environ) for name in names], models
+    return [build_source(name, config, environ, settings.project_root) for name in names], models
 
 
 def _breaker(
@@ -252,7 +252,7 @@ def _writer(settings: Settings, environ: Mapping[str, str]) -> Writer | None:
         return None
 
     def write(query: Query, answer: Answer, persona: "Persona", *, timeout: float) -> "Synthesis":
-        from kr.reports.persona import read_reply, system_prompt, user_prompt
+        from kr.research.synthesis import read_reply, system_prompt, user_prompt
 
         model = _needed_model(settings, environ)
         reply = model.write(system_prompt(persona), user_prompt(query, answer), timeout=timeout)

@@ -22,9 +22,9 @@ from kr.contracts.findings import RateResults, SaveEnvelope
 from kr.contracts.lessons import RecordEnvelope
 from kr.contracts.requests import Mode
 from kr.deadline import Deadline, bounded
-from kr.documents import LIMIT
 from kr.errors import ConfigError, KrError, SourceTimeout, UnknownEntry
 from kr.request_handler import RequestHandler
+from kr.tree import LIMIT
 
 if TYPE_CHECKING:
     from kr.catalog.catalog import Page

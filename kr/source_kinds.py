@@ -42,18 +42,20 @@ CHAIN = tuple(kind.name for kind in _KINDS if kind.form != "package")
 DEFAULT_SERVERS = {kind.name: kind.server for kind in _KINDS if kind.server is not None}
 
 
+def kind_of(source: str) -> SourceKind:
+    """Return what is known of a source; one of the configuration's own answers the question itself (SPEC 3.5.5)."""
+    return SOURCES.get(source) or SourceKind(
+        source, f"{source}, a source of one's own", "answer", "medium", "medium"
+    )
+
+
 def is_package(source: str) -> bool:
-    return _form(source) == "package"
+    return kind_of(source).form == "package"
 
 
 def is_pages(source: str) -> bool:
-    return _form(source) == "pages"
+    return kind_of(source).form == "pages"
 
 
 def is_answer(source: str) -> bool:
-    return _form(source) == "answer"
-
-
-def _form(source: str) -> str | None:
-    kind = SOURCES.get(source)
-    return kind.form if kind else None
+    return kind_of(source).form == "answer"

@@ -332,6 +332,8 @@ class Answer(Value):
     """The versions that the library is listed with: remembered too, so that one of them can be asked for."""
     repository: str | None = None
     """``owner/repo`` on GitHub, when this answer told it; also remembered."""
+    is_gap: bool = False
+    """The passages are the nearest that there are, and lack the rare words of the question (SPEC 3.5): no answer."""
 
 
 class Learned(Value):

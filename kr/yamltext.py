@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
-from kr.documents import DEPTH, Doubles, KeyPath, Tree, at_place, checked, refuse, show_key, show_path
 from kr.errors import FieldError, InvalidRequest
+from kr.tree import DEPTH, Doubles, KeyPath, Tree, at_place, checked, refuse, show_key, show_path
 
 if TYPE_CHECKING:
     import yaml

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+_MOST_LINES = 20
+"""Of one text that waits; the others are seen with ``--format yaml``."""
+
 _SESSION = click.option(
     "--session-id", type=TEXT, metavar="ID", help="The session of the agent that found it out."
 )
@@ -132,8 +135,8 @@ def save(
 
 def _save_document(ctx: click.Context, document: str) -> int:
     from kr.contracts.findings import save_failure
-    from kr.documents import read_document
     from kr.errors import InvalidRequest
+    from kr.tree import read_document
 
     with open_app(ctx, may_share=True) as app:
         try:
@@ -257,30 +260,69 @@ def _require_person(what: str) -> None:
 
 
 def review_view(value: Row) -> str:
+    """Say what waits, kind by kind: what it is, why it waits, and the text itself."""
+    held = [*_held_lines(value["quarantined"]), *_lesson_lines(value["lessons"]["quarantined"])]
+    if held:
+        held += ["", "kr review approve ID lets one through, kr review reject ID drops it.", ""]
+    lines = [*held, *_wrong_lines(value["wrong"]), *_open_lines(value["candidates"])]
+    more = value["open_candidates"] - len(value["candidates"])
+    if more > 0:
+        lines.append(f"and {counted(more, 'more question')} for which nobody chose")
+    return "\n".join(lines).rstrip() or "Nothing waits for a person."
+
+
+def _held_lines(findings: list[Row]) -> list[str]:
     lines: list[str] = []
-    for held in value["quarantined"]:
+    for it in findings:
+        about = f"{it['framework']}: {it['question']}"
         lines += wrapped(
-            f"{click.style(held['id'], bold=True)}  finding by {held['written_by']}: ",
-            f"{held['framework']}: {held['question']}",
+            f"{click.style(it['id'], bold=True)}  finding by {it['written_by']}: ", about, indent=4
+        )
+        lines += wrapped("  held back: it ", "; ".join(it["reasons"]), indent=4)
+        for name in ("answer", "code", "caveats", "verified_by", "sources", "topic", "tags"):
+            lines += _quoted(name, it["finding"].get(name))
+    return lines
+
+
+def _quoted(name: str, said: Any) -> list[str]:
+    text = "\n".join(said) if isinstance(said, list) else said or ""
+    if not text.strip():
+        return []
+    shown = text.splitlines()
+    lines = [f"  {name}:", *(f"  | {cell(line)}" for line in shown[:_MOST_LINES])]
+    left = len(shown) - _MOST_LINES
+    return [*lines, f"  | … {counted(left, 'more line')}: --format yaml"] if left > 0 else lines
+
+
+def _lesson_lines(lessons: list[Row]) -> list[str]:
+    lines: list[str] = []
+    for it in lessons:
+        lines += wrapped(
+            f"{click.style(it['id'], bold=True)}  lesson for {it['phase']}: ", it["summary"], indent=4
+        )
+    return lines
+
+
+def _wrong_lines(entries: list[Row]) -> list[str]:
+    if not entries:
+        return []
+    lines = ["Rated wrong; served to nobody until somebody improves it (kr save … --entry ID):"]
+    for it in entries:
+        lines += wrapped(
+            f"  {click.style(it['id'], bold=True)}  by {it['wrong']} of {it['wrong'] + it['worked']}: ",
+            it["question"],
             indent=4,
         )
-        lines += wrapped("  held back: ", "; ".join(held["reasons"]), indent=4)
-        lines += [f"  | {cell(line)}" for line in str(held["finding"]["answer"]).splitlines()[:20]]
-    for lesson in value["lessons"]:
-        lines += wrapped(f"{click.style(lesson['id'], bold=True)}  lesson: ", lesson["summary"], indent=4)
-    for entry in value["wrong"]:
-        lines += wrapped(
-            f"{click.style(entry['id'], bold=True)}  rated wrong by {entry['wrong']}: ",
-            entry["question"],
-            indent=4,
-        )
-        for note in entry["notes"]:
-            lines += wrapped("  said: ", note["note"] or "no note", indent=4)
-    for need in value["candidates"]:
-        lines += wrapped(
-            f"asked {counted(need['asked'], 'time')}: ", f"{need['framework']}: {need['question']}", indent=4
-        )
-        lines += wrapped("  offered: ", ", ".join(need["candidates"]), indent=4)
-    if value["quarantined"] or value["lessons"]:
-        lines += ["", "kr review approve ID lets one through, kr review reject ID drops it."]
-    return "\n".join(lines) or "Nothing waits for a person."
+        for note in it["notes"]:
+            lines += wrapped(f"    {note['by']}: ", note["note"] or "no note", indent=6)
+    return [*lines, ""]
+
+
+def _open_lines(needs: list[Row]) -> list[str]:
+    if not needs:
+        return []
+    lines = ["Asked, and nobody chose what was offered (kr research … --use ID answers it from then on):"]
+    for it in needs:
+        lines += wrapped(f"  {counted(it['asked'], 'time')}  {it['framework']}: ", it["question"], indent=4)
+        lines += wrapped("    offered: ", ", ".join(it["candidates"]), indent=6)
+    return lines

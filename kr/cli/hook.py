@@ -212,8 +212,8 @@ def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
     """Return the first of the texts that reads as an agent's return. Raises ``InvalidRequest`` when none reads at all."""
     if not texts:
         return None
-    from kr.documents import read_document
     from kr.errors import InvalidRequest
+    from kr.tree import read_document
 
     problem: InvalidRequest | None = None
     for text in texts:

@@ -173,6 +173,8 @@ def view(value: dict[str, Any], *, is_whole: bool = True, is_typed: bool = True)
     ]
     if results is not None:
         lines += [f"  {click.style('note', fg='yellow')}  {note}" for note in _notes(results)]
+        if results["cache_entry_id"] and results["index_updated"]:
+            lines.append(f"  {click.style('entry', fg='cyan')}  {results['cache_entry_id']}")
         if results["report_file"] and results["index_updated"]:
             lines.append(f"  {click.style('report', fg='cyan')} {results['report_file']}")
         lines += _related(results)
@@ -216,14 +218,20 @@ def _related(results: dict[str, Any]) -> list[str]:
         rated = f" worked for {item['worked']}" if item["worked"] else ""
         rated += f" RATED WRONG{': ' + item['note'] if item.get('note') else ''}" if item["wrong"] else ""
         lines += wrapped(f"    {item['id']}  ", f"{said}{rated}", indent=6)
-    take = f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
+        if _is_offer(results) and (item is not related[0] or not results["candidate_report"]):
+            lines += wrapped("      ", item["summary"], indent=6)
     if _is_offer(results):
-        take += "; have it researched: without --if-unsure"
+        where = "the first one's report is below; " if results["candidate_report"] else ""
+        take = f"{where}one answers: the same question with --use ID; none does: with --if-unsure research"
+    else:
+        take = (
+            f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
+        )
     return [*lines, *wrapped("  ", take, indent=4)]
 
 
 def _is_offer(results: dict[str, Any]) -> bool:
-    return results["candidate_report"] is not None
+    return results["cache_entry_id"] is None and bool(results["related"]) and not results["sources_consulted"]
 
 
 def _summary(results: dict[str, Any] | None) -> str:
@@ -249,15 +257,16 @@ def _summary(results: dict[str, Any] | None) -> str:
 
 
 def _is_empty(results: dict[str, Any]) -> bool:
-    from kr.reports.template import SKELETON_MARK
+    from kr.report import PLACEHOLDER_MARK
 
-    return SKELETON_MARK in (results["report"] or "").splitlines()
+    return PLACEHOLDER_MARK in (results["report"] or "").splitlines()
 
 
 _CODES = {
     "all_sources_unavailable": "no source answered",
     "question_not_covered": "what was found does not cover the question",
 }
+_CANNOT_CONNECT, _INSTALL = ": cannot connect: ", ". This installs it: "
 _SAID = (
     "all_sources_unavailable: using installed documentation",
     "all_sources_unavailable: no cached content available",
@@ -268,9 +277,11 @@ _SAID = (
 
 def _notes(results: dict[str, Any]) -> list[str]:
     """Tell the notes as to a person: some begin with a word for programs (seed 000)."""
-    told = (note.partition("; results.related")[0] for note in results["degradation_notes"])
-    notes = (note.partition(": ") for note in told if not note.startswith(_SAID))
-    return [
+    told = [note for note in results["degradation_notes"] if not note.startswith(_SAID)]
+    unreachable = [note.partition(": ")[0] for note in told if _CANNOT_CONNECT in note]
+    notes = [note.partition(_INSTALL)[0].partition(": ") for note in told if _CANNOT_CONNECT not in note]
+    gone = [f"not reachable: {', '.join(unreachable)}"] if unreachable else []
+    return gone + [
         f"{code}: not asked, since it kept failing; kr stats says until when"
         if rest == "circuit open"
         else f"{_CODES.get(code, code)}{colon}{rest}"

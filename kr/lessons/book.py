@@ -80,7 +80,7 @@ class LessonBook:
 
     def record_document(self, data: bytes) -> "RecordEnvelope":
         """Record from a request document: any bytes in, an envelope out; nothing is raised for bad input."""
-        from kr.documents import read_document
+        from kr.tree import read_document
 
         try:
             document = read_document(data)

@@ -1,41 +1,23 @@
-"""The packages installed for a project: which of their files are documentation, and their repository (SPEC 3.5.2, 3.5.5)."""
+"""The packages installed for a project: their files, what they need, and their repository (SPEC 3.5.2, 3.5.6)."""
 
-import json
 import os
 import re
 import shutil
-import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, cast
 
+from kr.naming import sha256_of
 from kr.packages.model import printable
-from kr.packages.witness import depends_on_more, saw_file, saw_names, saw_place
+from kr.packages.witness import saw_file, saw_names, saw_place
 
 if TYPE_CHECKING:
     from email.message import Message
 
 
-CYTHON = (".pyx", ".pxi")
-"""Sources of compiled modules, and what they include."""
-MAX_DOCUMENTS = 60
-MAX_SOURCES = 1_200
-MAX_TEMPLATES = 40
 _MOST_ENTRIES = 20_000
-_SUFFIXES = frozenset({".md", ".markdown", ".rst", ".txt"})
-_DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
-_TEMPLATE = re.compile(r"\.(?:mako|j2|jinja2?|tmpl|tpl|ejs|hbs)$|-tpl$")
-_LAST_RESORT = re.compile(
-    r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third"
-    r"|governance|sponsor)",
-    re.IGNORECASE,
-)
-_TRANSLATED = re.compile(
-    r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
-)
 _OWNER_REPO = r"([A-Za-z0-9](?:[A-Za-z0-9-]{0,38}))/([A-Za-z0-9._-]{1,100})"
 _SHORTHAND = re.compile(rf"(?:github:)?{_OWNER_REPO}")
 _URL = re.compile(
@@ -64,21 +46,15 @@ class InstalledPackage:
     ecosystem: Literal["npm", "python"]
     root: Path
     """The package's folder; for Python the site-packages folder that its files are relative to."""
-    documents: tuple[Path, ...] = ()
-    """README and documentation files, the most telling first."""
-    sources: tuple[Path, ...] = ()
-    """Source files that carry documentation (``.py``, ``.d.ts``)."""
-    templates: tuple[Path, ...] = ()
-    """Files that the package ships as beginnings of its users' own."""
-    offered: frozenset[str] | None = None
-    """The names that an npm package's main entry exports; None where that is not known or all of them are."""
-    related: "tuple[InstalledPackage, ...]" = ()
-    """Packages that document names which this one hands on (``@vue/runtime-core`` for ``vue``)."""
+    files: tuple[str, ...] = ()
+    """Its files, relative to ``root``, with forward slashes. They may be links to anywhere: ``contained`` tells."""
+    requires: tuple[str, ...] = ()
+    """Names of the packages that it needs itself."""
+    fingerprint: str = ""
+    """Differs between two installations whose files differ, as far as their record tells."""
     description: Description | None = None
     repository: str | None = None
     """``owner/repo`` on GitHub."""
-    by_path: tuple[Path, ...] = ()
-    """Declarations that no entry leads to, and that users import by their path."""
 
 
 def contained(path: Path, root: Path) -> Path | None:
@@ -101,84 +77,6 @@ def walk(root: Path, *, skipped: frozenset[str] = frozenset()) -> Iterator[str]:
             if count > _MOST_ENTRIES:
                 return
             yield (place / file).as_posix()
-
-
-def choose_documents(files: Iterable[str], root: Path) -> tuple[Path, ...]:
-    """Choose README files first, then what lies in a folder of documentation, or beside the README (``SFTP.md`` of ssh2).
-
-    Licences, change logs and the like only where there is nothing else.
-    """
-    ranked: list[tuple[int, str]] = []
-    for file in files:
-        *folders, name = file.split("/")
-        stem, dot, ending = name.lower().rpartition(".")
-        stem, suffix = (stem, dot + ending) if stem else (ending, "")
-        if suffix not in _SUFFIXES and stem != "readme":
-            continue
-        is_beside = not folders and suffix != ".txt"
-        is_documentation = is_beside or any(f.lower() in _DOC_FOLDERS for f in folders)
-        if _LAST_RESORT.match(stem):
-            ranked.append((3, file))
-        elif stem.startswith("readme"):
-            ranked.append((_rank_of_readme(stem, is_top=not folders), file))
-        elif is_documentation:
-            ranked.append((1, file))
-    useful = [row for row in ranked if row[0] < 3] or ranked
-    chosen = (contained(root / file, root) for _, file in sorted(useful)[: 2 * MAX_DOCUMENTS])
-    return tuple(dict.fromkeys(path for path in chosen if path))[:MAX_DOCUMENTS]
-
-
-def _rank_of_readme(stem: str, *, is_top: bool) -> int:
-    # What a translation says the README says too, and better: it was seen before it (README_zh.md).
-    if _TRANSLATED.search(stem):
-        return 3
-    return 0 if is_top and stem == "readme" else 2
-
-
-def choose_sources(files: Iterable[str], root: Path, *suffixes: str) -> tuple[Path, ...]:
-    """Choose the source files of the first suffix that there is, those nearest to the top first; no tests.
-
-    A stub file (``.pyi``) counts where there is no source beside it, as is so for compiled modules, whose own source
-    (``.pyx``) may be there as well.
-    """
-    listed = [f for f in files if not f.endswith((".min.js", ".umd.js"))]
-    suffix = next((s for s in suffixes if any(f.endswith(s) for f in listed)), None)
-    known = set(listed)
-    names = [
-        file
-        for file in listed
-        if suffix
-        and (
-            file.endswith(suffix)
-            or (suffix == ".py" and file.endswith(CYTHON))
-            or (suffix == ".py" and file.endswith(".pyi") and file[:-1] not in known)
-        )
-        and not any(
-            re.fullmatch(r"_?tests?|testing_?data|_vendor|vendor", part) for part in file.split("/")[:-1]
-        )
-    ]
-    # Private modules last: what they document is mostly shown again by a public one.
-    names.sort(key=lambda f: (any(re.match(r"_[^_]", part) for part in f.split("/")), f.count("/"), f))
-    return _existing(names, root, MAX_SOURCES)
-
-
-def choose_templates(files: Iterable[str], root: Path) -> tuple[Path, ...]:
-    """Choose the templates that a package ships for its users' projects: they show which options there are."""
-    known = set(files)
-    names = [
-        file
-        for file in known
-        if (_TEMPLATE.search(file) or any(part in {"templates", "template"} for part in file.split("/")[:-1]))
-        and not file.endswith((".pyc", ".html", ".xml", ".css", ".js", ".png", ".svg", ".map"))
-        # ``django/template`` is code.
-        and not (file.endswith(".py") and f"{file.rpartition('/')[0]}/__init__.py" in known)
-    ]
-    return _existing(sorted(names, key=lambda f: (f.count("/"), f)), root, MAX_TEMPLATES)
-
-
-def _existing(names: list[str], root: Path, most: int) -> tuple[Path, ...]:
-    chosen = (contained(root / file, root) for file in names[: 2 * most])
-    return tuple(dict.fromkeys(path for path in chosen if path))[:most]
 
 
 def github_repository(reference: str, *, shorthand: bool = False) -> str | None:
@@ -217,31 +115,25 @@ _LONGEST_NAME = 214
 
 
 def find_installed(
-    framework: str, projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0
+    framework: str, projects: Sequence[Path], environ: Mapping[str, str]
 ) -> list[InstalledPackage]:
     """Return the packages of this name, node's before Python's; an empty list when there is none.
 
     ``framework`` is a package's name (any spelling that PEP 503 takes as equal, or a Python import name), or
     ``owner/repo``, which must then be the repository of the package found, or another usual name of the framework
     (``jinja`` finds Jinja2). A name that no registry would take finds nothing. ``projects`` are folders inside projects, the first that has the package wins.
-    ``timeout`` (seconds) bounds asking the ``python`` on ``PATH`` for its folders.
+    All is read from the file system: no interpreter is started.
     """
     from kr.frameworks import packages_named
 
     name = framework.strip()
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         return []
-    deadline = time.monotonic() + timeout
-    found = (
-        _of_name(it, projects, environ, max(0.0, deadline - time.monotonic()))
-        for it in (name, *packages_named(name))
-    )
+    found = (_of_name(it, projects, environ) for it in (name, *packages_named(name)))
     return next((packages for packages in found if packages), [])
 
 
-def _of_name(
-    name: str, projects: Sequence[Path], environ: Mapping[str, str], timeout: float
-) -> list[InstalledPackage]:
+def _of_name(name: str, projects: Sequence[Path], environ: Mapping[str, str]) -> list[InstalledPackage]:
     from kr.packages.installed_node import find_node_package
 
     repository = github_repository(name, shorthand=True) if not name.startswith("@") else None
@@ -249,7 +141,7 @@ def _of_name(
     of_node = (find_node_package(wanted, project) for project in projects)
     candidates = (
         next((package for package in of_node if package is not None), None),
-        find_python_package(wanted, projects, environ, timeout=timeout),
+        find_python_package(wanted, projects, environ),
     )
     found = [package for package in candidates if package is not None]
     if repository:
@@ -264,27 +156,18 @@ def places_searched(projects: Sequence[Path], environ: Mapping[str, str]) -> str
     return f"node_modules of {where} and of the folders above; {python}"
 
 
-def with_related(package: InstalledPackage, projects: Sequence[Path]) -> InstalledPackage:
-    """Return a package with what leads on from it: its declarations, and the packages that document its names."""
-    from kr.packages.installed_node import with_declarations
-
-    return with_declarations(package, projects) if package.ecosystem == "npm" else package
-
-
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|_[A-Za-z0-9_]+")
 _MAX_LEVELS = 6
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
-# sys.path of an isolated interpreter: its own site folders, Debian's dist-packages among them.
-_ASK = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 
 
 def find_python_package(
-    name: str, projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0
+    name: str, projects: Sequence[Path], environ: Mapping[str, str]
 ) -> InstalledPackage | None:
     """Return the distribution ``name`` (PEP 503), else the one that provides the import name ``name``."""
     if not _NAME.fullmatch(name):
         return None
-    folders = [str(folder) for folder in site_folders(projects, environ, timeout=timeout)]
+    folders = [str(folder) for folder in site_folders(projects, environ)]
     _saw_distributions(name, folders)
     try:
         found = next(iter(metadata.distributions(name=name, path=folders)), None)
@@ -326,12 +209,12 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def site_folders(projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
+def site_folders(projects: Sequence[Path], environ: Mapping[str, str]) -> list[Path]:
     """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else those of an environment in a project, else of PATH's python.
 
-    A virtual environment is read from its layout; its interpreter is not started.
+    All of them are read from their layout; no interpreter is started.
     """
-    return environment_of(projects, environ)[0] or _ask_python(environ, timeout)
+    return environment_of(projects, environ)[0] or _of_path(environ)
 
 
 def environment_of(projects: Sequence[Path], environ: Mapping[str, str]) -> tuple[list[Path], str]:
@@ -378,41 +261,43 @@ def _layout(environment: Path) -> list[Path]:
         return []
 
 
-def _ask_python(environ: Mapping[str, str], timeout: float) -> list[Path]:
+def _of_path(environ: Mapping[str, str]) -> list[Path]:
+    """Return the site-packages folders of the first ``python`` on PATH that is a program: they lie beside it."""
     path = environ.get("PATH", "")
     for command in ("python", "python3"):
-        program = shutil.which(command, path=path) if path else None
         for folder in path.split(os.pathsep):
             saw_file(Path(folder, command))
-        if program is None:
-            continue
-        _saw_program(Path(program))
-        try:
-            answer = subprocess.run(  # noqa: S603 - the user's own interpreter, a fixed program
-                [program, "-I", "-c", _ASK],
-                capture_output=True,
-                timeout=timeout,
-                check=True,
-                stdin=subprocess.DEVNULL,
-                env=dict(environ),
-            ).stdout
-            folders = json.loads(answer)
-        except (OSError, ValueError, subprocess.SubprocessError):
-            continue
-        if isinstance(folders, list):
-            return [Path(f) for f in folders if isinstance(f, str) and Path(f).is_dir()]
+        program = shutil.which(command, path=path) if path else None
+        if program is not None and not _is_script(Path(program)) and (folders := _beside(Path(program))):
+            return folders
     return []
 
 
-def _saw_program(program: Path) -> None:
-    saw_file(program.parent.parent / "pyvenv.cfg")
+def _is_script(program: Path) -> bool:
+    """Tell whether a program is a version manager's, which starts another Python for each folder."""
     try:
         with program.open("rb") as file:
-            is_script = file.read(2) == b"#!"
+            return file.read(2) == b"#!"
     except OSError:
-        is_script = True
-    if is_script:  # a version manager's, which starts another Python for each folder
-        depends_on_more()
+        return True
+
+
+def _beside(program: Path) -> list[Path]:
+    saw_file(program.parent.parent / "pyvenv.cfg")
+    if (program.parent.parent / "pyvenv.cfg").is_file():
+        return _layout(program.parent.parent)
+    try:
+        real = program.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return []
+    # Debian's own packages lie in dist-packages, and what pip adds below /usr/local.
+    named = real.name if re.fullmatch(r"python3\.\d+", real.name) else "python3.*"
+    prefix = real.parent.parent
+    patterns = (f"local/lib/{named}/dist-packages", f"lib/{named}/site-packages", "lib/python3/dist-packages")
+    try:
+        return [found for pattern in patterns for found in sorted(prefix.glob(pattern)) if found.is_dir()]
+    except (OSError, ValueError):
+        return []
 
 
 def _provider(name: str, folders: list[str]) -> metadata.Distribution | None:
@@ -449,24 +334,34 @@ def _read(distribution: metadata.Distribution) -> InstalledPackage | None:
     if not name or not version or not _NAME.fullmatch(name) or not root.is_dir():
         return None
     files = [("/".join(parts)) for parts in _parts(distribution)] or list(_walk_top_level(distribution, root))
-    own = [f for f in files if not re.match(r"[^/]+\.(?:dist|egg)-info/", f)]
     urls = tuple(
         (label.strip(), url.strip())
         for label, _, url in (entry.partition(",") for entry in about.get_all("Project-URL") or ())
     )
     if about.get("Home-page"):
         urls += (("Homepage", about.get("Home-page", "")),)
+    record = distribution.read_text("RECORD") or "\n".join(files)
     return InstalledPackage(
         name=name,
         version=printable(version, limit=100),
         ecosystem="python",
         root=root,
-        documents=choose_documents(own, root),
-        sources=choose_sources(own, root, ".py", ".pyi"),
-        templates=choose_templates(own, root),
+        files=tuple(f for f in files if not re.match(r"[^/]+\.(?:dist|egg)-info/", f)),
+        requires=_requires(distribution),
+        fingerprint=sha256_of(record.encode(errors="surrogateescape")),
         description=_description(about),
         repository=repository_of_urls(urls),
     )
+
+
+def _requires(distribution: metadata.Distribution) -> tuple[str, ...]:
+    """Return the names of what a distribution needs, without what only an extra needs."""
+    named = (
+        re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", one)
+        for one in distribution.requires or ()
+        if "extra ==" not in one
+    )
+    return tuple(dict.fromkeys(found[1] for found in named if found))
 
 
 def _walk_top_level(distribution: metadata.Distribution, root: Path) -> Iterator[str]:

@@ -18,12 +18,11 @@ from kr.errors import SourceFailure, SourceNotAsked, SourceTimeout
 from kr.frameworks import canonical
 from kr.freshness import major_key
 from kr.naming import fold
-from kr.reports.choosing import covers_question
-from kr.reports.passages import read_answer
 from kr.research.budget import LedgerBudget, OverallDeadline
 from kr.sources.base import Ask, Source
 from kr.store.store import Shelf
 from kr.text.counting import tokens_of
+from kr.text.markdown import split
 from kr.values import Answer, Consulted, Learned, Query, SourceOutcome
 
 logger = logging.getLogger(__name__)
@@ -128,9 +127,13 @@ class Gathered:
     ended: Literal["budget", "deadline"] | None = None
     learned: Learned = field(default_factory=Learned)
 
-    @property
-    def is_settled(self) -> bool:
-        return self.answer is not None or self.ended is not None
+    def is_settled_for(self, source: Source) -> bool:
+        """Whether a source is not to be asked any more; one that costs nothing is asked without a budget too (SPEC 3.1)."""
+        return (
+            self.answer is not None
+            or self.ended == "deadline"
+            or (self.ended == "budget" and source.is_charged)
+        )
 
 
 class Chain:
@@ -142,7 +145,7 @@ class Chain:
         progress: Progress,
         deadline: OverallDeadline,
         timeout: float,
-        covers: Callable[[Query, Answer], bool] = covers_question,
+        covers: Callable[[Query, Answer], bool] = lambda _query, answer: not answer.is_gap,
     ) -> None:
         self._covers = covers
         self._budget = budget
@@ -155,11 +158,14 @@ class Chain:
         """Ask ``sources``, then ``fallback`` unless it was among them (seed 000, step 5.2); ``skipped``: configured, not reached."""
         gathered = Gathered()
         for source in sources:
-            if gathered.is_settled or not self.ask_one(source, ask, gathered):
+            if gathered.is_settled_for(source) or not self.ask_one(source, ask, gathered):
                 gathered.consulted.append(Consulted(source=source.name, status="skipped"))
             ask = replace(ask, repository=ask.repository or gathered.learned.repository)
-        if fallback and not gathered.is_settled and fallback.name not in {source.name for source in sources}:
+        is_left = fallback is not None and fallback.name not in {source.name for source in sources}
+        if fallback is not None and is_left and not gathered.is_settled_for(fallback):
             self.ask_one(fallback, ask, gathered)
+        if gathered.answer is not None:
+            gathered.ended = None
         return gathered
 
     def ask_one(self, source: Source, ask: Ask, gathered: Gathered) -> bool:
@@ -187,6 +193,8 @@ class Chain:
             answer = self._answer_of(source, ask)
         except SourceFailure as failure:
             cancellation.check()  # then it was broken off, and is not to blame
+            if isinstance(failure, SourceNotAsked) and not source.is_charged:
+                return False  # a folder that is about another framework
             self._breaker.note(source.name, failure)
             self._add_failure(source, failure, time.monotonic() - started, gathered)
         else:
@@ -199,7 +207,7 @@ class Chain:
     def _answer_of(self, source: Source, ask: Ask) -> Answer:
         source.prepare()
         answer = source.ask(ask, timeout=max(self._deadline.allows(self._timeout), _SHORTEST_CALL))
-        if not read_answer(answer).units:
+        if not any(split(passage.text) for passage in answer.passages):
             raise SourceFailure("its answer has no text", is_fault=False)
         return answer
 

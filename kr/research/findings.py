@@ -2,6 +2,7 @@
 
 import getpass
 import re
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -19,10 +20,10 @@ from kr.contracts.findings import (
     save_failure,
 )
 from kr.errors import FieldError, InvalidRequest, KrError, UnknownEntry
-from kr.freshness import UNKNOWN_VERSION, to_text
+from kr.freshness import UNKNOWN_VERSION, same_major, to_text
 from kr.guard import clean, mask_secrets, reasons_to_hold
 from kr.naming import digest
-from kr.reports.template import (
+from kr.report import (
     ATTRIBUTION,
     CAVEATS,
     CODE,
@@ -31,11 +32,13 @@ from kr.reports.template import (
     INSTALLED_DOCS_LAST,
     SUMMARY,
     Shape,
+    read_confidence,
     read_shape,
     title_of,
     write_shape,
 )
 from kr.research.lookup import Cache
+from kr.store.entries import framework_key
 from kr.store.quarantine import Quarantined
 from kr.store.requests import Rating, RequestRow
 from kr.store.saving import Draft, Saved
@@ -47,10 +50,14 @@ from kr.text.words import derive_tags, derive_topic
 from kr.values import Confidence, Entry, Query, Related, replace
 
 _MODE = "save"
+_HELD = "held-"
+"""How the ids of findings that wait begin."""
 _FENCED = re.compile(r"\s*(`{3,}|~{3,})")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _HEADING = re.compile(r" {0,3}(#{1,6})(?=\s|$)")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
+_HTML_BLOCK = re.compile(r" {0,3}<(?:(?:script|pre|style|textarea)\b|[?!])", re.IGNORECASE)
+"""What would hide all that follows from who sees the Markdown rendered."""
 _HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(HEADER)}):\*\*")
 
 
@@ -153,7 +160,9 @@ class Findings:
             origin="finding",
             question=finding.question,
             written_by=by.name,
-            entry_id=finding.entry,
+            entry_id=known.id
+            if known and same_major(known.framework_version, query.framework_version)
+            else None,
         )
         saved = self._store.save_report(draft, text, now)
         notes = [*warnings, *saved.warnings]
@@ -191,13 +200,16 @@ class Findings:
             entry = unit.entries.get(finding.entry)
             if entry is None:
                 raise unknown_entry(unit, finding.entry)
-            return entry
+        if framework_key(entry.framework) != framework_key(finding.framework):
+            raise UnknownEntry(f"{entry.id} is about {entry.framework}, not about {finding.framework}")
+        return entry
 
     def _query(self, finding: Finding, known: Entry | None) -> Query:
+        """Say what the text is about. One that improves an entry has its topic, also where it is for another major."""
         version = finding.framework_version
         if version is None:
             version = known.framework_version if known else self._version_of(finding.framework)
-        topic = finding.topic or (known.topic if known else derive_topic(finding.framework, finding.question))
+        topic = known.topic if known else finding.topic or derive_topic(finding.framework, finding.question)
         return Query(
             framework=finding.framework,
             framework_version=version or UNKNOWN_VERSION,
@@ -208,14 +220,14 @@ class Findings:
 
     def _alike(self, query: Query, saved: Saved) -> list[Related]:
         """Return the entries that may say the same, so that the writer can improve one of them instead."""
-        found = self._cache.candidates(query)
+        found = self._cache.alike(query)
         return [it for it in found if it.id != saved.entry.id]
 
     def _hold(self, finding: Finding, by: Writer, reasons: tuple[str, ...]) -> SaveEnvelope:
         """Keep a finding for a person to look at; the entry that it is about stays as it is."""
         now = self._clock()
         request = {name: value for name, value in finding.plain().items() if value not in (None, [])}
-        held_id = f"held-{digest(repr(sorted(request.items())) + by.name)[:12]}"
+        held_id = f"{_HELD}{digest(repr(sorted(request.items())) + by.name)[:12]}"
         held = Quarantined(
             id=held_id,
             at=to_text(now),
@@ -246,7 +258,7 @@ class Findings:
         with self._store.write() as unit:
             given = unit.requests.given_before(by.session, finding.framework)
             row = RequestRow(
-                id=digest(f"{by.name} {to_text(now)} {finding.question}")[:32],
+                id=uuid.uuid4().hex,
                 at=to_text(now),
                 mode=_MODE,
                 story_key=finding.story_key,
@@ -276,6 +288,9 @@ class Findings:
             entry = unit.entries.get(entry_id)
             if entry is None:
                 raise _not_rated(unit, entry_id)
+            if entry.origin == "placeholder":
+                why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
+                raise InvalidRequest(FieldError("id", why))
             results = _rate(unit, entry, replace(given, note=note), by, now)
         if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
             self._export([])
@@ -289,9 +304,8 @@ class Findings:
         return {"quarantined": held, "wrong": wrong}
 
     def waits(self, finding_id: str) -> bool:
-        """Whether a finding waits under an id."""
-        with self._store.look() as unit:
-            return unit.quarantine.get(finding_id) is not None
+        """Whether an id is that of a finding which waits, or waited: lessons have others."""
+        return finding_id.startswith(_HELD)
 
     def approve(self, finding_id: str) -> SaveEnvelope:
         """Save a finding that waited, as its writer's. Raises ``UnknownEntry``."""
@@ -330,7 +344,9 @@ def _cleaned(finding: Finding) -> Finding:
     texts = ("question", "answer", "code", "caveats", "verified_by", "topic")
     changed = {name: cleaned(text) for name in texts if (text := getattr(finding, name)) is not None}
     lists = {name: tuple(map(cleaned, getattr(finding, name))) for name in ("sources", "tags")}
-    return replace(finding, **changed, **lists)
+    names = ("framework", "framework_version", "session_id")
+    shown = {name: clean(text) for name in names if (text := getattr(finding, name)) is not None}
+    return replace(finding, **changed, **lists, **shown)
 
 
 def render(finding: Finding, query: Query, by: Writer, confidence: Confidence, now: datetime) -> str:
@@ -355,7 +371,7 @@ def render(finding: Finding, query: Query, by: Writer, confidence: Confidence, n
 
 
 def _of_parts(finding: Finding) -> dict[str, str]:
-    first, _, rest = finding.answer.strip().partition("\n\n")
+    first, rest = _first_paragraph(finding.answer.strip("\n"))
     if _FENCED.match(first):
         first, rest = finding.question, finding.answer
     code = finding.code or ""
@@ -368,6 +384,16 @@ def _of_parts(finding: Finding) -> dict[str, str]:
         CODE: code,
         CAVEATS: finding.caveats or "",
     }
+
+
+def _first_paragraph(text: str) -> tuple[str, str]:
+    """Split behind the first paragraph; a block of code in it goes along as a whole."""
+    fence, lines = "", text.splitlines()
+    for at, line in enumerate(lines):
+        fence = fence_after(line, fence)
+        if not fence and not line.strip():
+            return "\n".join(lines[:at]), "\n".join(lines[at + 1 :])
+    return text, ""
 
 
 def _of_report(finding: Finding) -> dict[str, str] | None:
@@ -389,18 +415,30 @@ def contained(text: str) -> str:
     is closed.
     """
     lines: list[str] = []
-    fence = ""
-    for line in _without_comments(text).splitlines():
+    fence, indent = "", 0
+    while (left := _without_comments(text)) != text:
+        text = left  # what is left may make a new one
+    for line in text.splitlines():
         open_before, fence = fence, fence_after(line, fence)
+        if fence and not open_before:
+            indent = _indent(line)
         if not open_before and not fence and _UNDERLINE.match(line) and lines and lines[-1].strip():
             lines += [""] if "|" not in lines[-1] else []
-        lines.append(line if open_before or fence else _harmless(line))
-    return "\n".join([*lines, *([fence] if fence else [])]).strip("\n")
+        # A line of code that stands less far to the right than its block would end the list that the block is in.
+        missing = " " * max(0, indent - _indent(line)) if open_before and line.strip() else ""
+        lines.append(missing + line if open_before or fence else _harmless(line))
+    return "\n".join([*lines, *([" " * indent + fence] if fence else [])]).strip("\n")
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def _harmless(line: str) -> str:
     if heading := _HEADING.match(line):
         return f"{'#' * max(3, len(heading[1]))}{line[heading.end() :]}"
+    if _HTML_BLOCK.match(line):
+        return f"\\{line.lstrip()}"
     return f"> {line.lstrip()}" if _HEADER_LINE.match(line) else line
 
 
@@ -448,7 +486,7 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
         for it in said
     )
     if entry.is_written:
-        unit.entries.confirm(entry.id, confirmed=confirmed)
+        unit.entries.set_confidence(entry.id, "high" if confirmed else _unconfirmed(unit, entry))
     found = unit.lookup.one(entry.id)
     if found is None:
         raise AssertionError("the entry is there in its own transaction")
@@ -462,6 +500,12 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
         origin=entry.origin,
         withdrawn=ratings.withdraws(entry),
     )
+
+
+def _unconfirmed(unit: UnitOfWork, entry: Entry) -> Confidence:
+    """Return the confidence that a text has by itself: what its header says, but never high, which others alone can make it."""
+    said = read_confidence(unit.revisions.text(entry.sha256) or "")
+    return "low" if said in {None, "low"} else "medium"
 
 
 def _held_item(held: Quarantined) -> dict[str, Any]:

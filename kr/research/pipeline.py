@@ -14,11 +14,7 @@ from kr.errors import (
 )
 from kr.freshness import parse_time, same_major, to_text
 from kr.log import Logger
-from kr.reports.choosing import covers_question
-from kr.reports.passages import read_answer
-from kr.reports.persona import Persona
-from kr.reports.report import Report, Synthesis, build_report
-from kr.reports.template import INSTALLED_DOCS_LAST
+from kr.report import INSTALLED_DOCS_LAST
 from kr.research import judge
 from kr.research.chain import (
     EXHAUSTED,
@@ -29,9 +25,12 @@ from kr.research.chain import (
     renew_lease,
     single_flight,
 )
+from kr.research.excerpt import Report, build_report
 from kr.research.lookup import LookedUp
+from kr.research.persona import Persona
 from kr.research.run import Policy, Run, Services, SourceSet
 from kr.research.service import Course, Ending, answer, may_serve, of_entry, serve
+from kr.research.synthesis import Synthesis
 from kr.source_kinds import is_answer, is_package
 from kr.sources.base import Ask
 from kr.store.entries import pair_of
@@ -188,6 +187,7 @@ class Pipeline:
             notes=run.notes,
             synthesis=synthesis,
             max_tokens=self._policy.report_tokens(),
+            sources=self._services.sources().known,
         )
 
     def _is_mistyped(self, run: Run, gathered: Gathered, report: Report) -> bool:
@@ -257,13 +257,18 @@ class Pipeline:
                 match=found.match,
                 ratings=found.ratings,
                 related=related,
-                index_updated=saved is not None,
+                index_updated=saved is not None and not _is_as_it_was(saved),
                 index_count=saved.index_count if saved else None,
                 lru_evicted=saved.lru_evicted if saved else 0,
                 auto_archived=saved.auto_archived if saved else 0,
                 text=report.text,
             ),
         )
+
+
+def _is_as_it_was(saved: Saved) -> bool:
+    """Whether a placeholder or a known text left the entry and its history untouched."""
+    return saved.is_beside and saved.revision == saved.entry.revision
 
 
 class _Author:
@@ -280,17 +285,17 @@ class _Author:
         self._timeout = timeout
         self._written: list[tuple[Answer, Synthesis]] = []
 
-    def covers(self, query: Query, answer: Answer) -> bool:
+    def covers(self, _query: Query, answer: Answer) -> bool:
         """Tell whether an answer covers the question, in a source's own words or in the model's."""
-        if is_answer(answer.source):
-            return covers_question(query, answer)
+        if is_answer(answer.source) and not answer.is_gap:
+            return True
         synthesis = self.wrote(answer)
-        return covers_question(query, answer) if synthesis is None else synthesis.answers
+        return not answer.is_gap if synthesis is None else synthesis.answers
 
     def wrote(self, answer: Answer | None) -> Synthesis | None:
         """Return what the model makes of an answer; None where it is not to be asked or has failed."""
         known = next((synthesis for one, synthesis in self._written if one is answer), None)
-        if answer is None or known is not None or self._writer is None or not read_answer(answer).units:
+        if answer is None or known is not None or self._writer is None:
             return known
         try:
             granted = self._run.deadline.allows(self._timeout)

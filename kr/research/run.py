@@ -21,9 +21,9 @@ from kr.text.counting import fit
 from kr.values import Answer, MatchRules, Query, Value, replace
 
 if TYPE_CHECKING:
-    from kr.reports.persona import Persona
-    from kr.reports.report import Synthesis
     from kr.research.chain import Breaker, Progress
+    from kr.research.persona import Persona
+    from kr.research.synthesis import Synthesis
     from kr.sources.base import Source
 
 
@@ -46,6 +46,12 @@ class SourceSet(Value):
     chain: "Sequence[Source]"
     fallback: "Source | None"
     local_docs: "Source | None"
+
+    @property
+    def known(self) -> frozenset[str]:
+        """What the sources are called: a note of one begins with its name."""
+        asked = (*self.chain, self.fallback, self.local_docs)
+        return frozenset(source.name for source in asked if source is not None)
 
 
 class Writer(Protocol):

@@ -21,7 +21,6 @@ from kr.app import App
 from kr.contracts.envelopes import Envelope, ResearchEnvelope, model_of
 from kr.contracts.findings import RateResults, SaveEnvelope, save_failure
 from kr.contracts.lessons import RecordEnvelope
-from kr.documents import read_document
 from kr.errors import InvalidRequest, KrError, Overloaded
 from kr.server.guard import MAX_BODY, PROBLEM, RETRY_AFTER, Guard, Policy, defect, problem
 from kr.server.mcp import InjectEnvelope, create_mcp_server
@@ -36,6 +35,7 @@ from kr.server.schemas import (
     research_request,
 )
 from kr.server.service import Service
+from kr.tree import read_document
 from kr.values import EntryStatus, IfUnsure
 
 Limit = Annotated[int, Query(ge=1, le=1000, description="At most so many.")]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
-from kr.documents import KeyPath
+from kr.tree import KeyPath
 from kr.values import Value
 
 _WHOLE = re.compile(r"[+-]?(?:0|[1-9][0-9_]*)")

@@ -6,6 +6,7 @@ template of ``kr init`` (``render_config``) and the reference.
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 from kr.freshness import ARCHIVE_AFTER_DAYS, CACHE_TTL_DAYS
@@ -30,7 +31,7 @@ from kr.settings.kinds import (
     wrong,
     yes_no,
 )
-from kr.source_kinds import CHAIN, DEFAULT_SERVERS
+from kr.source_kinds import CHAIN, DEFAULT_SERVERS, SOURCES
 from kr.values import PHASES, TIERS, CacheMatch, Tier
 
 _DAYS = 100_000  # 273 years: date arithmetic stays within the calendar
@@ -39,7 +40,54 @@ _REPOSITORY = r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/(?!\.{1,2}$)[A-Za-z0-9._-]{1,100}"
 _PHASE = re.compile(r"(?!quarantined$)[a-z][a-z0-9-]{0,39}")
 
 
-_SOURCES = list_of(f"{', '.join(CHAIN)}, each at most once", lambda item: item in CHAIN, once=True)
+_OWN_NAME = re.compile(r"[a-z][a-z0-9_-]{0,39}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnSource:
+    """A source of one's own in ``sources``: a ``tool`` of an MCP ``server``, or a ``folder`` of documents about ``framework`` (SPEC 3.5.5)."""
+
+    name: str
+    server: str | None = None
+    tool: str | None = None
+    argument: str = "query"
+    folder: str | None = None
+    framework: str | None = None
+
+
+def read_sources(value: object) -> tuple[str | OwnSource, ...]:
+    """Take a list of known names and of mappings that describe sources of one's own; each name at most once."""
+    allowed = f"must be a list of {', '.join(CHAIN)} and mappings of your own, each name at most once"
+    items = value if isinstance(value, list | tuple) else [value]
+    if items is not value:
+        raise wrong(f"{allowed}, not {shown(value)}")
+    found = [_own_source(item) if isinstance(item, dict) else item for item in items]
+    known = tuple(item for item in found if isinstance(item, OwnSource) or item in CHAIN)
+    names = [item.name if isinstance(item, OwnSource) else item for item in found]
+    if len(known) < len(found) or len(set(names)) < len(names):
+        raise wrong(f"{allowed}, not {', '.join(map(shown, names[:5]))}")
+    return known
+
+
+def _own_source(written: dict[str, object]) -> OwnSource:
+    forms = ({"name", "server", "tool", "argument"}, {"name", "folder", "framework"})
+    told = {key: item for key, item in written.items() if item is not None}
+    if not all(isinstance(item, str) and item.strip() and item.isprintable() for item in told.values()):
+        raise wrong("has a source of your own with a value that is no text")
+    form = forms["folder" in told]
+    needed = form - {"argument", "framework"}
+    if not needed <= told.keys() <= form:
+        raise wrong(
+            "has a source of your own that is neither {name, server, tool, argument} nor {name, folder, framework}"
+        )
+    name = str(told["name"])
+    if not _OWN_NAME.fullmatch(name) or name in SOURCES:
+        raise wrong(
+            f"has a source of your own whose name is not small letters, digits and dashes, or is taken: {shown(name)}"
+        )
+    return OwnSource(**{key: str(item) for key, item in told.items()})
+
+
 _PHASES = list_of(
     "tags in small letters, digits and dashes",
     lambda item: isinstance(item, str) and _PHASE.fullmatch(item) is not None,
@@ -227,12 +275,12 @@ class KnowledgeResearch(Section):
         "Other names of frameworks, each with the framework that it stands for: {nuxtjs: nuxt}.",
     )
     report_max_tokens: int = key(
-        whole(200, 64_000), 3000, "The longest that a report may be, in tokens of four characters."
+        whole(200, 64_000), 1500, "The longest that a report may be, in tokens of four characters."
     )
-    sources: tuple[str, ...] = key(
-        _SOURCES,
+    sources: tuple[str | OwnSource, ...] = key(
+        read_sources,
         CHAIN,
-        "The sources, in the order in which they are asked; with [] the fallback is still asked, unless it is null.",
+        "The sources, in the order in which they are asked, your own among them as mappings; with [] the fallback is still asked.",
     )
     fallback_if_mcp_unavailable: str | None = key(
         one_of(*CHAIN, nullable=True),
@@ -283,6 +331,11 @@ class KnowledgeResearch(Section):
         ModelServer,
         "The OpenAI-compatible endpoint of synthesis: llm, judge: llm and lessons_distiller: llm.",
     )
+
+    @property
+    def own_sources(self) -> tuple[OwnSource, ...]:
+        """Those of ``sources`` that are one's own."""
+        return tuple(one for one in self.sources if isinstance(one, OwnSource))
 
     @property
     def phases(self) -> tuple[str, ...]:

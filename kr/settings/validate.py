@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from kr.documents import KeyPath, Tree, show_path
 from kr.errors import ConfigError
 from kr.naming import nearest
 from kr.settings import Details, HitSettings, Settings
@@ -11,6 +10,7 @@ from kr.settings.kinds import Problem, Section, Wrong
 from kr.settings.model import Configuration, KnowledgeResearch, Server
 from kr.settings.raw import RawSettings, expand_placeholders, expand_variables
 from kr.source_kinds import DEFAULT_SERVERS
+from kr.tree import KeyPath, Tree, show_path
 
 # The other sections hold other programs' keys too: only what looks like a slip is worth a word.
 _NEARLY_EQUAL = 0.85
@@ -31,6 +31,7 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
         **configuration.fields(),
         project_root=raw.found.root,
         config_file=raw.found.file,
+        left_out=tuple(raw.left_out),
         names_persona="knowledge_researcher_persona" in (_role_mapping(raw) or {}),
     )
     return Settings(
@@ -83,11 +84,6 @@ def _unknown_keys(raw: RawSettings) -> Iterator[str]:
             yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr{hint}"
         elif near and nearest(str(path[-1]), [str(near[-1])], cutoff=_NEARLY_EQUAL):
             yield f"{raw.origin(path)}: {show_path(path)} is not a setting of kr; did you mean {near[-1]}?"
-    servers = _at(raw.data, (MAIN_SECTION, "servers"))
-    for name in servers if isinstance(servers, dict) else ():
-        if name not in DEFAULT_SERVERS:
-            path = (MAIN_SECTION, "servers", name)
-            yield f"{raw.origin(path)}: {show_path(path)} is used by no source; the servers that are used: {', '.join(DEFAULT_SERVERS)}"
 
 
 def _unknown_variable(name: str, near: KeyPath | None) -> Iterator[str]:
@@ -124,8 +120,16 @@ def _strangers(
 
 
 def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]:
-    """Yield what is allowed but can't work: research goes on without it."""
+    """Yield what is allowed but can't work, or is used by nothing: research goes on without it."""
     research = configuration.knowledge_research
+    asked = {one.server: one.name for one in research.own_sources if one.server}
+    for name in research.servers.keys() - DEFAULT_SERVERS.keys() - asked.keys():
+        path = (MAIN_SECTION, "servers", name)
+        used = ", ".join(dict.fromkeys([*DEFAULT_SERVERS, *asked]))
+        yield f"{raw.origin(path)}: {show_path(path)} is used by no source; the servers that are used: {used}"
+    for server in asked.keys() - research.servers.keys():
+        origin = raw.origin((MAIN_SECTION, "sources"))
+        yield f"{origin}: the source {asked[server]} needs servers.{server}; it is unavailable"
     without_llm = {
         "synthesis": (research.synthesis, "reports stay extractive"),
         "judge": (research.judge, "nobody chooses among the candidates"),

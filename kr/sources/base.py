@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 from urllib.parse import parse_qsl, unquote, urlsplit
 
@@ -18,7 +19,7 @@ from kr.text.characters import strip_invisible
 from kr.values import Answer, Query, ServerConfig
 
 if TYPE_CHECKING:
-    from kr.settings.model import KnowledgeResearch
+    from kr.settings.model import KnowledgeResearch, OwnSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,18 +87,38 @@ class McpSource:
         prepare()
 
 
-def with_server(name: str, config: "KnowledgeResearch", make: Callable[[ServerConfig], Source]) -> Source:
-    """Make a source of the MCP server that the settings have under its name, or what says that there is none."""
-    server = config.servers.get(name)
-    if server is None:
-        return NotConfigured(name, hint=f"knowledge_research.servers.{name}")
-    return make(ServerConfig(**{field: getattr(server, field) for field in ServerConfig.names()}))
+def with_server(
+    name: str,
+    config: "KnowledgeResearch",
+    make: Callable[[ServerConfig], Source],
+    *,
+    server: str | None = None,
+) -> Source:
+    """Make a source of the MCP server that the settings have under its name, or under ``server``; or what says that there is none."""
+    found = config.servers.get(server or name)
+    if found is None:
+        return NotConfigured(name, hint=f"knowledge_research.servers.{server or name}")
+    return make(ServerConfig(**{field: getattr(found, field) for field in ServerConfig.names()}))
 
 
-def build_source(name: str, config: "KnowledgeResearch", environ: Mapping[str, str]) -> Source:
-    """Build a source of the chain with its module's ``build(config, environ)``. Nothing is asked yet."""
-    source: Source = import_module(f"kr.sources.{name}").build(config, environ)
-    return source
+def build_source(
+    source: "str | OwnSource", config: "KnowledgeResearch", environ: Mapping[str, str], root: Path
+) -> Source:
+    """Build a source of the chain with its module's ``build(config, environ)``; paths of one's own are below ``root``. Nothing is asked yet."""
+    if isinstance(source, str):
+        built: Source = import_module(f"kr.sources.{source}").build(config, environ)
+        return built
+    if source.folder is not None:
+        from kr.sources.folder import Folder
+
+        place = root / Path(source.folder).expanduser()
+        return Folder(name=source.name, folder=place, framework=source.framework, environ=environ)
+    from kr.sources.mcp_tool import McpTool
+
+    name, tool, argument = source.name, source.tool or "", source.argument
+    return with_server(
+        name, config, lambda server: McpTool(server, name, tool, argument), server=source.server
+    )
 
 
 MAX_REASON = 200

@@ -8,7 +8,8 @@ from urllib.parse import urlsplit
 
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.sources.base import Ask, McpSource, Source, one_line, with_server
-from kr.values import Answer, Passage
+from kr.sources.mcp_tool import passages
+from kr.values import Answer
 
 if TYPE_CHECKING:
     from kr.settings.model import KnowledgeResearch
@@ -75,7 +76,7 @@ def read_answer(text: str, repository: str, *, is_error: bool, is_cut: bool = Fa
     if not body:
         raise SourceFailure("an empty answer")
     url = url or f"https://deepwiki.com/{repository}"
-    return Answer(source="deepwiki", passages=(Passage(text=body, url=url, is_cut=is_cut),), url=url)
+    return Answer(source="deepwiki", passages=tuple(passages(body, url, is_cut=is_cut)), url=url)
 
 
 def split_navigation(text: str) -> tuple[str, str | None]:

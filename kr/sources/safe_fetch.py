@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
-from bs4.dammit import EncodingDetector
 
 from kr.deadline import Deadline
 from kr.errors import SourceFailure
@@ -31,6 +30,17 @@ _HTML_START = re.compile(
 _KNOWN = re.compile(
     r"utf-8|iso8859-\d+|cp125\d|cp(?:437|850|852|855|858|862|866|874|932|936|949|950)|koi8-[rut]"
     r"|gb2312|gbk|gb18030|hz|big5|big5hkscs|shift_jis|euc_jp|euc_kr|johab|iso2022_[a-z0-9_]+|mac-[a-z]+|tis-620"
+)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_DECLARED = re.compile(
+    rb"""<meta\b[^>]{0,300}?charset\s*=\s*["']?([\w:.-]{1,40})|<\?xml\b[^>]{0,100}?encoding\s*=\s*["']([\w:.-]{1,40})""",
+    re.IGNORECASE,
 )
 _TEXT_APPLICATIONS = frozenset({"application/json", "application/markdown", "application/xhtml+xml"})
 _NO_DOCUMENTS = re.compile(
@@ -57,11 +67,13 @@ def media_type(content_type: str, start: bytes) -> str | None:
 
 def decode(data: bytes, content_type: str, *, is_cut: bool = False) -> str:
     """Decode a page: what no charset can read becomes U+FFFD. ``is_cut`` drops a character that the end cuts in two."""
-    text, marked = EncodingDetector.strip_byte_order_mark(data)
+    mark = next(((sign, name) for sign, name in _MARKS if data.startswith(sign)), (b"", None))
+    text, marked = data.removeprefix(mark[0]), mark[1]
+    found = _DECLARED.search(data[:4096])
     header = _CHARSET_PARAMETER.search(content_type[:1000])
     labels = (
         header[1] if header else None,
-        EncodingDetector.find_declared_encoding(data[:4096], is_html=True),
+        (found[1] or found[2]).decode("ascii", "replace") if found else None,
     )
     declared = [name for label in labels if label and (name := _codec(label)) is not None]
     if text.isascii() and declared:  # ISO-2022 is nothing but ASCII bytes

@@ -267,7 +267,7 @@ class WebSearch:
                 passages = self._read(results[:MAX_PAGES], deadline)
         finally:
             deadline.cancel()
-        return Answer(source=self.name, passages=passages, url=passages[0].url)
+        return Answer(source=self.name, passages=_ranked(passages, ask.query), url=passages[0].url)
 
     def _search(self, query: str, deadline: "Deadline") -> Sequence[Result]:
         provider: Provider = provider_for(
@@ -302,6 +302,18 @@ class WebSearch:
         return read
 
 
+def _ranked(pages: Sequence[Passage], query: Query) -> tuple[Passage, ...]:
+    """Cut the pages at their headings and put what fits the question best first."""
+    from kr.documents.rank import question_of, rank_texts
+
+    cut = {page.url for page in pages if page.is_cut}
+    found = rank_texts([(page.title or "", page.url or "", page.text) for page in pages], question_of(query))
+    return tuple(
+        Passage(text=one.text, title=one.name or None, url=one.place, is_cut=one.place in cut)
+        for one in found
+    ) or tuple(pages)
+
+
 def search_query(query: Query) -> str:
     """Build ``{framework} {framework_version} {question}`` (seed 000, step 5c), an unknown version left out."""
     version = "" if query.framework_version.strip().lower() == "unknown" else query.framework_version
@@ -310,7 +322,7 @@ def search_query(query: Query) -> str:
 
 def _page(result: Result, network: "Network", deadline: "Deadline") -> Passage | SourceFailure:
     """Read one page; what goes wrong is returned, since this runs in a thread."""
-    from kr.sources.html_markdown import to_markdown
+    from kr.documents.html import to_markdown
     from kr.sources.safe_fetch import fetch_page
 
     try:

@@ -84,6 +84,7 @@ def fence_after(line: str, fence: str) -> str:
     if match is None:
         return fence
     if not fence:
-        return match[1]
+        # Behind backticks that open a block no backtick may stand: it is code in a line then.
+        return "" if match[1][0] == "`" and "`" in line[match.end() :] else match[1]
     closes = match[1].startswith(fence) and not line[match.end() :].strip()
     return "" if closes else fence

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from kr.documents import KeyPath, Tree
 from kr.naming import did_you_mean
+from kr.tree import KeyPath, Tree
 from kr.workflows.expressions import (
     OUTPUT_SCOPE,
     SCOPE,

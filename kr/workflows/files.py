@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError, to_json
 
-from kr.documents import KeyPath, show_path
 from kr.errors import InvalidRequest, StoreBusy, StoreError, WorkflowError
+from kr.tree import KeyPath, show_path
 from kr.workflows.state import ENDED, Instance
 from kr.workflows.template import LIMIT
 from kr.yamltext import read_located

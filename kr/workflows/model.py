@@ -12,14 +12,16 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, StringConstraints
 
-from kr.documents import KeyPath, Tree
+from kr.tree import KeyPath, Tree
 from kr.workflows.expressions import as_json
 from kr.yamltext import Place
 
 StepType = Literal["action", "condition", "approval", "parallel"]
 STEP_TYPES: tuple[StepType, ...] = ("action", "condition", "approval", "parallel")
 ParameterType = Literal["string", "integer", "number", "boolean", "list", "object"]
-Operation = Literal["research", "save", "lessons.inject", "lessons.record", "export-yaml", "warm", "lessons.list"]
+Operation = Literal[
+    "research", "save", "lessons.inject", "lessons.record", "export-yaml", "warm", "lessons.list"
+]
 
 END = "end"
 """The ``next`` that ends the workflow."""

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from kr.documents import KeyPath
+from kr.tree import KeyPath
 from kr.workflows.model import END, ConditionStep, Step, StepType, Template, TemplateId
 
 InstanceStatus = Literal["pending", "running", "waiting", "completed", "failed"]

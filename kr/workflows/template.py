@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ValidationError
 
-from kr.documents import KeyPath, Tree, show_path
 from kr.errors import InvalidRequest
+from kr.tree import KeyPath, Tree, show_path
 from kr.workflows.check import check_steps
 from kr.workflows.expressions import as_text
 from kr.workflows.model import STEP_MODELS, STEP_TYPES, BadValue, Metadata, Parameter, Template, read_default

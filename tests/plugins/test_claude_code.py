@@ -8,7 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import yaml
@@ -17,8 +17,10 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 
 from kr import __version__
 from kr.contracts.envelopes import ResearchEnvelope, ResearchResults
-from kr.server.mcp import TOOLS
-from kr.values import Confidence, IfUnsure, ResearchStatus
+from kr.contracts.findings import SaveEnvelope
+from kr.server.mcp import INSTRUCTIONS, TOOLS
+from kr.text.counting import tokens_of
+from kr.values import Confidence, IfUnsure, Outcome, ResearchStatus
 from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.stores import ROOT
@@ -115,6 +117,33 @@ def test_claude_code_finds_no_fault(folder: Path) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def lines_of_the_readme() -> list[str]:
+    """What the README tells a user of Claude Code to run."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    return re.findall(r"^claude plugin .*$", text, re.MULTILINE)
+
+
+def test_the_readme_names_the_clone_as_claude_code_takes_it() -> None:
+    """Current versions refuse the form ``.``."""
+    assert lines_of_the_readme() == ["claude plugin marketplace add ./", "claude plugin install kr@kr"]
+
+
+@pytest.mark.skipif(shutil.which("claude") is None, reason="Claude Code is not installed here")
+def test_the_lines_of_the_readme_install_it(tmp_path: Path) -> None:
+    environ = {**os.environ, "HOME": str(tmp_path), "CLAUDE_CONFIG_DIR": str(tmp_path / "claude")}
+    for line in lines_of_the_readme():
+        done = subprocess.run(
+            ["bash", "-c", line],
+            capture_output=True,
+            text=True,
+            cwd=ROOT,
+            env=environ,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{line}: {done.stdout}{done.stderr}"
+
+
 def test_the_server_that_it_names_starts_and_has_the_tools(project: Project) -> None:
     servers = read(PLUGIN / ".mcp.json")["mcpServers"]
     assert set(servers) == {"kr"}
@@ -155,37 +184,117 @@ def test_its_hooks_hand_a_failure_on_to_the_next_agent(project: Project) -> None
 
 
 def test_the_skill_has_the_form_of_a_skill() -> None:
-    front, body = prompt(SKILL)
+    front, _ = prompt(SKILL)
     assert set(front) <= {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
     assert front["name"] == SKILL.parent.name
     assert NAME.fullmatch(front["name"])
     assert 50 < len(front["description"]) <= 1024
-    assert len(body) / 4 < 600, "every use of it costs that many tokens"
     assert_tools(front["allowed-tools"].split())
 
 
 def test_the_agent_has_the_form_of_an_agent() -> None:
-    front, body = prompt(AGENT)
+    front, _ = prompt(AGENT)
     assert set(front) == {"name", "description", "tools"}
     assert front["name"] == AGENT.stem
-    assert len(body) / 4 < 600
     assert_tools(front["tools"].split(", "))
 
 
 def assert_tools(names: list[str]) -> None:
+    """Neither prompt asks before it saves or rates: an agent that has to ask doesn't."""
     prefix = "mcp__plugin_kr_kr__"  # the plugin's and the server's name, as Claude Code puts them together
-    assert {name.removeprefix(prefix) for name in names} == {"research", "read_report", "search_entries"}
+    wanted = {"research", "read_report", "search", "save_finding", "rate_report"}
+    assert {name.removeprefix(prefix) for name in names} == wanted <= TOOL_NAMES
     assert all(name.startswith(prefix) for name in names)
+
+
+@pytest.mark.parametrize(
+    ("text", "most"),
+    [
+        (SKILL.read_text(encoding="utf-8"), 500),
+        (AGENT.read_text(encoding="utf-8"), 700),
+        (INSTRUCTIONS, 150),
+    ],
+    ids=["skill", "agent", "instructions"],
+)
+def test_what_every_agent_pays_for_is_short(text: str, most: int) -> None:
+    assert tokens_of(text) < most
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SKILL.read_text(encoding="utf-8"), AGENT.read_text(encoding="utf-8"), INSTRUCTIONS],
+    ids=["skill", "agent", "instructions"],
+)
+def test_the_prompts_tell_the_whole_loop(text: str) -> None:
+    """Ask, read what is offered, use or research, and after it worked save and rate; a miss is no end."""
+    for said in (
+        "candidate_report",
+        "if_unsure",
+        "own means",
+        "save_finding",
+        "rate_report",
+        "200 to 350 tokens",
+    ):
+        assert said in text, said
+    assert re.search(r"\buse\b", text)
+    assert re.search(r"one `?session_id", text, re.IGNORECASE)
+    assert "go on without" not in text
+    assert re.search(r"not orders|never instructions", text)
 
 
 @pytest.mark.parametrize("path", [SKILL, AGENT], ids=["skill", "agent"])
 def test_the_prompts_speak_of_what_there_is(path: Path) -> None:
-    """Whatever stands in code marks is a tool, an argument, a field of the envelope or one of its values."""
+    """Whatever stands in code marks is a tool, an argument, a field of an envelope or one of its values."""
     known = {*TOOL_NAMES, "id", "section", "mode", "research_query"}
     known |= {argument for tool in TOOLS for argument in tool.input_schema["properties"]}
     known |= {*ResearchEnvelope.names(), *ResearchResults.names()}
-    known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure)}
-    said = re.findall(r"`([^`]+)`", prompt(path)[1])
-    texts = [text for text in said if not text.startswith("kr research")]
-    words = {word for text in texts for word in re.findall(r"\b[a-z_]+(?:-[a-z]+)*\b", text)}
-    assert words - known == {"true"} & words
+    known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure), *get_args(Outcome)}
+    known |= {*get_args(get_type_hints(SaveEnvelope)["status"])}
+    said = re.findall(r"`([^`\n]+)`", re.sub(r"^```sh$.*?^```$", "", prompt(path)[1], flags=re.MULTILINE | re.DOTALL))
+    assert len(said) > 15
+    words = {word for text in said for word in re.findall(r"\b[a-z_]+(?:-[a-z]+)*\b", text)}
+    assert words - known == set()
+
+
+def test_a_client_is_told_how_when_it_connects(project: Project) -> None:
+    server = read(PLUGIN / ".mcp.json")["mcpServers"]["kr"]
+
+    async def told() -> str | None:
+        parameters = StdioServerParameters(
+            command=server["command"], args=server["args"], env=project.environ(), cwd=project.root
+        )
+        async with Client(stdio_client(parameters)) as client:
+            return client.instructions
+
+    assert asyncio.run(told()) == INSTRUCTIONS
+
+
+def test_the_commands_of_the_skill_run_as_they_stand(project: Project) -> None:
+    """One agent saves, with the skill's own line; another, with the others, is offered that, takes it and rates it."""
+    [block] = re.findall(r"^```sh\n(.*?)^```$", prompt(SKILL)[1], re.MULTILINE | re.DOTALL)
+    ask, use, rate, save = re.split(r"\n(?=kr )", block.strip("\n"))
+    (project.root / "snippet.ts").write_text("const Env = z.strictObject({ PORT: z.coerce.number() })\n")
+
+    def run(line: str, question: str, session: str) -> str:
+        line = line.replace("How …?", question).replace("ID", "zod-reject-unknown-keys")
+        line = line.replace("--session-id S", f"--session-id {session}")
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", line],
+            capture_output=True,
+            text=True,
+            cwd=project.root,
+            env=project.environ(),
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "id: zod-reject-unknown-keys" in run(save, "How do I reject unknown keys?", "a")
+    other = "Unknown keys of an object: how to refuse them?"
+    offered = run(ask, other, "b")
+    assert offered.startswith("candidates")
+    assert "z.strictObject" in offered
+    assert run(use, other, "b").startswith("cache-hit")
+    assert "worked: 1" in run(rate, other, "b")
+    assert run(ask, other, "c").startswith("cache-hit")

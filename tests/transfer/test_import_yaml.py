@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.reports.template import SKELETON_MARK
+from kr.report import SKELETON_MARK
 from kr.store.store import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
@@ -376,11 +376,11 @@ def test_an_edited_item_counts_once_it_is_newer(project: Project, old: Path) -> 
     assert counts(run(project, old)) == {"updated": 1}
 
 
-def test_skeletons_and_stale_copies_are_never_fresh(project: Project, old: Path) -> None:
+def test_placeholders_are_never_fresh(project: Project, old: Path) -> None:
     write_index(old, [item()])
     write_report(old, "frameworks/vue/slots.md", f"# vue - slots\n\n{SKELETON_MARK}\n")
     run(project, old)
-    assert rows(project, "status, origin") == [("stale", "skeleton")]
+    assert rows(project, "status, origin") == [("stale", "placeholder")]
 
 
 def test_symlinks_lead_nowhere(project: Project, old: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from kr.reports.template import read_shape
+from kr.report import read_shape
 
 _LONGEST_HIGHLIGHTED = 20_000
 """Characters; a lexer may take long over what is longer, and no report of kr's own has such a block."""

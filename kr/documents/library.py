@@ -1,0 +1,187 @@
+"""Which files of a package or folder are documentation, and their index (SPEC 3.5). Links that lead out are not followed."""
+
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path, PurePosixPath
+
+from kr.documents import npm, python
+from kr.documents.index import Origin, open_index
+from kr.documents.text import Section, sections
+from kr.packages.installed import InstalledPackage, contained
+
+MAX_DOCUMENT = 1024 * 1024
+"""Bytes of one document; a longer one was written by a program."""
+
+MAX_DOCUMENTS = 2_000
+MAX_SOURCES = 1_500
+MAX_BYTES = 48 * 1024 * 1024
+"""Of the files that are read for one index."""
+
+_MARKED = frozenset({".md", ".markdown", ".rst", ".mdx"})
+_IN_FOLDERS = _MARKED | {".txt", ".html", ".htm"}
+_DOC_FOLDERS = frozenset({"doc", "docs", "documentation", "guide", "guides"})
+_UNTELLING = re.compile(
+    r"(licen[cs]e|copying|notice|change|history|news|authors|contribut|security|code_of_conduct|third|governance|sponsor|top_level)",
+    re.IGNORECASE,
+)
+_TRANSLATED = re.compile(
+    r"[._-](?:zh|cn|tw|ja|jp|ko|kr|de|fr|es|pt|br|ru|it|pl|tr|uk|vi|ar|fa|hi|nl|cs)(?:[_-][a-z]{2,4})?$"
+)
+_DECLARATIONS = (".d.ts", ".d.mts", ".d.cts")
+_SKIPPED_FOLDERS = frozenset({"node_modules", "__pycache__", "_build", "site-packages"})
+_MOST_ENTRIES = 50_000
+
+
+def package_index(
+    package: InstalledPackage, types: InstalledPackage | None, cache: Path | None
+) -> sqlite3.Connection:
+    """Return the index of an installed package, with that of ``types`` in it; it is made where there is none that is new enough."""
+    packages = [one for one in (package, types) if one is not None]
+    chosen = [(one, package_files(one)) for one in packages]
+    states = [_state(one.root, files) for one, files in chosen]
+    marks = "-".join(one.fingerprint[:20] for one in packages)
+    origin = Origin(
+        key=f"{package.ecosystem}-{package.name}-{package.version}-{marks}",
+        fingerprint=_digest(digest for digest, _ in states),
+        changed_at=max(newest for _, newest in states),
+    )
+    return open_index(
+        origin, lambda: (section for one, files in chosen for section in package_sections(one, files)), cache
+    )
+
+
+def package_files(package: InstalledPackage) -> list[str]:
+    """Choose a package's documents and sources, by their names."""
+    documents = [file for file in package.files if _is_document(file)]
+    others = [file for file in documents if not _UNTELLING.match(PurePosixPath(file).name)]
+    sources = (
+        _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package.files)
+    )
+    return [*(others or documents)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
+
+
+def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
+    """Yield all sections of a package: what it says of itself, its documents, its public names."""
+    if package.description is not None:
+        ending = "md" if "markdown" in package.description.content_type else "rst"
+        yield from sections(package.description.text, place=f"METADATA.{ending}", title="README")
+    texts = _read(package.root, files)
+    sources: list[tuple[str, str]] = []
+    for file, text in texts:
+        if file.endswith((".py", ".pyi")):
+            sources.append((file, text))
+        elif file.endswith(_DECLARATIONS):
+            yield from npm.declarations(text, place=file, prefix=package.name.removeprefix("@types/"))
+        else:
+            yield from sections(text, place=file, title=file)
+    yield from python.python_sections(sources)
+
+
+def folder_index(folder: Path, cache: Path | None) -> sqlite3.Connection:
+    """Return the index of a folder of documents. Raises ``OSError`` where there is no such folder."""
+    root = folder.resolve(strict=True)
+    files = list(_documents_below(root))
+    sizes, changed_at = _state(root, files)
+    origin = Origin(
+        key=f"folder-{root.name}-{_digest([str(root)])[:20]}", fingerprint=sizes, changed_at=changed_at
+    )
+    return open_index(origin, lambda: _folder_sections(root, files), cache)
+
+
+def _folder_sections(root: Path, files: Sequence[str]) -> Iterator[Section]:
+    for file, text in _read(root, files):
+        yield from sections(text, place=file, title=file)
+
+
+def _documents_below(root: Path) -> Iterator[str]:
+    count = 0
+    for folder, folders, files in os.walk(root, followlinks=False):
+        folders[:] = sorted(one for one in folders if not one.startswith(".") and one not in _SKIPPED_FOLDERS)
+        for file in sorted(files):
+            count += 1
+            if count > _MOST_ENTRIES:
+                return
+            if PurePosixPath(file).suffix.lower() in _IN_FOLDERS and not file.startswith("."):
+                yield (Path(folder).relative_to(root) / file).as_posix()
+
+
+def _is_document(file: str) -> bool:
+    """Tell whether a file is a README, or lies in a folder of documentation or at the top (``SFTP.md`` of ssh2)."""
+    path = PurePosixPath(file.lower())
+    is_readme = path.stem.startswith("readme")
+    if path.suffix not in _MARKED and not (is_readme and path.suffix in {"", ".txt"}):
+        return path.suffix == ".txt" and not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
+    is_placed = is_readme or len(path.parts) == 1 or not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
+    # What a translation says the README says too, and better.
+    return is_placed and not _TRANSLATED.search(path.stem)
+
+
+def _python_sources(files: Iterable[str]) -> list[str]:
+    known = set(files)
+    chosen = [
+        file
+        for file in known
+        if python.is_read(file)
+        and (file.endswith(".py") or (file.endswith(".pyi") and file[:-1] not in known))
+    ]
+    return sorted(
+        chosen, key=lambda file: ("/_" in f"/{file}".replace("/__init__", ""), file.count("/"), file)
+    )
+
+
+def _declaration_files(files: Iterable[str]) -> list[str]:
+    known = set(files)
+    # Of twins for two module systems one is enough.
+    chosen = [
+        file
+        for file in known
+        if file.endswith(_DECLARATIONS)
+        and not (file.endswith((".d.mts", ".d.cts")) and re.sub(r"\.d\.[mc]ts$", ".d.ts", file) in known)
+        and not (file.endswith(".d.cts") and file.replace(".d.cts", ".d.mts") in known)
+    ]
+    return sorted(chosen, key=lambda file: (file.count("/"), file))
+
+
+def _read(root: Path, files: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield ``(file, text)`` of what can be read; what is too long, binary, or a link out of the folder is passed over."""
+    left = MAX_BYTES
+    seen: set[bytes] = set()
+    for file in files:
+        path = contained(root / file, root)
+        if path is None:
+            continue
+        is_source = file.endswith((".py", ".pyi", *_DECLARATIONS))
+        most = min(npm.MAX_SOURCE if is_source else MAX_DOCUMENT, left)
+        try:
+            if path.stat().st_size > most:
+                continue
+            data = path.read_bytes()
+        except OSError:
+            continue
+        digest = hashlib.sha256(data).digest()
+        if b"\0" in data[:8192] or digest in seen:
+            continue
+        seen.add(digest)
+        left -= len(data)
+        yield file, data.decode("utf-8", errors="replace").removeprefix("\ufeff")
+
+
+def _state(root: Path, files: Sequence[str]) -> tuple[str, float]:
+    """Return a digest of the files' names and sizes, and when the newest was changed."""
+    told: list[str] = []
+    newest = 0.0
+    for file in files:
+        try:
+            status = os.stat(f"{root}/{file}")  # noqa: PTH116 - hundreds of files at each question
+        except (OSError, ValueError):
+            continue
+        told.append(f"{file}\0{status.st_size}")
+        newest = max(newest, status.st_mtime)
+    return _digest(told), newest
+
+
+def _digest(lines: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(lines).encode(errors="surrogateescape")).hexdigest()

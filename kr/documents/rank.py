@@ -1,0 +1,218 @@
+"""The passages of an index that fit a question best, by ``bm25``, and how much of the question they leave open (SPEC 3.5)."""
+
+import math
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from kr.documents.index import Origin, fill, split_words
+from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
+from kr.values import Query
+
+GAP = 0.9
+"""From how much of the question's rarity the best passage lacks on, that is a gap (docs/documentation.md has the curve)."""
+
+_MOST_ROWS = 80
+_OF_DEPENDENCY = 40
+_MOST_WORDS = 60
+_WEIGHTS = "3.0, 5.0, 1.5, 1.0, 0.5"  # name, its words, signature, text, words of identifiers in the text
+
+# What a passage's bm25 is multiplied by. Each was kept because both kinds of questions have more of their answers with it.
+_COVERAGE = 3.0
+"""Times the share of the question's rarity that the passage holds: one that has most of it goes before one that repeats a word."""
+_PRIVATE = 0.6
+_README = 1.2
+_SPELLED = 2.0
+_DEPENDENCY = 0.6
+
+_LEAST_OF_DEPENDENCY = 0.3
+"""Of the question's rarity: a dependency's passage that holds less is no answer to it."""
+
+_WORD = re.compile(r"[^\W\d_][\w$]*(?:[.\-][^\W\d_][\w$]*)*|\d+")
+_SPELLING = re.compile(r"`([\w.$]+)`|\b(\w+_\w+|[a-z]+[A-Z]\w*|[A-Z][a-z0-9]+[A-Z]\w*)\b|\b([\w.]+)\(\)")
+_SMALL_WORDS = """
+a an the how do does did i my me we our us you your it its is are was were be been am to of in on for and or with that this these those
+can could will would should shall may might must when what which who whom whose where why as at by from into if then than so but such
+only any each every all some more most very also both other another no not there their they them he she his her one two have has had
+having get got gets make makes made making let lets use uses used using want wants need needs way ways like just again still instead
+while before after without within between
+"""
+_STOP = frozenset(_SMALL_WORDS.split())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What is searched for: ``words`` without the small ones, ``spelled`` the identifiers that the question writes as such."""
+
+    words: tuple[str, ...]
+    spelled: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, *texts: str) -> "Question":
+        """Read question, topic and tags: identifiers whole and in their parts, each word once."""
+        found: dict[str, None] = {}
+        for text in texts:
+            for word in _WORD.findall(text):
+                for one in (word, *split_words(word).split()):
+                    if len(one) > 1 and one.casefold() not in _STOP:
+                        found.setdefault(one.casefold())
+        spelled = (name for text in texts for found in _SPELLING.findall(text) for name in found if name)
+        return cls(
+            words=tuple(found)[:_MOST_WORDS], spelled=frozenset(name.rpartition(".")[2] for name in spelled)
+        )
+
+
+def question_of(query: Query) -> Question:
+    """Read a request: its topic, its question and its tags."""
+    return Question.of(query.topic, query.question, *query.tags)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """A passage of an index. ``said`` are the words of the question that it holds; ``score`` orders, and is no probability."""
+
+    section: Section
+    package: str
+    score: float
+    said: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranking:
+    """The passages, the best first. ``gap``: the share of the question's rarity that the best one lacks, 0 to 1."""
+
+    passages: tuple[Found, ...]
+    gap: float
+
+    @property
+    def is_gap(self) -> bool:
+        return self.gap > GAP
+
+
+class Index:
+    """An open index and the name of the package or folder that it is of."""
+
+    def __init__(self, package: str, connection: sqlite3.Connection) -> None:
+        self.package = package
+        self._connection = connection
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def size(self) -> int:
+        (count,) = self._connection.execute("SELECT count FROM about").fetchone()
+        return int(count)
+
+    def holders(self, word: str) -> set[int]:
+        """Return which passages hold a word, by its stem."""
+        rows = self._connection.execute("SELECT rowid FROM passages WHERE passages MATCH ?", (f'"{word}"',))
+        return {rowid for (rowid,) in rows}
+
+    def matching(self, words: Sequence[str], limit: int) -> list[tuple[int, Section, float]]:
+        """Return the passages that hold any of the words with their ``bm25``, turned so that the best is the highest."""
+        if not words:
+            return []
+        rank = f"bm25(passages, {_WEIGHTS})"
+        rows = self._connection.execute(
+            f"SELECT rowid, name, signature, text, place, form, is_private, {rank} FROM passages WHERE passages MATCH ? ORDER BY {rank} LIMIT ?",  # noqa: S608 - weights of ours
+            (" OR ".join(f'"{word}"' for word in words), limit),
+        )
+        return [(row[0], _section(row[1:7]), -float(row[7])) for row in rows]
+
+
+def _section(row: tuple[str, str, str, str, Form, int]) -> Section:
+    name, signature, text, place, form, is_private = row
+    return Section(
+        name=name, signature=signature, text=text, place=place, form=form, is_private=bool(is_private)
+    )
+
+
+def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> Ranking:
+    """Rank the passages of a package; its ``dependencies`` are asked where it does not know a word of the question at all.
+
+    They are taken one by one, and only then: an iterator opens no index that is not needed.
+    """
+    size = own.size()
+    holders = {word: own.holders(word) for word in question.words}
+    rarity = {
+        word: math.log((size + 1) / (len(rows) + 0.5))
+        for word, rows in holders.items()
+        if len(rows) <= size / 2
+    }
+    whole = sum(rarity.values()) or 1.0
+    found = list(_weighed(own, question, holders, rarity, _MOST_ROWS))
+    unknown = frozenset(word for word, rows in holders.items() if not rows)
+    for other in dependencies if unknown else ():
+        held = {word: other.holders(word) for word in question.words}
+        told = _weighed(other, question, held, rarity, _OF_DEPENDENCY)
+        found += [
+            replace(one, score=one.score * _DEPENDENCY)
+            for one in told
+            if one.said & unknown and _share(one.said, rarity, whole) > _LEAST_OF_DEPENDENCY
+        ]
+    found.sort(key=lambda one: -one.score)
+    best = tuple(_once(found))
+    return Ranking(passages=best, gap=1.0 - _share(best[0].said, rarity, whole) if best else 1.0)
+
+
+def _weighed(
+    index: Index, question: Question, holders: dict[str, set[int]], rarity: dict[str, float], limit: int
+) -> Iterator[Found]:
+    whole = sum(rarity.values()) or 1.0
+    for rowid, section, score in index.matching(question.words, limit):
+        said = frozenset(word for word, rows in holders.items() if rowid in rows)
+        is_readme = section.form == "section" and section.name.lower().startswith("readme")
+        factors = (
+            1.0 + _COVERAGE * _share(said, rarity, whole),
+            _PRIVATE if section.is_private else 1.0,
+            _README if is_readme else 1.0,
+            _SPELLED if section.name.rpartition(".")[2] in question.spelled else 1.0,
+        )
+        yield Found(section=section, package=index.package, score=score * math.prod(factors), said=said)
+
+
+def _share(said: Iterable[str], rarity: dict[str, float], whole: float) -> float:
+    return sum(rarity.get(word, 0.0) for word in said) / whole
+
+
+def _once(found: Iterable[Found]) -> Iterator[Found]:
+    """Yield each text once: what a package hands on under two names is told by the better one."""
+    seen: set[tuple[str, str]] = set()
+    for one in found:
+        section = one.section
+        name = section.name.rpartition(".")[2] if section.form == "python" else section.name
+        key = (name, (section.text or section.signature)[:60])
+        if key not in seen:
+            seen.add(key)
+            yield one
+
+
+def markdown(section: Section) -> str:
+    """Return a passage as Markdown: a section as it is, a name with its signature as code above its docstring."""
+    if section.form == "section":
+        return section.text
+    if section.form == "typescript":
+        return _fenced(section.signature, "ts")
+    told = restructured_to_markdown(section.text)
+    return joined([_fenced(section.signature, "python") if section.signature else "", told])
+
+
+def _fenced(code: str, language: str) -> str:
+    longest = max((len(run) for run in re.findall("`+", code)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
+def rank_texts(texts: Iterable[tuple[str, str, str]], question: Question) -> list[Section]:
+    """Cut texts, given as ``(title, address, Markdown)``, into sections and rank them; in their order where none has a word of the question."""
+    sections = [
+        one for title, place, text in texts for one in markdown_sections(text, place=place, title=title)
+    ]
+    connection = sqlite3.connect(":memory:")
+    try:
+        fill(connection, sections, Origin(key="texts", fingerprint=""))
+        ranking = ask(Index("", connection), question)
+    finally:
+        connection.close()
+    return [one.section for one in ranking.passages] or sections

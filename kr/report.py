@@ -1,0 +1,215 @@
+"""The report's template (seed 000, step 6.1): written, read again, and carried over when it is stale (step 6.3). Pure.
+
+A report that is carried over keeps version, date and sources of when it was researched. Carrying it over twice gives the same as once,
+but for the note that tells what was asked (SPEC 3.3, 3.7).
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from kr.freshness import parse_time
+from kr.text.characters import strip_invisible
+from kr.text.counting import fence_after
+from kr.text.markdown import is_harmless, plain_line, render, split
+from kr.values import Confidence, Query, ReportKind
+
+HEADER = ("Framework", "Version", "Research Date", "Confidence", "Sources")
+SECTIONS = (
+    "Summary",
+    "Details",
+    "Code Examples",
+    "Caveats & Version-Specific Notes",
+    "Source Attribution",
+)
+SUMMARY, DETAILS, CODE, CAVEATS, ATTRIBUTION = SECTIONS
+MAX_REPORT_BYTES = 256 * 1024
+
+_HEADER_LINE = re.compile(rf"\*\*({'|'.join(HEADER)}):\*\* (.*)")
+_CONFIDENCE = re.compile(r"^[ \t*_-]*confidence[ \t*_:]*(high|medium|low)\b", re.IGNORECASE | re.MULTILINE)
+_VERSION = re.compile(r"^[ \t*_-]*version[*_]*:[ \t*_]*(\S.*)$", re.IGNORECASE | re.MULTILINE)
+_DATE = re.compile(r"^[ \t*_-]*research date[*_]*:[ \t*_]*(\d{4}-\d\d-\d\d)\b", re.IGNORECASE | re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A report taken apart. ``header`` has the keys of ``HEADER``, ``sections`` those of ``SECTIONS``."""
+
+    title: str
+    header: Mapping[str, str]
+    sections: Mapping[str, str]
+
+
+def title_of(framework: str, topic: str) -> str:
+    """Return the first line. Whatever the names hold, it is one heading of harmless text."""
+    return f"# {plain_line(framework)} - {plain_line(topic)}"
+
+
+def write_shape(shape: Shape) -> str:
+    """Return the report's text. It ends with one newline."""
+    lines = [shape.title, "", *(f"**{key}:** {shape.header[key]}" for key in HEADER)]
+    for name in SECTIONS:
+        lines += ["", f"## {name}", "", shape.sections[name].strip("\n")]
+    return "\n".join(lines) + "\n"
+
+
+def read_shape(text: str) -> Shape | None:
+    """Take a report apart; ``None`` when it does not follow the template to the letter."""
+    title, _, rest = text.partition("\n\n")
+    head, *bodies = _split_at_headings(rest)
+    found = [_HEADER_LINE.fullmatch(line) for line in head.strip("\n").split("\n")]
+    header = {line[1]: line[2] for line in found if line}
+    names = [body.partition("\n")[0] for body in bodies]
+    if (
+        not re.fullmatch(r"# \S.*", title)
+        or len(found) != len(header)
+        or tuple(header) != HEADER
+        or names != [f"## {name}" for name in SECTIONS]
+    ):
+        return None
+    sections = {
+        name: body.partition("\n")[2].strip("\n") for name, body in zip(SECTIONS, bodies, strict=True)
+    }
+    return Shape(title=title, header=header, sections=sections)
+
+
+def _split_at_headings(text: str) -> list[str]:
+    """Split before every ``## `` that is no comment in code."""
+    parts: list[list[str]] = [[]]
+    fence = ""
+    for line in text.split("\n"):
+        if not fence and line.startswith("## "):
+            parts.append([])
+        fence = fence_after(line, fence)
+        parts[-1].append(line)
+    return ["\n".join(lines) for lines in parts]
+
+
+def read_confidence(text: str) -> Confidence | None:
+    """Return the confidence that a report's header tells, in whatever spelling; ``None`` without one."""
+    found = _CONFIDENCE.search(_header(text))
+    levels: dict[str, Confidence] = {"high": "high", "medium": "medium", "low": "low"}
+    return levels[found[1].lower()] if found else None
+
+
+def read_version(text: str) -> str | None:
+    """Return the version that a report's header tells, as it stands there."""
+    found = _VERSION.search(_header(text))
+    return found[1].strip(" *_") or None if found else None
+
+
+def read_date(text: str) -> str | None:
+    """Return the research date (``YYYY-MM-DD``) that a report's header tells."""
+    found = _DATE.search(_header(text))
+    return found[1] if found else None
+
+
+def _header(text: str) -> str:
+    return re.split(r"^##", text[:20_000], maxsplit=1, flags=re.MULTILINE)[0]
+
+
+STALE_MARK = "[Based on stale cache, re-research recommended]"
+PLACEHOLDER_MARK = "[No research results available, manual research required]"
+
+_NOTES = "Notes on this copy:"
+_OLD_NOTES = re.compile(rf"^{_NOTES}\n\n(?:- [^\n]*(?:\n|\Z))+\n*", re.MULTILINE)
+_OLD_MARK = re.compile(rf"^(?:> ?)*{re.escape(STALE_MARK)}[ \t]*$\n*", re.MULTILINE)
+_OLD_CONFIDENCE = re.compile(r"^- Confidence: (?:high|medium|low)\b[^\n]*\n?", re.MULTILINE)
+_HEAD_BYTES = 16 * 1024
+
+
+def carried_over(old: str, query: Query, today: date, notes: Sequence[str]) -> str:
+    """Return the report of ``query`` whose body is the ``old`` report; ``notes`` are safe lines.
+
+    A report that does not follow the template, or holds what kr would not have written, is quoted whole.
+    """
+    old = strip_invisible(old)
+    shape = _kept(old)
+    sections = dict(shape.sections) if shape else _quoted(old)
+    version = shape.header["Version"] if shape else plain_line(read_version(old) or "unknown")
+    when = read_date(old)
+    sections[SUMMARY] = f"{STALE_MARK}\n\n{sections[SUMMARY].removeprefix(STALE_MARK).strip()}"
+    sections[CAVEATS] = _with_notes(sections[CAVEATS], _own_notes(query, version, when, today, notes))
+    header = {
+        "Framework": plain_line(query.framework),
+        "Version": version,
+        "Research Date": when or "unknown",
+        "Confidence": "low",
+        "Sources": shape.header["Sources"] if shape else "none",
+    }
+    return write_shape(Shape(title=title_of(query.framework, query.topic), header=header, sections=sections))
+
+
+def _kept(old: str) -> Shape | None:
+    """Take apart a report that can stand as it is."""
+    shape = read_shape(old)
+    if shape is None or len(old.encode()) > MAX_REPORT_BYTES - _HEAD_BYTES:
+        return None
+    texts = (*shape.header.values(), *shape.sections.values())
+    return shape if all(is_harmless(text) for text in texts) else None
+
+
+def _own_notes(query: Query, version: str, when: str | None, today: date, notes: Sequence[str]) -> list[str]:
+    asked = plain_line(query.framework_version, 100)
+    researched = f"on {when}" if when else "at an unknown date"
+    return [
+        "Confidence: low, since no source answered and an older report stands in.",
+        f"The text was researched {researched} for version {version}; on {today} version {asked} was asked for.",
+        *notes,
+    ]
+
+
+def _with_notes(caveats: str, notes: Sequence[str]) -> str:
+    older = _OLD_CONFIDENCE.sub("", _OLD_NOTES.sub("", caveats)).strip("\n")
+    return "\n".join([_NOTES, "", *(f"- {note}" for note in notes), "", older]).strip("\n")
+
+
+def _quoted(old: str) -> dict[str, str]:
+    left = MAX_REPORT_BYTES - _HEAD_BYTES
+    parts: list[str] = []
+    cut = "[Cut here: the rest of the earlier report would not fit]"
+    for part in (render([block]) for block in split(_OLD_MARK.sub("", old))):
+        left -= len(part.encode()) + 2
+        if left < 0:
+            parts.append(cut)
+            break
+        parts.append(part)
+    return {
+        SUMMARY: "The earlier report does not follow the template; it is quoted whole under Details.",
+        DETAILS: "\n\n".join(["From the earlier report:", *parts]),
+        CODE: "Code of the earlier report stands in its place under Details.",
+        CAVEATS: "",
+        ATTRIBUTION: "No source answered; sources of the earlier report stand in its text under Details.",
+    }
+
+
+INSTALLED_DOCS_LAST = timedelta(days=1)
+"""How long an answer from the installed documentation alone is fresh (SPEC 3.3)."""
+
+_INSTALLED = "(via local_docs)"
+
+
+def origin_of(text: str) -> ReportKind:
+    """Tell from a report's own words what it was made from; a text of another shape counts as researched."""
+    shape = read_shape(text)
+    if shape is None:
+        lines = {line.strip("> \t") for line in text.splitlines()}
+        return (
+            "skeleton" if PLACEHOLDER_MARK in lines else "baseline" if STALE_MARK in lines else "researched"
+        )
+    summary = shape.sections[SUMMARY]
+    if PLACEHOLDER_MARK in summary.splitlines():
+        return "skeleton"
+    if summary.startswith(STALE_MARK):
+        return "baseline"
+    sources = [line for line in shape.sections[ATTRIBUTION].splitlines() if line.startswith("- Source ")]
+    return "installed" if sources and all(line.endswith(_INSTALLED) for line in sources) else "researched"
+
+
+def fresh_until(origin: ReportKind, researched_at: str | None) -> datetime | None:
+    """Return the hard end of the freshness of a text that was researched at that time; None for no end."""
+    if origin != "installed":
+        return None
+    began = parse_time(researched_at or "")
+    return began + INSTALLED_DOCS_LAST if began is not None else None

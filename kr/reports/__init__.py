@@ -1,1 +1,0 @@
-"""The report: its template, its passages, their ranking, its summary. Pure."""

@@ -1,0 +1,321 @@
+import subprocess
+import sys
+from itertools import combinations
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from kr import frameworks
+from kr.frameworks import (
+    canonical,
+    is_usual_name,
+    lookup_keys,
+    meant,
+    mistyped,
+    names,
+    same_framework,
+)
+
+LINES = [
+    [name.strip() for name in line.replace("=", ",").split(",")]
+    for line in names().splitlines()
+    if line and line[0] != "["
+]
+USUAL = [name for line in LINES for name in line if "*" not in name]
+
+ONE = [
+    "next.js, nextjs, next, Next JS, NEXT.JS, next-js, next_js, vercel/next.js, Next.js 14, next@15.1, nextjs15",
+    "postgres, postgresql, PostgreSQL 16, postgres:16, psql, pgsql, Postgre, PostgreSQL DB",
+    "numpy, np, NumPy 2.1",
+    "pandas, pd",
+    "github actions, GitHub Actions workflow, gha, gh-actions, GitHub Action",
+    "mssql, SQL Server, sqlserver, Microsoft SQL Server, MS SQL",
+    "react native, RN, react-native, React Native 0.76",
+    "cockroachdb, crdb, CockroachDB",
+    "dotnet, .NET 9, Microsoft .NET",
+    "wordpress, wp",
+    "bash, Bash Script",
+    "vue, vue.js, vuejs, Vue 3, vue3, Vue.js 3.x, @vue/runtime-core, vuejs/core, Ｖｕｅ",
+    "node, node.js, nodejs, Node.js 22, @types/node",
+    "kubernetes, k8s, K8S, kubectl",
+    "tailwind, tailwindcss, Tailwind CSS, tailwind-css v4, @tailwindcss/vite",
+    "sklearn, scikit-learn, scikit_learn, Scikit Learn",
+    "bs4, beautifulsoup4, Beautiful Soup, beautifulsoup",
+    "pyyaml, PyYAML, py-yaml",
+    "attrs, attr, python-attrs/attrs, attrs 26.1",
+    "opencv, cv2, opencv-python, OpenCV 4.9",
+    "torch, pytorch, PyTorch 2.3",
+    "tensorflow, TensorFlow, tensor-flow",
+    "drf, django-rest-framework, djangorestframework, Django REST framework",
+    "express, expressjs, Express.js, express 5",
+    "ror, rails, ruby on rails, Ruby-on-Rails, rails/rails",
+    "spring-boot, springboot, Spring Boot 3.2, org.springframework.boot:spring-boot-starter-web, spring-boot-starter-web",
+    "rtk, redux toolkit, @reduxjs/toolkit, redux-toolkit",
+    "tanstack query, react-query, @tanstack/react-query, TanStack/query, tanstack/react-query, react query v5",
+    "nestjs, nest, @nestjs/core, @nestjs/common, nestjs/common, NestJS, nestjs/nest",
+    "angular, @angular/core, angular 17, angular2, @angular/router",
+    "angularjs, angular.js, AngularJS 1.8, Angular 1.5, angular1.x",
+    "gin, github.com/gin-gonic/gin, gin-gonic, gin-gonic/gin, https://github.com/gin-gonic/gin.git",
+    "go, golang, Go 1.22",
+    "echo, github.com/labstack/echo/v4",
+    "c++, cpp, C++17, c++ 20, cplusplus",
+    "c#, csharp, C# 12, C-Sharp",
+    "f#, fsharp",
+    "c, C99, C 17, c11",
+    ".net, dotnet, .NET 8, .net core",
+    "fastapi, fast-api, Fast API, FastAPI 0.115, tiangolo/fastapi, fastapi/fastapi",
+    "sqlalchemy, sql-alchemy, SQLAlchemy 2.0",
+    "pytest, py.test, pytest 8",
+    "docker, docker-engine, Docker CE",
+    "react, react.js, reactjs, React 19, react-dom, facebook/react, @types/react",
+    "junit, org.junit.jupiter:junit-jupiter, JUnit 5, junit5",
+    "acme-kit, acme_kit, acme kit, Acme.Kit, acme-kit@2.1.0, ACMEKIT",
+    "@acme/kit, @acme/kit@1.2.3, @Acme/kit",
+    "github.com/acme/tool, acme/tool, https://github.com/acme/tool, github.com/acme/tool/v2, github.com/acme/tool.git",
+    "celery, python-celery, celery.py, Celery Python",
+    "axum, rust-axum, axum rust",
+    "反应堆, 反应堆 ",
+]  # fmt: skip
+
+APART = [
+    "c, c++, c#, objective-c, c3, clang, c/c++",
+    "np, npm, pip",
+    "postgresql, pgvector, pgbouncer, postgis, pgadmin, mysql",
+    "kafka, kafka streams, kafka connect, kafkajs",
+    "argo cd, argo workflows, argo rollouts",
+    "dotnet, .net framework, asp.net",
+    "github, github actions, github cli, git, gitlab, gitlab ci",
+    "kubernetes, gke, eks, aks, ecs",
+    "f#, f",
+    ".net, asp.net, asp.net core, entity framework, entity framework core",
+    "java, javascript, typescript",
+    "react, react native, preact, react-router, react-redux, redux, redux toolkit, reactivex/rxjs",
+    "vue, vueuse, vuex, vue-router, vuetify, vue-i18n",
+    "angular, angularjs, angular material",
+    "next, nuxt, nest, nextauth",
+    "go, django, mongo, argo, hugo",
+    "jest, jasmine, vitest, jest-dom",
+    "pytest, py, pytest-asyncio, unittest, pytest-django",
+    "redis, redis-py, ioredis, node-redis, github.com/redis/go-redis/v9, jedis",
+    "postgresql, psycopg, psycopg2, asyncpg, node-postgres, pgx",
+    "mysql, mariadb, mysql2, pymysql, mysqlclient, github.com/go-sql-driver/mysql",
+    "mongodb, mongoose, pymongo, motor",
+    "kafka, kafkajs, kafka-python",
+    "docker, docker-compose, dockerode, python-docker",
+    "django, django-rest-framework, django-redis, djongo",
+    "flask, flask-sqlalchemy, sqlalchemy, sqlmodel",
+    "spring, spring boot, spring security, spring cloud",
+    "svelte, sveltekit",
+    "tensorflow, tensorflow.js",
+    "alpine.js, alpine linux",
+    "discord.js, discord.py",
+    "socket.io, socket.io-client, socket",
+    "boto, boto3, botocore",
+    "web3, web3.js",
+    "langchain, langchain.js, langgraph",
+    "react, @acme/react, github.com/acme/react",
+    "junit 4, junit 5",
+    "element-ui, element-plus",
+    "rust, ruby, r",
+    "@acme/kit, @acme/tool, kit, acme",
+    "d3, d",
+    "celery, java-celery, py-celery-app",
+    "express, ruby-express, ts-express",
+    "node, ts-node, node-ts",
+    "jest, ts-jest",
+    "opentelemetry, opentelemetry-python",
+]
+
+
+def split(names: str) -> list[str]:
+    return names.split(", ")
+
+
+@pytest.mark.parametrize("names", ONE)
+def test_other_usual_names_are_one_framework(names: str) -> None:
+    keys = {name: canonical(name) for name in split(names)}
+    assert len(set(keys.values())) == 1, keys
+
+
+@pytest.mark.parametrize("names", APART)
+def test_names_that_only_look_alike_stay_apart(names: str) -> None:
+    for one, other in combinations(split(names), 2):
+        assert not same_framework(one, other), (one, other, canonical(one))
+
+
+def test_the_table_has_what_the_specification_asks_for() -> None:
+    assert sum(len(line) > 1 for line in LINES) >= 150
+
+
+def test_no_name_stands_for_two_frameworks() -> None:
+    places: dict[str, set[str]] = {}
+    for line in LINES:
+        for name in line:
+            places.setdefault(name.translate(str.maketrans("", "", "-_. ")), set()).add(line[0])
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_line_says_a_name_twice() -> None:
+    for line in LINES:
+        bare = [name.translate(str.maketrans("", "", "-_. ")) for name in line]
+        assert len(set(bare)) == len(bare), line
+
+
+def test_every_name_of_a_line_has_its_key() -> None:
+    for line in LINES:
+        keys = {canonical(name.replace("*", "anything")) for name in line}
+        assert keys == {canonical(line[0])}, line
+
+
+def test_short_forms_are_no_names_and_stand_for_names() -> None:
+    for line in frameworks.short_forms():
+        short, _, names = line.partition(" = ")
+        assert not is_usual_name(short), short
+        assert all(is_usual_name(name) for name in names.split(", ")), line
+
+
+@st.composite
+def spellings(draw: st.DrawFn) -> str:
+    pieces = draw(
+        st.lists(st.sampled_from([*USUAL, "acme", "@", "/", ":", "v", "2", ".", "-", " ", "core", "@types/", ".git", "git", "x", "github.com/"]), max_size=5)
+    )  # fmt: skip
+    return draw(st.sampled_from(["", "-", " ", ".", "/", "@"])).join(pieces)
+
+
+NAMED = spellings() | st.text(max_size=30) | st.sampled_from(USUAL)
+
+
+@given(NAMED)
+def test_a_key_is_its_own_key(name: str) -> None:
+    assert canonical(canonical(name)) == canonical(name)
+
+
+@given(NAMED)
+def test_spelling_does_not_count(name: str) -> None:
+    assume(any(map(str.isalnum, name)))  # of marks alone nothing would be left
+    assert canonical(f"  {name.upper()} ".replace("-", "_")) == canonical(name.upper())
+
+
+@given(NAMED, NAMED)
+def test_it_does_not_matter_which_name_is_asked_for(one: str, other: str) -> None:
+    assert same_framework(one, other) == same_framework(other, one)
+    assert same_framework(one, one)
+
+
+SHORT = st.sampled_from(
+    ["react", "React.js", "preact", "ourui", "our-ui", "Our UI 2", "b", "c", "next", "nextjs"]
+)
+
+
+@given(st.dictionaries(SHORT, SHORT, max_size=5), SHORT, SHORT)
+def test_aliases_keep_the_rules(aliases: dict[str, str], one: str, other: str) -> None:
+    key = canonical(one, aliases)
+    assert canonical(key, aliases) == key
+    if same_framework(one, other, aliases):
+        assert canonical(other) in lookup_keys(one, aliases)
+    for name, framework in aliases.items():
+        if [canonical(other) for other in aliases].count(canonical(name)) == 1:
+            assert same_framework(name, framework, aliases)
+
+
+class TestAliases:
+    def test_a_name_of_ones_own(self) -> None:
+        aliases = {"Our UI": "react"}
+        assert canonical("our-ui", aliases) == canonical("React.js", aliases) == "react"
+        assert lookup_keys("react", aliases) == lookup_keys("ourUI", aliases) == ("ourui", "react")
+
+    def test_it_goes_before_the_table(self) -> None:
+        aliases = {"next": "next-auth"}
+        assert canonical("next", aliases) == "nextauth"
+        assert canonical("next.js", aliases) == "nextjs"
+        assert "nextjs" in lookup_keys("next-auth", aliases)  # an entry of framework "next" is kept under it
+
+    def test_a_name_can_be_taken_out_of_the_table(self) -> None:
+        assert canonical("next", {"next": "next"}) == "next"
+        assert not same_framework("next", "nextjs", {"next": "next"})
+
+    def test_they_are_followed(self) -> None:
+        aliases = {"ui": "our-ui", "our-ui": "ReactJS"}
+        assert canonical("ui", aliases) == "react"
+        assert lookup_keys("react", aliases) == ("ourui", "react", "ui")
+
+    def test_a_circle_is_one_framework(self) -> None:
+        aliases = {"b": "c++", "c++": "acme", "acme": "b"}
+        assert len({canonical(name, aliases) for name in ("b", "cpp", "c++", "acme")}) == 1
+
+
+class TestNearest:
+    KNOWN = ("django", "PostgreSQL", "react", "tailwindcss", "kubernetes", "next.js", "node")
+
+    @pytest.mark.parametrize(
+        ("typed", "framework"),
+        [
+            ("djnago", "django"),
+            ("Djang0", None),
+            ("djang", "django"),
+            ("postgers", "postgresql"),
+            ("postgressql", "postgresql"),
+            ("raect", "react"),
+            ("reactt", "react"),
+            ("Tailwnd CSS", "tailwindcss"),
+            ("kuberentes", "kubernetes"),
+            ("nextj", "nextjs"),
+            ("tialwnd", None),
+            ("eract", None),
+            ("nod", None),
+        ],
+    )
+    def test_one_typing_error(self, typed: str, framework: str | None) -> None:
+        assert meant(typed, self.KNOWN) == framework
+
+    @pytest.mark.parametrize("name", ["preact", "djongo", "React", "vue.js", "nestjs", "", "未知"])
+    def test_a_name_that_is_right_is_not_corrected(self, name: str) -> None:
+        assert meant(name, self.KNOWN) is None
+
+    def test_a_package_of_the_project_is_no_typing_error(self) -> None:
+        assert meant("reacts", self.KNOWN) == "react"
+        assert meant("reacts", self.KNOWN, packages=["Reacts"]) is None
+
+    def test_two_that_fit_are_none(self) -> None:
+        assert meant("mokito", ["mockito"]) == "mockito"
+        assert meant("nesxtjs", ["next.js"]) == "nextjs"
+        assert meant("nesxtjs", ["next.js", "nestjs"]) is None
+
+    def test_a_short_form_means_what_the_cache_knows(self) -> None:
+        assert meant("tf", ["Terraform", "react"]) == "terraform"
+        assert meant("TF", ["tensorflow"]) == "tensorflow"
+        assert meant("tf", ["terraform", "tensorflow"]) is None
+        assert meant("tf", ["react"]) is None
+        assert meant("pg", ["postgres"], packages=["pg"]) is None
+
+    @given(st.sampled_from(USUAL), st.sets(st.sampled_from(USUAL), max_size=8))
+    def test_it_names_one_that_is_known_and_leaves_usual_names_alone(
+        self, name: str, known: set[str]
+    ) -> None:
+        assert meant(name, known) is None
+        found = meant(name + "q", known)
+        assert found is None or found in {canonical(other) for other in known}
+
+
+def test_a_name_of_three_letters_is_asked_back_too() -> None:
+    assert mistyped("zodd", ["zod", "rich"]) == ["zod"]
+    assert mistyped("zod", ["rod", "zo"]) == []
+
+
+def test_a_long_name_costs_little() -> None:
+    assert canonical("a/" * 100_000) == "a/" * 100_000
+    assert canonical("vue-" * 40 + "3") == "vue" * 40 + "3"
+
+
+def test_a_look_up_loads_little() -> None:
+    code = (
+        "import sys; from kr.frameworks import canonical; assert canonical('Next.js') == 'nextjs';"
+        "sys.exit(any(name in sys.modules for name in ('yaml', 'importlib.resources', 'logging', 'rapidfuzz')))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_no_rule_reads_is_kept_as_it_was_typed() -> None:
+    assert [canonical(name) for name in ("...", "@", "/", ":", "")] == ["...", "@", "/", ":", ""]
+    assert frameworks.canonical("a\nb,c") == "a\nb,c"
