@@ -27,7 +27,7 @@ from kr.tree import read_document
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-    from kr.packages.witness import VersionMemory
+    from kr.packages.witness import Seen, VersionMemory
     from kr.research.chain import Progress
     from kr.research.service import ResearchService
 
@@ -39,6 +39,7 @@ _ASKING = frozenset(
     ["how", "what", "why", "when", "where", "which", "can", "does", "do", "is", "are", "should"]
 )
 _QUESTIONS_WORDS = 3
+_MOST_VERSIONS = 200
 _ASKED = ("framework", "framework_version", "topic", "question")
 
 DISABLED = "Knowledge research disabled in config"
@@ -69,6 +70,7 @@ class RequestHandler:
         self._progress = progress
         self._clock = clock
         self._remember_version: Callable[[], None] = _nothing
+        self._versions: dict[str, tuple[str | None, Seen]] = {}
 
     def research_document(
         self,
@@ -267,6 +269,9 @@ class RequestHandler:
         from kr.freshness import UNKNOWN_VERSION
         from kr.packages.witness import VersionMemory
 
+        found = self._versions.get(framework)
+        if found is not None and found[1].still_holds():
+            return found[0] or UNKNOWN_VERSION
         memory = VersionMemory(self._settings.base, self._settings.key, framework, self._environ)
         known = memory.recall()
         if known is None:
@@ -298,6 +303,8 @@ class RequestHandler:
             found = (version_of(folder, framework, self._environ) for folder in folders)
             version = next((version for version in found if version), None)
         self._remember_version = partial(memory.remember, version, seen, started_ns=started)
+        if seen.is_settled(started) and len(self._versions) < _MOST_VERSIONS:
+            self._versions[framework] = (version, seen)
         return version
 
     @cached_property

@@ -1,109 +1,147 @@
-"""Time the start of ``kr mcp`` and its warm hits beside a look-up and a touch in raw SQLite. Linux alone."""
+"""Time ``kr mcp``: its start, and the CPU that warm answers cost the server, beside a plain FTS5 select (SPEC 11). Linux alone."""
 
 import argparse
 import json
 import os
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+from kr.store.saving import Draft
+from kr.store.store import Store
 
 KR = [sys.executable, "-m", "kr"]
-QUESTION = {
-    "framework": "bench-framework",
-    "framework_version": "1.0",
-    "question": "How does it work?",
-    "topic": "virtual scrolling",
-    "tags": ["bench"],
-}
+SIZES = (200, 2000)
+FRAMEWORKS = 20
+SUBJECTS = ("virtual scrolling", "form validation", "lazy routes", "retry policy", "token refresh", "batch inserts")
+SIDES = ("in tests", "behind a proxy", "on startup", "per tenant", "over websockets", "after a crash", "with workers")
+HIT = {"framework": "bench0", "question": "How is virtual scrolling done in tests, part 0?", "topic": "virtual scrolling in tests 0"}
+OTHER = {"framework": "bench0", "question": "Which option keeps long lists quick while one scrolls virtually?"}
+SEARCH = {"query": "virtual scrolling workers"}
+LIMITS = {"hit": (3, 4), "candidates": (4, 8), "search": (4, 8)}
+"""CPU in milliseconds, at 200 and at 2,000 entries."""
 
 
 class Agent:
     """A client of ``kr mcp`` that does no more than write and read lines."""
 
-    def __init__(self, environ: dict[str, str]) -> None:
+    def __init__(self, environ: dict[str, str], folder: Path) -> None:
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
-            [*KR, "mcp"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ
+            [*KR, "mcp"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ, cwd=folder
         )
-        client = {
-            "protocolVersion": "2025-06-18",
-            "capabilities": {},
-            "clientInfo": {"name": "b", "version": "1"},
-        }
+        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
         self.say("initialize", client)
         self.process.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
 
-    def say(self, method: str, params: dict[str, object]) -> dict[str, object]:
+    def say(self, method: str, params: dict[str, object]) -> dict[str, Any]:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
         self.process.stdin.write(json.dumps(message).encode() + b"\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        while "id" not in (told := json.loads(self.process.stdout.readline())):
+            pass
+        return told
+
+    def call(self, tool: str, arguments: dict[str, object]) -> str:
+        return json.dumps(self.say("tools/call", {"name": tool, "arguments": arguments}))
 
     def cpu(self) -> float:
+        """Return the seconds of CPU that the server and what it has started and waited for have used."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return sum(int(fields[at]) for at in (11, 12, 13, 14)) / os.sysconf("SC_CLK_TCK")
 
     def end(self) -> None:
         self.process.stdin.close()
         self.process.wait()
 
 
-def bench_mcp(environ: dict[str, str], database: Path, rounds: int) -> None:
-    """Time the start of ``kr mcp`` and its warm hits, beside a look-up and a touch in raw SQLite; Linux alone."""
-    starts, hits, raw = [], [], []
+def fill(base: Path, entries: int) -> None:
+    with Store(None, base, max_entries=entries + 100) as store:
+        for number in range(entries):
+            part, framework = divmod(number, FRAMEWORKS)
+            subject = f"{SUBJECTS[part % len(SUBJECTS)]} {SIDES[part % len(SIDES)]}"
+            draft = Draft(
+                framework=f"bench{framework}",
+                framework_version="1.0",
+                topic=f"{subject} {part}",
+                tags=tuple(subject.split()[:2]),
+                confidence="medium",
+                question=f"How is {subject} done, part {part}?",
+            )
+            body = " ".join(f"Set `option_{part}_{line}` for {subject} and read it once more." for line in range(60))
+            report = f"# {draft.framework} - {draft.topic}\n\n## Summary\n\nSet it once.\n\n## Details\n\n{body}\n"
+            store.save_report(draft, report, datetime.now(UTC))
+
+
+def cpu_of(agent: Agent, rounds: int, ask: Callable[[int], str], wanted: str) -> float:
+    """Return the CPU in milliseconds of one answer; the first ones are not counted."""
+    for number in range(5):
+        if wanted not in (told := ask(number)):
+            raise SystemExit(f"no {wanted}: {told[:600]}")
+    before = agent.cpu()
+    for number in range(rounds):
+        ask(number)
+    return (agent.cpu() - before) / rounds * 1000
+
+
+def plain_select(database: Path, rounds: int) -> float:
+    """Return the CPU in milliseconds of the select that a search server of nothing but FTS5 makes."""
+    connection = sqlite3.connect(database)
+    statement = "SELECT rowid FROM entry_search WHERE entry_search MATCH ? ORDER BY bm25(entry_search) LIMIT 3"
+    before = time.process_time()
     for _ in range(rounds):
-        began = time.perf_counter()
-        agent = Agent(environ)
-        starts.append((time.perf_counter() - began, agent.cpu()))
-        agent.say("tools/call", {"name": "research", "arguments": QUESTION})
-        cpu = agent.cpu()
-        for _ in range(30):
-            began = time.perf_counter()
-            answer = agent.say("tools/call", {"name": "research", "arguments": QUESTION})
-            hits.append(time.perf_counter() - began)
-            if "cache-hit" not in json.dumps(answer):
-                raise SystemExit(f"no hit: {answer}")
-        cpu = agent.cpu() - cpu
-        agent.end()
-    connection = sqlite3.connect(database, isolation_level=None)
-    for _ in range(30 * rounds):
-        began = time.perf_counter()
-        connection.execute("SELECT * FROM entries WHERE topic = 'virtual scrolling'").fetchall()
-        connection.execute(
-            "UPDATE entries SET last_accessed = last_accessed WHERE topic = 'virtual scrolling'"
-        )
-        raw.append(time.perf_counter() - began)
+        connection.execute(statement, ("virtual OR scrolling OR workers",)).fetchall()
+    spent = (time.process_time() - before) / rounds * 1000
     connection.close()
-    start, start_cpu = (statistics.median(values) * 1000 for values in zip(*starts, strict=True))
-    print(f"kr mcp: start {start:.0f} ms ({start_cpu:.0f} ms of CPU)")
-    print(f"kr mcp: warm hit {statistics.median(hits) * 1000:.1f} ms ({cpu / 30 * 1000:.1f} ms of CPU)")
-    print(f"raw SQLite, look-up and touch: {statistics.median(raw) * 1000:.2f} ms")
+    return spent
+
+
+def bench(folder: Path, entries: int, rounds: int) -> list[tuple[str, float, int]]:
+    base = folder / f"kb-{entries}"
+    fill(base, entries)
+    environ = {name: value for name, value in os.environ.items() if not name.startswith(("KR_", "VIRTUAL_ENV"))}
+    environ |= {
+        "KR_KNOWLEDGE_BASE_PATH": str(base),
+        "KR_MAX_ENTRIES": str(entries + 100),
+        "KR_SOURCES": "[]",
+        "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
+        "KR_LOCAL_DOCS": "false",
+    }
+    version = {"framework_version": "1.0"}
+    began = time.perf_counter()
+    agent = Agent(environ, folder)
+    started = time.perf_counter() - began
+    found = []
+    try:
+        for name, more in (("with a version", version), ("without", {})):
+            hit = cpu_of(agent, rounds, lambda _, more=more: agent.call("research", {**HIT, **more}), "cache-hit")
+            found.append((f"hit, {name}", hit, LIMITS["hit"][entries > SIZES[0]]))
+            offer = cpu_of(agent, rounds, lambda _, more=more: agent.call("research", {**OTHER, **more}), "candidate_report")
+            found.append((f"candidates, {name}", offer, LIMITS["candidates"][entries > SIZES[0]]))
+        search = cpu_of(agent, rounds, lambda _: agent.call("search", SEARCH), "passage")
+        found.append(("search", search, LIMITS["search"][entries > SIZES[0]]))
+    finally:
+        agent.end()
+    found.append(("plain FTS5 select", plain_select(base / "kr.db", rounds), 0))
+    found.append(("start, seconds * 1000", started * 1000, 1000))
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=3)
-    rounds = parser.parse_args().rounds
+    parser.add_argument("--rounds", type=int, default=200)
+    given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        base = Path(folder) / "knowledge-base"
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("KR_")} | {
-            "KR_KNOWLEDGE_BASE_PATH": str(base),
-            "KR_SOURCES": "[]",
-            "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
-            "KR_LOCAL_DOCS": "false",
-        }
-        agent = Agent(environ)
-        agent.say("tools/call", {"name": "research", "arguments": {**QUESTION, "if_unsure": "research"}})
-        agent.end()
-        connection = sqlite3.connect(base / "kr.db")
-        with connection:  # the skeleton of an unreachable world becomes what a source would have left
-            connection.execute("UPDATE entries SET status = 'fresh', origin = 'researched'")
-        connection.close()
-        bench_mcp(environ, base / "kr.db", rounds)
+        measured = [bench(Path(folder), entries, given.rounds) for entries in SIZES]
+    print(f"{'CPU of the server, ms':26}" + "".join(f"{entries:>10,}{'limit':>8}" for entries in SIZES))
+    for rows in zip(*measured, strict=True):
+        print(f"{rows[0][0]:26}" + "".join(f"{spent:10.1f}{limit or '-':>8}" for _, spent, limit in rows))
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.freshness import Limits, judge, major, major_key, oldest_live, parse_time, same_major
+from kr.freshness import PLACEHOLDER, Limits, judge, major, major_key, oldest_live, parse_time, same_major
 from kr.values import Entry, EntryStatus, Origin, replace
 
 NOW = datetime(2026, 3, 15, 12, tzinfo=UTC)
@@ -134,16 +134,14 @@ def test_max_age_counts_from_the_research_however_often_it_is_read() -> None:
 
 
 def test_fresh_until_is_a_hard_end() -> None:
-    entry = replace(ENTRY, origin="installed", fresh_until="2026-03-15T12:00:00.000000Z")
+    entry = replace(ENTRY, origin="excerpt", fresh_until="2026-03-15T12:00:00.000000Z")
     assert judge(entry, "2", LIMITS, NOW - timedelta(microseconds=1)).status == "fresh"
     assert judge(entry, "2", LIMITS, NOW).status == "stale"
 
 
-@pytest.mark.parametrize("origin", ["baseline", "skeleton"])
-def test_the_reason_tells_what_was_not_researched(origin: Origin) -> None:
-    verdict = judge(replace(ENTRY, origin=origin, status="stale"), "2", LIMITS, NOW)
-    assert verdict.status == "stale"
-    assert verdict.reasons != ("marked stale",)
+def test_the_reason_tells_that_nothing_was_found() -> None:
+    verdict = judge(replace(ENTRY, origin="placeholder", status="stale"), "2", LIMITS, NOW)
+    assert (verdict.status, verdict.reasons) == ("stale", (PLACEHOLDER,))
 
 
 @pytest.mark.parametrize(
@@ -184,21 +182,6 @@ def test_a_mark_for_one_major_is_none_for_the_others() -> None:
     aged = judge(replace(marked, last_accessed=_ago(31)), "2.9", LIMITS, NOW)
     assert (aged.status, aged.for_major) == ("stale", None)
     assert judge(replace(marked, last_accessed=_ago(31)), "3", LIMITS, NOW).for_major is None
-
-
-def test_installed_documentation_is_fresh_while_the_sources_stay_as_they_were() -> None:
-    entry = replace(ENTRY, origin="installed", configured_sources="context7")
-    for now, status in (
-        ("context7", "fresh"),
-        ("context7, deepwiki", "stale"),
-        ("", "stale"),
-        (None, "fresh"),
-    ):
-        assert judge(entry, "2", Limits(configured_sources=now), NOW).status == status
-        assert (
-            judge(replace(entry, origin="researched"), "2", Limits(configured_sources=now), NOW).status
-            == "fresh"
-        )
 
 
 def test_now_must_carry_a_zone() -> None:

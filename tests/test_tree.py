@@ -7,8 +7,8 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kr.tree import Document, Tree, read_document, show_path
 from kr.errors import FieldError, InvalidRequest
+from kr.tree import Document, Tree, read_document, show_path
 from kr.yamltext import Place, read_located
 
 

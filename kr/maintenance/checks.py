@@ -18,7 +18,7 @@ from kr.errors import StoreError
 from kr.freshness import parse_time, to_text
 from kr.report import fresh_until, origin_of, read_confidence, read_date, read_version
 from kr.store.care import Look
-from kr.store.reports import ReportFiles
+from kr.store.reports import ReportFiles, edit_at
 from kr.store.saving import adopt
 from kr.store.store import Store
 from kr.text.characters import one_line
@@ -243,10 +243,11 @@ def _unescaped(line: str) -> str:
 
 
 def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
-    """Rows whose report is missing, empty, or not to be read."""
+    """Rows whose report is missing, empty, edited, or not to be read."""
     with base.store.read() as unit:
         entries = unit.entries.all()
         kept = {entry.id for entry in entries if unit.revisions.text(entry.sha256) is not None}
+        edited = {entry.id for entry in entries if edit_at(unit, entry.path, entry.sha256) is not None}
     unreadable: Counter[tuple[str, str]] = Counter()
     for entry in entries:
         found = base.reports.look(entry.path)
@@ -254,9 +255,25 @@ def check_missing_reports(base: KnowledgeBase) -> Iterator[Finding]:
             unreadable[str(found.blocked_by), found.reason] += 1
         elif found.state == "absent":
             yield _missing(base, entry, is_kept=entry.id in kept)
+        elif entry.id in edited & kept:
+            yield _edited(base, entry)
     for (blocked_by, reason), number in unreadable.items():
         why = f"can't be read ({reason}); {counted(number, 'report')} may be there, and the entries are left alone"
         yield Finding("unreadable", "error", blocked_by, why)
+
+
+def _edited(base: KnowledgeBase, entry: Entry) -> Finding:
+    why = f"somebody wrote into its report {entry.path}; whoever reads it next takes that in"
+    repair = "take it in as a finding, unless it must wait for `kr review`"
+    return Finding("edited_report", "information", entry.id, why, repair, partial(_take_in, base, entry))
+
+
+def _take_in(base: KnowledgeBase, entry: Entry) -> str:
+    base.store.read_report(entry)
+    with base.store.read() as unit:
+        row = unit.entries.get(entry.id)
+    is_taken_in = row is not None and row.sha256 != entry.sha256
+    return "taken in" if is_taken_in else "left out: it waits for `kr review`, or says nothing"
 
 
 def _missing(base: KnowledgeBase, entry: Entry, *, is_kept: bool) -> Finding:

@@ -1,11 +1,8 @@
 """The packages installed for a project: their files, what they need, and their repository (SPEC 3.5.2, 3.5.6)."""
 
-import json
 import os
 import re
 import shutil
-import subprocess
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
@@ -14,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from kr.naming import sha256_of
 from kr.packages.model import printable
-from kr.packages.witness import depends_on_more, saw_file, saw_names, saw_place
+from kr.packages.witness import saw_file, saw_names, saw_place
 
 if TYPE_CHECKING:
     from email.message import Message
@@ -118,31 +115,25 @@ _LONGEST_NAME = 214
 
 
 def find_installed(
-    framework: str, projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0
+    framework: str, projects: Sequence[Path], environ: Mapping[str, str]
 ) -> list[InstalledPackage]:
     """Return the packages of this name, node's before Python's; an empty list when there is none.
 
     ``framework`` is a package's name (any spelling that PEP 503 takes as equal, or a Python import name), or
     ``owner/repo``, which must then be the repository of the package found, or another usual name of the framework
     (``jinja`` finds Jinja2). A name that no registry would take finds nothing. ``projects`` are folders inside projects, the first that has the package wins.
-    ``timeout`` (seconds) bounds asking the ``python`` on ``PATH`` for its folders.
+    All is read from the file system: no interpreter is started.
     """
     from kr.frameworks import packages_named
 
     name = framework.strip()
     if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
         return []
-    deadline = time.monotonic() + timeout
-    found = (
-        _of_name(it, projects, environ, max(0.0, deadline - time.monotonic()))
-        for it in (name, *packages_named(name))
-    )
+    found = (_of_name(it, projects, environ) for it in (name, *packages_named(name)))
     return next((packages for packages in found if packages), [])
 
 
-def _of_name(
-    name: str, projects: Sequence[Path], environ: Mapping[str, str], timeout: float
-) -> list[InstalledPackage]:
+def _of_name(name: str, projects: Sequence[Path], environ: Mapping[str, str]) -> list[InstalledPackage]:
     from kr.packages.installed_node import find_node_package
 
     repository = github_repository(name, shorthand=True) if not name.startswith("@") else None
@@ -150,7 +141,7 @@ def _of_name(
     of_node = (find_node_package(wanted, project) for project in projects)
     candidates = (
         next((package for package in of_node if package is not None), None),
-        find_python_package(wanted, projects, environ, timeout=timeout),
+        find_python_package(wanted, projects, environ),
     )
     found = [package for package in candidates if package is not None]
     if repository:
@@ -168,17 +159,15 @@ def places_searched(projects: Sequence[Path], environ: Mapping[str, str]) -> str
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?|_[A-Za-z0-9_]+")
 _MAX_LEVELS = 6
 _LONGEST_DESCRIPTION = 2 * 1024 * 1024
-# sys.path of an isolated interpreter: its own site folders, Debian's dist-packages among them.
-_ASK = "import json, sys; print(json.dumps([p for p in sys.path if p.endswith(('site-packages', 'dist-packages'))]))"
 
 
 def find_python_package(
-    name: str, projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0
+    name: str, projects: Sequence[Path], environ: Mapping[str, str]
 ) -> InstalledPackage | None:
     """Return the distribution ``name`` (PEP 503), else the one that provides the import name ``name``."""
     if not _NAME.fullmatch(name):
         return None
-    folders = [str(folder) for folder in site_folders(projects, environ, timeout=timeout)]
+    folders = [str(folder) for folder in site_folders(projects, environ)]
     _saw_distributions(name, folders)
     try:
         found = next(iter(metadata.distributions(name=name, path=folders)), None)
@@ -220,12 +209,12 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def site_folders(projects: Sequence[Path], environ: Mapping[str, str], *, timeout: float = 5.0) -> list[Path]:
+def site_folders(projects: Sequence[Path], environ: Mapping[str, str]) -> list[Path]:
     """Return the site-packages folders in use: ``VIRTUAL_ENV``'s, else those of an environment in a project, else of PATH's python.
 
-    A virtual environment is read from its layout; its interpreter is not started.
+    All of them are read from their layout; no interpreter is started.
     """
-    return environment_of(projects, environ)[0] or _ask_python(environ, timeout)
+    return environment_of(projects, environ)[0] or _of_path(environ)
 
 
 def environment_of(projects: Sequence[Path], environ: Mapping[str, str]) -> tuple[list[Path], str]:
@@ -272,41 +261,43 @@ def _layout(environment: Path) -> list[Path]:
         return []
 
 
-def _ask_python(environ: Mapping[str, str], timeout: float) -> list[Path]:
+def _of_path(environ: Mapping[str, str]) -> list[Path]:
+    """Return the site-packages folders of the first ``python`` on PATH that is a program: they lie beside it."""
     path = environ.get("PATH", "")
     for command in ("python", "python3"):
-        program = shutil.which(command, path=path) if path else None
         for folder in path.split(os.pathsep):
             saw_file(Path(folder, command))
-        if program is None:
-            continue
-        _saw_program(Path(program))
-        try:
-            answer = subprocess.run(  # noqa: S603 - the user's own interpreter, a fixed program
-                [program, "-I", "-c", _ASK],
-                capture_output=True,
-                timeout=timeout,
-                check=True,
-                stdin=subprocess.DEVNULL,
-                env=dict(environ),
-            ).stdout
-            folders = json.loads(answer)
-        except (OSError, ValueError, subprocess.SubprocessError):
-            continue
-        if isinstance(folders, list):
-            return [Path(f) for f in folders if isinstance(f, str) and Path(f).is_dir()]
+        program = shutil.which(command, path=path) if path else None
+        if program is not None and not _is_script(Path(program)) and (folders := _beside(Path(program))):
+            return folders
     return []
 
 
-def _saw_program(program: Path) -> None:
-    saw_file(program.parent.parent / "pyvenv.cfg")
+def _is_script(program: Path) -> bool:
+    """Tell whether a program is a version manager's, which starts another Python for each folder."""
     try:
         with program.open("rb") as file:
-            is_script = file.read(2) == b"#!"
+            return file.read(2) == b"#!"
     except OSError:
-        is_script = True
-    if is_script:  # a version manager's, which starts another Python for each folder
-        depends_on_more()
+        return True
+
+
+def _beside(program: Path) -> list[Path]:
+    saw_file(program.parent.parent / "pyvenv.cfg")
+    if (program.parent.parent / "pyvenv.cfg").is_file():
+        return _layout(program.parent.parent)
+    try:
+        real = program.resolve(strict=True)
+    except (OSError, RuntimeError):
+        return []
+    # Debian's own packages lie in dist-packages, and what pip adds below /usr/local.
+    named = real.name if re.fullmatch(r"python3\.\d+", real.name) else "python3.*"
+    prefix = real.parent.parent
+    patterns = (f"local/lib/{named}/dist-packages", f"lib/{named}/site-packages", "lib/python3/dist-packages")
+    try:
+        return [found for pattern in patterns for found in sorted(prefix.glob(pattern)) if found.is_dir()]
+    except (OSError, ValueError):
+        return []
 
 
 def _provider(name: str, folders: list[str]) -> metadata.Distribution | None:

@@ -33,6 +33,16 @@ class Seen:
         self.is_sure = True
         """Whether the marks say all that the finding depends on."""
 
+    def is_settled(self, started_ns: int) -> bool:
+        """Whether no change can hide behind these marks; ``started_ns`` is when the search began, of ``time.time_ns``."""
+        files = [mark for mark in self.marks.values() if isinstance(mark, list)]
+        is_old = all(max(mark[:2]) < started_ns - _SETTLED_NS for mark in files)
+        return self.is_sure and is_old and len(self.marks) <= _MOST
+
+    def still_holds(self) -> bool:
+        """Whether all is as it was when it was looked at."""
+        return all(_mark(key) == mark for key, mark in self.marks.items())
+
 
 _seen: ContextVar[Seen | None] = ContextVar("seen", default=None)
 
@@ -123,9 +133,7 @@ class VersionMemory:
 
     def remember(self, version: str | None, seen: Seen, *, started_ns: int) -> None:
         """Keep a finding; ``started_ns`` is when the search began, of ``time.time_ns``."""
-        files = [mark for mark in seen.marks.values() if isinstance(mark, list)]
-        is_settled = all(max(mark[:2]) < started_ns - _SETTLED_NS for mark in files)
-        if self._base and seen.is_sure and is_settled and len(seen.marks) <= _MOST:
+        if self._base and seen.is_settled(started_ns):
             plain = {"key": self._key, "version": version, "warnings": seen.warnings, "marks": seen.marks}
             keep(self._base, f"version-{self._key[:16]}", plain)
 

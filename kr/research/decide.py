@@ -7,6 +7,7 @@ Everything else is a ranked list, and the asker chooses.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from math import log1p
 
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
@@ -108,7 +109,7 @@ def tier_of(query: Query, known: Known, rules: MatchRules) -> Tier | None:
         tier = _tier_of_seed(query, entry, is_same=is_same)
         if tier is not None and TIERS.index(tier) <= TIERS.index(rules.floor):
             return tier
-        return "framework+wording" if known.is_wording else None
+        return "framework+wording" if known.is_wording and not _same_question(query, entry) else None
     if is_same:
         return "framework+topic+tags" if shared_tags(query.tags, entry.tags) else "framework+topic"
     if not rules.fuzzy:
@@ -118,6 +119,11 @@ def tier_of(query: Query, known: Known, rules: MatchRules) -> Tier | None:
     if not entry.is_installed_excerpt and _same_keywords(query, entry):
         return "framework+keywords"
     return None
+
+
+def _same_question(query: Query, entry: Entry) -> bool:
+    """Whether the wording is the entry's own question, which says nothing to the seed; one that somebody confirmed does."""
+    return same_topic(query.question, entry.question or "")
 
 
 def _tier_of_seed(query: Query, entry: Entry, *, is_same: bool) -> Tier | None:
@@ -157,6 +163,7 @@ def shared_tags(asked: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
     return tuple(found.values())
 
 
+@lru_cache(maxsize=4096)
 def _tag_stems(tag: str) -> tuple[str, ...]:
     return tuple(stem(token) for token in tokens(tag)) or (tag_key(tag),)
 

@@ -55,11 +55,12 @@ def read_request(request: bytes | Mapping[str, Any], *, warn: Callable[[str], ob
 class _Held:
     """What the database has of a framework; ``others`` are the names of other frameworks, where it has nothing of it.
 
-    ``is_untouched``: an index that stands there would be imported by the first research (SPEC 6.2).
+    ``lost`` are the ids whose report is nowhere; ``is_untouched``: an index that stands there would be imported by the first research (SPEC 6.2).
     """
 
     known: tuple[Known, ...] = ()
     archived: tuple[Entry, ...] = ()
+    lost: frozenset[str] = frozenset()
     scores: Mapping[str, float] | None = None
     others: tuple[str, ...] = ()
     is_untouched: bool = True
@@ -76,18 +77,20 @@ def explain(
     """
     query = request.research_query
     held = store.read_untouched(lambda unit: _held(unit, query, rules, now)) or _Held()
-    match = choose(query, held.known, rules.match)
+    match = choose(query, [it for it in held.known if it.entry.id not in held.lost], rules.match)
     chosen = next((it for it in held.known if match and it.entry.id == match.entry.id), None)
     ranked = rank(query, [(it, (held.scores or {}).get(it.entry.id, 0.0)) for it in held.known])
     placeholders = [it for it in held.known if it.entry.origin == "placeholder"]
-    rows = [_row(query, it.known, it.score, rules.match, chosen) for it in ranked]
-    rows += [_row(query, it, None, rules.match, chosen) for it in placeholders]
+    scored = [(it.known, it.score) for it in ranked] + [(it, None) for it in placeholders]
+    rows = [_row(query, known, score, rules.match, chosen, held.lost) for known, score in scored]
     rows.sort(key=lambda row: row["id"] != (match.entry.id if match else None))
     old = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
     rows += [
         {**_shown(entry), "freshness": "archived", "reasons": [], "refused": old} for entry in held.archived
     ]
-    outcome, decision = _decision(match, chosen, ranked[0].known.entry.id if ranked and held.scores else None)
+    ids = (it.known.entry.id for it in ranked if it.known.entry.id not in held.lost)
+    offered = (entry_id for entry_id in ids if entry_id in (held.scores or {}))
+    outcome, decision = _decision(match, chosen, next(offered, None), _why_nothing(held, rules.match))
     waiting = index if held.is_untouched and index is not None and index.is_file() else None
     return {
         "outcome": outcome,
@@ -113,7 +116,7 @@ def _held(unit: UnitOfWork, query: Query, rules: Rules, now: datetime) -> _Held:
     rows = [
         row
         for row in unit.lookup.framework(keys, question=question_key(query.question))
-        if not rules.aliases or same_framework(row[0].framework, query.framework, rules.aliases)
+        if same_framework(row[0].framework, query.framework, rules.aliases)
     ]
     known = judge_all(rows, query.framework_version, rules.limits, now)
     live = {it.entry.id for it in known}
@@ -123,21 +126,49 @@ def _held(unit: UnitOfWork, query: Query, rules: Rules, now: datetime) -> _Held:
     return _Held(
         known=tuple(known),
         archived=tuple(row[0] for row in rows if row[0].id not in live),
+        lost=frozenset(it.entry.id for it in known if _is_lost(unit, it.entry)),
         scores=unit.search.rank(keys, words, most=_MOST_RANKED) if rules.match.fuzzy else None,
         others=() if rows else tuple(unit.counts.number_by("framework", "entries")),
         is_untouched=unit.entries.count() == 0 and unit.meta.get(FIRST_IMPORT) is None,
     )
 
 
+def _is_lost(unit: UnitOfWork, entry: Entry) -> bool:
+    return unit.revisions.text(entry.sha256) is None and unit.files.look(entry.path).state == "absent"
+
+
+def _why_nothing(held: _Held, rules: MatchRules) -> str:
+    if not held.known and not held.archived:
+        return "no entry has this framework"
+    return (
+        "no entry shares a word with it" if rules.fuzzy else "no topic is equal, and cache_fuzzy_match is off"
+    )
+
+
+def _why_no_tier(rules: MatchRules) -> str:
+    if not rules.fuzzy:
+        return "another topic, and cache_fuzzy_match is off"
+    if rules.mode == "seed":
+        return f"below cache_match_floor, {rules.floor}: it is offered, not served"
+    return "another topic, question and keywords: it is offered, not served"
+
+
 def _row(
-    query: Query, known: Known, score: float | None, rules: MatchRules, chosen: Known | None
+    query: Query,
+    known: Known,
+    score: float | None,
+    rules: MatchRules,
+    chosen: Known | None,
+    lost: frozenset[str],
 ) -> dict[str, Any]:
     entry = known.entry
     tier = tier_of(query, known, rules)
     match = match_of(query, entry, tier or "use")
     refused: str | None
-    if tier is None:
-        refused = "another topic, question and keywords: it is offered, not served"
+    if entry.id in lost:
+        refused = "its report is missing or empty: the entry would be removed"
+    elif tier is None:
+        refused = _why_no_tier(rules)
     else:
         refused = known.refusal
     if refused is None and known.verdict.status != "fresh":
@@ -163,7 +194,9 @@ def _shown(entry: Entry) -> dict[str, Any]:
     return {**{name: getattr(entry, name) for name in told}, "tags": list(entry.tags)}
 
 
-def _decision(match: Match | None, chosen: Known | None, best: str | None) -> tuple[Outcome, str]:
+def _decision(
+    match: Match | None, chosen: Known | None, best: str | None, nothing: str
+) -> tuple[Outcome, str]:
     if match is not None and chosen is not None:
         if chosen.is_servable:
             return "hit", f"{match.entry.id} would be served: {match.tier}"
@@ -174,4 +207,4 @@ def _decision(match: Match | None, chosen: Known | None, best: str | None) -> tu
             )
     if best is not None:
         return "candidates", f"nothing is served by itself; {best} would be offered first"
-    return "miss", "would be researched: no entry shares a word with it"
+    return "miss", f"would be researched: {nothing}"

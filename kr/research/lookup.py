@@ -111,12 +111,17 @@ class Cache:
         return self._shelf.attempt(read, ())
 
     def report_of(self, entry_id: str) -> str | None:
-        """Return the report of a live entry."""
+        """Return the report of a live entry; one whose report is nowhere is removed."""
 
         def read(store: Store) -> str | None:
             with store.read() as unit:
                 entry = unit.entries.get(entry_id)
-            return None if entry is None else store.read_report(entry)
+            if entry is None:
+                return None
+            report = store.read_report(entry)
+            if report is None:
+                store.drop_lost(entry)
+            return report
 
         return self._shelf.attempt(read, None)
 
@@ -138,6 +143,10 @@ class Cache:
     def _look_up(self, store: Store, query: Query, aliases: Mapping[str, str]) -> LookedUp:
         keys = lookup_keys(query.framework, aliases)
         asked = question_key(query.question)
+        with store.read() as unit:
+            is_to_fill = unit.lookup.has_unkeyed()
+        if is_to_fill:
+            self._shelf.write(lambda unit: unit.entries.fill_keys(), None)
         with store.read() as unit:
             if self._rules.mode == "seed":
                 rows = unit.lookup.framework(keys, question=asked)
@@ -188,13 +197,13 @@ class Cache:
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             store.drop_lost(entry)
-            return LookedUp(related=found.related)
+            return LookedUp(related=tuple(it for it in found.related if it.id != entry.id))
         return replace(found, report=report, ratings=known.ratings, is_refused=known.refusal is not None)
 
 
 def _is_of(row: Found, query: Query, aliases: Mapping[str, str]) -> bool:
-    """Tell whether a row under the framework's keys is of the framework: aliases may part what the shipped table joins."""
-    return not aliases or same_framework(row[0].framework, query.framework, aliases)
+    """Tell whether a row is of the framework: aliases may part what the shipped table joins, and a row may have no key yet."""
+    return same_framework(row[0].framework, query.framework, aliases)
 
 
 def _related(unit: UnitOfWork, known: Known, score: float) -> Related:

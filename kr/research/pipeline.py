@@ -257,13 +257,18 @@ class Pipeline:
                 match=found.match,
                 ratings=found.ratings,
                 related=related,
-                index_updated=saved is not None,
+                index_updated=saved is not None and not _is_as_it_was(saved),
                 index_count=saved.index_count if saved else None,
                 lru_evicted=saved.lru_evicted if saved else 0,
                 auto_archived=saved.auto_archived if saved else 0,
                 text=report.text,
             ),
         )
+
+
+def _is_as_it_was(saved: Saved) -> bool:
+    """Whether a placeholder or a known text left the entry and its history untouched."""
+    return saved.is_beside and saved.revision == saved.entry.revision
 
 
 class _Author:

@@ -130,7 +130,10 @@ class ResearchService:
             if may_serve(run, found):
                 return serve(run, self._services, found)
             if found.is_offer and run.overrides.if_unsure == "candidates" and not run.overrides.refresh:
-                return self._offer(run, found)
+                offered = _readable(run, found)
+                if offered.is_offer:
+                    return self._offer(run, offered)
+                found = offered
             from kr.research.pipeline import Pipeline
 
             return Pipeline(self._policy, self._services).research(run, found)
@@ -153,8 +156,7 @@ class ResearchService:
 
     def _offer(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along (SPEC 3.2)."""
-        best = found.related[0]
-        text = run.cache.report_of(best.id)
+        best, text = found.related[0], found.report
         run.notes.append(
             f"if {best.id} answers, ask again with use: {best.id}; if none of results.related does, with if_unsure: research"
         )
@@ -166,6 +168,15 @@ class ResearchService:
 
         is_there = run.shelf.write(touch, otherwise=False) if text is not None else False
         return answer(run, replace(ending, index_updated=is_there))
+
+
+def _readable(run: Run, found: LookedUp) -> LookedUp:
+    """Leave out the first candidates whose report is nowhere, and read the report of the best one that is left."""
+    for number, candidate in enumerate(found.related):
+        text = run.cache.report_of(candidate.id)
+        if text is not None or not run.shelf.can_write:
+            return LookedUp(related=found.related[number:], report=text)
+    return LookedUp()
 
 
 def may_serve(run: Run, found: LookedUp) -> bool:

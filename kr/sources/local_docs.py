@@ -39,9 +39,7 @@ class LocalDocs:
         from kr.packages.installed import find_installed, places_searched
 
         deadline = time.monotonic() + timeout
-        packages = find_installed(
-            ask.query.framework, self._projects, self._environ, timeout=min(5.0, timeout)
-        )
+        packages = find_installed(ask.query.framework, self._projects, self._environ)
         if not packages:
             where = places_searched(self._projects, self._environ)
             raise SourceFailure(f"no package of this name is installed; looked in {where}", is_fault=False)

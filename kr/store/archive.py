@@ -50,8 +50,12 @@ _OF_PAIR = (
     "WHERE framework_key = :framework_key AND topic_key = :topic_key ORDER BY archive_id DESC"
 )
 _OF_ID = f"SELECT {_COLUMNS} FROM archived_entries WHERE id = :id ORDER BY archive_id DESC"
-_AT_PATH = f"SELECT {_COLUMNS} FROM archived_entries WHERE path = :path ORDER BY archive_id DESC LIMIT 1"
 _ADD = insert_into("archived_entries", ("id", *WRITTEN, "prior_status", "archived_at", "reason"))
+_STOOD_IN = (
+    "SELECT 1 FROM archived_entries WHERE archive_id = :archive_id "
+    "AND origin = 'excerpt' AND prior_status = 'stale' AND stale_reason IS NULL"
+)
+_GIVE = "UPDATE archived_entries SET sha256 = :sha256 WHERE path = :path AND sha256 IS NULL"
 _TAKE = "DELETE FROM archived_entries WHERE archive_id = :archive_id"
 
 _ONE, _AGED = "id = :id", "last_accessed < :limit AND id <> :keep"
@@ -110,10 +114,13 @@ class Archive(Part):
         """Return the archived rows of an id, the last archived first."""
         return [to_archived(row) for row in self._session.rows(_OF_ID, id=entry_id)]
 
-    def last_at(self, path: str) -> Entry | None:
-        """Return the entry that was archived last of those whose report stands at a path."""
-        row = self._session.row(_AT_PATH, path=path)
-        return None if row is None else to_archived(row).entry
+    def stood_in(self, archive_id: int) -> bool:
+        """Tell whether an archived text was written as stale: an older report that stood in for research."""
+        return self._session.value(_STOOD_IN, archive_id=archive_id) is not None
+
+    def give_text(self, path: str, sha256: str) -> None:
+        """Note what archived rows without a text say: it stood in their file alone, which is about to be written over."""
+        self._session.execute(_GIVE, path=path, sha256=sha256)
 
     def take(self, archive_id: int) -> bool:
         """Remove a row that becomes live again; False when it is not there. The export hears of it by ``ARCHIVE_CHANGES``."""

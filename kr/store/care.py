@@ -17,9 +17,10 @@ from kr.errors import StoreBusy, StoreCorrupt, StoreError, StoreTooNew, StoreUnw
 from kr.naming import digest
 from kr.store.database import Database, create_tables
 from kr.store.entries import Entries
+from kr.store.schema import SEARCH_SQLITE
 from kr.store.search import Search
 from kr.store.session import Session, insert_into
-from kr.store.sqlite import SCHEMA_VERSION, SqliteFile, network_file_system
+from kr.store.sqlite import FIRST_RELEASED, SCHEMA_VERSION, SqliteFile, network_file_system, unreleased
 
 State = Literal["absent", "current", "older", "newer", "foreign", "corrupt", "unreadable"]
 
@@ -29,7 +30,15 @@ DERIVED = ("search_rows", "entry_search")
 _NOT_CARRIED = {*DERIVED, "alembic_version", "leases", "reservations"}
 """Those, and what is of no use to anybody once its time is over."""
 
-_IS_UNINDEXED = "SELECT 1 FROM entries WHERE framework_key IS NOT NULL AND id NOT IN (SELECT entry_id FROM search_rows) LIMIT 1"
+_UNINDEXED = (
+    "SELECT 1 FROM entries WHERE framework_key IS NOT NULL AND id NOT IN "
+    "(SELECT entry_id FROM search_rows WHERE row IN (SELECT rowid FROM entry_search)) LIMIT 1"
+)
+_LEFT_OVER = (
+    "SELECT 1 FROM search_rows WHERE entry_id NOT IN (SELECT id FROM entries) UNION ALL "
+    "SELECT 1 FROM entry_search WHERE rowid NOT IN (SELECT row FROM search_rows) LIMIT 1"
+)
+_NEW_INDEX = ("DROP TABLE IF EXISTS entry_search", "DROP TABLE IF EXISTS search_rows", *SEARCH_SQLITE)
 _TIMEOUT = 10.0
 _STAGED = ".kr-copy-"
 _WAIT_SECONDS = 60.0
@@ -204,6 +213,8 @@ def _check_copy(copy: Path, source: Path) -> None:
     found = care.look()
     if found.state == "newer":
         raise StoreTooNew((found.message or "").replace(str(copy), str(source)))
+    if found.version is not None and found.version < FIRST_RELEASED:
+        raise StoreError(f"{unreleased(str(source))}; nothing was changed")
     if found.state not in {"current", "older"}:
         raise StoreCorrupt(f"{source}: is no database of kr; nothing was changed")
     health = care.examine()
@@ -304,6 +315,8 @@ def _judged(file: SqliteFile, connection: sqlite3.Connection) -> Look:
         is_current = file.require_current(version)
     except StoreTooNew as error:
         return Look(state="newer", version=version, message=str(error))
+    if version < FIRST_RELEASED:
+        return Look(state="unreadable", version=version, message=unreleased(file.path))
     if lacking:
         return Look(
             state="corrupt", version=version, message=f"{file.path}: has no table {' nor '.join(lacking)}"
@@ -312,8 +325,10 @@ def _judged(file: SqliteFile, connection: sqlite3.Connection) -> Look:
 
 
 def _is_mendable(problem: str) -> bool:
-    is_missing = problem.endswith(" is missing") and problem.split(" ", 1)[0] in {"index", "trigger", "view"}
-    is_derived = problem.startswith(tuple(f"{name}: " for name in DERIVED))
+    is_missing = problem.endswith(" is missing") and problem.split(" ", 1)[0] in {"index", "view"}
+    is_derived = problem.startswith(tuple(f"{name}: " for name in DERIVED)) or any(
+        f"table {name}" in problem or f"main.{name}" in problem for name in DERIVED
+    )
     has_no_text = "refers to a row of report_texts" in problem and "entries: row" in problem
     return is_missing or is_derived or has_no_text or any(sign in problem for sign in _INDEX_PROBLEMS)
 
@@ -333,8 +348,10 @@ def _problems(connection: sqlite3.Connection) -> Iterator[str]:
 
 def _unindexed(connection: sqlite3.Connection) -> Iterator[str]:
     with suppress(sqlite3.OperationalError):  # a table is missing, as was told
-        if connection.execute(_IS_UNINDEXED).fetchone():
+        if connection.execute(_UNINDEXED).fetchone():
             yield "search_rows: not every entry is in the search index"
+        if connection.execute(_LEFT_OVER).fetchone():
+            yield "search_rows: the search index holds an entry that is gone"
 
 
 def _changed_texts(connection: sqlite3.Connection) -> Iterator[str]:
@@ -378,7 +395,7 @@ def _columns(connection: sqlite3.Connection, table: str) -> dict[str, str]:
 
 
 def repair(session: Session) -> list[str]:
-    """Create the indexes, triggers and views that are missing, build all indexes anew; return what was put right. The caller commits."""
+    """Create the indexes and views that are missing, build all indexes anew; return what was put right. The caller commits."""
     present = {(row["type"], row["name"]) for row in session.rows(_DEFINITIONS)}
     made = []
     with _a_new_one() as new:
@@ -391,6 +408,8 @@ def repair(session: Session) -> list[str]:
         session.execute(
             f"UPDATE {table} SET sha256 = NULL WHERE sha256 NOT IN (SELECT sha256 FROM report_texts)"
         )
+    for statement in _NEW_INDEX:
+        session.execute(statement)
     Search(session).refill(Entries(session).all())
     return made
 
@@ -406,6 +425,7 @@ def rescue(damaged: Path, session: Session) -> dict[str, int]:
         for kind, table, _ in new.execute(_DEFINITIONS):
             if kind == "table" and table not in _NOT_CARRIED:
                 found[table] = _carry(source, session, table, new)
+    Search(session).refill(Entries(session).all())
     return found
 
 

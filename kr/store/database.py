@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Literal, Self, TypeVar
 from kr.errors import StoreError
 from kr.log import Logger
 from kr.store.session import Guarding, Session, UnitOfWork
-from kr.store.sqlite import FIRST_RELEASED, SCHEMA_VERSION, Connection, OutdatedError, SqliteFile
+from kr.store.sqlite import (
+    FIRST_RELEASED,
+    SCHEMA_VERSION,
+    Connection,
+    OutdatedError,
+    SqliteFile,
+    unreleased,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,10 +170,7 @@ class Database:
                 create_tables(connection)
                 return
             if version < FIRST_RELEASED:
-                raise StoreError(
-                    f"{self._file.path}: was made by an unreleased kr; export it with that one "
-                    "(`kr export-yaml --output DIR`) and take it in with this one (`kr import-yaml DIR`)"
-                )
+                raise StoreError(unreleased(self._file.path))
             from pathlib import Path
 
             from kr.store.care import Care

@@ -138,11 +138,16 @@ _REFRESH = (
 _SET_CONFIDENCE = "UPDATE entries SET confidence = :confidence WHERE id = :id"
 # A report's own header tells only the day of its research.
 _ASKED = (
-    "UPDATE {} SET question = :question, researched_at = "
+    "UPDATE {} SET question = :question, question_key = :key, researched_at = "
     "CASE WHEN coalesce(substr(researched_at, 1, 10), substr(:at, 1, 10)) = substr(:at, 1, 10) THEN :at ELSE researched_at END "
     "WHERE id = :id AND question IS NULL"
 )
 _SET_QUESTION, _SET_ARCHIVED_QUESTION = _ASKED.format("entries"), _ASKED.format("archived_entries")
+_SET_WRITER = [
+    f"UPDATE {table} SET origin = :origin, confidence = :confidence, written_by = :written_by "
+    f"WHERE {name} = :id AND sha256 = :sha256 AND written_by IS NULL AND origin <> 'finding'"
+    for table, name in (("entries", "id"), ("archived_entries", "id"), ("revisions", "entry_id"))
+]
 _SET_TIMES = (
     "UPDATE entries SET created = :created, last_accessed = :last_accessed, researched_at = :researched_at, "
     "fresh_until = :fresh_until WHERE id = :id"
@@ -261,8 +266,24 @@ class Entries(Part):
 
     def set_question(self, entry_id: str, question: str, *, at: str) -> None:
         """Note what was asked, and when, of every row of the id that doesn't know it: it was researched elsewhere."""
+        asked = {"id": entry_id, "question": question, "key": question_key(question), "at": at}
         for statement in (_SET_QUESTION, _SET_ARCHIVED_QUESTION):
-            self._session.execute(statement, id=entry_id, question=question, at=at)
+            self._session.execute(statement, asked)
+        self.index_again(entry_id)
+
+    def index_again(self, entry_id: str) -> None:
+        """Have a live entry found by the words that it has now; nothing to do for one that is not live."""
+        entry = self.get(entry_id)
+        if entry is not None:
+            Search(self._session).index_again(entry)
+
+    def set_writer(
+        self, entry_id: str, sha256: str, *, origin: Origin, confidence: Confidence, written_by: str | None
+    ) -> None:
+        """Note who wrote a text of an id, live, archived or an earlier one, where it came from elsewhere and nobody says."""
+        told = {"origin": origin, "confidence": confidence, "written_by": written_by}
+        for statement in _SET_WRITER:
+            self._session.execute(statement, {"id": entry_id, "sha256": sha256, **told})
 
     def set_times(self, entry_id: str, times: Mapping[str, str | None]) -> None:
         self._session.execute(_SET_TIMES, {"id": entry_id, **times})
@@ -273,7 +294,9 @@ class Entries(Part):
 
     def remove(self, entry_id: str) -> bool:
         """Delete an entry whose report is gone; its revisions stay. False when there is none."""
-        return bool(self._session.execute(_REMOVE, id=entry_id))
+        is_gone = bool(self._session.execute(_REMOVE, id=entry_id))
+        Search(self._session).prune()
+        return is_gone
 
     def put(self, entry: Entry) -> None:
         """Insert an entry, or overwrite the one with its id; a mark of staleness is forgotten, and it is found by its new words."""

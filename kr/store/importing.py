@@ -95,6 +95,7 @@ def take_in(database: Database, batch: Sequence[Incoming], *, now: datetime) -> 
 
 
 _OF_TEXT = (
+    "framework_version",
     "path",
     "sha256",
     "revision",
@@ -135,9 +136,13 @@ class _Intake:
             return Outcome("unchanged", differs=live is not None and _differs(item, live))
         if item.text is None and (live is None or live.path != item.path):
             raise _NoPlace(f"path: there is no report at {item.path}, so that it is not indexed")
+        if live is not None:
+            live = take_edit(self._unit, live)
+            if item.text is not None and item.text.is_here and item.path == live.path and live.sha256:
+                item = replace(item, text=None)  # its own file: what somebody wrote there is taken in by now
         entry = self._entry(item, entry_id, self._place(item, pair, live), live)
         if live is not None and live.sha256 != entry.sha256:
-            entry = self._replacing(take_edit(self._unit, live), entry)
+            entry = self._replacing(live, entry)
         self._unit.entries.put(entry)
         return Outcome("imported" if live is None else "updated")
 

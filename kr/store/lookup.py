@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from kr.store.entries import COLUMNS, to_entry
 from kr.store.search import Search
 from kr.store.session import Part, json_list
-from kr.text.words import stem
+from kr.text.words import beginning
 from kr.values import NO_RATINGS, Entry, Ratings
 
 Found = tuple[Entry, Ratings, bool]
@@ -24,9 +24,11 @@ _WORDING = (
     "WHERE w.entry_id = e.id AND w.question_key = :question AND w.proved)) AS is_wording"
 )
 _KEYS = "e.framework_key IN (SELECT value FROM json_each(:keys)) AND e.status <> 'archived'"
-_FRAMEWORK = f"{_LIVE}, {_WORDING} FROM entries AS e WHERE {_KEYS}"
+_OF_KEYS = f"{_LIVE}, {_WORDING} FROM entries AS e WHERE {_KEYS}"
+_FRAMEWORK = f"{_LIVE}, {_WORDING} FROM entries AS e WHERE ({_KEYS}) OR e.framework_key IS NULL"
+_UNKEYED = "SELECT 1 FROM entries WHERE framework_key IS NULL LIMIT 1"
 _SERVED = (
-    f"{_FRAMEWORK} AND (e.topic_key = :topic OR e.question_key = :question OR e.keywords_key = :keywords OR e.id IN "
+    f"{_OF_KEYS} AND (e.topic_key = :topic OR e.question_key = :question OR e.keywords_key = :keywords OR e.id IN "
     "(SELECT entry_id FROM wordings WHERE question_key = :question AND proved))"
 )
 _SOME = f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.status <> 'archived'"
@@ -46,8 +48,12 @@ class Lookup(Part):
         return self._found(_SERVED, keys=json_list(keys), topic=topic, question=question, keywords=keywords)
 
     def framework(self, keys: Sequence[str], *, question: str) -> list[Found]:
-        """Return all live entries of the frameworks ``keys``."""
+        """Return all live entries of the frameworks ``keys``, and those that plain SQL wrote without a key."""
         return self._found(_FRAMEWORK, keys=json_list(keys), question=question)
+
+    def has_unkeyed(self) -> bool:
+        """Whether plain SQL wrote entries that have no keys yet, by which a look-up would find them."""
+        return self._session.value(_UNKEYED) is not None
 
     def candidates(
         self, keys: Sequence[str], words: Sequence[str], *, most: int = 20
@@ -68,7 +74,11 @@ class Lookup(Part):
         self, names: Sequence[str], words: Sequence[str], *, most: int
     ) -> list[tuple[str, str | None]]:
         """Return summary and ref of the lessons that carry one of the frameworks' keys as a tag and hold a word, most words first."""
-        wanted = {"names": json_list(names), "words": json_list([stem(word) for word in words]), "most": most}
+        wanted = {
+            "names": json_list(names),
+            "words": json_list([beginning(word) for word in words]),
+            "most": most,
+        }
         return [(row["summary"], row["ref"]) for row in self._session.rows(_LESSONS, wanted)]
 
     def _found(self, statement: str, **named: str) -> list[Found]:

@@ -220,6 +220,9 @@ class Revision(Value):
     origin: str | None
     written_by: str | None
     researched_at: str | None
+    fresh_until: str | None
+    status: str | None
+    """``stale`` where it was written as such: an older report that stood in for research."""
     replaced_at: str
 
 
@@ -232,7 +235,12 @@ _OF_ENTRY = (
 _LAST = (
     "SELECT max((SELECT coalesce(max(revision), 0) FROM revisions WHERE entry_id = :entry_id), "
     "(SELECT coalesce(max(revision), 0) FROM entries WHERE id = :entry_id), "
+    "(SELECT coalesce(max(revision), 0) FROM ratings WHERE entry_id = :entry_id), "
     "(SELECT coalesce(max(revision), 0) FROM archived_entries WHERE id = :entry_id))"
+)
+_STOOD_IN = (
+    "SELECT status FROM entries WHERE id = :id AND sha256 = :sha256 "
+    "AND origin = 'excerpt' AND status = 'stale' AND stale_reason IS NULL"
 )
 _ADD = upsert_into(
     "revisions", (*Revision.names(), "path", "framework_key", "topic_key"), "entry_id, revision"
@@ -263,7 +271,7 @@ class Revisions(Part):
         return [Revision(**dict(row)) for row in self._session.rows(_OF_ENTRY, entry_id=entry_id)]
 
     def next_number(self, entry_id: str) -> int:
-        """Return the number of the next text of an id, live, archived or gone."""
+        """Return the number of the next text of an id, live, archived or gone: one that no text had, and nobody rated."""
         return int(self._session.value(_LAST, entry_id=entry_id)) + 1
 
     def add(self, entry: Entry, at: str) -> None:
@@ -283,6 +291,8 @@ class Revisions(Part):
             origin=entry.origin,
             written_by=entry.written_by,
             researched_at=entry.researched_at or entry.created,
+            fresh_until=entry.fresh_until,
+            status=self._session.value(_STOOD_IN, id=entry.id, sha256=entry.sha256),
             replaced_at=at,
         )
 
@@ -296,13 +306,14 @@ def settled(unit: UnitOfWork, entry: Entry) -> str | None:
 def edit_at(unit: UnitOfWork, path: str, sha256: str | None) -> str | None:
     """Return what somebody wrote into the file at a path, whose own text has this hash; None: nothing that kr doesn't know.
 
-    A torn file, and an earlier text of kr's, are no edits.
+    A torn file (its end is missing, or zeros), and an earlier text of kr's, are no edits.
     """
-    text = decoded(unit.files.read(path))
-    if not text.strip():
+    content = unit.files.read(path) or b""
+    text = decoded(content)
+    if not text.strip("\0").strip():
         return None
-    own = unit.revisions.text(sha256) or ""
-    is_torn = own.startswith(text) and not text.endswith("\n")
+    own = (unit.revisions.text(sha256) or "").encode()
+    is_torn = own.startswith(content.rstrip(b"\0")) and not content.endswith(b"\n")
     return None if is_torn or unit.revisions.has(digest(text)) else text
 
 
@@ -319,9 +330,8 @@ def take_edit(unit: UnitOfWork, entry: Entry) -> Entry:
         edited = replace(entry, sha256=unit.revisions.keep(text))
         unit.entries.put(edited)
         return edited
-    written = mask_secrets(clean(text))
-    if reasons := reasons_to_hold(written):
-        _hold(unit, entry, written, reasons, at)
+    written = guarded(unit, entry, text, at)
+    if written is None:
         return entry
     edited = replace(
         entry,
@@ -338,6 +348,15 @@ def take_edit(unit: UnitOfWork, entry: Entry) -> Entry:
     unit.revisions.add(entry, at)
     unit.entries.put(edited)
     return edited
+
+
+def guarded(unit: UnitOfWork, entry: Entry, text: str, at: str) -> str | None:
+    """Return what somebody wrote into the file of an entry as it may be kept; None: it waits in the quarantine, or says nothing."""
+    written = mask_secrets(clean(text))
+    if reasons := reasons_to_hold(written):
+        _hold(unit, entry, written, reasons, at)
+        return None
+    return written if written.strip() else None
 
 
 def _hold(unit: UnitOfWork, entry: Entry, text: str, reasons: tuple[str, ...], at: str) -> None:

@@ -11,9 +11,8 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from kr.freshness import to_text
-from kr.store.entries import framework_key, question_key
+from kr.store.entries import Entries, framework_key, question_key
 from kr.store.lock import is_alive
-from kr.store.search import Search
 from kr.store.session import Part, insert_into, json_list, texts_of, upsert_into
 from kr.values import Entry, NamedTuple, Outcome, Value
 
@@ -300,10 +299,11 @@ _DROP_OLD = (
     "DELETE FROM wordings WHERE entry_id = :entry_id AND id NOT IN "
     f"(SELECT id FROM wordings WHERE entry_id = :entry_id ORDER BY id DESC LIMIT {MOST})"
 )
-_TAKE = (
-    "DELETE FROM wordings WHERE question_key = :question_key AND entry_id <> :keep "
+_OF_OTHERS = (
+    "FROM wordings WHERE question_key = :question_key AND entry_id <> :keep "
     "AND entry_id IN (SELECT id FROM entries WHERE framework_key = :framework_key)"
 )
+_TAKEN, _TAKE = f"SELECT DISTINCT entry_id {_OF_OTHERS}", f"DELETE {_OF_OTHERS}"
 _FORGET = "DELETE FROM wordings WHERE entry_id = :entry_id"
 _FORGET_OF_SESSION = f"{_FORGET} AND session_id = :session_id"
 
@@ -336,7 +336,7 @@ class Wordings(Part):
         tags = json.dumps(need.tags, ensure_ascii=False)
         self._session.execute(_KEEP, {**wording.fields(), "tags": tags, "question_key": key})
         self._session.execute(_DROP_OLD, entry_id=entry.id)
-        Search(self._session).index_again(entry)
+        Entries(self._session).index_again(entry.id)
 
     def prove(self, entry_id: str, session_id: str) -> None:
         """Have the wordings of a session serve by themselves: the entry worked for it."""
@@ -345,16 +345,19 @@ class Wordings(Part):
     def forget_session(self, entry: Entry, session_id: str) -> None:
         """Delete the wordings of a session for which the entry was wrong."""
         if self._session.execute(_FORGET_OF_SESSION, entry_id=entry.id, session_id=session_id):
-            Search(self._session).index_again(entry)
+            Entries(self._session).index_again(entry.id)
 
     def take(self, question: str, keep: Entry) -> None:
         """Have no other entry of the framework answer this very question any more: it was researched anew for ``keep``."""
-        self._session.execute(
-            _TAKE,
-            question_key=question_key(question),
-            keep=keep.id,
-            framework_key=framework_key(keep.framework),
-        )
+        asked = {
+            "question_key": question_key(question),
+            "keep": keep.id,
+            "framework_key": framework_key(keep.framework),
+        }
+        losing = [row["entry_id"] for row in self._session.rows(_TAKEN, asked)]
+        self._session.execute(_TAKE, asked)
+        for entry_id in losing:
+            Entries(self._session).index_again(entry_id)
 
     def forget(self, entry_id: str) -> None:
         """Delete the wordings of an entry that is gone for good: its id may become another one's."""

@@ -18,13 +18,15 @@ from kr.naming import decoded, digest
 from kr.store.archive import Archived
 from kr.store.database import Database
 from kr.store.entries import Pair, framework_key, pair_of
-from kr.store.reports import ReportFiles, Revision, Staged, edit_at, take_edit
+from kr.store.reports import ReportFiles, Revision, Staged, edit_at, guarded, take_edit
 from kr.store.requests import Need
 from kr.store.search import unknown_entry
 from kr.store.session import UnitOfWork
 from kr.values import Confidence, Entry, EntryStatus, Origin, Value, replace
 
 log = logging.getLogger(__name__)
+
+STOOD_IN = "an older report stood in: nothing was found then"
 
 _VERSIONS = (
     "SELECT framework_version FROM entries WHERE framework_key = :framework AND topic_key = :topic UNION "
@@ -197,9 +199,9 @@ def _save(unit: UnitOfWork, draft: Draft, text: str, staged: Staged, now: dateti
     entry = _entry(unit, spot, draft, sha256, now)
     if live is not None and entry.revision != live.revision:
         unit.revisions.add(live, at)
+    unit.entries.put(entry)
     if live is None:
         _keep_stranger(unit, entry, at)
-    unit.entries.put(entry)
     if live is not None:
         _keep_words(unit, live, entry, draft, at)
     saved = _finish(unit, staged, entry, now)
@@ -211,20 +213,32 @@ def _keep_beside(unit: UnitOfWork, live: Entry, draft: Draft, sha256: str, at: s
     """Keep a text that does not take the place of the entry's own as a revision beside it; of a placeholder nothing is kept."""
     if draft.origin == "placeholder" or sha256 == live.sha256:
         return Saved(entry=live, index_count=unit.entries.count(), revision=live.revision, is_beside=True)
+    kept = next((it for it in unit.revisions.of_entry(live.id) if it.sha256 == sha256), None)
+    if kept is not None:
+        count = unit.entries.count()
+        return Saved(entry=live, index_count=count, revision=kept.revision, is_beside=True)
     number = unit.revisions.next_number(live.id)
-    told = ("framework_version", "confidence", "origin", "written_by")
+    told = ("framework_version", "confidence", "origin", "written_by", "fresh_until")
     beside = {name: getattr(draft, name) for name in told}
     unit.revisions.add(replace(live, **beside, sha256=sha256, revision=number, researched_at=at), at)
     return Saved(entry=live, index_count=unit.entries.count(), revision=number, is_beside=True)
 
 
 def _keep_stranger(unit: UnitOfWork, entry: Entry, at: str) -> None:
-    """Keep what somebody put at the path of a new entry, and is about to be written over, as a revision of it."""
+    """Keep what somebody put at the path of a new entry, whose row is written, and is about to be written over: as a revision beside it."""
     found = edit_at(unit, entry.path, None)
-    if found is not None:
+    written = None if found is None else guarded(unit, entry, found, at)
+    if written is not None:
         number = unit.revisions.next_number(entry.id)
+        sha256 = unit.revisions.keep(written)
+        unit.archive.give_text(entry.path, sha256)
         kept = replace(
-            entry, sha256=unit.revisions.keep(found), revision=number, origin="finding", written_by="file"
+            entry,
+            sha256=sha256,
+            revision=number,
+            origin="finding",
+            written_by="file",
+            fresh_until=None,
         )
         unit.revisions.add(kept, at)
 
@@ -330,7 +344,8 @@ def adopt(unit: UnitOfWork, entry: Entry, content: bytes) -> Entry | None:
     if unit.entries.of_topic(*subject) is not None:
         return None
     own_id = free_name(unit, subject, path=entry.path).id
-    adopted = replace(entry, id=own_id, sha256=unit.revisions.keep(decoded(content)))
+    sha256, number = unit.revisions.keep(decoded(content)), unit.revisions.next_number(own_id)
+    adopted = replace(entry, id=own_id, sha256=sha256, revision=number)
     unit.entries.put(adopted)
     return adopted
 
@@ -360,6 +375,7 @@ def restore_archived(
     """
     with ExitStack() as opened, database.write() as unit:
         unit.entries.fill_keys()
+        stood_in = unit.archive.stood_in(archived.archive_id)
         if not unit.archive.take(archived.archive_id):
             return None
         live = _live_again(unit, archived.entry)
@@ -371,8 +387,9 @@ def restore_archived(
         moved = tuple(_archive(unit, entry, now) for entry in live)
         entry = replace(archived.entry, path=_free_path(unit, archived.entry))
         text = _text(unit, archived.entry)
-        _keep_stranger(unit, entry, to_text(now))
-        return replace(_put_back(unit, opened, entry, text=text, now=now), replaced=moved)
+        back = _put_back(unit, opened, entry, text=text, now=now, stood_in=stood_in)
+        _keep_stranger(unit, back.saved.entry, to_text(now))
+        return replace(back, replaced=moved)
 
 
 def restore_revision(database: Database, entry_id: str, number: int, now: datetime) -> Restored | None:
@@ -387,13 +404,16 @@ def restore_revision(database: Database, entry_id: str, number: int, now: dateti
         current = take_edit(unit, current)
         unit.revisions.add(current, to_text(now))
         entry = replace(_as_it_was(current, revision), path=_free_path(unit, current))
-        return _put_back(unit, opened, entry, text=text, now=now)
+        stood_in = revision.status == "stale"
+        return _put_back(unit, opened, entry, text=text, now=now, stood_in=stood_in)
 
 
-def _put_back(unit: UnitOfWork, opened: ExitStack, entry: Entry, *, text: str, now: datetime) -> Restored:
-    """Make an entry live with a text."""
+def _put_back(
+    unit: UnitOfWork, opened: ExitStack, entry: Entry, *, text: str, now: datetime, stood_in: bool
+) -> Restored:
+    """Make an entry live with a text; ``stood_in``: an older one that stood in for research."""
     staged = opened.enter_context(unit.files.staged(text))
-    stale_reason = why_stale(entry, now)
+    stale_reason = STOOD_IN if stood_in else why_stale(entry, now)
     entry = replace(
         entry,
         sha256=unit.revisions.keep(text),
@@ -452,7 +472,6 @@ def _as_it_was(current: Entry, revision: Revision) -> Entry:
     origins: tuple[Origin, ...] = ("finding", "excerpt", "placeholder", "imported")
     known = next((level for level in levels if level == revision.confidence), None)
     origin = next((kind for kind in origins if kind == revision.origin), "imported")
-    is_installed = origin == "excerpt" and current.fresh_until is not None
     return replace(
         current,
         framework_version=revision.framework_version or current.framework_version,
@@ -461,7 +480,7 @@ def _as_it_was(current: Entry, revision: Revision) -> Entry:
         origin=origin,
         written_by=revision.written_by,
         revision=revision.revision,
-        fresh_until=current.fresh_until if is_installed else None,
+        fresh_until=revision.fresh_until,
     )
 
 

@@ -87,7 +87,7 @@ revisions = Table(
     Column("sha256", ForeignKey("report_texts.sha256"), nullable=False),
     _text("path"),
     *(Column(name, Text) for name in ("framework_key", "topic_key", "framework_version", "confidence")),
-    *(Column(name, Text) for name in ("origin", "written_by", "researched_at")),
+    *(Column(name, Text) for name in ("origin", "written_by", "researched_at", "fresh_until", "status")),
     _text("replaced_at"),
     PrimaryKeyConstraint("entry_id", "revision"),
     Index("revisions_path", "path"),

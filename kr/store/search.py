@@ -9,7 +9,7 @@ from kr.errors import UnknownEntry
 from kr.frameworks import canonical, most_alike
 from kr.store.session import Part, UnitOfWork, json_list
 from kr.text.characters import one_line
-from kr.text.words import search_words, searchable, stem, tokens
+from kr.text.words import beginning, search_words, searchable, tokens
 from kr.values import Entry, NamedTuple
 
 WEIGHTS = "0.0, 2.0, 2.0, 2.0, 2.0, 1.0"
@@ -116,7 +116,7 @@ class Search(Part):
 
     def lessons(self, text: str, *, most: int) -> list[Passage]:
         """Return the lessons that hold words of a text, most words first."""
-        words = [stem(word) for word in search_words(text[:_LONGEST])]
+        words = [beginning(word) for word in search_words(text[:_LONGEST])]
         rows = self._session.rows(_LESSONS, words=json_list(words), most=most)
         return [Passage(row["id"], row["phase"], one_line(row["summary"], _LONGEST)) for row in rows]
 
@@ -130,7 +130,7 @@ def passage_of(report: str, text: str) -> str:
     """Return the line of a report that holds most words of a text, cut around the first of them."""
     _, is_there, body = report.partition(_SUMMARY)
     lines = [line.strip(" >#*-|`") for line in (body if is_there else report).splitlines()]
-    stems = [stem(word) for word in search_words(text[:_LONGEST])]
+    stems = [beginning(word) for word in search_words(text[:_LONGEST])]
     held = [(sum(word in line.casefold() for word in stems), line) for line in lines if line]
     if not held:
         return ""

@@ -35,6 +35,14 @@ _KINDS: dict[int, type[StoreError]] = (
 )
 
 
+def unreleased(path: str) -> str:
+    """Say of a database from before ``FIRST_RELEASED`` how what it holds goes on."""
+    return (
+        f"{path}: was made by an unreleased kr; export it with that one "
+        "(`kr export-yaml --output DIR`) and take it in with this one (`kr import-yaml DIR`)"
+    )
+
+
 class Connection(sqlite3.Connection):
     """A connection, and what is kept with it; ``identity`` is of its file (``SqliteFile.identity``).
 

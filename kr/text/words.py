@@ -64,10 +64,20 @@ def stem(word: str) -> str:
             if suffix in {"ied", "ies"}:
                 return base + "i"
             doubled = base[-1] == base[-2] and base[-1] not in "aeiouls"
-            return (base[:-1] if doubled else base).removesuffix("e")
-    if len(word) > _SHORTEST_STEM:
-        return word[:-1] + "i" if word.endswith("y") and word[-2] not in "aeiou" else word.removesuffix("e")
-    return word
+            return _ended(base[:-1] if doubled else base)
+    return _ended(word)
+
+
+def _ended(word: str) -> str:
+    """Write the end of a stem as all inflections have it: ``retry``, ``retrying`` and ``retries`` are ``retri``."""
+    if len(word) >= _SHORTEST_STEM and word[-1] == "y" and word[-2] not in "aeiou":
+        return word[:-1] + "i"
+    return word.removesuffix("e") if len(word) > _SHORTEST_STEM else word
+
+
+def beginning(word: str) -> str:
+    """Return what a folded word and its inflections begin with: what to look for within a text."""
+    return stem(word).removesuffix("i") or word
 
 
 def keywords(text: str) -> list[str]:
@@ -121,6 +131,10 @@ def summary_of(text: str, most: int = 200) -> str:
     return f"{line[: most - 1].rpartition(' ')[0] or line[: most - 1]}…"
 
 
+def _bare(word: str) -> str:
+    return word.strip("\"'`“”‘’([{<>}]).,;:!?，。；：！？、（）").casefold()
+
+
 _MOST_TOPIC = 120
 _MOST_TAGS = 5
 
@@ -129,10 +143,12 @@ def derive_topic(framework: str, question: str) -> str:
     """Return a question without its asking words, articles and the framework's name: the topic of who gives none (SPEC 3.1)."""
     own = set(tokens(framework)) | {framework.casefold()}
     kept = []
-    for word in question[:_LONGEST].split():
-        bare = word.strip("\"'`“”‘’([{<>}]).,;:!?，。；：！？、（）").casefold()
-        folded = bare.translate(_APOSTROPHES)
-        if folded and folded not in SMALL and bare not in own:
+    words = question[:_LONGEST].split()
+    for word, following in zip(words, [*words[1:], ""], strict=False):
+        bare, folded = _bare(word), _bare(word).translate(_APOSTROPHES)
+        # "in vue" says where, and turns nothing round.
+        is_of_name = bare == "in" and _bare(following) in own
+        if folded and folded not in SMALL and bare not in own and not is_of_name:
             kept.append(word.strip('"“”,;:!?，。；：！？、').rstrip("."))
     topic = " ".join(kept) or " ".join(question.split())
     if len(topic) > _MOST_TOPIC:

@@ -18,15 +18,19 @@ log = Logger(__name__)
 INDEX = "index.yaml"
 ARCHIVE = "_archived-index.yaml"
 WORDINGS = "_wordings.yaml"
-"""What entries were asked, and when, beside an index in another folder (SPEC 3.2 and 6.1).
+"""What entries were asked, who wrote them, and when, beside an index in another folder (SPEC 3.2 and 6.1).
 
 The index keeps the nine keys of seed 002, and of times the days. Without these words the entries would not be found
-elsewhere as they are here, and without the times not leave in the same order; so both go along in a file of their own:
-one item for each live entry's times, each entry's question, and each wording. A mark of staleness for one major version alone
-(SPEC 3.3) goes with the times: the index says ``stale``.
+elsewhere as they are here, without the times not leave in the same order, and without the writers be overwritten by research;
+so they go along in a file of their own: one item for each live entry's times, each text's writer, each entry's question, and
+each wording. A mark of staleness for one major version alone (SPEC 3.3) goes with the times: the index says ``stale``.
 """
 TIMES = "times"
 """The kind of an item there that says when, to the microsecond."""
+WRITER = "writer"
+"""The kind of an item there that says who wrote a text, which it names by its hash: live or archived."""
+PROVED = "proved"
+"""The key of a wording there that serves by itself."""
 STALE_MAJOR = "stale_major"
 """The key of such an item that a marked entry alone has."""
 EXACT = ("created", "last_accessed", "researched_at", "fresh_until")

@@ -1,7 +1,8 @@
 """Writes ``index.yaml`` and ``_archived-index.yaml`` (SPEC 3.8 and 6.1); elsewhere with what an import needs besides.
 
 A write of kr must not cost more because a million entries are archived: the exported archive stands in the order of
-archiving, so that new rows are appended. It is written anew where rows left it or changed, which triggers count.
+archiving, so that new rows are appended. It is written anew where a row left it, which is counted. What somebody else wrote into the index
+is imported before it is written over.
 """
 
 import hashlib
@@ -12,17 +13,19 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.archive import Archived
 from kr.store.lock import exclusive
-from kr.store.reports import ReportFiles
+from kr.store.reports import ReportFiles, settled
 from kr.store.requests import Need, Wording
 from kr.store.session import ARCHIVE_CHANGES, UnitOfWork
 from kr.store.store import Store
-from kr.transfer import ARCHIVE, EXACT, INDEX, STALE_MAJOR, TIMES, WORDINGS, is_day
+from kr.text.counting import counted
+from kr.transfer import ARCHIVE, EXACT, INDEX, PROVED, STALE_MAJOR, TIMES, WORDINGS, WRITER, is_day
 from kr.values import Entry
 
 log = logging.getLogger(__name__)
@@ -34,13 +37,41 @@ _WAIT_SECONDS = 60.0
 _KEPT = 8
 """How many of its own earlier states of a file kr knows again."""
 _CHUNK = 1024 * 1024
+_SHOWN = 20
 
 
 def refresh_exports(store: Store, knowledge_base: Path) -> None:
     """Bring both files of the knowledge base to what the database holds; raises as ``export_yaml``."""
     _make(knowledge_base)
     with _queue(knowledge_base, is_own=True):
-        _write_indexes(store, knowledge_base, _OWN)
+        _write_own(store, knowledge_base)
+
+
+def _take_edits_in(store: Store) -> None:
+    """Take in what somebody wrote into a report's file, before it is told elsewhere (SPEC 3.8)."""
+    with store.read() as unit:
+        edited = [entry for entry in unit.entries.all() if settled(unit, entry) is None]
+    for entry in edited:
+        store.read_report(entry)
+
+
+def _write_own(store: Store, folder: Path) -> None:
+    """Write both files of the knowledge base; an index that somebody else wrote is imported first (SPEC 3.8), and a copy kept.
+
+    Of the archive only a copy is kept: what left the index for good must not come back by an older file.
+    """
+    strangers = _write_indexes(store, folder, _OWN, is_first=True)
+    if not strangers:
+        return
+    from kr.transfer.import_yaml import import_yaml
+
+    result = import_yaml(store, folder, strangers, now=datetime.now(UTC), guards=False)
+    told = [*map(str, result.unreadable), *map(str, result.refused), *result.warnings]
+    for line in told[:_SHOWN]:
+        log.warning("%s", line)
+    if len(told) > _SHOWN:
+        log.warning("%s: %s", folder, counted(len(told) - _SHOWN, "more warning"))
+    _write_indexes(store, folder, _OWN)
 
 
 def export_yaml(
@@ -55,9 +86,10 @@ def export_yaml(
     is_own = folder.resolve() == knowledge_base.resolve()
     files, reports = [folder / INDEX, folder / ARCHIVE], 0
     _make(folder)
+    _take_edits_in(store)
     with _queue(knowledge_base, is_own=is_own):
         if is_own:
-            _write_indexes(store, folder, _OWN)
+            _write_own(store, folder)
         else:
             more, reports = _write_elsewhere(store, folder, index_only=index_only)
             files += more
@@ -85,19 +117,28 @@ class _Ready(NamedTuple):
     staged: Path | None
     key: str
     value: str
+    is_strangers: bool = False
+    """Whether somebody else wrote what is there."""
 
 
-def _write_indexes(store: Store, folder: Path, prefix: str, report_of: Any = None) -> None:
+def _write_indexes(
+    store: Store, folder: Path, prefix: str, report_of: Any = None, *, is_first: bool = False
+) -> list[Path]:
+    """Write both files. With ``is_first`` nothing is written where somebody else wrote one: which is returned."""
     ready: list[_Ready] = []
     try:
         with _told(folder):
             with store.read() as unit:
                 ready += _index(unit, folder / INDEX, prefix + INDEX)
                 ready += _archive(unit, folder / ARCHIVE, f"{prefix}{ARCHIVE}:states", report_of)
+            strangers = [file.path for file in ready if file.is_strangers]
+            if is_first and strangers:
+                return strangers
             _remember(store, ready)
             for file in ready:
                 if file.staged is not None:
                     file.staged.replace(file.path)
+            return []
     finally:
         for file in ready:
             if file.staged is not None:
@@ -111,9 +152,11 @@ def _index(unit: UnitOfWork, path: Path, key: str) -> Iterator[_Ready]:
     if present == content:
         return
     known = (unit.meta.get(key) or "").split()
-    if present is not None and _digest(present) not in known:
+    is_strangers = present is not None and _digest(present) not in known
+    if present is not None and is_strangers:
         _keep_copy(path, present)
-    yield _Ready(path, _stage(path, [content.decode()]), key, " ".join([_digest(content), *known][:_KEPT]))
+    states = " ".join([_digest(content), *known][:_KEPT])
+    yield _Ready(path, _stage(path, [content.decode()]), key, states, is_strangers)
 
 
 class _Mark(NamedTuple):
@@ -262,11 +305,14 @@ def write_reports(unit: UnitOfWork, folder: Path) -> int:
 
 
 def render_wordings(unit: UnitOfWork) -> str | None:
-    """Render the questions and wordings of all entries, live or archived, sorted by id; None where nothing is known."""
+    """Render the writers, questions and wordings of all entries, live or archived, sorted by id; None where nothing is known."""
     known: dict[str, Entry] = {row.entry.id: row.entry for row in unit.archive.all()}
     known |= {entry.id: entry for entry in unit.entries.all()}
     wordings = unit.wordings.all()
     items = [_times_item(entry) for entry in unit.entries.all() if _says_more_than_days(entry)]
+    texts = [*unit.entries.all(), *(row.entry for row in unit.archive.all())]
+    written = {(it.id, it.sha256): it for it in texts if it.sha256 is not None and it.origin != "imported"}
+    items += [_writer_item(entry, sha256) for (_, sha256), entry in sorted(written.items())]
     for _, entry in sorted(known.items()):
         items += _asked_items(entry, wordings.get(entry.id, ()))
     return render_items(items) if items else None
@@ -282,6 +328,13 @@ def _times_item(entry: Entry) -> "Item":
     return {**_whose(entry), "kind": TIMES, **{name: time for name, time in told.items() if time is not None}}
 
 
+def _writer_item(entry: Entry, sha256: str) -> "Item":
+    told = {"origin": entry.origin, "confidence": entry.confidence, "written_by": entry.written_by}
+    return {**_whose(entry), "kind": WRITER, "sha256": sha256} | {
+        k: v for k, v in told.items() if v is not None
+    }
+
+
 def _asked_items(entry: Entry, wordings: Iterable[Wording]) -> Iterator["Item"]:
     if entry.question is not None:
         need, at = Need(entry.topic, entry.tags, entry.question), entry.researched_at or entry.created
@@ -289,7 +342,8 @@ def _asked_items(entry: Entry, wordings: Iterable[Wording]) -> Iterator["Item"]:
     for it in wordings:
         need = Need(it.topic, it.tags, it.question)
         item = {**_whose(entry), "kind": "wording", **need._asdict(), "at": it.at}
-        yield item if it.session_id is None else {**item, "session_id": it.session_id}
+        told = {"session_id": it.session_id, PROVED: "true" if it.proved else None}
+        yield {**item, **{name: value for name, value in told.items() if value is not None}}
 
 
 def _whose(entry: Entry) -> dict[str, str]:

@@ -19,7 +19,7 @@ from kr.store.importing import Incoming, ReportText
 from kr.store.session import UnitOfWork
 from kr.store.store import Store
 from kr.text.counting import counted
-from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, is_day
+from kr.transfer import ARCHIVE, INDEX, TIMES, WORDINGS, WRITER, is_day
 from kr.transfer.read_index import (
     LIMIT,
     Asked,
@@ -27,9 +27,11 @@ from kr.transfer.read_index import (
     BadItem,
     Item,
     Whose,
+    Written,
     check_asked,
     check_item,
     check_times,
+    check_writer,
     read_items,
 )
 from kr.values import Entry, origin_of_kind, replace
@@ -97,8 +99,9 @@ def import_yaml(
     *,
     now: datetime,
     progress: Progress | None = None,
+    guards: bool = True,
 ) -> Imported:
-    """Import folders (both files of each) and single index files; the guard runs at the end.
+    """Import folders (both files of each) and single index files; the guard runs at the end, if it ``guards``.
 
     Files that can't be read and items that are refused are told in the result. Raises a ``StoreError``.
     """
@@ -114,7 +117,7 @@ def import_yaml(
         except IndexUnreadable as error:
             result.unreadable.append(Unreadable(str(file), str(error)))
     _take_in_wordings(store, sources, result, now)
-    if result.has_changed:
+    if result.has_changed and guards:
         guarded = store.run_guard(now)
         result.auto_archived, result.lru_evicted = guarded
     if store.exists():
@@ -346,8 +349,11 @@ def _wordings_of(store: Store, file: Path, data: bytes, *, now: datetime) -> lis
                 bad.append(f"{file}:{found.line}: {found.reason}")
                 continue
             try:
-                if found.fields.get("kind") == TIMES:
+                kind = found.fields.get("kind")
+                if kind == TIMES:
                     _take_times(unit, *check_times(found.fields))
+                elif kind == WRITER:
+                    _take_writer(unit, check_writer(found.fields))
                 else:
                     _take_asked(unit, check_asked(found.fields, now=now))
             except BadItem as error:
@@ -370,6 +376,21 @@ def _take_times(
             unit.entries.set_stale_major(entry.id, stale_major)
 
 
+def _take_writer(unit: UnitOfWork, written: Written) -> None:
+    """Say who wrote a text that came from elsewhere: one that kr or somebody here made keeps its own."""
+    whose = written.whose
+    live = unit.entries.get(whose.id)
+    known = [row.entry for row in unit.archive.of_id(whose.id)]
+    if any(_is_of(whose, entry) for entry in ([live, *known] if live is not None else known)):
+        unit.entries.set_writer(
+            whose.id,
+            written.sha256,
+            origin=written.origin,
+            confidence=written.confidence,
+            written_by=written.written_by,
+        )
+
+
 def _is_of(whose: Whose, entry: Entry) -> bool:
     return pair_of(entry.framework, entry.topic) == pair_of(whose.framework, whose.entry_topic)
 
@@ -388,4 +409,5 @@ def _take_asked(unit: UnitOfWork, asked: Asked) -> None:
     if asked.kind == "question" and entry.question is None:
         unit.entries.set_question(entry.id, asked.need.question, at=asked.at)
     else:
-        unit.wordings.keep(entry, asked.need, at=asked.at, session_id=asked.session_id)
+        proved = asked.proved
+        unit.wordings.keep(entry, asked.need, at=asked.at, session_id=asked.session_id, proved=proved)

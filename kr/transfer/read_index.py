@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import PurePosixPath
-from typing import Literal, NamedTuple, NoReturn, get_args
+from typing import Literal, NamedTuple, NoReturn, TypeVar, get_args
 
 import yaml
 
@@ -17,9 +17,12 @@ from kr.freshness import parse_time, to_text
 from kr.store.archive import ArchiveReason
 from kr.store.importing import Departure, Incoming
 from kr.store.requests import Need
-from kr.transfer import EXACT, STALE_MAJOR
+from kr.transfer import EXACT, PROVED, STALE_MAJOR
 from kr.tree import Doubles, Tree
+from kr.values import Confidence, Origin
 from kr.yamltext import TreeBuilder, yaml_events
+
+T = TypeVar("T")
 
 LIMIT = 64 * 1024 * 1024
 _DEPTH = 8
@@ -176,6 +179,10 @@ _SUFFIXES = (".md", ".markdown")
 _LESSONS = "lessons"
 AskedKind = Literal["question", "wording"]
 _KINDS: tuple[AskedKind, ...] = get_args(AskedKind)
+_ORIGINS: tuple[Origin, ...] = get_args(Origin)
+_CONFIDENCES: tuple[Confidence, ...] = get_args(Confidence)
+_SHA256 = re.compile("[0-9a-f]{64}")
+_WRITER = re.compile("(person|agent):.|file$")
 _REASONS: tuple[ArchiveReason, ...] = get_args(ArchiveReason)
 
 
@@ -224,6 +231,43 @@ class Asked(NamedTuple):
     need: Need
     at: str
     session_id: str | None
+    proved: bool = False
+    """Whether a wording serves by itself."""
+
+
+class Written(NamedTuple):
+    """Who wrote the text of this hash, which an entry has or had."""
+
+    whose: Whose
+    sha256: str
+    origin: Origin
+    confidence: Confidence
+    written_by: str | None
+
+
+def check_writer(fields: Mapping[str, Tree]) -> Written:
+    """Check one item of the kind ``writer``. Raises ``BadItem``."""
+    sha256 = _required(fields, "sha256").lower()
+    if not _SHA256.fullmatch(sha256):
+        _bad("sha256", f"must be the hash of a text, not {_shown(sha256)}")
+    written_by = _text(fields, "written_by")
+    if written_by is not None and (_LINE_BREAK.search(written_by) or not _WRITER.match(written_by)):
+        _bad("written_by", f"must be person:NAME, agent:SESSION or file, not {_shown(written_by)}")
+    return Written(
+        whose=_whose(fields),
+        sha256=sha256,
+        origin=_one_of(fields, "origin", _ORIGINS),
+        confidence=_one_of(fields, "confidence", _CONFIDENCES),
+        written_by=written_by,
+    )
+
+
+def _one_of(fields: Mapping[str, Tree], name: str, allowed: tuple[T, ...]) -> T:
+    told = _required(fields, name)
+    found = next((known for known in allowed if known == told), None)
+    if found is None:
+        _bad(name, f"must be {' or '.join(map(str, allowed))}, not {_shown(told)}")
+    return found
 
 
 def check_times(fields: Mapping[str, Tree]) -> tuple[Whose, dict[str, str | None], str | None]:
@@ -246,10 +290,7 @@ def _whose(fields: Mapping[str, Tree]) -> Whose:
 
 
 def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
-    told = _required(fields, "kind")
-    kind = next((known for known in _KINDS if known == told), None)
-    if kind is None:
-        _bad("kind", f"must be {' or '.join(_KINDS)}, not {_shown(told)}")
+    kind = _one_of(fields, "kind", _KINDS)
     at = parse_time(_time(fields, "at", now) or "") or now
     return Asked(
         whose=_whose(fields),
@@ -257,6 +298,7 @@ def check_asked(fields: Mapping[str, Tree], *, now: datetime) -> Asked:
         need=Need(_required(fields, "topic"), _tags(fields) or (), _required(fields, "question")),
         at=to_text(at),
         session_id=_text(fields, "session_id"),
+        proved=_text(fields, PROVED) == "true",
     )
 
 

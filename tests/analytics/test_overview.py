@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,6 +33,7 @@ def ask(
     status: str = "success",
     topic: str = "slots",
     question: str = "What is a slot?",
+    **more: Any,
 ) -> None:
     row = RequestRow(
         id=request_id,
@@ -43,6 +45,7 @@ def ask(
         framework="vue",
         topic=topic,
         question=question,
+        **more,
     )
     with store.write() as unit:
         unit.requests.record(row)
@@ -120,7 +123,7 @@ def test_settling_keeps_the_wording_and_closes_all_requests_of_the_need(store: S
     assert sql(store.path, "SELECT DISTINCT answered_by FROM requests") == [(entry.id,)]
 
 
-def test_what_was_not_near_or_is_not_there_settles_nothing(store: Store) -> None:
+def test_what_was_not_offered_or_is_not_there_settles_nothing(store: Store) -> None:
     entry = store.save_report(draft("vue", "slots in depth"), REPORT, NOW).entry
     gone = store.save_report(draft("vue", "old"), REPORT, NOW).entry
     other = store.save_report(draft("vue", "other"), REPORT, NOW).entry

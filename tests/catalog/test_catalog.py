@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
-from kr.matching.frameworks import most_alike
+from kr.frameworks import most_alike
 from kr.report import SKELETON_MARK
 from kr.text.characters import strip_invisible
 from tests.support.program import Project
@@ -169,13 +169,13 @@ def test_a_restored_entry_answers_again(app: App, project: Project) -> None:
     assert (answer["status"], answer["results"]["cache_entry_id"]) == ("cache-hit", entry_id)
 
 
-def test_a_restored_skeleton_is_no_answer(app: App, project: Project) -> None:
-    entry_id = save(app, project, origin="skeleton", status="stale", text=f"# a\n\n{SKELETON_MARK}\n")
+def test_a_restored_placeholder_is_no_answer(app: App, project: Project) -> None:
+    entry_id = save(app, project, origin="placeholder", status="stale", text=f"# a\n\n{SKELETON_MARK}\n")
     app.catalog.remove([entry_id])
     restored = app.catalog.restore(entry_id)
     assert restored["entry"]["status"] == "stale"
-    assert any("skeleton" in warning for warning in restored["warnings"])
-    assert app.catalog.entry(entry_id)["stale_because"][0].startswith("it is a skeleton")
+    assert any("placeholder" in warning for warning in restored["warnings"])
+    assert app.catalog.entry(entry_id)["stale_because"][0].startswith("a placeholder")
 
 
 def test_of_several_archived_ones_the_newest_comes_back_or_the_chosen_one(app: App, project: Project) -> None:

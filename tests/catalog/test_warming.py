@@ -73,9 +73,9 @@ def test_what_is_lacking_comes_first(project: Project) -> None:
         assert states(app.warm())["vue"] == "stale"
 
 
-def test_a_skeleton_is_nothing(project: Project) -> None:
+def test_a_placeholder_is_nothing(project: Project) -> None:
     with project.app() as app:
-        save(app, project, "vue", framework_version="3", origin="skeleton", status="stale")
+        save(app, project, "vue", framework_version="3", origin="placeholder", status="stale")
         assert states(app.warm())["vue"] == "missing"
 
 

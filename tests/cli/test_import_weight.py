@@ -6,8 +6,8 @@ import sys
 import time
 
 import pytest
-
 from kr.matching.terms import fillers, root
+
 from kr.settings import Memory, load_settings
 from tests.support.program import Project, request
 from tests.support.stores import draft

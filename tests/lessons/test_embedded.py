@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.tree import read_document
 from kr.errors import InvalidRequest
 from kr.lessons.returned import LOOKED_AT, returned_documents
+from kr.tree import read_document
 
 RETURN = {"story_key": "3-1", "status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}
 LINE = json.dumps(RETURN)

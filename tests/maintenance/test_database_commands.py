@@ -17,7 +17,7 @@ from kr.maintenance.databases import Databases
 from kr.store.care import Care
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
-from tests.support.older import make_older
+from tests.support.older import make_unreleased
 from tests.support.program import Clock, Project
 from tests.support.stores import NOW, draft, obey_permissions, protected, sql, start
 
@@ -40,11 +40,6 @@ def databases(store: Store, base: Path) -> Databases:
 
 def save(store: Store, topic: str) -> None:
     store.save_report(draft(topic=topic), f"# click - {topic}\n", NOW)
-
-
-def older(store: Store) -> None:
-    store.close()
-    make_older(store.path)
 
 
 def topics(path: Path) -> list[str]:
@@ -236,17 +231,6 @@ def test_a_damaged_database_is_moved_aside(
     assert Care(store.path).examine().problems == ()
 
 
-def test_an_older_backup_is_upgraded_on_its_way(store: Store, databases: Databases, tmp_path: Path) -> None:
-    older(store)
-    copy = tmp_path / "old.db"
-    copy.write_bytes(store.path.read_bytes())
-    databases.upgrade()
-    before = copy.read_bytes()
-    databases.restore(copy)
-    assert Care(store.path).look().state == "current"
-    assert copy.read_bytes() == before
-
-
 def bad_backups(folder: Path) -> dict[str, Path]:
     other, newer, empty = folder / "other.db", folder / "newer.db", folder / "empty.db"
     sql(other, "CREATE TABLE songs (name TEXT)")
@@ -255,6 +239,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
     sql(newer, f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
     empty.touch()
     (folder / "text.db").write_text("text\n" * 1000)
+    make_unreleased(folder / "unreleased.db")
     return {
         "other": other,
         "newer": newer,
@@ -262,6 +247,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
         "text": folder / "text.db",
         "absent": folder / "absent.db",
         "folder": folder,
+        "unreleased": folder / "unreleased.db",
     }
 
 
@@ -274,6 +260,7 @@ def bad_backups(folder: Path) -> dict[str, Path]:
         ("text", StoreCorrupt, "not a database"),
         ("absent", StoreError, "no such backup"),
         ("folder", StoreError, "no such backup"),
+        ("unreleased", StoreError, "export-yaml"),
     ],
 )
 def test_a_bad_backup_changes_nothing(
@@ -320,26 +307,14 @@ def test_another_programs_database_is_not_written_over(
     assert sql(store.path, "SELECT name FROM sqlite_master") == [("songs",)]
 
 
-def test_an_upgrade_backs_up_first(store: Store, databases: Databases) -> None:
-    older(store)
-    value = databases.upgrade()
-    assert (value["upgraded"], value["from_version"], value["to_version"]) == (True, 1, SCHEMA_VERSION)
-    kept = Path(value["backup"])
-    assert kept.name == "kr.db.schema-1.bak"
-    assert sql(kept, "PRAGMA user_version") == [(1,)]
-    assert topics(kept) == topics(store.path) == ["one"]
-    assert databases.upgrade() == value | {"upgraded": False, "from_version": SCHEMA_VERSION, "backup": None}
-
-
-def test_any_first_use_of_an_older_database_backs_it_up_too(store: Store) -> None:
-    older(store)
-    with store.read() as unit:
-        assert unit.entries.count() == 1
-    assert topics(store.path.with_name("kr.db.schema-1.bak")) == ["one"]
-    older(store)
-    save(store, "two")
-    assert topics(store.path.with_name("kr.db.schema-1.bak.1")) == ["one"]
-    assert topics(store.path) == ["one", "two"]
+def test_an_unreleased_database_is_refused_by_an_upgrade_and_left(store: Store, databases: Databases) -> None:
+    make_unreleased(store.path)
+    before = store.path.read_bytes()
+    with pytest.raises(StoreError, match=r"export-yaml.*import-yaml"):
+        databases.upgrade()
+    value = databases.check()
+    assert (value["sound"], "export-yaml" in value["problems"][0]) == (False, True)
+    assert store.path.read_bytes() == before
 
 
 def test_an_upgrade_without_a_database_makes_one(databases: Databases) -> None:
@@ -382,7 +357,8 @@ def test_a_sound_database(store: Store, databases: Databases) -> None:
     [
         ("DROP VIEW next_evictions", "view next_evictions is missing"),
         ("DROP INDEX entries_last_accessed", "index entries_last_accessed is missing"),
-        ("DROP TRIGGER entries_insert", "trigger entries_insert is missing"),
+        ("DROP TABLE entry_search", "table entry_search is missing"),
+        ("DELETE FROM search_rows", "not every entry is in the search index"),
         ("DROP TABLE circuits", "table circuits is missing"),
         ("ALTER TABLE lessons DROP COLUMN recurred", "table lessons has no column recurred"),
         ("UPDATE report_texts SET text = 'other'", "not the one that was written"),

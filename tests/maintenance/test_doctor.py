@@ -22,7 +22,7 @@ from kr.maintenance.checks import Finding, KnowledgeBase, read_facts
 from kr.store.care import Care
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.transfer.export import export_yaml
-from tests.support.older import make_older
+from tests.support.older import make_unreleased
 from tests.support.program import Project
 from tests.support.samples import add_request
 from tests.support.stores import draft, insert_entry, obey_permissions, protected, sql
@@ -118,9 +118,9 @@ def test_a_sound_knowledge_base_has_no_findings(project: Project) -> None:
 
 
 def forget_texts(project: Project) -> None:
-    for table in ("report_files", "revisions", "report_texts"):
-        project.sql(f"DELETE FROM {table}")
     project.sql("UPDATE entries SET sha256 = NULL")
+    for table in ("revisions", "report_texts"):
+        project.sql(f"DELETE FROM {table}")
 
 
 def run_doctor(project: Project, *options: str) -> tuple[int, dict[str, Any]]:
@@ -181,14 +181,6 @@ def test_a_lost_report_whose_text_is_not_kept_is_archived_and_no_return_is_promi
     assert project.sql("SELECT id, reason FROM archived_entries") == [("vue-slots", "manual")]
     exported = yaml.safe_load((project.base / "_archived-index.yaml").read_text())
     assert [item["id"] for item in exported] == ["vue-slots"]
-
-
-def test_a_wrong_number_of_entries_is_counted_anew(project: Project) -> None:
-    keep(project, "slots", "plugins")
-    project.sql("UPDATE entry_count SET entries = 7")
-    assert [finding["check"] for finding in report(project)["findings"]] == ["integrity"]
-    assert repair(project)["problems"] == 0
-    assert project.sql("SELECT entries FROM entry_count") == [(2,)]
 
 
 @pytest.mark.parametrize("place", ["frameworks", "frameworks/vue", "frameworks/vue/slots.md"])
@@ -340,11 +332,11 @@ def test_an_orphan_is_read_in_linear_time(line: str) -> None:
     assert time.process_time() - began < 1
 
 
-def test_a_skeleton_comes_back_stale(project: Project) -> None:
+def test_a_placeholder_comes_back_stale(project: Project) -> None:
     text = REPORT.replace("Text.", "[No research results available, manual research required]")
     put(project, "frameworks/vue/x.md", text.format(framework="vue", topic="x"))
     repair(project)
-    assert project.sql("SELECT status, origin FROM entries") == [("stale", "skeleton")]
+    assert project.sql("SELECT status, origin FROM entries") == [("stale", "placeholder")]
 
 
 def test_what_is_no_report_is_told_and_left_alone(project: Project) -> None:
@@ -441,10 +433,9 @@ def test_a_broken_index_is_built_anew(project: Project) -> None:
         ("index", "entries_last_accessed"),
         ("view", "next_evictions"),
         ("view", "hit_rate_by_day"),
-        ("trigger", "entries_insert"),
     ],
 )
-def test_a_missing_index_view_or_trigger_is_created_in_place(project: Project, kind: str, name: str) -> None:
+def test_a_missing_index_or_view_is_created_in_place(project: Project, kind: str, name: str) -> None:
     keep(project, "slots", "plugins")
     definition = project.sql("SELECT sql FROM sqlite_master WHERE name = ?", name)
     file = project.database.stat().st_ino
@@ -459,7 +450,7 @@ def test_a_missing_index_view_or_trigger_is_created_in_place(project: Project, k
     assert list(project.base.glob("*.damaged*")) == []
     assert (project.base / "kr.db.repair.bak").is_file()
     assert project.sql("SELECT sql FROM sqlite_master WHERE name = ?", name) == definition
-    assert project.sql("SELECT count(*) FROM documents") == [(3,)]
+    assert project.sql("SELECT count(*) FROM search_rows") == [(3,)]
 
 
 def test_a_missing_table_is_repaired_without_loss(project: Project) -> None:
@@ -600,15 +591,40 @@ def test_a_newer_database_is_a_problem_that_nobody_repairs(project: Project) -> 
     assert state(project.base) == before
 
 
-def test_an_older_database_is_upgraded_after_a_backup(project: Project) -> None:
-    project.base.mkdir(parents=True)
-    make_older(project.database)
-    put(project, "frameworks/click/click-one.md", REPORT.format(framework="click", topic="one"))
-    assert report(project)["findings"][0]["severity"] == "information"
-    assert sql(project.database, "PRAGMA user_version") == [(1,)]
+def test_an_unreleased_database_is_left_alone_and_a_way_on_is_told(project: Project) -> None:
+    make_unreleased(project.database)
+    before = project.database.read_bytes()
+    value = repair(project)
+    assert found(value) == [("database", "error")]
+    assert "export-yaml" in value["findings"][0]["message"]
+    assert project.database.read_bytes() == before
+
+
+def test_a_report_that_somebody_edited_is_told_and_taken_in(project: Project) -> None:
+    keep(project, "slots")
+    file = put(project, "frameworks/vue/slots.md", "# vue - slots\n\nMine.\n")
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], finding["severity"], finding["subject"]) == (
+        "edited_report",
+        "information",
+        "vue-slots",
+    )
+    assert project.sql("SELECT origin FROM entries") == [("excerpt",)]
+    assert repair(project)["findings"] == []
+    assert project.sql("SELECT origin, written_by, revision FROM entries") == [("finding", "file", 2)]
+    assert file.read_text() == "# vue - slots\n\nMine.\n"
+
+
+@pytest.mark.parametrize("table", ["entry_search", "search_rows"])
+def test_a_missing_search_index_is_made_anew_in_place(project: Project, table: str) -> None:
+    keep(project, "slots", "plugins")
+    project.sql(f"DROP TABLE {table}")
+    (finding,) = report(project)["findings"]
+    assert (finding["check"], "in place" in finding["repair"]) == ("integrity", True)
     assert repair(project)["problems"] == 0
-    assert sql(project.database, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
-    assert (project.base / "kr.db.schema-1.bak").is_file()
+    assert list(project.base.glob("*.damaged*")) == []
+    with project.app() as app, app.store.read() as unit:
+        assert unit.search.find("plugins", most=5) == ["vue-plugins"]
 
 
 def test_another_programs_database_is_left_alone(project: Project) -> None:

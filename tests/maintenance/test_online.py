@@ -25,7 +25,7 @@ def sources(project: Project) -> tuple[int, dict[str, tuple[str, str]]]:
 def test_each_source_and_model_is_asked_and_nothing_is_charged(project: Project) -> None:
     project.env["KR_SOURCES"] = "[context7, web_search]"
     project.env["KR_WEB_SEARCH"] = '{"provider": "searxng", "url": "http://127.0.0.1:9"}'
-    project.env["KR_EMBEDDINGS"] = '{"base_url": "http://127.0.0.1:9/v1", "model": "m"}'
+    project.env["KR_LLM"] = '{"base_url": "http://127.0.0.1:9/v1", "model": "m"}'
     scenario = Scenario(
         resolve=[
             "Available Libraries:\n\n- Title: React\n- Context7-compatible library ID: /facebook/react\n- Description: UI\n"
@@ -38,7 +38,7 @@ def test_each_source_and_model_is_asked_and_nothing_is_charged(project: Project)
     assert status == 1
     assert told["context7"][0] == "information"
     assert told["context7"][1].startswith("answered in ")
-    assert told["web_search"][0] == told["embeddings"][0] == "error"
+    assert told["web_search"][0] == told["llm"][0] == "error"
     assert "cannot connect" in told["web_search"][1] or "refused" in told["web_search"][1]
     assert project.sql("select count(*) from source_calls") == [(0,)]
 
@@ -54,11 +54,10 @@ def test_a_source_without_a_server_says_which_setting_is_missing(project: Projec
 def test_a_key_of_a_model_that_no_header_can_carry_is_told(project: Project) -> None:
     project.run("init")
     server = '{"base_url": "http://127.0.0.1:9/v1", "model": "m", "api_key_env": "MODEL_KEY"}'
-    project.env |= {"KR_LLM": server, "KR_EMBEDDINGS": server, "MODEL_KEY": "“sk-1”"}
+    project.env |= {"KR_LLM": server, "MODEL_KEY": "“sk-1”"}
     _, told = sources(project)
     why = "the key in MODEL_KEY holds characters that no header can carry"
     assert told["llm"] == ("warning", f"the language model: {why}")
-    assert told["embeddings"] == ("warning", f"the model of embeddings: {why}")
 
 
 def test_a_paused_source_is_asked_again_on_request(project: Project) -> None:

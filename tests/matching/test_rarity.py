@@ -3,10 +3,10 @@ from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
+from kr.matching.terms import root
 
 from kr import matching as module
 from kr.matching.rarity import Rarity, rarity
-from kr.matching.terms import root
 
 LINES = Path(module.__file__).with_name("rarity.txt").read_text(encoding="ascii").splitlines()
 

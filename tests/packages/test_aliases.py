@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from kr.matching.frameworks import same_framework
+from kr.frameworks import same_framework
 from kr.packages.dependencies import package_aliases, project_aliases
 from kr.packages.model import Dependency
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from kr.packages.declarations import parse_declarations
 from kr.packages.documented import Documented
-from kr.packages.installed_node import read_entry
 from kr.packages.typescript import Declared
+
+from kr.packages.installed_node import read_entry
 
 SOURCE = """
 import { a } from "x";

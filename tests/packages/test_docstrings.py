@@ -4,7 +4,6 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from kr.packages.declarations import comment_markdown, parse_comments
 from kr.packages.documented import MAX_SECTION, docstring_markdown, first_sentence, split_sections
 

@@ -197,24 +197,42 @@ def test_an_environment_is_found_from_a_folder_inside_the_project(tmp_path: Path
     assert find_installed("thing", (inside,), {}) == []
 
 
-def test_the_python_on_the_path_is_asked(tmp_path: Path) -> None:
-    link = tmp_path / "bin" / "python"
-    link.parent.mkdir()
-    link.write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
-    link.chmod(0o755)
-    path = f"{link.parent}{os.pathsep}{os.environ['PATH']}"
-    names = [p.name for p in find_installed("click", (tmp_path,), {"PATH": path})]
-    assert names == ["click"]
+def program(folder: Path, text: bytes = b"\x7fELF") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    made = folder / "python"
+    made.write_bytes(text)
+    made.chmod(0o755)
+    return made
 
 
-def test_a_python_that_hangs_or_fails_is_given_up(tmp_path: Path) -> None:
-    for command, text in (("python", "exec sleep 60"), ("python3", "exit 3")):
-        program = tmp_path / command
-        program.write_text(f"#!/bin/sh\n{text}\n")
-        program.chmod(0o755)
-    path = f"{tmp_path}{os.pathsep}/bin{os.pathsep}/usr/bin"
-    assert site_folders((tmp_path,), {"PATH": str(tmp_path)}, timeout=0.3) == []
-    assert find_installed("click", (tmp_path,), {"PATH": path}, timeout=0.3) == []
+def test_the_packages_of_the_python_on_the_path_are_found_beside_it(tmp_path: Path) -> None:
+    site = tmp_path / "prefix" / "lib" / "python3.12" / "site-packages"
+    site.mkdir(parents=True)
+    distribution(site, "thing", [])
+    environ = {"PATH": str(program(tmp_path / "prefix" / "bin").parent)}
+    assert [p.name for p in find_installed("thing", (tmp_path / "project",), environ)] == ["thing"]
+    linked = tmp_path / "elsewhere" / "python"
+    linked.parent.mkdir()
+    linked.symlink_to(tmp_path / "prefix" / "bin" / "python")
+    assert site_folders((tmp_path / "project",), {"PATH": str(linked.parent)}) == [site]
+
+
+def test_an_environment_on_the_path_is_read_although_nobody_activated_it(tmp_path: Path) -> None:
+    site = environment(tmp_path / "env")
+    (tmp_path / "env" / "pyvenv.cfg").write_text("home = /usr/bin\n")
+    distribution(site, "thing", [])
+    environ = {"PATH": str(program(tmp_path / "env" / "bin").parent)}
+    assert [p.name for p in find_installed("thing", (tmp_path / "project",), environ)] == ["thing"]
+
+
+def test_no_python_is_started_to_find_a_package(tmp_path: Path) -> None:
+    told = tmp_path / "started"
+    for command in ("python", "python3"):
+        script = program(tmp_path / "bin", f"#!/bin/sh\ntouch {told}\n".encode())
+        script.rename(script.with_name(command))
+    environ = {"PATH": f"{tmp_path / 'bin'}{os.pathsep}/usr/bin{os.pathsep}/bin"}
+    find_installed("click", (tmp_path / "project",), environ)
+    assert not told.exists()
 
 
 def test_a_record_cannot_lead_out_of_site_packages(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from kr.packages.public_names import PublicNames
 
 INITS = {

@@ -1,6 +1,5 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from kr.packages.python_source import cython_outline, parse_options, parse_source
 
 SOURCE = '''

@@ -1,6 +1,5 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from kr.packages.restructured import fence, to_markdown
 
 SAMPLE = """

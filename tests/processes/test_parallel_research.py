@@ -58,6 +58,10 @@ def answers(processes: Sequence["subprocess.Popen[bytes]"]) -> list[dict[str, An
     return gathered
 
 
+def about(subject: str) -> dict[str, Any]:
+    return request(topic=subject, tags=subject.split(), question=f"What is {subject}?")
+
+
 def docs_calls(server: StandIn) -> int:
     return sum(call.tool == "query-docs" for call in server.calls())
 
@@ -102,7 +106,7 @@ def test_a_waiter_takes_over_from_a_killed_researcher(project: Project, slow_con
 
 def test_parallel_questions_of_one_story_never_overspend(project: Project, slow_context7: StandIn) -> None:
     processes = [
-        start(project, request(topic=f"subject{number} matter{number}", tags=[f"tag{number}"]))
+        start(project, about(f"subject{number} matter{number}"))
         for number in range(PROCESSES)
     ]
     gathered = answers(processes)
@@ -119,14 +123,14 @@ def test_parallel_questions_of_one_story_never_overspend(project: Project, slow_
 def test_a_call_that_a_killed_process_held_is_not_lost_to_the_story(
     project: Project, slow_context7: StandIn
 ) -> None:
-    doomed = start(project, request(topic="doomed", tags=["doomed"]), *OF_ITS_OWN)
+    doomed = start(project, about("doomed"), *OF_ITS_OWN)
     give_up = time.monotonic() + 30
     while not slow_context7.calls() and time.monotonic() < give_up:
         time.sleep(0.02)
     doomed.kill()
     doomed.communicate()
     processes = [
-        start(project, request(topic=f"subject{number} matter{number}", tags=[f"tag{number}"]))
+        start(project, about(f"subject{number} matter{number}"))
         for number in range(5)
     ]
     statuses = Counter(answer["status"] for answer in answers(processes))

@@ -1,8 +1,8 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-
 from kr.reports.report import build_report
+
 from kr.report import SKELETON_MARK, STALE_MARK, fresh_until, origin_of, why_stale
 from kr.values import Answer, Entry, Passage, Query
 

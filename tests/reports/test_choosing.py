@@ -1,10 +1,10 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.choosing import MOST, Choice, choose, is_warned_off, ranked
 from kr.reports.passages import read_answer
 from kr.reports.terms import question_terms
+
 from kr.values import Answer, Passage
 
 

@@ -2,10 +2,10 @@ from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.excerpts import Runs, excerpt, gap, size_of, weights_of
 from kr.reports.passages import Unit, read_answer
 from kr.reports.terms import question_terms
+
 from kr.values import Answer, Passage
 
 

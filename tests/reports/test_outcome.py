@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.report import confidence, copies
 from kr.research.hit import Course, research_status
+
 from kr.values import Answer, Consulted, Passage, ResearchStatus, SourceOutcome
 
 ON_TOPIC = "Configure virtual scrolling: dynamic row heights need an estimate."

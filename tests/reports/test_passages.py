@@ -1,8 +1,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.passages import MAX_SOURCES, Unit, is_example, read_answer
+
 from kr.text.markdown import Block
 from kr.values import Answer, Passage
 

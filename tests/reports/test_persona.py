@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.persona import (
     LEAN_PERSONA,
     Persona,
@@ -11,6 +10,7 @@ from kr.reports.persona import (
     system_prompt,
     user_prompt,
 )
+
 from kr.values import Answer, Passage, Query
 
 AGENT = """\

@@ -1,6 +1,5 @@
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.ranking import rank, rarity
 from kr.reports.terms import question_terms
 

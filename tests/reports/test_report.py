@@ -6,10 +6,10 @@ from datetime import date
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kr.reports.report import MAX_TOKENS, Report, Synthesis, build_report
 from markdown_it import MarkdownIt
 
 from kr.contracts.requests import is_blank
-from kr.reports.report import MAX_TOKENS, Report, Synthesis, build_report
 from kr.report import (
     HEADER,
     MAX_REPORT_BYTES,

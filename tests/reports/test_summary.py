@@ -1,11 +1,11 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.choosing import choose
 from kr.reports.passages import read_answer
 from kr.reports.summary import MOST_LINES, Summary, caveats, summarize
 from kr.reports.terms import question_terms
+
 from kr.values import Answer, Passage
 
 

@@ -1,7 +1,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.reports.terms import MAX_NAMES, MAX_WORDS, Terms, question_terms
 
 

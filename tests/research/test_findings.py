@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from kr.app import App
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
-from kr.reports.template import HEADER, SECTIONS, read_shape
+from kr.report import HEADER, SECTIONS, read_shape
 from kr.research.findings import Writer, contained, person
 from kr.text.counting import section, tokens_of
 from tests.support.program import Clock, Project

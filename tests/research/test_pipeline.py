@@ -36,6 +36,8 @@ RESULT_FIELDS = [
     "lru_evicted",
     "match",
     "related",
+    "candidate_report",
+    "lessons",
     "auto_archived",
     "report",
     "report_file",
@@ -44,7 +46,7 @@ RESULT_FIELDS = [
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
-    # To ask for something else these tests change the topic alone; by its evidence kr would know the question again.
+    # To ask for something else these tests change the topic alone; by its question kr would know it again.
     return Project(tmp_path / "project", env={"KR_CACHE_MATCH": "seed"})
 
 
@@ -58,6 +60,13 @@ def context7(project: Project) -> Iterator[StandIn]:
 def results(answer: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = answer["results"]
     return found
+
+
+def notes(answer: dict[str, Any]) -> list[str]:
+    """Return the notes but for the last one of an answer that holds none: how to save what is found otherwise."""
+    *others, last = results(answer)["degradation_notes"]
+    assert "kr save" in last
+    return others
 
 
 def sections(text: str) -> list[str]:
@@ -85,6 +94,8 @@ def test_a_miss_is_researched_written_indexed_and_exported(project: Project, con
         "lru_evicted": 0,
         "match": None,
         "related": [],
+        "candidate_report": None,
+        "lessons": [],
         "auto_archived": 0,
         "report": None,
         "report_file": str(project.base / "frameworks/vue/repeatable-options.md"),
@@ -121,7 +132,10 @@ def test_a_hit_asks_nobody_and_costs_nothing(project: Project, context7: StandIn
         "topic_overlap": 1.0,
         "shared_tags": ["options", "configuration"],
         "entry_status": "fresh",
-        "likelihood": 1.0,
+        "origin": "excerpt",
+        "worked": 0,
+        "wrong": 0,
+        "score": None,
     }
     assert len(context7.calls()) == calls
     assert project.sql("SELECT last_accessed FROM entries") > before
@@ -185,9 +199,9 @@ def test_a_failing_source_degrades_and_is_never_stored_as_documentation(
     ]
     assert results(answer)["budget_remaining"] == 3
     assert results(answer)["degradation_notes"][0].startswith("context7: ")
-    assert results(answer)["degradation_notes"][-1] == "all_sources_unavailable: no cached content available"
+    assert notes(answer)[-1] == "all_sources_unavailable: no cached content available"
     assert "[No research results available, manual research required]" in project.report(answer)
-    assert project.sql("SELECT status, origin FROM entries") == [("stale", "skeleton")]
+    assert project.sql("SELECT status, origin FROM entries") == [("stale", "placeholder")]
     assert project.sql("SELECT outcome, charged FROM source_calls") == [("unavailable", 0)]
 
 
@@ -249,7 +263,7 @@ def test_a_skeleton_is_no_answer_and_no_baseline(project: Project, context7: Sta
     answer = project.research()
     assert answer["status"] == "success"
     assert results(answer)["match"]["entry_status"] == "stale"
-    assert project.sql("SELECT status, origin FROM entries") == [("fresh", "researched")]
+    assert project.sql("SELECT status, origin FROM entries") == [("fresh", "excerpt")]
     assert len(context7.calls()) == 2
 
 
@@ -617,9 +631,15 @@ def test_an_old_text_is_kept_as_a_revision(project: Project, context7: StandIn) 
     path = project.base / results(project.research())["report_path"]
     path.write_text("# edited by a person\n")
     project.clock.pass_days(31)
-    project.research()
-    kept = project.sql("SELECT text FROM report_texts JOIN revisions USING (sha256)")
-    assert ("# edited by a person\n",) in kept
+    answer = project.research()
+    assert answer["status"] == "success"
+    assert "const option" in results(answer)["report"]
+    assert "its revision 3" in results(answer)["degradation_notes"][0]
+    # Nobody's words are overwritten: what research found is kept beside what a person wrote.
+    assert path.read_text() == "# edited by a person\n"
+    assert project.sql("SELECT origin, written_by, status FROM entries") == [("finding", "file", "stale")]
+    kept = project.sql("SELECT revision, origin FROM revisions ORDER BY revision")
+    assert kept == [(1, "excerpt"), (3, "excerpt")]
     assert context7.calls()
 
 
@@ -759,8 +779,8 @@ def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
     project.research(request(framework_version="3.6"))
     # One that stands in for another major version is an entry of its own, and is told as that version's.
     assert project.sql("SELECT framework_version, researched_at, origin FROM entries ORDER BY id") == [
-        ("3.5", researched, "baseline"),
-        ("4.1", researched, "baseline"),
+        ("3.5", researched, "excerpt"),
+        ("4.1", researched, "excerpt"),
     ]
     assert context7.calls()
 
@@ -768,7 +788,7 @@ def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
 def test_an_empty_budget_is_told_as_such(project: Project) -> None:
     project.env["KR_MAX_CALLS_PER_STORY"] = "0"
     answer = project.research(request())
-    assert results(answer)["degradation_notes"] == [
+    assert notes(answer) == [
         "Research budget exhausted for story 3-1, continuing with available context"
     ]
 
@@ -897,7 +917,7 @@ def test_a_model_that_finds_no_answer_makes_a_gap_of_one(project: Project) -> No
         assert "web_search: its answer does not cover the question" in notes
         assert "question_not_covered: no cached content available" in notes
         assert "No research results available" in project.report(answer)
-        assert sorted(project.sql("SELECT origin FROM entries")) == [("researched",), ("skeleton",)]
+        assert sorted(project.sql("SELECT origin FROM entries")) == [("excerpt",), ("placeholder",)]
 
 
 def test_after_a_gap_that_the_model_told_the_next_source_is_asked(

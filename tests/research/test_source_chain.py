@@ -152,6 +152,7 @@ def test_nothing_answers(world: World) -> None:
         "deepwiki",
         "web_search",
         "all_sources_unavailable",
+        "what you find out otherwise and proves right",
     ]
     assert world.project.sql("SELECT sum(charged) FROM source_calls") == [(0,)]
 

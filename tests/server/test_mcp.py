@@ -30,7 +30,10 @@ ARGUMENTS = {  # SPEC 8; what may be left out ends with `?`
     "research": "framework question framework_version? topic? tags? story_key? session_id? max_calls? "
     "timeout_seconds? if_unsure? use? refresh? max_tokens?",
     "read_report": "id section? max_tokens?",
-    "search_entries": "query framework? limit?",
+    "search": "query framework? limit?",
+    "save_finding": "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? "
+    "entry? story_key? session_id?",
+    "rate_report": "id outcome note? session_id?",
     "lessons_inject": "phase story_key? session_id? framework? query? files?",
     "lessons_record": "phase event_type agent_return story_key? session_id? framework_context?",
 }
@@ -104,9 +107,11 @@ def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project,
             assert steps == ["asking context7"]
 
             unsure = content(await client.call_tool("research", reworded))
-            assert (unsure["status"], unsure["results"]["report"]) == ("degraded", None)
+            assert (unsure["status"], unsure["results"]["report"]) == ("candidates", None)
             offered = unsure["results"]["related"][0]["id"]
             assert offered == missed["results"]["cache_entry_id"]
+            candidate = unsure["results"]["candidate_report"]
+            assert (candidate["id"], "multiple: true" in candidate["text"]) == (offered, True)
 
             read = content(await client.call_tool("read_report", {"id": offered, "section": "summary"}))
             assert read["text"].startswith("## Summary")
@@ -114,10 +119,14 @@ def test_a_session_from_the_miss_to_the_hit_by_the_new_wording(project: Project,
 
             used = content(await client.call_tool("research", {**reworded, "use": offered}))
             assert used["status"] == "cache-hit"
+            # One session's choice ranks; that of a second one makes the wording serve by itself.
+            again = content(await client.call_tool("research", {**reworded, "session_id": "another"}))
+            assert (again["status"], again["results"]["related"][0]["id"]) == ("candidates", offered)
+            await client.call_tool("research", {**reworded, "use": offered, "session_id": "another"})
             again = content(await client.call_tool("research", reworded))
             assert (again["status"], again["results"]["cache_entry_id"]) == ("cache-hit", offered)
 
-            found = content(await client.call_tool("search_entries", {"query": "repeatable"}))
+            found = content(await client.call_tool("search", {"query": "repeatable"}))
             assert [entry["id"] for entry in found["entries"]] == [offered]
             assert found["entries"][0]["passage"]
 
@@ -152,12 +161,12 @@ def test_a_failure_is_a_tool_error_with_the_same_content(project: Project) -> No
             unread = await client.call_tool("read_report", {"id": "nothing"})
             assert unread.is_error
             assert 'no entry has the id "nothing"' in text(unread)
-            odd = await client.call_tool("search_entries", {"query": "x", "limit": "many"})
+            odd = await client.call_tool("search", {"query": "x", "limit": "many"})
             assert odd.is_error
             assert text(odd) == "limit: must be a whole number from 1"
             for tool, name, given in (
                 ("read_report", "section", {"id": "x", "section": {"a": 1}}),
-                ("search_entries", "framework", {"query": "x", "framework": ["x"]}),
+                ("search", "framework", {"query": "x", "framework": ["x"]}),
             ):
                 odd = await client.call_tool(tool, given)
                 assert (odd.is_error, text(odd)) == (True, f"{name}: must be a text")
@@ -217,7 +226,7 @@ def test_a_cancelled_call_gives_back_what_it_held(project: Project) -> None:
                 await anyio.to_thread.run_sync(until, lambda: held(project) == (0, 0))
                 assert time.monotonic() - began < 5
                 # The server is as it was, and the source is not to blame.
-                assert (await client.call_tool("search_entries", {"query": "x"})).is_error is False
+                assert (await client.call_tool("search", {"query": "x"})).is_error is False
 
         asyncio.run(session())
     assert project.sql("SELECT status, error FROM requests") == [("failure", "interrupted: Cancelled")]

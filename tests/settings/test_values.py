@@ -75,7 +75,8 @@ KR = "knowledge_research."
         ("web_search.api_key_env", "BRAVE_KEY", "BRAVE_KEY"),
         ("web_search.allow_private_addresses", "yes", True),
         ("synthesis", "llm", "llm"),
-        ("cache_match_unsure", "llm", "llm"),
+        ("judge", "llm", "llm"),
+        ("cache_match", "seed", "seed"),
         ("llm.base_url", "http://[::1]:1/v1", "http://[::1]:1/v1"),
         ("llm.model", "4.10", "4.10"),
     ],
@@ -134,15 +135,14 @@ FLAG = "must be true or false"
         (
             KR + "cache_match_floor",
             "tags",
-            "must be one of framework+tags, framework+topic, framework+topic+tags or null",
+            'must be one of framework+tags, framework+topic, framework+topic+tags, not "tags"',
         ),
         (KR + "cache_match_floor", "framework+need", "must be one of framework+tags"),
-        (KR + "cache_match", "loose", "must be one of strict, balanced, seed"),
-        (KR + "cache_match", "null", "must be one of strict, balanced, seed, not null"),
+        (KR + "cache_match", "loose", "must be one of sure, seed"),
+        (KR + "cache_match", "null", "must be one of sure, seed, not null"),
         (KR + "aliases", "{nuxtjs: ''}", 'has a wrong value for "nuxtjs": must be the name of a framework'),
         (KR + "aliases", "[nuxtjs]", "must be a mapping, not a list"),
-        (KR + "embeddings.base_url", "localhost:11434", "must be an http or https URL"),
-        (KR + "embeddings.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
+        (KR + "llm.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
         (KR + "report_max_tokens", "10", WHOLE + " 200 to 64000"),
         (KR + "sources", "context7", "must be a list of context7, deepwiki, web_search, each at most once"),
         (KR + "sources", "[context7, context7]", "each at most once"),
@@ -164,7 +164,7 @@ FLAG = "must be true or false"
         (KR + "web_search.url", "http://x:port/", "must be an http or https URL"),
         (KR + "web_search.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
         (KR + "synthesis", "gpt", "must be one of extractive, llm"),
-        (KR + "cache_match_unsure", "candidates", "must be one of research, llm"),
+        (KR + "judge", "candidates", "must be one of llm or null"),
         (KR + "llm.base_url", "https://", "must be an http or https URL"),
         (KR + "llm.model", "''", "must be text or null"),
         ("knowledge_research", "[1]", "must be a mapping, not a list"),
@@ -227,7 +227,7 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "section", ["synthesis: llm", "cache_match_unsure: llm", "web_search: {provider: searxng}"]
+    "section", ["synthesis: llm", "judge: llm", "web_search: {provider: searxng}"]
 )
 def test_what_can_not_work_yet_is_a_warning(tmp_path: Path, section: str) -> None:
     (warning,) = load(f"knowledge_research:\n  {section}\n", tmp_path).warnings

@@ -1,7 +1,6 @@
 """Furniture of pages, as ten documentation generators build it: none of it may stand in the Markdown."""
 
 import pytest
-
 from kr.sources.html_markdown import to_markdown
 
 URL = "https://docs.example/api/page.html"

@@ -5,7 +5,6 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.sources.html_markdown import to_markdown
 
 LONG = "The content of the page. " * 12

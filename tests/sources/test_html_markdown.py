@@ -7,9 +7,9 @@ import time
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from kr.sources.html_markdown import fenced, to_markdown
 from markdown_it import MarkdownIt
 
-from kr.sources.html_markdown import fenced, to_markdown
 from kr.text.characters import strip_invisible
 
 URL = "https://docs.example/guide/page.html"

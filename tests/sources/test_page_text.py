@@ -5,10 +5,10 @@ import os
 from encodings import aliases
 
 import pytest
+from kr.sources.html_markdown import to_markdown
 
 from kr.deadline import Deadline
 from kr.errors import SourceFailure
-from kr.sources.html_markdown import to_markdown
 from kr.sources.http_exchange import FetchRefused, Network
 from kr.sources.safe_fetch import Page, decode, fetch_page, media_type
 from tests.support.web_servers import page, web_server

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from kr.frameworks import lookup_keys
 from kr.store.store import Store
+from kr.values import Entry
 from tests.support.stores import NOW, draft, insert_entry, sql, together
 
 
@@ -13,38 +15,36 @@ def make(store: Store) -> Store:
         return store
 
 
-def test_candidates_share_the_folded_framework(store: Store) -> None:
+def found(store: Store, framework: str, **aliases: str) -> list[Entry]:
+    """Return the live entries of a framework, whichever of its names is given."""
+    with store.read() as unit:
+        keys = lookup_keys(framework, aliases)
+        return sorted((it[0] for it in unit.lookup.framework(keys, question="")), key=lambda it: it.id)
+
+
+def test_entries_are_found_by_the_folded_framework(store: Store) -> None:
     for framework in ("React", "Ｒｅａｃｔ Native", "Preact"):
         store.save_report(draft(framework=framework), "# text\n", NOW)
-    with store.read() as unit:
-        assert [entry.framework for entry in unit.entries.some(unit.entries.ids(" rEACT "))] == ["React"]
-        assert len(unit.entries.some(unit.entries.ids("react native"))) == 1
-        assert unit.entries.some(unit.entries.ids("vue")) == []
+    assert [entry.framework for entry in found(store, " rEACT ")] == ["React"]
+    assert len(found(store, "react native")) == 1
+    assert found(store, "vue") == []
 
 
-def test_rows_by_plain_sql_are_found_and_read(store: Store) -> None:
+def test_rows_by_plain_sql_are_found_and_read_from_the_next_write_on(store: Store) -> None:
     make(store)
-    insert_entry(store.path, "mine", framework=" CLICK ", tags='["a", "b"]', sha256="AB" * 32)
-    insert_entry(store.path, "odd", tags="x, y", status="odd", confidence="sure")
+    insert_entry(store.path, "mine", framework=" CLICK ", tags='["a", "b"]', sha256=None)
+    insert_entry(store.path, "odd", tags="x, y", status="odd", confidence="sure", topic="strange wheel")
     insert_entry(store.path, "none", tags="null", last_accessed="2026-10-01")
     insert_entry(store.path, "gone", status="archived")
-    with store.read() as unit:
-        none, mine, odd = sorted(unit.entries.some(unit.entries.ids("Click")), key=lambda entry: entry.tags)
-    assert (mine.framework, mine.tags, mine.sha256) == (" CLICK ", ("a", "b"), "ab" * 32)
-    assert (odd.tags, odd.status, odd.confidence, odd.origin) == (("x", "y"), "stale", "low", "researched")
+    sql(store.path, "UPDATE entries SET origin = 'researched' WHERE id = 'odd'")
+    with store.write() as unit:
+        unit.entries.fill_keys()
+    mine, none, odd = found(store, "Click")
+    assert (mine.framework, mine.tags, mine.origin) == (" CLICK ", ("a", "b"), "excerpt")
+    assert (odd.tags, odd.status, odd.confidence, odd.origin) == (("x", "y"), "stale", "low", "imported")
     assert (none.tags, none.last_accessed, none.researched_at) == ((), "2026-10-01", None)
-
-
-def test_a_row_whose_framework_was_edited_by_plain_sql_is_found_by_its_new_one(store: Store) -> None:
-    store.save_report(draft(framework="react"), "# text\n", NOW)
-    sql(store.path, "UPDATE entries SET framework = 'Preact'")
     with store.read() as unit:
-        assert unit.entries.some(unit.entries.ids("react")) == []
-        assert [entry.id for entry in unit.entries.some(unit.entries.ids("preact"))] == [
-            "react-repeatable-options"
-        ]
-    renewed = store.save_report(draft(framework="preact"), "# new\n", NOW)
-    assert (renewed.entry.id, renewed.index_count) == ("react-repeatable-options", 1)
+        assert unit.search.find("strange wheels", most=5) == ["odd"]
 
 
 def test_what_another_table_of_names_called_otherwise_keeps_its_place(store: Store) -> None:
@@ -60,7 +60,7 @@ def test_what_another_table_of_names_called_otherwise_keeps_its_place(store: Sto
     third = store.save_report(draft(framework="Next"), "# three\n", NOW).entry
     assert (third.id, third.path) == (second.id, second.path) == (first.id, first.path)
     with store.read() as unit:
-        assert [entry.id for entry in unit.entries.some(unit.entries.ids("nextjs"))] == [first.id]
+        assert [entry.id for entry in unit.entries.of_pair("nextjs", "repeatable options")] == [first.id]
         assert len(unit.revisions.of_entry(first.id)) == 2
         assert len(unit.archive.of_pair("nextjs", "gone")) == 1
         assert unit.libraries.get("nextjs") == unit.libraries.get("next.js") is not None
@@ -69,15 +69,14 @@ def test_what_another_table_of_names_called_otherwise_keeps_its_place(store: Sto
 def test_aliases_of_the_configuration_part_and_join(store: Store) -> None:
     for framework in ("nuxt", "our-nuxt", "vue"):
         store.save_report(draft(framework=framework), "# text\n", NOW)
-    with store.read() as unit:
 
-        def found(framework: str, **aliases: str) -> list[str]:
-            return [entry.framework for entry in unit.entries.some(unit.entries.ids(framework, aliases))]
+    def names(framework: str, **aliases: str) -> list[str]:
+        return sorted(entry.framework for entry in found(store, framework, **aliases))
 
-        assert found("nuxtjs") == ["nuxt"]
-        assert found("nuxtjs", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
-        assert found("Our Nuxt", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
-        assert found("vue", our_nuxt="nuxt") == ["vue"]
+    assert names("nuxtjs") == ["nuxt"]
+    assert names("nuxtjs", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
+    assert names("Our Nuxt", our_nuxt="nuxt") == ["nuxt", "our-nuxt"]
+    assert names("vue", our_nuxt="nuxt") == ["vue"]
 
 
 def test_the_order_of_accesses_is_exact_though_the_clock_jumps_back(store: Store) -> None:

@@ -14,6 +14,7 @@ from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.naming import digest
 from kr.report import SKELETON_MARK
 from kr.store.archive import Archived
+from kr.store.requests import Rating
 from kr.store.store import Store
 from kr.values import Entry, replace
 from tests.support.stores import NOW, draft, insert_entry, sql, start, together
@@ -75,22 +76,29 @@ def test_a_stale_entry_comes_back_fresh(store: Store, entry: Entry) -> None:
     assert sql(store.path, "SELECT status, stale_reason FROM entries") == [("fresh", None)]
 
 
+@pytest.mark.parametrize("is_archived", [True, False])
 @pytest.mark.parametrize(
     ("changes", "status"),
     [
-        ({"origin": "skeleton", "status": "stale"}, "stale"),
-        ({"origin": "baseline", "status": "stale"}, "stale"),
-        ({"origin": "installed", "fresh_until": "2026-10-02T12:00:00.000000Z"}, "stale"),
-        ({"origin": "installed", "fresh_until": "2026-12-01T12:00:00.000000Z"}, "fresh"),
+        ({"origin": "placeholder", "status": "stale"}, "stale"),
+        ({"origin": "excerpt", "status": "stale"}, "stale"),  # an older report stood in
+        ({"origin": "excerpt", "fresh_until": "2026-10-02T12:00:00.000000Z"}, "stale"),
+        ({"origin": "excerpt", "fresh_until": "2026-12-01T12:00:00.000000Z"}, "fresh"),
     ],
 )
 def test_what_was_not_researched_never_comes_back_fresh(
-    store: Store, changes: dict[str, str], status: str
+    store: Store, changes: dict[str, str], status: str, *, is_archived: bool
 ) -> None:
     entry = store.save_report(draft(**changes), "# text\n", NOW).entry
-    store.remove([entry.id], NOW)
-    back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+    if is_archived:
+        store.remove([entry.id], NOW)
+        back = store.restore_archived(archived(store, entry.id), MUCH_LATER)
+    else:
+        finding = draft(origin="finding", written_by="agent:s")
+        assert store.save_report(finding, "# new\n", NOW).replaced == 1
+        back = store.restore_revision(entry.id, 1, MUCH_LATER)
     assert back is not None
+    assert back.saved.entry.fresh_until == changes.get("fresh_until")
     assert (back.saved.entry.status, back.stale_reason is None) == (status, status == "fresh")
     assert sql(store.path, "SELECT status, stale_reason FROM entries") == [(status, back.stale_reason)]
     assert back.saved.entry.origin == changes["origin"]
@@ -101,9 +109,10 @@ def test_its_own_text_comes_back_over_a_newer_one(store: Store, base: Path, entr
     store.save_report(draft(), "# two\n", LATER)
     store.remove([entry.id], LATER)
     first = archived(store, entry.id, 1)
-    assert store.restore_archived(first, MUCH_LATER) is not None
+    back = store.restore_archived(first, MUCH_LATER)
+    assert back is not None
     assert (base / entry.path).read_text() == "# one\n"
-    assert texts(store, entry.id)[-1] == "# two\n"
+    assert back.saved.revision == 1
     assert [row.entry.sha256 for row in [archived(store, entry.id)]] != [first.entry.sha256]
 
 
@@ -123,7 +132,8 @@ def test_a_live_entry_is_in_the_way_until_it_may_be_replaced(store: Store, base:
     assert (replaced.reason, replaced.entry.framework_version) == ("manual", "8.9")
     with store.read() as unit:
         assert unit.revisions.text(replaced.entry.sha256 or "") == "# two, edited\n"
-    assert {"# two\n", "# two, edited\n"} <= set(texts(store, entry.id))
+    assert (replaced.entry.origin, replaced.entry.written_by) == ("finding", "file")
+    assert "# two\n" in texts(store, entry.id)
     again = store.restore_archived(replaced, MUCH_LATER, replace=True)
     assert again is not None
     assert store.read_report(again.saved.entry) == "# two, edited\n"
@@ -267,6 +277,53 @@ def test_a_revision_brings_its_text_version_and_confidence_back(
     assert hidden(base) == []
 
 
+def test_a_number_stays_that_of_its_text(store: Store, entry: Entry) -> None:
+    for text in ("# two\n", "# three\n"):
+        store.save_report(draft(), text, LATER)
+    back = store.restore_revision(entry.id, 1, LATER)
+    assert back is not None
+    assert (back.saved.revision, back.saved.entry.revision) == (1, 1)
+    renewed = store.save_report(draft(), "# four\n", LATER)
+    assert (renewed.revision, renewed.replaced) == (4, 1)
+    with store.read() as unit:
+        kept = {it.revision: unit.revisions.text(it.sha256) for it in unit.revisions.of_entry(entry.id)}
+    assert kept == {1: "# one\n", 2: "# two\n", 3: "# three\n"}
+
+
+def test_what_somebody_put_at_the_path_meanwhile_has_a_number_of_its_own(
+    store: Store, base: Path, entry: Entry
+) -> None:
+    store.remove([entry.id], NOW)
+    (base / entry.path).write_text("# mine\n")
+    back = store.restore_archived(archived(store, entry.id), LATER)
+    assert back is not None
+    assert (back.saved.revision, texts(store, entry.id)) == (1, ["# mine\n"])
+    store.save_report(draft(), "# new\n", MUCH_LATER)
+    assert texts(store, entry.id) == ["# one\n", "# mine\n"]
+
+
+def test_what_was_said_of_a_lost_text_is_not_said_of_the_next_one(
+    store: Store, base: Path, entry: Entry
+) -> None:
+    said = Rating(
+        entry_id=entry.id,
+        revision=1,
+        session_id="s",
+        story_key=None,
+        outcome="wrong",
+        note="No.",
+        at=entry.created,
+    )
+    with store.write() as unit:
+        unit.ratings.rate(said)
+    (base / entry.path).unlink()
+    sql(store.path, "UPDATE entries SET sha256 = NULL")
+    assert store.drop_lost(entry)
+    again = store.save_report(draft(), "# new\n", LATER).entry
+    with store.read() as unit:
+        assert (again.id, unit.ratings.of(again)) == (entry.id, [])
+
+
 def test_an_edited_text_becomes_a_revision_too(store: Store, base: Path, entry: Entry) -> None:
     store.save_report(draft(), "# two\n", LATER)
     (base / entry.path).write_text("# edited\n")
@@ -274,14 +331,14 @@ def test_an_edited_text_becomes_a_revision_too(store: Store, base: Path, entry: 
     assert texts(store, entry.id) == ["# one\n", "# two\n", "# edited\n"]
 
 
-def test_a_skeleton_that_is_brought_back_stays_stale(store: Store) -> None:
-    skeleton = draft(status="stale", origin="skeleton", confidence="low")
-    entry = store.save_report(skeleton, f"# a - b\n\n{SKELETON_MARK}\n", NOW).entry
+def test_a_placeholder_that_is_brought_back_stays_stale(store: Store) -> None:
+    placeholder = draft(status="stale", origin="placeholder", confidence="low")
+    entry = store.save_report(placeholder, f"# a - b\n\n{SKELETON_MARK}\n", NOW).entry
     store.save_report(draft(), "# two\n", LATER)
     back = store.restore_revision(entry.id, 1, MUCH_LATER)
     assert back is not None
-    assert (back.saved.entry.status, back.saved.entry.origin) == ("stale", "skeleton")
-    assert "skeleton" in (back.stale_reason or "")
+    assert (back.saved.entry.status, back.saved.entry.origin) == ("stale", "placeholder")
+    assert "placeholder" in (back.stale_reason or "")
 
 
 @pytest.mark.parametrize(("entry_id", "number"), [("unknown", 1), ("click-repeatable-options", 7)])

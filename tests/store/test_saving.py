@@ -20,7 +20,8 @@ def make(store: Store) -> None:
 def revisions(store: Store, entry_id: str) -> list[str | None]:
     with store.read() as unit:
         kept = unit.revisions.of_entry(entry_id)
-        assert [revision.revision for revision in kept] == list(range(1, len(kept) + 1))
+        numbers = [revision.revision for revision in kept]
+        assert numbers == sorted({*numbers})
         return [unit.revisions.text(revision.sha256) for revision in kept]
 
 
@@ -43,19 +44,19 @@ def test_a_report_stands_where_its_row_says(store: Store, base: Path) -> None:
         ("a", "b"),
         "fresh",
         "high",
-        "researched",
+        "excerpt",
     )
     with store.read() as unit:
         assert unit.entries.get(entry.id) == entry
 
 
 def test_the_same_question_renews_its_entry(store: Store, base: Path) -> None:
-    first = store.save_report(draft(tags=("a",), status="stale", origin="skeleton"), "# one\n", NOW).entry
+    first = store.save_report(draft(tags=("a",), status="stale", origin="placeholder"), "# one\n", NOW).entry
     changed = draft(" CLICK ", "Repeatable OPTIONS ", framework_version="v8.9", tags=("b", "A"))
     second = store.save_report(changed, "# two\n", LATER)
     assert (second.entry.id, second.entry.path, second.entry.created) == (first.id, first.path, first.created)
     assert (second.entry.framework, second.entry.framework_version) == ("click", "v8.9")
-    assert (second.entry.status, second.entry.origin, second.index_count) == ("fresh", "researched", 1)
+    assert (second.entry.status, second.entry.origin, second.index_count) == ("fresh", "excerpt", 1)
     assert second.entry.tags == ("a", "b")
     assert second.entry.last_accessed > first.last_accessed
     assert disk(base) == {first.path: b"# two\n"}
@@ -147,16 +148,28 @@ def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
 
 def test_every_text_that_was_replaced_is_kept(store: Store, base: Path) -> None:
     entry = store.save_report(draft(), "# one\n", NOW).entry
-    (base / entry.path).write_text("# edited\n")
-    assert store.read_report(entry) == "# edited\n"
     store.save_report(draft(confidence="low"), "# two\n", NOW)
-    store.save_report(draft(), "# two\n", NOW)
-    store.save_report(draft(), "# one\n", LATER)
-    assert revisions(store, entry.id) == ["# one\n", "# edited\n", "# two\n"]
+    store.save_report(draft(), "# two\n", NOW)  # the same text is no new revision
+    store.save_report(draft(), "# three\n", LATER)
+    assert revisions(store, entry.id) == ["# one\n", "# two\n"]
     with store.read() as unit:
         last = unit.revisions.of_entry(entry.id)[-1]
-    assert (last.confidence, last.framework_version) == ("high", "8.2")
+    assert (last.revision, last.confidence, last.framework_version) == (2, "high", "8.2")
     assert last.replaced_at.startswith("2026-10-02")
+
+
+def test_what_somebody_wrote_into_the_file_stays_though_it_is_researched_again(
+    store: Store, base: Path
+) -> None:
+    entry = store.save_report(draft(), "# one\n", NOW).entry
+    (base / entry.path).write_text("# edited\n")
+    assert store.read_report(entry) == "# edited\n"
+    first = store.save_report(draft(), "# two\n", NOW)
+    again = store.save_report(draft(), "# two\n", LATER)
+    assert (first.is_beside, first.revision, again.revision) == (True, 3, 3)
+    assert (again.entry.origin, again.entry.written_by, again.entry.revision) == ("finding", "file", 2)
+    assert revisions(store, entry.id) == ["# one\n", "# two\n"]
+    assert (base / entry.path).read_text() == "# edited\n"
 
 
 def test_an_orphan_in_the_way_is_kept_even_when_it_is_no_text(store: Store, base: Path) -> None:
@@ -167,7 +180,10 @@ def test_an_orphan_in_the_way_is_kept_even_when_it_is_no_text(store: Store, base
     with store.read() as unit:
         [revision] = unit.revisions.of_entry(entry.id)
         assert unit.revisions.text(revision.sha256) == "\ufffd\ufffd not text"
-    assert (revision.framework_version, revision.researched_at) == (None, None)
+    assert (revision.revision, revision.origin, revision.written_by) == (2, "finding", "file")
+    assert entry.revision == 1
+    store.save_report(draft(), "# two\n", NOW)
+    assert revisions(store, entry.id) == ["# one\n", "\ufffd\ufffd not text"]
 
 
 def test_an_empty_file_in_the_way_is_no_revision(store: Store, base: Path) -> None:
@@ -204,7 +220,7 @@ def test_a_path_that_leaves_the_base_is_neither_read_nor_written(store: Store, b
     (base.parent / "outside.md").write_text("# secret\n")
     insert_entry(store.path, "bad", topic="repeatable options", path=path)
     with store.read() as unit:
-        [bad] = unit.entries.some(unit.entries.ids("click"))
+        [bad] = unit.entries.all()
     assert store.read_report(bad) is None
     saved = store.save_report(draft(), "# new\n", NOW)
     assert (saved.entry.id, saved.entry.path) == ("bad", "frameworks/click/repeatable-options.md")

@@ -1,22 +1,20 @@
+from pathlib import Path
+
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.store.lessons import LessonRow
-from kr.store.search import Passage
+from kr.store.search import Passage, passage_of
 from kr.store.store import Store
 from tests.support.stores import NOW, draft, sql
 
 TEXT = "# click - repeatable options\n\nPass `multiple=True` to the decorator.\n"
 
 
-def found(store: Store, words: str) -> list[Passage]:
-    with store.read() as unit:
-        return unit.search.find(words, "entry")
-
-
 def keys(store: Store, words: str) -> list[str]:
-    return [passage.key for passage in found(store, words)]
+    with store.read() as unit:
+        return unit.search.find(words, most=10)
 
 
 @pytest.fixture
@@ -25,30 +23,27 @@ def entry_id(store: Store) -> str:
 
 
 @pytest.mark.parametrize(
-    "words", ["repeatable", "OPTIONS click", "decorators", "multiple=True", "given", "decor"]
+    "words", ["repeatable", "OPTIONS", "decorators", "multiple=True", "given", "decorator passing"]
 )
 def test_an_entry_is_found_by_topic_tags_question_and_report(store: Store, entry_id: str, words: str) -> None:
     store.save_report(draft("vue", "slots", tags=("templates",)), "# vue - slots\n", NOW)
     assert keys(store, words) == [entry_id]
 
 
-def test_the_passage_is_told_on_one_line(store: Store, entry_id: str) -> None:
-    long = TEXT + "filler words\n" * 200 + "\nHere stands the needle\nof the text.\n"
-    store.save_report(draft("vue", "slots"), long, NOW)
-    (passage,) = found(store, "needle")
-    assert "Here stands the needle of the text." in passage.text
-    assert len(passage.text) < 400
-    assert passage.key != entry_id
+def test_the_passage_is_told_on_one_line() -> None:
+    long = TEXT + "filler words\n" * 200 + "\nHere stands the needle of the text.\n"
+    assert passage_of(long, "needles") == "Here stands the needle of the text."
+    assert "needle" in passage_of("word " * 300 + "needle" + " word" * 300, "needle")
+    assert len(passage_of("word " * 300 + "needle" + " word" * 300, "needle")) < 250
 
 
 @pytest.mark.parametrize("words", ["medium", "click", "repeatable click", "虚拟"])
-def test_a_passage_does_not_begin_with_the_header(store: Store, words: str) -> None:
+def test_a_passage_does_not_begin_with_the_header(words: str) -> None:
     header = "# click - repeatable options\n\n**Framework:** click\n**Version:** 8\n**Confidence:** medium\n\n## Summary\n\n"
     body = "Pass `multiple=True` to the decorator 虚拟. " + "Then read on. " * 60
-    store.save_report(draft(), header + body, NOW)
-    (passage,) = found(store, words)
-    assert passage.text.startswith("Pass `multiple=True` to")
-    assert 60 < len(passage.text) < 400
+    told = passage_of(header + body, words)
+    assert told.startswith("Pass `multiple=True` to")
+    assert 60 < len(told) < 400
 
 
 def test_what_holds_all_words_comes_before_what_holds_some(store: Store) -> None:
@@ -65,21 +60,36 @@ def test_chinese_is_found_as_it_is_written(store: Store, entry_id: str, words: s
         draft("vue", "virtual 虚拟滚动", tags=()), "# vue\n\n动态行高的虚拟滚动。\n", NOW
     )
     assert entry_id not in keys(store, words)
-    passages = found(store, words)
-    assert [passage.key for passage in passages] == [saved.entry.id]
-    assert "虚拟滚动" in passages[0].text
+    assert keys(store, words) == [saved.entry.id]
 
 
-def test_the_search_follows_every_change_of_a_row(store: Store, entry_id: str) -> None:
-    store.save_report(draft(), "# click\n\nSomething else.\n", NOW)
-    assert (keys(store, "decorator"), keys(store, "something")) == ([], [entry_id])
-    sql(store.path, "UPDATE entries SET topic = 'renamed thing'")
-    assert keys(store, "renamed") == [entry_id]
-    sql(store.path, "INSERT OR REPLACE INTO entries SELECT * FROM entries")
-    assert keys(store, "renamed") == [entry_id]
+def test_the_search_follows_every_change_of_an_entry(store: Store, entry_id: str) -> None:
+    store.save_report(draft(tags=("flags",)), "# click\n\nSomething else.\n", NOW)
+    assert (keys(store, "decorator"), keys(store, "something"), keys(store, "flag")) == (
+        [],
+        [entry_id],
+        [entry_id],
+    )
     store.remove([entry_id], NOW)
-    assert keys(store, "renamed") == []
-    assert sql(store.path, "SELECT count(*) FROM documents") == [(0,)]
+    assert keys(store, "something") == []
+    with store.read() as unit:
+        (row,) = unit.archive.of_id(entry_id)
+    store.restore_archived(row, NOW)
+    assert keys(store, "something") == [entry_id]
+    store.restore_revision(entry_id, 1, NOW)
+    assert (keys(store, "something"), keys(store, "decorator")) == ([], [entry_id])
+
+
+def test_an_entry_whose_text_is_lost_is_found_no_more(store: Store, base: Path, entry_id: str) -> None:
+    with store.read() as unit:
+        entry = unit.entries.get(entry_id)
+    assert entry is not None
+    (base / entry.path).unlink()
+    sql(store.path, "UPDATE entries SET sha256 = NULL")
+    assert store.drop_lost(entry)
+    assert keys(store, "repeatable") == []
+    with store.read() as unit:
+        assert unit.search.rank((), ["repeatable"], most=5) == {}
 
 
 def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
@@ -89,22 +99,22 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
     with store.write() as unit:
         unit.lessons.add([row])
     with store.read() as unit:
-        assert unit.search.find("numpy", "lesson") == [Passage("l", "dev-execution", "Pin numpy")]
-        assert unit.search.find("numpy", "entry") == []
+        assert unit.search.lessons("numpy", most=5) == [Passage("l", "dev-execution", "Pin numpy")]
+        assert unit.search.find("numpy", most=5) == []
     with store.write() as unit:
         unit.lessons.mark_gone(["l"], "2026-10-02")
-        assert unit.search.find("numpy", "lesson") == []
+        assert unit.search.lessons("numpy", most=5) == []
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(words=st.text(alphabet=st.characters(), max_size=40) | st.from_regex(r'[\w"*^:(){}+\- ]{0,20}'))
 def test_no_text_is_an_error(store: Store, words: str) -> None:
     with store.read() as unit:
-        assert isinstance(unit.search.find(words.encode(errors="replace").decode(), "entry"), list)
+        assert isinstance(unit.search.find(words.encode(errors="replace").decode(), most=5), list)
 
 
 def test_the_index_is_made_anew_from_the_tables(store: Store, entry_id: str) -> None:
-    sql(store.path, "DELETE FROM documents")
     with store.write() as unit:
-        unit.search.refill()
+        unit.session.execute("DELETE FROM entry_search")
+        unit.search.refill(unit.entries.all())
     assert keys(store, "decorator") == [entry_id]

@@ -19,8 +19,14 @@ def _statements() -> Iterator[tuple[str, str]]:
                 value.values() if isinstance(value, dict) else value if isinstance(value, tuple) else [value]
             )
             for text in texts:
-                if isinstance(text, str) and text.startswith(_VERBS) and "{" not in text:
+                if isinstance(text, str) and text.startswith(_VERBS) and not _is_part(text):
                     yield f"{module.name}.{name}", text
+
+
+def _is_part(text: str) -> bool:
+    """Whether a text is a beginning that others complete."""
+    has_no_table = text.startswith("SELECT ") and " FROM entries AS e" not in text and "e.id" in text
+    return "{" in text or text.endswith(" AND ") or has_no_table
 
 
 def test_every_statement_fits_the_tables() -> None:

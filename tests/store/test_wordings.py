@@ -16,9 +16,14 @@ def need(topic: str = "repeatable options", question: str = "How?", tags: tuple[
     return Need(topic, tags, question)
 
 
-def keep(store: Store, entry: Entry, asked: Need) -> bool:
+def keep(store: Store, entry: Entry, asked: Need, *, session: str = "s") -> None:
     with store.write() as unit:
-        return unit.wordings.keep(entry, asked, session_id="s", at=to_text(NOW))
+        unit.wordings.keep(entry, asked, session_id=session, at=to_text(NOW))
+
+
+def proved(store: Store, entry: Entry) -> list[str]:
+    with store.read() as unit:
+        return [it.question for it in unit.wordings.of([entry.id]).get(entry.id, []) if it.proved]
 
 
 def questions(store: Store, entry_id: str) -> list[str]:
@@ -37,25 +42,54 @@ def test_an_entry_knows_its_own_question(store: Store, entry: Entry) -> None:
     assert entry.question == "How?"
 
 
-def test_words_that_an_entry_knows_are_not_kept_again(store: Store, entry: Entry) -> None:
-    assert not keep(store, entry, need())
-    assert not keep(store, entry, need(topic="Repeatable  Options".replace("  ", " "), question=" how? "))
-    assert not keep(store, entry, need(tags=("B_C",)))
-    assert keep(store, entry, need(tags=("new",)))
-    assert keep(store, entry, need(question="How else?"))
-    assert not keep(store, entry, need(question="how  else?"))
-    assert keep(store, entry, need(topic="options given twice"))
-    assert questions(store, entry.id) == ["How?", "How else?", "How?"]
+def test_a_question_that_an_entry_knows_is_not_kept_again(store: Store, entry: Entry) -> None:
+    for asked in (need(), need(question=" how? "), need(topic="other", tags=("new",), question="HOW")):
+        keep(store, entry, asked)
+    assert questions(store, entry.id) == []
+    for asked in (need(question="How else?"), need(question="how  else"), need(question="And how?")):
+        keep(store, entry, asked)
+    assert questions(store, entry.id) == ["How else?", "And how?"]
 
 
 def test_the_newest_twenty_are_kept(store: Store, entry: Entry) -> None:
     other = store.save_report(draft(topic="another"), "# text\n", NOW).entry
-    assert keep(store, other, need(question="of another"))
+    keep(store, other, need(question="of another"))
     for number in range(25):
-        assert keep(store, entry, need(question=f"{number}?"))
+        keep(store, entry, need(question=f"{number}?"))
     assert questions(store, entry.id) == [f"{number}?" for number in range(5, 25)]
     assert questions(store, other.id) == ["of another"]
-    assert keep(store, entry, need(question="0?"))
+
+
+def test_a_wording_is_proved_by_its_session_or_by_another_one(store: Store, entry: Entry) -> None:
+    for _ in range(2):
+        keep(store, entry, need(question="One?"))
+    keep(store, entry, need(question="Two?"), session="other")
+    assert proved(store, entry) == []
+    keep(store, entry, need(question="one"), session="other")
+    assert proved(store, entry) == ["One?"]
+    with store.write() as unit:
+        unit.wordings.prove(entry.id, "other")
+    assert proved(store, entry) == ["One?", "Two?"]
+
+
+def test_what_was_wrong_for_a_session_takes_its_wordings_along(store: Store, entry: Entry) -> None:
+    keep(store, entry, need(question="Needle?"))
+    keep(store, entry, need(question="Else?"), session="other")
+    with store.write() as unit:
+        unit.wordings.forget_session(entry, "s")
+        assert unit.search.find("needle", most=5) == []
+    assert questions(store, entry.id) == ["Else?"]
+
+
+def test_an_entry_is_found_by_its_wordings_until_another_one_is_researched_for_them(
+    store: Store, entry: Entry
+) -> None:
+    other = store.save_report(draft(topic="another", tags=()), "# text\n", NOW).entry
+    keep(store, entry, need(topic="needles", question="Needle in a haystack?"))
+    with store.write() as unit:
+        assert unit.search.find("haystack needles", most=5) == [entry.id]
+        unit.wordings.take("needle in a HAYSTACK", other)
+        assert unit.search.find("haystack needles", most=5) == []
 
 
 def test_wordings_go_through_the_archive_and_back(store: Store, entry: Entry) -> None:
@@ -88,46 +122,28 @@ def test_an_entry_whose_report_is_gone_takes_its_wordings_along(
     assert questions(store, entry.id) == []
 
 
-def keys(store: Store) -> list[tuple[object, ...]]:
-    return sql(store.path, "SELECT keys_version FROM entries")
-
-
-def make_keys(store: Store, entry: Entry) -> None:
-    sql(store.path, "INSERT OR REPLACE INTO entry_terms VALUES ('click', 'option', ?, 3)", entry.id)
-    sql(store.path, "INSERT INTO entry_vectors VALUES (?, 'model', x'00')", entry.id)
-    sql(store.path, "UPDATE entries SET keys_version = 1")
-
-
-def test_keys_are_to_be_made_anew_once_what_they_are_made_of_changed(store: Store, entry: Entry) -> None:
-    make_keys(store, entry)
-    with store.write() as unit:
-        unit.entries.touch(entry.id, NOW)
-    assert not keep(store, entry, need())
-    assert keys(store) == [(1,)]
-    for change in ("topic = 'x'", "tags = '[]'", "question = NULL", "framework = 'vue'"):
-        sql(store.path, f"UPDATE entries SET {change}")
-        assert keys(store) == [(None,)], change
-        sql(store.path, "UPDATE entries SET keys_version = 1")
-    assert keep(store, entry, need(question="How else?"))
-    assert keys(store) == [(None,)]
-
-
-def test_what_is_made_of_an_entry_goes_with_it(store: Store, entry: Entry) -> None:
-    make_keys(store, entry)
-    store.remove([entry.id], NOW)
-    assert (
-        sql(store.path, "SELECT * FROM entry_terms") == sql(store.path, "SELECT * FROM entry_vectors") == []
-    )
-
-
 def test_what_a_deletion_by_plain_sql_leaves_is_told_and_put_right(store: Store, entry: Entry) -> None:
-    make_keys(store, entry)
+    keep(store, entry, need(question="How else?"))
     sql(store.path, "DELETE FROM entries")
     store.close()
     health = Care(store.path).examine()
-    assert len(health.problems) == 2
+    assert [problem for problem in health.problems if problem.startswith("search_rows: ")]
     assert health.is_mendable
     with store.write() as unit:
         repair(unit.session)
     store.close()
     assert Care(store.path).examine().problems == ()
+
+
+@pytest.mark.parametrize("table", ["entry_search", "search_rows"])
+def test_a_search_index_that_is_gone_is_made_anew_in_place(store: Store, entry: Entry, table: str) -> None:
+    sql(store.path, f"DROP TABLE {table}")
+    store.close()
+    health = Care(store.path).examine()
+    assert (bool(health.problems), health.is_mendable) == (True, True)
+    with store.write() as unit:
+        repair(unit.session)
+    store.close()
+    assert Care(store.path).examine().problems == ()
+    with store.read() as unit:
+        assert unit.search.find("repeatable", most=5) == [entry.id]

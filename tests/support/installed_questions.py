@@ -11,9 +11,9 @@ from pathlib import Path
 from statistics import mean, median
 
 import yaml
+from kr.reports.report import build_report
 
 from kr.errors import SourceFailure
-from kr.reports.report import build_report
 from kr.sources.base import Ask
 from kr.sources.local_docs import LocalDocs
 from kr.values import Query, replace

@@ -1,45 +1,24 @@
-"""A database as an older kr left it."""
+"""A database as a kr from before the first release left it: of its tables, what tells them from another program's."""
 
-import hashlib
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 
-from kr.store.database import migrate
 from tests.support.stores import insert_entry
 
 
-def make_older(path: Path, *, topic: str = "one", version: int = 1) -> None:
-    """Make a database at an older migration, with one entry, in place of what is there."""
-    for found in path.parent.glob(f"{path.name}*"):
-        if not found.name.endswith(".lock") and ".bak" not in found.name:
-            found.unlink()
+def make_unreleased(path: Path, *, version: int = 11) -> None:
+    """Make such a database, with one entry."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    columns = (
+        "id TEXT PRIMARY KEY, framework TEXT, framework_version TEXT, topic TEXT, tags TEXT, path TEXT, "
+        "created TEXT, last_accessed TEXT, status TEXT, confidence TEXT, sha256 TEXT"
+    )
+    with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("PRAGMA journal_mode = WAL")
-        migrate(connection, to=f"{version:04}")
-    insert_entry(path, f"click-{topic}", topic=topic)
-
-
-def fill_older(base: Path, number: int, *, edited: int) -> dict[str, str]:
-    """Add entries to a database of before version 8, with reports; of some a person has changed the file since.
-
-    Returns what the files say, by path.
-    """
-    written = {}
-    with closing(sqlite3.connect(base / "kr.db")) as connection, connection:
-        for at in range(number):
-            text = f"# click - topic {at}\n\n{'words ' * 300}\n".encode()
-            path = f"frameworks/click/topic-{at}.md"
-            sha256 = hashlib.sha256(text).hexdigest()
-            connection.execute("INSERT INTO report_texts (sha256, content) VALUES (?, ?)", (sha256, text))
-            connection.execute(
-                "INSERT INTO entries (id, framework, framework_version, topic, tags, path, created, last_accessed, "
-                "status, confidence, sha256) VALUES (?, 'click', '8', ?, '[]', ?, '2026-09-01', '2026-09-30', "
-                "'fresh', 'high', ?)",
-                (f"click-topic-{at}", f"topic {at}", path, sha256),
-            )
-            (base / path).parent.mkdir(parents=True, exist_ok=True)
-            (base / path).write_bytes(text + (b"edited\n" if at < edited else b""))
-            written[path] = (base / path).read_text()
-    return written
+        for table in ("entries", "archived_entries"):
+            connection.execute(f"CREATE TABLE {table} ({columns})")
+        connection.execute("CREATE TABLE alembic_version (version_num TEXT)")
+        connection.execute("INSERT INTO alembic_version VALUES (?)", (f"{version:04}",))
+        connection.execute(f"PRAGMA user_version = {version}")
+    insert_entry(path, "click-one", topic="one")

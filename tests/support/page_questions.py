@@ -6,9 +6,9 @@ from datetime import date
 from pathlib import Path
 
 import yaml
-
 from kr.reports.report import build_report
 from kr.sources.html_markdown import to_markdown
+
 from kr.values import Answer, Passage
 from tests.support.installed_questions import DATA, Asked, Graded, alternatives, grade, lacking
 from tests.support.questions import sections

@@ -12,14 +12,14 @@ from datetime import date
 from pathlib import Path
 
 import yaml
+from kr.reports.report import build_report
 
 from kr.errors import SourceFailure
-from kr.matching.question import derive_tags, derive_topic
-from kr.reports.report import build_report
 from kr.report import DETAILS, SUMMARY, read_shape
 from kr.sources.base import Ask
 from kr.sources.context7_text import parse_documentation
 from kr.sources.local_docs import LocalDocs
+from kr.text.words import derive_tags, derive_topic
 from kr.values import Answer, Passage, Query
 
 DATA = Path(__file__).parent.parent / "data"

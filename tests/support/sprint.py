@@ -1,8 +1,9 @@
-"""A knowledge base after a simulated sprint: 200 entries, 1,000 requests, 60 lessons, an archive, near misses, hostile text.
+"""A knowledge base after a simulated sprint: 200 entries, 1,000 requests, 60 lessons, an archive, candidates that wait, hostile text.
 
 ``python -m tests.support.sprint FOLDER`` makes one to look at: ``kr serve --kb FOLDER`` shows it.
 """
 
+import json
 import random
 import sys
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow, SourceCall
 from kr.store.saving import Draft
 from kr.store.store import Store
-from kr.values import PHASES, Related
+from kr.values import PHASES
 from tests.support.stores import ROOT, sql
 
 SCRIPT = '<script>document.title="owned"</script><img src=x onerror=alert(1)>'
@@ -97,7 +98,7 @@ def fill_sprint(
 
 
 def _needs() -> list[dict[str, Any]]:
-    """Entries and queries of the labelled sets, as engineers word them; hostile ones among the first."""
+    """Entries of the labelled files, as engineers word them; hostile ones among the first."""
     found: list[dict[str, Any]] = [
         {
             "framework": "vue",
@@ -112,9 +113,8 @@ def _needs() -> list[dict[str, Any]]:
             "question": "Is a topic without a space broken? " * 6,
         },
     ]
-    for name in ("matching", "matching-extra", "matching-held-out"):
-        data = yaml.safe_load((ROOT / "tests" / "data" / f"{name}.yaml").read_text(encoding="utf-8"))
-        found += [*data["entries"], *data["queries"]]
+    for path in sorted((ROOT / "tests" / "data" / "ranking").glob("*.yaml")):
+        found += yaml.load(path.read_text(encoding="utf-8"), Loader=yaml.CSafeLoader)["entries"]
     return list({(need["framework"], need["topic"]): need for need in found}.values())
 
 
@@ -186,24 +186,23 @@ def _ask(
                 duration_ms=chance.randrange(4, 30) if is_hit else chance.randrange(1500, 22_000),
                 session_id=story["session_id"],
                 story_key=story["story_key"],
+                tags=json.dumps(need["tags"]),
+                candidates=_offered(need, ids, picked, chance) if not is_hit and number % 7 == 0 else None,
             )
             unit.requests.record(row)
             if not is_hit:
                 _research(unit, row, status, story, chance)
-            if not is_hit and number % 7 == 0:
-                kin = [it for it in ids if it.startswith(need["framework"][:4]) and it != ids[picked]] or ids
-                near = chance.sample(kin, min(chance.randrange(1, 4), len(kin)))
-                likely = sorted((chance.uniform(0.2, 0.72) for _ in near), reverse=True)
-                unit.near_misses.keep(
-                    row.id, need["tags"], [_related(*pair) for pair in zip(near, likely, strict=True)]
-                )
         unit.circuits.record_failure(
             "deepwiki", "HTTP 429: too many requests, try again later", now=now, failures=1, pause_seconds=600
         )
 
 
-def _related(entry_id: str, likelihood: float) -> Related:
-    return Related(id=entry_id, framework_version="", topic="", path="", likelihood=likelihood)
+def _offered(need: Mapping[str, Any], ids: list[str], picked: int, chance: random.Random) -> str:
+    """Make the candidates of a request that nothing was served to, best first."""
+    kin = [it for it in ids if it.startswith(need["framework"][:4]) and it != ids[picked]] or ids
+    near = chance.sample(kin, min(chance.randrange(1, 4), len(kin)))
+    scores = sorted((round(chance.uniform(2, 20), 2) for _ in near), reverse=True)
+    return json.dumps([{"id": it, "score": score} for it, score in zip(near, scores, strict=True)])
 
 
 def _research(

@@ -212,7 +212,7 @@ def _restore_on(store: Store, entry_id: str) -> str:
 
 def _modules(store: Store) -> str:
     with store.read() as unit:
-        unit.entries.some(unit.entries.ids("click"))
+        unit.entries.of_pair("click", "one")
     return " ".join(sorted({name.partition(".")[0] for name in sys.modules}))
 
 

@@ -7,10 +7,10 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kr.sources.html_markdown import to_markdown
 
 from kr.errors import SourceFailure
 from kr.sources import context7_text, deepwiki
-from kr.sources.html_markdown import to_markdown
 from kr.text import inline, markdown
 from kr.text.characters import strip_invisible
 

@@ -4,7 +4,6 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from kr.text.manual import manual_markdown
 
 PAGE = """QUEUE(1)                                                 QUEUE(1)

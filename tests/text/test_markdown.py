@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kr.text.inline import plain_line, safe_url
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from kr.text.characters import one_line, strip_invisible
-from kr.text.inline import plain_line, safe_url
 from kr.text.markdown import Block, clean, fence, is_harmless, render, split
 
 _FRAGMENTS = st.sampled_from(

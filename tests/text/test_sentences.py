@@ -1,9 +1,9 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kr.text.sentences import Sentence, items, label_of, leans, part, plain, sentences_of, understandable
 
 from kr.text.markdown import split
-from kr.text.sentences import Sentence, items, label_of, leans, part, plain, sentences_of, understandable
 
 
 @pytest.mark.parametrize(

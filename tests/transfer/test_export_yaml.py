@@ -1,9 +1,7 @@
 """Exporting: what readers of both YAML versions find, whose file is whose, and who wins."""
 
 import shutil
-import sqlite3
 import threading
-from contextlib import closing
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -15,7 +13,6 @@ from ruamel.yaml import YAML
 from kr.errors import ExportFailed, StoreUnwritable
 from kr.store.store import Store
 from kr.transfer.export import export_yaml
-from tests.support.older import make_older
 from tests.support.program import Project, request
 from tests.support.stores import NOW, draft, insert_entry
 
@@ -121,20 +118,6 @@ def test_an_earlier_export_of_ours_that_came_back_is_no_stranger(project: Projec
     (project.base / "index.yaml").write_bytes(before)
     project.research(request(framework="vite"))
     assert not list(project.base.glob("*.bak*"))
-
-
-def test_an_archive_that_an_older_kr_exported_is_written_anew(project: Project) -> None:
-    """Before migration 9 the hashes of the exported archive stood where its size and time stand now."""
-    make_older(project.database, version=8)
-    (project.base / "_archived-index.yaml").write_text("- as an older kr wrote it\n")
-    with closing(sqlite3.connect(project.database)) as connection, connection:
-        connection.execute(
-            "INSERT INTO meta VALUES ('exported:_archived-index.yaml', ?)", (f"{'66' * 32} {'bf' * 32}",)
-        )
-    with project.app() as app:
-        assert app.export_yaml()["entries"] == 1
-        assert app.export_yaml()["entries"] == 1
-    assert "as an older kr wrote it" not in (project.base / "_archived-index.yaml").read_text()
 
 
 def test_a_stranger_under_our_header_is_kept(project: Project) -> None:

@@ -376,11 +376,11 @@ def test_an_edited_item_counts_once_it_is_newer(project: Project, old: Path) -> 
     assert counts(run(project, old)) == {"updated": 1}
 
 
-def test_skeletons_and_stale_copies_are_never_fresh(project: Project, old: Path) -> None:
+def test_placeholders_are_never_fresh(project: Project, old: Path) -> None:
     write_index(old, [item()])
     write_report(old, "frameworks/vue/slots.md", f"# vue - slots\n\n{SKELETON_MARK}\n")
     run(project, old)
-    assert rows(project, "status, origin") == [("stale", "skeleton")]
+    assert rows(project, "status, origin") == [("stale", "placeholder")]
 
 
 def test_symlinks_lead_nowhere(project: Project, old: Path, tmp_path: Path) -> None:

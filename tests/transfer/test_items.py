@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from kr.tree import Tree
 from kr.naming import base_name, suffixed_name
 from kr.store.importing import Departure, Incoming
 from kr.transfer.read_index import BadItem, check_item, check_path
+from kr.tree import Tree
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ITEM: dict[str, Tree] = {"framework": "vue", "topic": "slots", "path": "frameworks/vue/slots.md"}

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from kr.freshness import to_text
+from kr.store.requests import Need
 from tests.support.program import Project, request
 from tests.support.stores import draft
 
@@ -20,9 +22,13 @@ def project(tmp_path: Path) -> Project:
             made_of = draft(framework_version=version, question=f"How in {version}?")
             app.store.save_report(made_of, f"# {version}\n", made.clock())
         app.store.save_report(draft(topic="gone", question="Where is it?"), "# gone\n", made.clock())
-    for text in TEXTS:
-        asked = request(framework="click", framework_version="2", question=text, tags=["options"])
-        assert made.research(asked)["status"] == "cache-hit"
+    with made.app() as app, app.store.write() as unit:
+        entry = unit.entries.of_topic("click", "repeatable options", "2")
+        assert entry is not None
+        for number, text in enumerate(TEXTS):
+            need = Need("repeatable options", ("options",), text)
+            at = to_text(made.clock())
+            unit.wordings.keep(entry, need, at=at, session_id="s-1", proved=number == 0)
     with made.app() as app:
         app.catalog.remove(["click-gone"])
     return made
@@ -32,7 +38,9 @@ def asked_of(project: Project) -> list[list[tuple[Any, ...]]]:
     return [
         project.sql("SELECT id, framework_version, question FROM entries ORDER BY id"),
         project.sql("SELECT id, question FROM archived_entries ORDER BY id"),
-        project.sql("SELECT entry_id, at, topic, tags, question, session_id FROM wordings ORDER BY id"),
+        project.sql(
+            "SELECT entry_id, at, topic, tags, question, session_id, proved FROM wordings ORDER BY id"
+        ),
     ]
 
 
@@ -51,7 +59,9 @@ def test_questions_and_wordings_go_along(project: Project, tmp_path: Path) -> No
             assert theirs.import_yaml([out]).warnings == []
             assert asked_of(other) == asked_of(project)
     assert len(asked_of(other)[2]) == len(TEXTS)
-    again = request(framework="click", framework_version="2", question=TEXTS[0], tags=["options"])
+    again = request(
+        framework="click", framework_version="2", topic="another way", question=TEXTS[0], tags=["options"]
+    )
     assert other.research(again)["status"] == "cache-hit"
 
 
@@ -67,7 +77,9 @@ def test_times_go_along_to_the_microsecond_and_a_later_access_stays(project: Pro
         for _ in range(2):
             assert theirs.import_yaml([tmp_path / "out"]).warnings == []
             assert other.sql(times) == project.sql(times)
-    asked = request(framework="click", framework_version="2", question=TEXTS[0], tags=["options"])
+    asked = request(
+        framework="click", framework_version="2", topic="another way", question=TEXTS[0], tags=["options"]
+    )
     assert other.research(asked)["status"] == "cache-hit"
     later = other.sql(times)
     with other.app() as theirs:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from kr.guard import mask_secrets
 from kr.lessons.distill import phrases, shortened, tool_of
 from kr.lessons.distill.clean import (
     clean,

@@ -65,7 +65,7 @@ def test_every_view_says_what_it_is_and_may_load_nothing_from_elsewhere(sprint: 
 @pytest.mark.parametrize("path", VIEWS)
 def test_an_empty_knowledge_base_says_what_to_do_next(empty: Site, path: str) -> None:
     page = soup(empty, path)
-    if path != "/near-misses":
+    if path != "/candidates":
         assert one(page, ".empty code"), page.get_text()
     assert one(page, ".empty h2")
     assert not empty.project.database.exists()  # looking makes nothing
@@ -112,7 +112,7 @@ def test_a_search_finds_and_a_filter_narrows(sprint: Site) -> None:
 
 
 def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
-    page = soup(sprint, "/near-misses")
+    page = soup(sprint, "/candidates")
     need = one(page, "article.need")
     question, form = one(need, "h2"), one(need, ".near form")
     entry_id = str(one(form, "input[name=entry]")["value"])
@@ -121,12 +121,12 @@ def test_saying_that_an_entry_answers_keeps_the_wording(sprint: Site) -> None:
         "SELECT question, topic FROM wordings WHERE entry_id = ? ORDER BY id DESC LIMIT 1", entry_id
     )
     assert question.get_text() in kept[0]
-    assert sprint.project.sql("SELECT count(*) FROM near_misses WHERE answered_by = ?", entry_id)[0][0] >= 1
-    after = [heading.get_text() for heading in soup(sprint, "/near-misses").select("article.need h2")]
+    assert sprint.project.sql("SELECT count(*) FROM requests WHERE answered_by = ?", entry_id)[0][0] >= 1
+    after = [heading.get_text() for heading in soup(sprint, "/candidates").select("article.need h2")]
     assert question.get_text() not in after
 
 
-def test_from_a_question_that_was_nearly_answered_to_a_hit_by_its_wording(empty: Site) -> None:
+def test_from_a_question_that_candidates_were_offered_to_to_a_hit_by_its_wording(empty: Site) -> None:
     with empty.project.app() as app:
         app.store.save_report(
             draft("vue", "repeatable options"), "# repeatable\n\nGiven twice.\n", empty.project.clock()
@@ -144,7 +144,7 @@ def test_from_a_question_that_was_nearly_answered_to_a_hit_by_its_wording(empty:
         return empty.client.post("/v1/research", json=asked).json()
 
     assert [near["id"] for near in ask()["results"]["related"]] == ["vue-repeatable-options"]
-    need = one(soup(empty, "/near-misses"), "article.need")
+    need = one(soup(empty, "/candidates"), "article.need")
     assert "Can an argument be given twice?" in need.get_text()
     assert "vue-repeatable-options" in said(empty, post(empty, one(need, ".near form")))
     answer = ask()
@@ -156,12 +156,12 @@ def test_saying_that_none_answers_settles_it_without_a_wording_and_nobody_else_c
     sprint: Site,
 ) -> None:
     before = sprint.project.sql("SELECT count(*) FROM wordings")
-    settled = post(sprint, soup(sprint, "/near-misses").select("article.need > form")[-1])
+    settled = post(sprint, soup(sprint, "/candidates").select("article.need > form")[-1])
     assert "none of them" in said(sprint, settled)
     assert sprint.project.sql("SELECT count(*) FROM wordings") == before
     genuine = settled.headers["location"]
     for crafted in (
-        "/near-misses?said=answered&of=x",
+        "/candidates?said=answered&of=x",
         genuine.replace("=none", "=answered"),
         f"{genuine}&of=x",
     ):
@@ -171,9 +171,9 @@ def test_saying_that_none_answers_settles_it_without_a_wording_and_nobody_else_c
 
 
 def test_an_entry_that_was_not_near_cannot_be_the_answer(sprint: Site) -> None:
-    form = soup(sprint, "/near-misses").select("article.need form")[0]
+    form = soup(sprint, "/candidates").select("article.need form")[0]
     response = post(sprint, form, entry="vue-elsewhere")
-    assert (response.status_code, "was not near" in response.text) == (404, True)
+    assert (response.status_code, "was not offered" in response.text) == (404, True)
 
 
 def test_what_is_archived_comes_back(sprint: Site) -> None:
@@ -262,15 +262,15 @@ def test_stories_and_sources_tell_what_they_cost(sprint: Site) -> None:
 @pytest.mark.parametrize("given", ["", "0" * 64, "of another browser"])
 def test_a_form_of_strangers_is_refused(sprint: Site, path: str, given: str) -> None:
     if given == "of another browser":
-        page = soup(sprint, "/near-misses")
+        page = soup(sprint, "/candidates")
         given = str(one(page, "input[name=form_token]")["value"])
         sprint.client.cookies.clear()
         sprint.client.get("/")
-    before = list(sprint.project.sql("SELECT * FROM near_misses"))
+    before = list(sprint.project.sql("SELECT * FROM requests"))
     response = sprint.client.post(path, data={"form_token": given, "id": "x", "request": "r0000"})
     assert response.status_code == 403
     assert "form is not from this page" in response.text
-    assert sprint.project.sql("SELECT * FROM near_misses") == before
+    assert sprint.project.sql("SELECT * FROM requests") == before
 
 
 def test_the_cookie_of_forms_is_for_this_site_alone(empty: Site) -> None:
@@ -345,7 +345,7 @@ def test_signing_in_leads_nowhere_else(tmp_path: Path, address: str) -> None:
 def test_the_interface_still_answers_in_json(sprint: Site) -> None:
     assert sprint.client.get("/v1/entries/none").headers["content-type"] == "application/problem+json"
     assert json.loads(sprint.client.get("/v1/stats").text)["index"]["entries"] > 10
-    assert "/near-misses" not in sprint.client.get("/openapi.json").json()["paths"]
+    assert "/candidates" not in sprint.client.get("/openapi.json").json()["paths"]
 
 
 @pytest.mark.parametrize("charset", ["unicode_escape", "utf-7", "nonsense"])

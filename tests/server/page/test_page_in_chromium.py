@@ -81,7 +81,7 @@ def test_axe_finds_nothing_serious_and_no_script_of_strangers_runs(
     chromium: Any, address: str, theme: str, effort: int
 ) -> None:
     with page_of(chromium, address, color_scheme=theme) as page:
-        first = ["/", "/near-misses", "/lessons", hostile_entry(page)]
+        first = ["/", "/candidates", "/lessons", hostile_entry(page)]
         for path in [*first, *(path for path in addresses(page) if path not in first)][:effort]:
             page.goto(path)
             assert page.title().endswith(" · kr"), path  # the hostile text would name it
@@ -133,11 +133,11 @@ def test_typing_searches_without_loading_the_page_anew(chromium: Any, address: s
 
 
 @pytest.mark.parametrize("has_scripts", [True, False])
-def test_a_near_miss_is_settled_by_the_keyboard_with_and_without_scripts(
+def test_a_choice_is_made_by_the_keyboard_with_and_without_scripts(
     chromium: Any, address: str, has_scripts: bool
 ) -> None:
     with page_of(chromium, address, java_script_enabled=has_scripts) as page:
-        page.goto("/near-misses")
+        page.goto("/candidates")
         question = page.locator("article.need h2").first.inner_text()
         before = page.locator("article.need").count()
         page.locator("article.need").first.get_by_role("button", name="This answers").first.focus()

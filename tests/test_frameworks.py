@@ -6,8 +6,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from kr.matching import frameworks
-from kr.matching.frameworks import (
+from kr import frameworks
+from kr.frameworks import (
     canonical,
     is_usual_name,
     lookup_keys,
@@ -310,7 +310,7 @@ def test_a_long_name_costs_little() -> None:
 
 def test_a_look_up_loads_little() -> None:
     code = (
-        "import sys; from kr.matching.frameworks import canonical; assert canonical('Next.js') == 'nextjs';"
+        "import sys; from kr.frameworks import canonical; assert canonical('Next.js') == 'nextjs';"
         "sys.exit(any(name in sys.modules for name in ('yaml', 'importlib.resources', 'logging', 'rapidfuzz')))"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
