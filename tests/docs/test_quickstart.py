@@ -12,7 +12,7 @@ HERE = Path(sys.executable).parents[1]
 _PYTHON = """#!/bin/sh
 # A python whose environments hold the kr of this one, and whose pip writes down what it is asked for.
 case "$1 $2" in
-  "-m venv") mkdir -p "$4/bin" && cp "$0" "$4/bin/python" && ln -s "{real}/kr" "$4/bin/kr" ;;
+  "-m venv") mkdir -p "$4/bin" && cp "$0" "$4/bin/python" && ln -s "{real}/kr" "$4/bin/kr" && ln -s "{real}/../lib" "$4/lib" ;;
   "-m pip") echo "$@" >>"{log}"; echo "Collecting click>=8.4 (from kr)" ;;
   *) exec "{real}/python" "$@" ;;
 esac
