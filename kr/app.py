@@ -159,6 +159,13 @@ class App:
 
         return check_sources(*build_probes(self.settings, self.environ), timeout=timeout)
 
+    def check_trust(self) -> "list[Finding]":
+        """Name what of the project's configuration is left out, as nobody trusts its file (SPEC 7)."""
+        from kr.maintenance.checks import Finding
+
+        settings, file = self.settings.details, str(self.settings.config_file)
+        return [Finding("trust", "warning", file, told) for told in settings.left_out]
+
     def reset_circuits(self) -> list[str]:
         with self.store.write() as unit:
             paused = [circuit.source for circuit in unit.circuits.all()]

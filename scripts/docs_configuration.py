@@ -42,6 +42,8 @@ VARIABLES = {
 """The variables that are no keys (``OWN_NAMES``), and what each is for."""
 
 _OTHERS = {
+    "XDG_CONFIG_HOME": "The folder in which `kr/kr.yaml` is your own configuration; `~/.config` by default.",
+    "XDG_STATE_HOME": "The folder in which `kr/trusted` remembers the files that you trust; `~/.local/state` by default.",
     "VIRTUAL_ENV": "The Python environment whose installed packages are read, before the project's own (`.venv`, else a folder "
     "with a `pyvenv.cfg`) and the `python` on `PATH`.",
     "HOME": "The folder that `~` at the beginning of a path stands for.",
@@ -59,6 +61,17 @@ folders above it: in each folder `kr.yaml`, then `_bmad/bso/config.yaml`, then `
 first. A `config.yaml` without a `knowledge_research` section belongs to another program and is ignored with a warning.
 Without a file the defaults apply, and the project root is the nearest folder upwards that holds `_bmad-output`, `_bmad`
 or `.git`, else the working directory.
+
+**Your own file.** `$XDG_CONFIG_HOME/kr/kr.yaml` (`~/.config/kr/kr.yaml`) is read first: it holds, key by key, where
+the project's file says nothing. A server is one key.
+
+**Trust.** Whoever writes a repository writes its `kr.yaml`. What that says of programs to start, variables to expand,
+keys, endpoints and private addresses (a server of `servers` that is not the shipped one, `url`, `base_url`,
+`api_key_env`, `allow_private_addresses`) is therefore left out, and named on standard error, until
+[`kr trust`](commands/trust.md) was told that you trust the file as it is. Your own file, one that `--config` or
+`KR_CONFIG` names, and variables need no trust. [`kr doctor`](commands/doctor.md) tells what is left out. Trust is
+remembered in `$XDG_STATE_HOME/kr/trusted` (`~/.local/state/kr/trusted`), for one path with one content; what a program
+that you trust reads from the project is not looked at.
 
 **What overrides what.** `--kb` before the environment, the environment before the file. A variable is `KR_` and the
 key below `knowledge_research` in capitals, nested keys after `__`. An empty variable counts as not set; `null` is

@@ -63,6 +63,7 @@ _GROUPS = {
     ),
     "Set up and look after": (
         ("init", "maintenance:init", "Write kr.yaml and create the knowledge base."),
+        ("trust", "trust:trust", "Let what a project's kr.yaml starts, expands and calls take effect."),
         ("stats", "maintenance:stats", "Count what the cache saves, costs and holds."),
         ("doctor", "maintenance:doctor", "Find what is wrong with the knowledge base, and repair it."),
         ("db", "maintenance:db", "Find, check, upgrade, back up and restore the database."),

@@ -165,8 +165,10 @@ def doctor(ctx: click.Context, /, *, repair: bool, online: bool, reset_circuits:
             value = mend(base, lambda it: None if it in listed else _announce(it))
         else:
             value = report(base)
+        found = app.check_trust()
         if online:
-            found = list(app.check_sources())
+            found += app.check_sources()
+        if found:
             value["findings"] += [finding.plain() for finding in found]
             value["problems"] += sum(finding.is_problem for finding in found)
         emit(value, ctx, examined)

@@ -218,8 +218,11 @@ def _related(results: dict[str, Any]) -> list[str]:
         rated = f" worked for {item['worked']}" if item["worked"] else ""
         rated += f" RATED WRONG{': ' + item['note'] if item.get('note') else ''}" if item["wrong"] else ""
         lines += wrapped(f"    {item['id']}  ", f"{said}{rated}", indent=6)
+        if _is_offer(results) and (item is not related[0] or not results["candidate_report"]):
+            lines += wrapped("      ", item["summary"], indent=6)
     if _is_offer(results):
-        take = "the first one's report is below; it answers: the same question with --use ID; none does: without --if-unsure"
+        where = "the first one's report is below; " if results["candidate_report"] else ""
+        take = f"{where}one answers: the same question with --use ID; none does: with --if-unsure research"
     else:
         take = (
             f"read one: kr entries show {related[0]['id']} --report; take it: the same question with --use ID"
@@ -228,7 +231,7 @@ def _related(results: dict[str, Any]) -> list[str]:
 
 
 def _is_offer(results: dict[str, Any]) -> bool:
-    return results["candidate_report"] is not None
+    return results["cache_entry_id"] is None and bool(results["related"]) and not results["sources_consulted"]
 
 
 def _summary(results: dict[str, Any] | None) -> str:
@@ -263,6 +266,7 @@ _CODES = {
     "all_sources_unavailable": "no source answered",
     "question_not_covered": "what was found does not cover the question",
 }
+_CANNOT_CONNECT, _INSTALL = ": cannot connect: ", ". This installs it: "
 _SAID = (
     "all_sources_unavailable: using installed documentation",
     "all_sources_unavailable: no cached content available",
@@ -273,9 +277,11 @@ _SAID = (
 
 def _notes(results: dict[str, Any]) -> list[str]:
     """Tell the notes as to a person: some begin with a word for programs (seed 000)."""
-    told = (note.partition("; results.related")[0] for note in results["degradation_notes"])
-    notes = (note.partition(": ") for note in told if not note.startswith(_SAID))
-    return [
+    told = [note for note in results["degradation_notes"] if not note.startswith(_SAID)]
+    unreachable = [note.partition(": ")[0] for note in told if _CANNOT_CONNECT in note]
+    notes = [note.partition(_INSTALL)[0].partition(": ") for note in told if _CANNOT_CONNECT not in note]
+    gone = [f"not reachable: {', '.join(unreachable)}"] if unreachable else []
+    return gone + [
         f"{code}: not asked, since it kept failing; kr stats says until when"
         if rest == "circuit open"
         else f"{_CODES.get(code, code)}{colon}{rest}"

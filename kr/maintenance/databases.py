@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from kr.errors import ConfigError
+from kr.naming import sha256_of
 from kr.settings import Settings
+from kr.settings.trust import trust
 from kr.store.sqlite import SCHEMA_VERSION
 from kr.store.store import Store
 
@@ -105,6 +107,8 @@ def initialize(settings: Settings, store: Store, *, environ: Mapping[str, str]) 
     if settings.config_file is None:
         config = settings.project_root / CONFIG
         state = _write_config(config, settings, persona)
+        if state == "created":
+            trust(config, sha256_of(config.read_bytes()), environ)
     else:
         config, state = settings.config_file, "exists"
         _, problem = chosen_persona(settings, home)

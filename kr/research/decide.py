@@ -12,7 +12,7 @@ from math import log1p
 
 from kr.freshness import UNKNOWN_VERSION, Limits, Verdict, judge, major_key
 from kr.naming import fold, tag_key
-from kr.text.words import contraries, identifiers, keywords, stem, tokens
+from kr.text.words import contraries, identifiers, keywords, search_words, stem, tokens
 from kr.values import NO_RATINGS, TIERS, Entry, Match, MatchRules, Query, Ratings, Tier
 from kr.values import replace as with_values
 
@@ -24,6 +24,7 @@ _MANY = 20
 _FINDING = 3.0
 """What a finding is worth beside an excerpt that fits as well: somebody proved it."""
 _WORKED, _INSTALLED = 1.0, -1.0
+_NEAR, _MOST_WORDS = 2, 0.6
 WITHDRAWN = -1000.0
 """The score of an entry that was rated wrong, or what is below it: it stands last, and is offered to nobody alone."""
 
@@ -182,24 +183,42 @@ def match_of(query: Query, entry: Entry, tier: Tier, score: float | None = None)
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A live entry that may answer. ``score`` orders, and is no probability (SPEC 3.2)."""
+    """A live entry that may answer. ``score`` orders, and is no probability (SPEC 3.2).
+
+    ``shared`` is how many keywords the need has in common with the entry's topic, question and tags, ``of`` how many it has.
+    """
 
     known: Known
     score: float
+    shared: int
+    of: int
+
+    @property
+    def is_near(self) -> bool:
+        """Whether its text is worth the asker's tokens unasked: a finding's always, an excerpt's where the needs share words."""
+        return self.known.entry.is_written or self.shared >= min(_NEAR, self.of)
+
+    @property
+    def may_say_the_same(self) -> bool:
+        """Whether the needs share most of their words."""
+        return self.shared >= min(_NEAR, self.of) and self.shared >= _MOST_WORDS * self.of
 
 
 def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
     """Order entries by how well they fit, best first; ``found`` has each with its ``bm25``, higher is better.
 
-    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are none.
+    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are none, nor are
+    excerpts of installed documentation that were made for a need without a common word: to read it again costs nothing.
     """
     from rapidfuzz import fuzz, utils
 
     asked = f"{query.topic} {query.question}"
+    words = _need_words(query.framework, query.topic, query.question)
     ranked = []
     for known, bm25 in found:
         entry = known.entry
-        if entry.origin == "placeholder":
+        shared = len(words & _need_words(entry.framework, entry.topic, entry.question or "", *entry.tags))
+        if entry.origin == "placeholder" or (entry.is_installed_excerpt and not shared):
             continue
         own = f"{entry.topic} {entry.question or ''}"
         score = bm25
@@ -207,10 +226,14 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
         score += len(shared_tags(query.tags, entry.tags))
         score = WITHDRAWN if known.ratings.withdraws(entry) else score + _standing(known)
-        ranked.append(Candidate(known, round(score, 2)))
+        ranked.append(Candidate(known, round(score, 2), shared, len(words)))
     ranked.sort(key=lambda it: it.known.entry.id)
     ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
     return sorted(ranked, key=lambda it: -it.score)
+
+
+def _need_words(framework: str, *texts: str) -> set[str]:
+    return {stem(word) for word in search_words(*texts, but=frozenset(tokens(framework)))}
 
 
 def _standing(known: Known) -> float:

@@ -220,7 +220,7 @@ class Findings:
 
     def _alike(self, query: Query, saved: Saved) -> list[Related]:
         """Return the entries that may say the same, so that the writer can improve one of them instead."""
-        found = self._cache.candidates(query)
+        found = self._cache.alike(query)
         return [it for it in found if it.id != saved.entry.id]
 
     def _hold(self, finding: Finding, by: Writer, reasons: tuple[str, ...]) -> SaveEnvelope:

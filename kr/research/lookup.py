@@ -9,7 +9,17 @@ from kr.errors import FieldError, InvalidRequest
 from kr.frameworks import lookup_keys, meant, same_framework
 from kr.freshness import Limits
 from kr.log import Logger
-from kr.research.decide import WITHDRAWN, Known, choose, judge_all, match_of, most_offered, named, rank
+from kr.research.decide import (
+    WITHDRAWN,
+    Candidate,
+    Known,
+    choose,
+    judge_all,
+    match_of,
+    most_offered,
+    named,
+    rank,
+)
 from kr.store.entries import keywords_key, question_key, topic_key
 from kr.store.lookup import Found
 from kr.store.search import unknown_entry
@@ -30,7 +40,8 @@ class LookedUp:
     """What the cache holds for a request.
 
     ``match`` is the entry that is served, or stale, or refused, and ``report`` its text; ``related`` are the candidates, best first.
-    ``is_hit``: the match is served. ``is_refused``: it is a placeholder, or was rated wrong.
+    ``is_hit``: the match is served. ``is_refused``: it is a placeholder, or was rated wrong. ``is_near``: the best candidate's text is
+    worth the asker's tokens unasked.
     """
 
     match: Match | None = None
@@ -39,6 +50,7 @@ class LookedUp:
     is_hit: bool = False
     is_refused: bool = False
     related: tuple[Related, ...] = ()
+    is_near: bool = False
 
     @property
     def is_stale(self) -> bool:
@@ -100,13 +112,14 @@ class Cache:
         """Find the entry that a request names, whatever its age and ratings. Raises ``InvalidRequest`` for one that can't be served."""
         return self._shelf.attempt(lambda store: self._use(store, query, entry_id, tier, score), MISS)
 
-    def candidates(self, query: Query) -> tuple[Related, ...]:
-        """Return the entries that may answer, best first, whatever is served."""
+    def alike(self, query: Query) -> tuple[Related, ...]:
+        """Return the entries that may say the same as one for this need, best first."""
         keys = lookup_keys(query.framework, self._aliases)
 
         def read(store: Store) -> tuple[Related, ...]:
             with store.read() as unit:
-                return self._candidates(unit, query, keys, self._aliases)
+                ranked = self._candidates(unit, query, keys, self._aliases)
+                return tuple(_related(unit, it) for it in ranked if it.may_say_the_same)
 
         return self._shelf.attempt(read, ())
 
@@ -158,21 +171,25 @@ class Cache:
             match = choose(query, known, self._rules)
             chosen = next((it for it in known if match and it.entry.id == match.entry.id), None)
             is_served = chosen is not None and chosen.is_servable
-            related = () if is_served else self._candidates(unit, query, keys, aliases)
+            ranked = [] if is_served else self._candidates(unit, query, keys, aliases)
+            related = tuple(_related(unit, it) for it in ranked)
+            is_near = bool(ranked) and ranked[0].is_near
         if match is None or chosen is None:
             logger.info("nothing is served of %s; %d candidates", query.framework, len(related))
-            return LookedUp(related=related)
+            return LookedUp(related=related, is_near=is_near)
         logger.info("%s matches by %s and is %s", match.entry.id, match.tier, match.entry.status)
-        return self._with_report(store, chosen, LookedUp(match=match, is_hit=is_served, related=related))
+        return self._with_report(
+            store, chosen, LookedUp(match=match, is_hit=is_served, related=related, is_near=is_near)
+        )
 
     def _judged(self, query: Query, rows: Sequence[Found]) -> list[Known]:
         return judge_all(rows, query.framework_version, self._limits, self._clock())
 
     def _candidates(
         self, unit: UnitOfWork, query: Query, keys: Sequence[str], aliases: Mapping[str, str]
-    ) -> tuple[Related, ...]:
+    ) -> list[Candidate]:
         if not self._rules.fuzzy:
-            return ()
+            return []
         name = frozenset(tokens(query.framework))
         words = search_words(query.topic, " ".join(query.tags), query.question, but=name)
         rows = [
@@ -182,7 +199,7 @@ class Cache:
         known = self._judged(query, [row for row, _ in rows])
         ranked = rank(query, [(it, scores[it.entry.id]) for it in known])
         most = most_offered(unit.lookup.count(keys)) if ranked else 0
-        return tuple(_related(unit, it.known, it.score) for it in ranked[:most])
+        return ranked[:most]
 
     def _with_report(self, store: Store, known: Known, found: LookedUp) -> LookedUp:
         """Store the mark that is due, and read the report; without one there is no match."""
@@ -197,7 +214,9 @@ class Cache:
         if report is None:
             logger.info("%s: there is no report to be read at %s", entry.id, entry.path)
             store.drop_lost(entry)
-            return LookedUp(related=tuple(it for it in found.related if it.id != entry.id))
+            return LookedUp(
+                related=tuple(it for it in found.related if it.id != entry.id), is_near=found.is_near
+            )
         return replace(found, report=report, ratings=known.ratings, is_refused=known.refusal is not None)
 
 
@@ -206,8 +225,8 @@ def _is_of(row: Found, query: Query, aliases: Mapping[str, str]) -> bool:
     return same_framework(row[0].framework, query.framework, aliases)
 
 
-def _related(unit: UnitOfWork, known: Known, score: float) -> Related:
-    entry, ratings = known.entry, known.ratings
+def _related(unit: UnitOfWork, candidate: Candidate) -> Related:
+    entry, ratings = candidate.known.entry, candidate.known.ratings
     return Related(
         id=entry.id,
         framework_version=entry.framework_version,
@@ -218,7 +237,7 @@ def _related(unit: UnitOfWork, known: Known, score: float) -> Related:
         confidence=entry.confidence,
         worked=ratings.worked,
         wrong=ratings.wrong,
-        score=score,
+        score=candidate.score,
         note=ratings.note if ratings.wrong else None,
     )
 

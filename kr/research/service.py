@@ -156,7 +156,7 @@ class ResearchService:
 
     def _offer(self, run: Run, found: LookedUp) -> ResearchEnvelope:
         """Leave the choice to the caller: nothing is asked, nothing charged; the best candidate's report goes along (SPEC 3.2)."""
-        best, text = found.related[0], found.report
+        best, text = found.related[0], found.report if found.is_near else None
         run.notes.append(
             f"if {best.id} answers, ask again with use: {best.id}; if none of results.related does, with if_unsure: research"
         )
@@ -175,7 +175,7 @@ def _readable(run: Run, found: LookedUp) -> LookedUp:
     for number, candidate in enumerate(found.related):
         text = run.cache.report_of(candidate.id)
         if text is not None or not run.shelf.can_write:
-            return LookedUp(related=found.related[number:], report=text)
+            return LookedUp(related=found.related[number:], report=text, is_near=found.is_near and not number)
     return LookedUp()
 
 

@@ -64,6 +64,8 @@ class Details(Value):
     project_root: "Path"
     config_file: "Path | None"
     names_persona: bool
+    left_out: tuple[str, ...] = ()
+    """What the project's file says and the user does not trust, one line a setting."""
 
 
 class Settings:
@@ -189,7 +191,9 @@ OURS = ("kr.yaml", "_bmad/bso/config.yaml")
 ANYBODYS = "config.yaml"
 BMM_CONFIG = "_bmad/bmm/config.yaml"
 ROOT_MARKS = ("_bmad-output", "_bmad", ".git")
-_CODE = ("discovery.py", "model.py", "raw.py", "validate.py", "__init__.py")
+_CODE = ("discovery.py", "model.py", "raw.py", "trust.py", "validate.py", "__init__.py")
+OWN_FILE = "kr/kr.yaml"
+DIGESTS = "kr/trusted"
 _LARGEST = 65_536
 
 
@@ -267,15 +271,29 @@ def _file(base: "StrPath", name: str) -> str:
     return os.path.join(base, _FOLDER, f"{name}.json")
 
 
+def user_folder(environ: Mapping[str, str], variable: str, default: str) -> str | None:
+    """Name a folder of the user's by the XDG rules: an absolute path in the variable, else below the home; None without one."""
+    named, home = environ.get(variable, ""), environ.get("HOME", "")
+    if os.path.isabs(named):
+        return named
+    return os.path.join(home, default) if os.path.isabs(home) else None
+
+
 def _guess(knowledge_base: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> str | None:
     """Name the knowledge base where that takes no configuration to be read, else None. A wrong guess costs the memory alone."""
     named = str(knowledge_base) if knowledge_base is not None else environ.get("KR_KNOWLEDGE_BASE_PATH", "")
     if named:
         return None if named[0] in "~{" else os.path.join(cwd, named)
+    try:
+        own = next(map(_content, _own_files(environ)), None) or b""
+    except OSError:
+        return None
     for folder in _upwards(cwd):
         for name in OURS:
             if content := _content(f"{folder}/{name}"):
-                return _named_in(content, folder)
+                return _named_in(content + b"\n" + own, folder)
+    if b"knowledge_base_path" in own:
+        return None
     return next(
         (f"{folder}/{DEFAULT_KNOWLEDGE_BASE}" for folder in _upwards(cwd) if _has_mark(folder)),
         os.path.join(cwd, DEFAULT_KNOWLEDGE_BASE),
@@ -301,7 +319,7 @@ def _sources(
     own = sorted((name, value) for name, value in environ.items() if name.startswith("KR_"))
     yield own
     texts = [value.encode(errors="surrogateescape") for _, value in own]
-    for path in _files(config, environ, cwd):
+    for path in (*_own_files(environ), *_files(config, environ, cwd)):
         content = _content(path)
         yield path, content
         texts.append(content or b"")
@@ -313,6 +331,14 @@ def _sources(
             {name for text in texts for name in re.findall(rb"\$\{([A-Za-z_][A-Za-z0-9_]*)", text)}
         )
         yield [(name, environ.get(name.decode())) for name in names]
+
+
+def _own_files(environ: Mapping[str, str]) -> Iterator[str]:
+    """Give the user's own configuration, and the digests of the files that the user trusts."""
+    places = (("XDG_CONFIG_HOME", ".config", OWN_FILE), ("XDG_STATE_HOME", ".local/state", DIGESTS))
+    for variable, default, name in places:
+        if folder := user_folder(environ, variable, default):
+            yield os.path.join(folder, name)
 
 
 def _files(config: "StrPath | None", environ: Mapping[str, str], cwd: "StrPath") -> Iterator[str]:

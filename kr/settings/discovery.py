@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from kr.errors import ConfigError, InvalidRequest, KrError
+from kr.naming import sha256_of
 from kr.settings import ANYBODYS, OURS, ROOT_MARKS
 from kr.tree import KeyPath, Tree, read_document
 from kr.yamltext import read_sections
@@ -37,6 +38,7 @@ class Content:
     lines: dict[KeyPath, int] = field(default_factory=dict)
     doubles: list[KeyPath] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,8 @@ class Found:
     root: Path
     content: Content
     warnings: tuple[str, ...] = ()
+    is_named: bool = False
+    """``--config`` or ``KR_CONFIG`` named the file."""
 
 
 def find_config(*, config: Path | None, environ: Mapping[str, str], cwd: Path) -> Found:
@@ -57,8 +61,13 @@ def find_config(*, config: Path | None, environ: Mapping[str, str], cwd: Path) -
         named, label = Path(environ["KR_CONFIG"]), "KR_CONFIG"
     if named is not None:
         file = locate(named, environ, cwd)
-        return Found(file, project_root(file), _read_ours(file, label))
+        return Found(file, project_root(file), _read_ours(file, label), is_named=True)
     return _search(cwd)
+
+
+def read_own(file: Path | None) -> Content:
+    """Read the user's own configuration, empty where there is none. Raises ``ConfigError``."""
+    return _read_ours(file, None) if file is not None and os.path.lexists(file) else Content()
 
 
 def locate(path: Path, environ: Mapping[str, str], base: Path) -> Path:
@@ -170,6 +179,7 @@ def parse(data: bytes, *, sections: Collection[str]) -> Content:
         lines={path: place.line for path, place in found.places.items()},
         doubles=[path for path in found.repeated if path and path[0] in sections],
         others=[name for name in tree if name not in sections],
+        sha256=sha256_of(data),
     )
 
 

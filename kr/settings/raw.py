@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from kr.settings import BMM_CONFIG, DEFAULT_KNOWLEDGE_BASE
 from kr.settings.discovery import (
     MAIN_SECTION,
+    Content,
     Found,
     UnreadableError,
     find_config,
@@ -20,8 +21,10 @@ from kr.settings.discovery import (
     parse,
     read_bytes,
     read_overrides,
+    read_own,
 )
 from kr.settings.kinds import Problem
+from kr.settings.trust import guarded, is_trusted, leave_out, merge, own_file
 from kr.tree import KeyPath, Tree, show_path
 
 if TYPE_CHECKING:
@@ -46,6 +49,10 @@ class RawSettings:
     variables: dict[KeyPath, str]
     problems: list[Problem]
     warnings: list[str]
+    own_file: Path | None = None
+    own: Content = field(default_factory=Content)
+    """The user's own configuration, which lies below the project's (SPEC 7)."""
+    left_out: list[str] = field(default_factory=list)
 
     def origin(self, path: KeyPath) -> str:
         """Say where a key got its value: a variable (of a key within it, too), or a line of the file, its own or an outer key's."""
@@ -55,6 +62,8 @@ class RawSettings:
                 return self.variables[here]
             if here in self.found.content.lines:
                 return f"{self.found.file}, line {self.found.content.lines[here]}"
+            if here in self.own.lines:
+                return f"{self.own_file}, line {self.own.lines[here]}"
             if length == len(path) and (within := self._variable_within(path)):
                 return within
         return str(self.found.file or "the configuration")
@@ -86,15 +95,43 @@ def read_raw(
         variables={},
         problems=[],
         warnings=[*found.warnings],
+        own_file=own_file(environ),
     )
+    raw.own = read_own(raw.own_file)
+    _leave_out_untrusted(raw, environ)
     for path in found.content.doubles:
         raw.warnings.append(
             f"{raw.origin(path)}: {show_path(path)} is given more than once; the last one counts"
         )
+    data = merge(raw.own.data, raw.data)
+    raw.data = data if isinstance(data, dict) else {}
     _check_database_url(raw)
     _apply_overrides(raw, environ)
     raw.knowledge_base = _knowledge_base(raw, named, environ, here)
     return raw
+
+
+def _leave_out_untrusted(raw: RawSettings, environ: Mapping[str, str]) -> None:
+    """Leave out, and name, what needs a trust that the project's file has not (SPEC 7)."""
+    found = raw.found
+    if found.file is None or found.is_named or _is_same(found.file, raw.own_file):
+        return
+    settings = list(guarded(raw.data))
+    if not settings or is_trusted(found.file, found.content.sha256, environ):
+        return
+    for setting in settings:
+        raw.left_out.append(
+            f"{raw.origin(setting.path)}: {show_path(setting.path)} is left out until you trust this file: `kr trust` shows it"
+        )
+    for setting in settings:
+        leave_out(raw.data, setting.path)
+        for line in [key for key in found.content.lines if key[: len(setting.path)] == setting.path]:
+            del found.content.lines[line]
+    raw.warnings += raw.left_out
+
+
+def _is_same(one: Path, other: Path | None) -> bool:
+    return other is not None and one.resolve() == other.resolve()
 
 
 def _check_database_url(raw: RawSettings) -> None:
@@ -121,9 +158,9 @@ def _apply_overrides(raw: RawSettings, environ: Mapping[str, str]) -> None:
             raw.problems.append(Problem(path, f"can't be set, for {show_path(path[:-1])} is not a mapping"))
             continue
         mapping[str(path[-1])] = value
-        lines = raw.found.content.lines
-        for stale in [key for key in lines if key[: len(path)] == path]:
-            del lines[stale]
+        for lines in (raw.found.content.lines, raw.own.lines):
+            for stale in [key for key in lines if key[: len(path)] == path]:
+                del lines[stale]
 
 
 def _mapping_at(raw: RawSettings, path: KeyPath) -> dict[str, Tree] | None:

@@ -31,6 +31,7 @@ def validated(raw: RawSettings, environ: Mapping[str, str]) -> Settings:
         **configuration.fields(),
         project_root=raw.found.root,
         config_file=raw.found.file,
+        left_out=tuple(raw.left_out),
         names_persona="knowledge_researcher_persona" in (_role_mapping(raw) or {}),
     )
     return Settings(

@@ -35,6 +35,10 @@ _KINDS: dict[int, type[StoreError]] = (
 )
 
 
+_NO_TEXT = "Could not decode to UTF-8"
+"""How Python's message begins where a damaged page holds a text."""
+
+
 def unreleased(path: str) -> str:
     """Say of a database from before ``FIRST_RELEASED`` how what it holds goes on."""
     return (
@@ -192,6 +196,8 @@ class SqliteFile:
 
     def error(self, exc: sqlite3.Error) -> StoreError:
         kind = _KINDS.get(_code(exc), StoreError)
+        if kind is StoreError and str(exc).startswith(_NO_TEXT):
+            kind = StoreCorrupt
         is_full = _code(exc) == sqlite3.SQLITE_FULL or (kind is StoreUnwritable and not self._has_room())
         return kind(f"{self.path}: {'the disk is full' if is_full else exc}")
 

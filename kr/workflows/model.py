@@ -19,7 +19,9 @@ from kr.yamltext import Place
 StepType = Literal["action", "condition", "approval", "parallel"]
 STEP_TYPES: tuple[StepType, ...] = ("action", "condition", "approval", "parallel")
 ParameterType = Literal["string", "integer", "number", "boolean", "list", "object"]
-Operation = Literal["research", "save", "lessons.inject", "lessons.record", "export-yaml", "warm", "lessons.list"]
+Operation = Literal[
+    "research", "save", "lessons.inject", "lessons.record", "export-yaml", "warm", "lessons.list"
+]
 
 END = "end"
 """The ``next`` that ends the workflow."""

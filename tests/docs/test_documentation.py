@@ -244,9 +244,10 @@ def test_what_is_not_run_is_there() -> None:
 @pytest.mark.parametrize("page", WRITTEN, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_every_configuration_block_loads(page: Path, project: Path) -> None:
     for block in blocks(page, "yaml"):
-        (project / "kr.yaml").write_text(block)
+        config = project / "kr.yaml"
+        config.write_text(block)
         environ = {"CONTEXT7_API_KEY": "secret", "HOME": str(project)}
-        settings = load_settings(config=None, knowledge_base=None, environ=environ, cwd=project)
+        settings = load_settings(config=config, knowledge_base=None, environ=environ, cwd=project)
         assert settings.warnings == (), block
 
 

@@ -74,6 +74,7 @@ def project(tmp_path: Path, model: StandIn) -> Project:
         }
     }
     (project.root / "kr.yaml").write_text(json.dumps(settings), encoding="utf-8")
+    project.env["KR_CONFIG"] = "kr.yaml"
     project.env["MODEL_KEY"] = "sk-" + "modelmodelmodelmodel"
     return project
 

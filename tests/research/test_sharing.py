@@ -41,17 +41,15 @@ def wordings(project: Project) -> list[tuple[Any, ...]]:
     return project.sql("SELECT entry_id, topic, tags, question, session_id FROM wordings ORDER BY id")
 
 
-def test_an_entry_keeps_its_question_and_the_wordings_that_it_served(
+def test_an_entry_keeps_its_question_and_only_wordings_that_somebody_chose(
     project: Project, context7: StandIn
 ) -> None:
     assert ask(project)["status"] == "success"
     assert project.sql("SELECT question FROM entries") == [(request()["research_query"]["question"],)]
-    for question in (
-        "How do I make an option repeatable?",
-        "Twice the same option: how?",
-        "twice the same OPTION: how?",
-    ):
-        assert ask(project, question=question, session_id="other")["status"] == "cache-hit"
+    other = {"question": "Twice the same option: how?", "session_id": "other"}
+    assert ask(project, **other)["status"] == "cache-hit"  # by its topic
+    assert wordings(project) == []
+    assert ask(project, **other, use="vue-repeatable-options")["status"] == "cache-hit"
     (wording,) = wordings(project)
     assert wording == (
         "vue-repeatable-options",
@@ -72,116 +70,25 @@ def test_a_renewed_entry_keeps_the_question_that_it_had(project: Project, contex
     assert context7.calls()
 
 
-def test_where_kr_is_not_sure_the_caller_may_choose(project: Project, context7: StandIn) -> None:
-    first = ask(project)
-    calls = len(context7.calls())
-    answer = ask(project, **NEAR, if_unsure="candidates")
-    results = answer["results"]
-    assert (answer["status"], answer["errors"]) == ("degraded", [])
-    (related,) = results["related"]
-    assert 0 < related.pop("likelihood") < 1
-    assert related == {
-        "id": "vue-repeatable-options",
-        "framework_version": "3.5",
-        "topic": "repeatable options",
-        "path": "frameworks/vue/repeatable-options.md",
-    }
-    (note,) = results["degradation_notes"]
-    assert "use: vue-repeatable-options" in note
-    assert "if_unsure: research" in note
-    assert (results["cache_entry_id"], results["match"], results["confidence"]) == (None, None, None)
-    assert (results["report"], results["report_path"], results["report_file"]) == (None, None, None)
-    assert (results["budget_remaining"], results["index_updated"]) == (2, False)
-    assert len(context7.calls()) == calls
-    assert project.sql("SELECT count(*) FROM source_calls") == [(1,)]
-
-    taken = ask(project, **NEAR, use="vue-repeatable-options")
-    assert taken["status"] == "cache-hit"
-    project.env["KR_CACHE_MATCH_FLOOR"] = "framework+topic+tags"  # what was taken for it stays its answer
-    assert ask(project, **NEAR, if_unsure="candidates")["status"] == "cache-hit"
-    assert taken["results"]["report"] == first["results"]["report"] or project.report(first)
-    assert taken["results"]["match"]["entry_status"] == "fresh"
-    assert taken["results"]["match"]["likelihood"] is None
-    assert [row[3] for row in wordings(project)] == [NEAR["question"]]
-    assert len(context7.calls()) == calls
-
-
-LIMITS = """# tinylib
-
-## Timeouts
-
-`timeout` is how long a request may take before it is given up: set `timeout=5.0`.
-
-## Limits
-
-`Limits` is a limit for connections: `max_connections` is how long the list of them may get, and what a request may take.
-"""
-
-
-def terminal(project: Project, *arguments: str) -> str:
-    """Ask as a person does, and return the id of the entry that answered."""
-    done = project.run("research", "tinylib", *arguments, "--format", "json")
-    assert b"Traceback" not in done.stderr
-    results = json.loads(done.stdout)["results"]
-    assert "--use" not in arguments or "limit-long" not in str(results["related"])
-    return str(results["cache_entry_id"])
-
-
-def test_a_wording_that_was_taken_by_hand_goes_before_the_entry_that_the_miss_has_written(
-    project: Project,
-) -> None:
-    install(project)
-    (project.root / "node_modules" / "tinylib" / "README.md").write_text(LIMITS)
-    mine, words = "tinylib-set-timeout", "limit how long a request may take"
-    assert terminal(project, "How do I set a timeout?") == mine
-    twin = terminal(project, words)
-    assert twin == "tinylib-limit-long-request-take"
-    served = project.sql("SELECT id, topic FROM entries ORDER BY id")
-    assert [row[0] for row in served] == [twin, mine]
-    for _ in range(2):
-        assert terminal(project, words, "--use", mine) == mine
-    assert terminal(project, words) == terminal(project, f"{words.upper()}") == mine
-    assert project.sql("SELECT id, reason FROM archived_entries") == [(twin, "manual")]
-    assert "tinylib-limit" not in (project.base / "index.yaml").read_text()
-
-    assert project.run("archive", "restore", twin).returncode == 0  # somebody thinks otherwise
-    assert terminal(project, words) == twin
-    assert terminal(project, words, "--use", twin) == terminal(project, words) == twin
-    assert [row[0] for row in wordings(project)] == []
-    assert terminal(project, "How do I set a timeout?") == mine
-
-
-def test_what_was_asked_under_a_topic_of_its_own_stays_and_says_so(
-    project: Project, context7: StandIn
-) -> None:
-    ask(project)
-    ask(project, **NEAR)
-    taken = ask(project, **{**NEAR, "question": "How many times?"}, use="vue-repeatable-options")
-    (note,) = taken["results"]["degradation_notes"]
-    assert note.startswith("vue-repeatable-arguments has exactly this topic and answers before")
-    assert ask(project, **NEAR)["results"]["cache_entry_id"] == "vue-repeatable-arguments"
-    assert context7.calls()
-
-
-def near_misses(project: Project) -> list[tuple[Any, ...]]:
-    rows = project.sql("SELECT tags, related, answered_by, settled_at IS NOT NULL FROM near_misses")
+def waiting(project: Project) -> list[tuple[Any, ...]]:
+    rows = project.sql(
+        "SELECT tags, candidates, answered_by, settled_at IS NOT NULL FROM requests WHERE candidates IS NOT NULL"
+    )
     return [(*map(json.loads, row[:2]), *row[2:]) for row in rows]
 
 
 @pytest.mark.usefixtures("context7")
-def test_what_was_near_is_kept_until_an_agent_says_that_it_answers(project: Project) -> None:
+def test_what_was_offered_is_kept_until_somebody_says_that_it_answers(project: Project) -> None:
     ask(project)
-    assert near_misses(project) == []  # nothing was near, and a hit is no near miss
+    assert waiting(project) == []  # nothing was offered, and a hit offers nothing
     (related,) = ask(project, **NEAR, if_unsure="candidates")["results"]["related"]
-    near = {"id": "vue-repeatable-options", "likelihood": related["likelihood"]}
-    assert near_misses(project) == [(NEAR["tags"], [near], None, 0)]
+    offered = {"id": "vue-repeatable-options", "score": related["score"]}
+    assert waiting(project) == [(NEAR["tags"], [offered], None, 0)]
     with project.app() as app, app.store.read() as unit:
-        (kept,) = unit.near_misses.open()
-    assert (kept.topic, kept.question, kept.status) == (NEAR["topic"], NEAR["question"], "degraded")
+        (kept,) = unit.offers.open()
+    assert (kept.topic, kept.question, kept.status) == (NEAR["topic"], NEAR["question"], "candidates")
     ask(project, **NEAR, use="vue-repeatable-options")
-    assert near_misses(project) == [(NEAR["tags"], [near], "vue-repeatable-options", 1)]
-    assert ask(project, **NEAR, if_unsure="candidates")["status"] == "cache-hit"
-    assert len(near_misses(project)) == 1
+    assert waiting(project) == [(NEAR["tags"], [offered], "vue-repeatable-options", 1)]
 
 
 def test_the_ledger_tells_how_much_there_was_to_read(project: Project, context7: StandIn) -> None:
@@ -207,7 +114,7 @@ def test_candidates_are_asked_for_in_vain_where_there_are_none(project: Project,
     assert context7.calls()
 
 
-def test_a_skeleton_is_nobodys_answer(project: Project) -> None:
+def test_a_placeholder_is_nobodys_answer(project: Project) -> None:
     ask(project)
     answer = ask(project, **NEAR, if_unsure="candidates")
     assert answer["results"]["related"] == []
@@ -298,11 +205,12 @@ def test_a_refresh_that_nobody_answers_leaves_the_report_as_it_is(
     assert answer["status"] == "degraded"
     assert answer["results"]["report"] == project.report(first) == before
     assert answer["results"]["sources_consulted"][0]["status"] == "unavailable"
-    *_, unavailable, kept = answer["results"]["degradation_notes"]
+    *_, unavailable, kept, saving = answer["results"]["degradation_notes"]
+    assert "kr save" in saving
     assert unavailable == "all_sources_unavailable: keeping the existing report"
     assert "could not be researched again" in kept
     assert ask(project, refresh=True, max_calls=0)["status"] == "budget-exhausted"
-    assert project.sql("SELECT status, origin FROM entries") == [("fresh", "researched")]
+    assert project.sql("SELECT status, origin FROM entries") == [("fresh", "excerpt")]
     assert ask(project)["status"] == "cache-hit"
     assert context7.calls()
 
@@ -337,7 +245,7 @@ def test_what_marks_another_project_made_are_none_for_its_own(project: Project, 
     assert ask(project, framework_version="2.7")["status"] == "cache-hit"
     project.clock.pass_days(31)
     assert ask(project, framework_version="2.7", max_calls=0)["status"] == "budget-exhausted"
-    assert project.sql("SELECT status, stale_major, origin FROM entries") == [("stale", None, "baseline")]
+    assert project.sql("SELECT status, stale_major, origin FROM entries") == [("stale", None, "excerpt")]
     assert context7.calls()
 
 
@@ -375,36 +283,29 @@ def install(project: Project) -> dict[str, Any]:
     package = project.root / "node_modules" / "tinylib"
     package.mkdir(parents=True)
     (package / "package.json").write_text('{"name": "tinylib", "version": "4.2.0"}')
-    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nSet `multiple: true`.\n")
+    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `multiple: true`.\n")
     project.env["KR_LOCAL_DOCS"] = "true"
     return {"framework": "tinylib", "framework_version": "4"}
 
 
-GUESS = "from installed documentation alone: it may miss the question"
-
-
-def test_installed_documentation_gives_way_once_sources_are_configured(project: Project) -> None:
+def test_installed_documentation_is_fresh_for_a_day_and_then_sources_are_asked_again(project: Project) -> None:
     tinylib = install(project)
     for status in ("degraded", "cache-hit"):
-        answer = ask(project, **tinylib)
-        assert answer["status"] == status
-        assert answer["results"]["degradation_notes"][-1] == GUESS
+        assert ask(project, **tinylib)["status"] == status
     with context7_server() as server:
-        project.env["KR_SERVERS"] = json.dumps(
-            {"context7": {"url": f"{server.url}?key=s3cret"}, "deepwiki": None}
-        )
+        project.env["KR_SERVERS"] = json.dumps({"context7": {"url": server.url}, "deepwiki": None})
+        assert ask(project, **tinylib)["status"] == "cache-hit"
+        project.clock.pass_days(1)
         answer = ask(project, **tinylib)
         assert answer["results"]["match"]["entry_status"] == "stale"
         assert answer["results"]["sources_consulted"][0]["source"] == "context7"
-    kept = project.sql("SELECT configured_sources FROM entries")
-    assert kept == [("context7 (own)",)]
 
 
 def test_a_refresh_ends_installed_documentation_at_once(project: Project) -> None:
     tinylib = install(project)
     ask(project, **tinylib)
     (project.root / "node_modules" / "tinylib" / "README.md").write_text(
-        "# tinylib\n\n## Repeatable options\n\nSet `repeat: true` now.\n"
+        "# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `repeat: true` now.\n"
     )
     assert ask(project, **tinylib)["status"] == "cache-hit"
     answer = ask(project, **tinylib, refresh=True)
@@ -431,12 +332,12 @@ def test_a_framework_is_found_under_its_other_names(project: Project, context7: 
     assert context7.calls()
 
 
-def test_a_request_keeps_what_was_asked_and_how_likely_the_match_was(
+def test_a_request_keeps_what_was_asked_and_by_what_it_was_served(
     project: Project, context7: StandIn
 ) -> None:
     ask(project)
     ask(project)
-    rows = project.sql("SELECT question, likelihood, error FROM requests ORDER BY at")
+    rows = project.sql("SELECT question, tier, error FROM requests ORDER BY at")
     question = "How do I make an option repeatable?"
-    assert rows == [(question, None, None), (question, 1.0, None)]
+    assert rows == [(question, None, None), (question, "framework+topic+tags", None)]
     assert context7.calls()

@@ -11,8 +11,9 @@ CONTEXT7 = "https://mcp.context7.com/mcp"
 
 
 def load(folder: Path, servers: str, environ: dict[str, str] | None = None) -> Settings:
-    (folder / "kr.yaml").write_text(f"knowledge_research:\n  servers: {servers}\n", encoding="utf-8")
-    return load_settings(config=None, knowledge_base=None, environ=environ or {}, cwd=folder)
+    config = folder / "kr.yaml"
+    config.write_text(f"knowledge_research:\n  servers: {servers}\n", encoding="utf-8")
+    return load_settings(config=config, knowledge_base=None, environ=environ or {}, cwd=folder)
 
 
 def headers(settings: Settings, name: str = "context7") -> dict[str, str]:

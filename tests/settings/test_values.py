@@ -14,8 +14,9 @@ from kr.settings.model import KnowledgeResearch, Server
 
 
 def load(text: str, folder: Path, environ: dict[str, str] | None = None) -> Settings:
-    (folder / "kr.yaml").write_text(text, encoding="utf-8")
-    return load_settings(config=None, knowledge_base=None, environ=environ or {}, cwd=folder)
+    config = folder / "kr.yaml"
+    config.write_text(text, encoding="utf-8")
+    return load_settings(config=config, knowledge_base=None, environ=environ or {}, cwd=folder)
 
 
 def problems(text: str, folder: Path, environ: dict[str, str] | None = None) -> list[str]:

@@ -146,7 +146,7 @@ def test_a_removed_pairs_name_stays_its_own(store: Store) -> None:
     assert revisions(store, first.id) == ["# one\n"]
 
 
-def test_every_text_that_was_replaced_is_kept(store: Store, base: Path) -> None:
+def test_every_text_that_was_replaced_is_kept(store: Store) -> None:
     entry = store.save_report(draft(), "# one\n", NOW).entry
     store.save_report(draft(confidence="low"), "# two\n", NOW)
     store.save_report(draft(), "# two\n", NOW)  # the same text is no new revision

@@ -1,0 +1,60 @@
+"""``kr trust``: what a project's configuration may start, expand and call (SPEC 7)."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from kr.cli.options import common, examples, with_context
+from kr.cli.output import emit
+from kr.errors import KrError
+
+
+@click.command("trust", epilog=examples("kr trust", "kr trust --yes"))
+@click.option("--yes", "-y", is_flag=True, help="Don't ask; needed where no terminal is there to answer.")
+@with_context
+def trust(ctx: click.Context, /, *, yes: bool) -> int:
+    """Let what a project's kr.yaml starts, expands and calls take effect.
+
+    Programs to start, variables to expand, keys, endpoints and private addresses in a project's configuration are left
+    out until you trust the file: whoever wrote the repository wrote them. This shows them and remembers the file as it
+    is; after a change it asks again. Your own kr.yaml in ~/.config/kr and a file that --config or KR_CONFIG names need
+    no trust. Exit status 1 where you say no.
+    """
+    from kr.settings.discovery import find_config
+    from kr.settings.trust import guarded, is_trusted
+    from kr.settings.trust import trust as remember
+
+    environ = dict(os.environ)
+    said = common(ctx)
+    named = Path(said.config) if said.config else None
+    found = find_config(config=named, environ=environ, cwd=Path.cwd())
+    if found.file is None:
+        raise KrError("there is no kr.yaml here or above: nothing needs to be trusted")
+    settings = [f"line {found.content.lines[it.path]}: {it.line()}" for it in guarded(found.content.data)]
+    value: dict[str, Any] = {"file": str(found.file), "settings": settings, "trusted": True}
+    if settings and not is_trusted(found.file, found.content.sha256, environ):
+        value["trusted"] = yes or _agrees(found.file, settings)
+        if value["trusted"]:
+            remember(found.file, found.content.sha256, environ)
+    emit(value, ctx, trusted)
+    return 0 if value["trusted"] else 1
+
+
+def _agrees(file: Path, settings: list[str]) -> bool:
+    if sys.stdin is None or not sys.stdin.isatty():
+        click.echo(f"{file} is not trusted: read it, then say `kr trust --yes`", err=True)
+        return False
+    from kr.text.characters import strip_invisible
+
+    click.echo("\n".join([f"{file} says:", *(f"  {strip_invisible(line)}" for line in settings)]), err=True)
+    return click.confirm("Trust this file, as it is now?", err=True)
+
+
+def trusted(value: dict[str, Any]) -> str:
+    if not value["settings"]:
+        return f"nothing in {value['file']} needs to be trusted"
+    state = "is trusted until it changes" if value["trusted"] else "is not trusted; left out"
+    return "\n".join([f"{value['file']} {state}:", *(f"  {line}" for line in value["settings"])])

@@ -1,0 +1,156 @@
+"""Which entry is served, and in which order the others are offered (SPEC 3.2, 3.3). Pure."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kr.freshness import Limits, to_text
+from kr.research.decide import Known, choose, judge_all, most_offered, overlap, rank, tier_of
+from kr.values import TIERS, Entry, MatchRules, Query, Ratings
+
+NOW = datetime(2026, 11, 27, 12, tzinfo=UTC)
+SURE = MatchRules()
+WORDS = ("virtual", "scrolling", "lists", "routes", "slots", "cache")
+TAGS = st.lists(st.sampled_from(("lists", "routing", "state", "Caching")), max_size=3, unique=True)
+TOPICS = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+
+
+def entry(topic: str = "virtual scrolling", **changes: Any) -> Entry:
+    number = changes.pop("number", 1)
+    values: dict[str, Any] = {
+        "id": f"vue-{number}",
+        "framework": "vue",
+        "framework_version": "3.5",
+        "topic": topic,
+        "tags": ("lists",),
+        "path": f"frameworks/vue/{number}.md",
+        "created": to_text(NOW),
+        "last_accessed": to_text(NOW),
+        "status": "fresh",
+        "confidence": "high",
+        "question": None,
+    }
+    return Entry(**(values | changes))
+
+
+def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False) -> Known:  # noqa: B008 - frozen
+    (found,) = judge_all([(one, ratings, is_wording)], "3.5", Limits(), NOW)
+    return found
+
+
+def query(topic: str = "virtual scrolling", tags: tuple[str, ...] = ("lists",), question: str = "How?") -> Query:
+    return Query(framework="vue", framework_version="3.5", topic=topic, tags=tags, question=question)
+
+
+@pytest.mark.parametrize(
+    ("topic", "question", "tier"),
+    [
+        ("Virtual  SCROLLING", "How?", "framework+topic+tags"),
+        ("the virtual scrolling", "How?", "framework+keywords"),
+        ("virtually scrolled", "How?", None),
+        ("scrolling virtual", "How?", None),
+        ("virtual scrolling", "How is it turned off?", "framework+topic+tags"),
+        ("virtual scrolling of lists", "How?", None),
+        ("no virtual scrolling", "How?", None),
+        ("virtual scrolls", "How is it turned off?", None),
+        ("virtual scrolls", "What of `rowHeight`?", None),
+    ],
+)
+def test_served_is_only_what_needs_no_judgement(topic: str, question: str, tier: str | None) -> None:
+    assert tier_of(query(topic, question=question), known(entry(question="How?")), SURE) == tier
+
+
+def test_a_known_wording_is_served_whatever_the_topic() -> None:
+    assert tier_of(query("something else"), known(entry(), is_wording=True), SURE) == "framework+wording"
+
+
+def test_without_fuzzy_matching_an_equal_topic_alone_is_served() -> None:
+    rules = MatchRules(fuzzy=False)
+    assert tier_of(query("Virtual Scrolling"), known(entry()), rules) == "framework+topic+tags"
+    assert tier_of(query("virtual scrolls"), known(entry()), rules) is None
+    assert tier_of(query("other"), known(entry(), is_wording=True), rules) is None
+
+
+def test_an_excerpt_of_installed_documentation_serves_an_equal_topic_or_wording_alone() -> None:
+    excerpt = entry(fresh_until=to_text(NOW + timedelta(hours=20)))
+    assert tier_of(query("virtual scrolls"), known(excerpt), SURE) is None
+    assert tier_of(query(), known(excerpt), SURE) == "framework+topic+tags"
+    assert tier_of(query("other"), known(excerpt, is_wording=True), SURE) == "framework+wording"
+
+
+@given(TOPICS, TAGS, TOPICS, TAGS, st.sampled_from(TIERS))
+def test_seed_mode_serves_as_seed_000_has_it(
+    asked: str, asked_tags: list[str], held: str, held_tags: list[str], floor: Any
+) -> None:
+    """Tier 1: topic (70 % of common keywords) and a tag; tier 2: topic; tier 3: a tag. At or above the floor is served."""
+    mine, theirs = set(asked.split()), set(held.split())
+    is_topic = len(mine & theirs) / max(len(mine), len(theirs)) >= 0.7
+    is_tag = bool({tag.casefold() for tag in asked_tags} & {tag.casefold() for tag in held_tags})
+    expected = {(True, True): 0, (True, False): 1, (False, True): 2}.get((is_topic, is_tag))
+    rules = MatchRules(mode="seed", floor=floor)
+    found = tier_of(query(asked, tuple(asked_tags)), known(entry(held, tags=tuple(held_tags))), rules)
+    is_served = expected is not None and expected <= TIERS.index(floor)
+    assert found == (TIERS[expected] if is_served and expected is not None else None)
+
+
+def test_seed_mode_is_not_moved_by_the_entrys_own_question_but_by_a_wording_that_somebody_confirmed() -> None:
+    rules = MatchRules(mode="seed", floor="framework+topic+tags")
+    own = known(entry(question="How?"), is_wording=True)
+    assert tier_of(query("routes", ("routing",)), own, rules) is None
+    confirmed = known(entry(question="What?"), is_wording=True)
+    assert tier_of(query("routes", ("routing",)), confirmed, rules) == "framework+wording"
+
+
+@given(st.permutations(range(4)))
+def test_what_may_be_served_goes_first_then_the_tier_then_the_last_access(order: list[int]) -> None:
+    late = to_text(NOW - timedelta(minutes=1))
+    found = [
+        known(entry(number=1, last_accessed=to_text(NOW - timedelta(days=40)))),  # stale
+        known(entry(number=2, last_accessed=late, tags=("other",))),
+        known(entry(number=3, last_accessed=to_text(NOW - timedelta(days=3)))),
+        known(entry(number=4, last_accessed=to_text(NOW - timedelta(days=2)))),
+    ]
+    match = choose(query(), [found[at] for at in order], SURE)
+    assert match is not None
+    assert match.entry.id == "vue-4"
+
+
+def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -> None:
+    assert not known(entry(), Ratings(wrong=1)).is_servable
+    assert known(entry(), Ratings(worked=1, wrong=1)).is_servable
+    persons = entry(origin="finding", written_by="person:ada")
+    assert known(persons, Ratings(wrong=1)).is_servable
+    assert not known(persons, Ratings(wrong=2)).is_servable
+    assert not known(persons, Ratings(wrong=1, by_person=True)).is_servable
+
+
+@given(st.permutations(range(5)))
+def test_findings_go_before_excerpts_what_worked_goes_up_and_what_is_wrong_goes_last(order: list[int]) -> None:
+    day = to_text(NOW + timedelta(hours=20))
+    found = [
+        (known(entry(number=1, origin="finding"), Ratings(worked=3)), 1.0),
+        (known(entry(number=2, origin="finding")), 1.0),
+        (known(entry(number=3)), 1.0),
+        (known(entry(number=4, fresh_until=day)), 1.0),
+        (known(entry(number=5, origin="finding"), Ratings(wrong=1)), 50.0),
+    ]
+    ranked = rank(query(), [found[at] for at in order])
+    assert [it.known.entry.id for it in ranked] == ["vue-1", "vue-2", "vue-3", "vue-4", "vue-5"]
+
+
+def test_a_placeholder_is_no_candidate() -> None:
+    assert rank(query(), [(known(entry(origin="placeholder", status="stale")), 9.0)]) == []
+
+
+@given(TOPICS, TOPICS)
+def test_the_overlap_is_a_share_and_the_same_both_ways(one: str, other: str) -> None:
+    assert overlap(one, other) == overlap(other, one)
+    assert 0 <= overlap(one, other) <= 1
+    assert overlap(one, one) == 1
+
+
+def test_three_are_offered_and_five_of_a_large_framework() -> None:
+    assert [most_offered(number) for number in (1, 20, 21, 500)] == [3, 3, 5, 5]

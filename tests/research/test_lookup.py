@@ -1,0 +1,151 @@
+"""Look up, serve or offer, on a real database (SPEC 3.2, 3.3)."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.program import Project, request
+from tests.support.stores import draft, insert_entry
+
+OTHER = {"topic": "given twice", "tags": ["arguments"], "question": "Can one option be given twice?"}
+"""A need in words that nothing serves by itself, and that share a word with ``request()``."""
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    made = Project(tmp_path / "project")
+    keep(made, "repeatable options", question="How do I make an option repeatable?")
+    return made
+
+
+def keep(project: Project, topic: str, text: str = "Set `multiple`.", **changes: Any) -> str:
+    with project.app() as app:
+        values = {"framework_version": "3.5", "tags": ("options",)} | changes
+        report = f"# {topic}\n\n## Summary\n\n{text}\n\n## Details\n\nMore of it.\n"
+        return app.store.save_report(draft("vue", topic, **values), report, project.clock()).entry.id
+
+
+def ask(project: Project, **changes: Any) -> dict[str, Any]:
+    names = ("use", "refresh", "if_unsure", "max_calls")
+    overrides = {"if_unsure": "candidates", **{name: changes.pop(name) for name in names if name in changes}}
+    return project.research(request(**changes, config_overrides=overrides))
+
+
+def test_candidates_cost_nothing_and_the_best_comes_with_its_report(project: Project) -> None:
+    before = project.sql("SELECT last_accessed FROM entries")
+    answer = ask(project, **OTHER)
+    results = answer["results"]
+    assert (answer["status"], answer["errors"]) == ("candidates", [])
+    assert (results["cache_hit"], results["cache_entry_id"], results["report_path"]) == (False, None, None)
+    assert (results["confidence"], results["match"], results["sources_consulted"]) == (None, None, [])
+    assert results["budget_remaining"] == 3
+    (related,) = results["related"]
+    score = related.pop("score")
+    assert score > 0
+    assert related == {
+        "id": "vue-repeatable-options",
+        "framework_version": "3.5",
+        "topic": "repeatable options",
+        "question": "How do I make an option repeatable?",
+        "summary": "Set `multiple`.",
+        "origin": "excerpt",
+        "confidence": "high",
+        "worked": 0,
+        "wrong": 0,
+    }
+    assert results["candidate_report"]["id"] == "vue-repeatable-options"
+    assert "More of it." in results["candidate_report"]["text"]
+    assert project.sql("SELECT last_accessed FROM entries") > before  # it was read
+    assert project.sql("SELECT count(*) FROM source_calls") == [(0,)]
+    assert project.sql("SELECT status, score FROM requests") == [("candidates", score)]
+
+
+def test_the_report_of_a_candidate_is_cut_to_what_was_asked_for(project: Project) -> None:
+    keep(project, "repeatable flags", text="Word. " * 400)
+    with project.app() as app:
+        data = {**request(**OTHER), "config_overrides": {"if_unsure": "candidates"}}
+        answer = app.requests.research_document(str(data).replace("'", '"').encode(), max_tokens=60).plain()
+    assert len(answer["results"]["candidate_report"]["text"]) / 4 <= 75
+
+
+def test_a_wording_ranks_at_once_and_serves_once_another_session_uses_it(project: Project) -> None:
+    one = ask(project, **OTHER, use="vue-repeatable-options")
+    assert (one["status"], one["results"]["match"]["tier"]) == ("cache-hit", "use")
+    again = ask(project, **OTHER)
+    assert (again["status"], again["results"]["related"][0]["id"]) == ("candidates", "vue-repeatable-options")
+    assert ask(project, **OTHER, use="vue-repeatable-options")["status"] == "cache-hit"
+    assert ask(project, **OTHER)["status"] == "candidates"  # one session twice is one session
+    ask(project, **OTHER, use="vue-repeatable-options", session_id="s-2")
+    served = ask(project, **{**OTHER, "question": "can ONE option be given twice"})
+    assert (served["status"], served["results"]["match"]["tier"]) == ("cache-hit", "framework+wording")
+
+
+def test_without_a_word_in_common_research_goes_on(project: Project) -> None:
+    answer = ask(project, topic="animated transitions", tags=["motion"], question="How do I fade?")
+    assert (answer["status"], answer["results"]["related"]) == ("degraded", [])
+
+
+def test_the_frameworks_own_name_is_no_word_in_common(project: Project) -> None:
+    answer = ask(project, topic="vue transitions", tags=["vue"], question="How does vue fade?")
+    assert answer["results"]["related"] == []
+
+
+def test_three_candidates_at_most_and_five_of_a_large_framework(project: Project) -> None:
+    for number in range(8):
+        keep(project, f"option number {number}")
+    assert len(ask(project, **OTHER)["results"]["related"]) == 3
+    for number in range(8, 22):
+        keep(project, f"option number {number}")
+    assert len(ask(project, **OTHER)["results"]["related"]) == 5
+
+
+def test_a_stale_equal_topic_is_researched_instead_of_offered(project: Project) -> None:
+    project.clock.pass_days(31)
+    answer = ask(project)
+    assert answer["status"] == "degraded"
+    assert answer["results"]["match"]["entry_status"] == "stale"
+
+
+def test_what_is_near_a_stale_entry_is_still_offered(project: Project) -> None:
+    project.clock.pass_days(31)
+    assert ask(project, **OTHER)["status"] == "candidates"
+
+
+def test_an_entry_whose_report_is_nowhere_is_not_offered(project: Project) -> None:
+    lost = keep(project, "one option given twice")
+    project.sql("UPDATE entries SET sha256 = NULL WHERE id = ?", lost)
+    (project.base / "frameworks/vue/one-option-given-twice.md").unlink()
+    answer = ask(project, **OTHER)
+    assert [row["id"] for row in answer["results"]["related"]] == ["vue-repeatable-options"]
+    assert answer["results"]["candidate_report"]["id"] == "vue-repeatable-options"
+    assert project.sql("SELECT id FROM entries") == [("vue-repeatable-options",)]
+
+
+def test_a_row_that_plain_sql_wrote_is_found_at_once(project: Project) -> None:
+    told = {"framework": "vue", "framework_version": "3.5", "topic": "scoped slots"}
+    insert_entry(project.database, "vue-slots", **told, last_accessed="2026-11-20")
+    report = project.base / "frameworks" / "click" / "vue-slots.md"
+    report.parent.mkdir(parents=True, exist_ok=True)
+    report.write_text("# scoped slots\n\n## Summary\n\nBy hand.\n")
+    found = ask(project, topic="Scoped Slots", tags=["x"], question="What is a scoped slot?")
+    assert (found["status"], found["results"]["cache_entry_id"]) == ("cache-hit", "vue-slots")
+
+
+def test_a_lesson_of_the_framework_that_shares_a_word_goes_along(project: Project) -> None:
+    for summary, tags in (
+        ("An option that retries fails twice: set multiple", '["vue"]'),
+        ("An option of another one", '["react"]'),
+    ):
+        project.sql(
+            "INSERT INTO lessons (id, date, phase, tags, summary, ref, source) VALUES (?, '2026-11-20', 'dev-execution', ?, ?, NULL, 'agent')",
+            summary[:12] + tags,
+            tags,
+            summary,
+        )
+    lessons = ask(project, question="Which option retries a request?")["results"]["lessons"]
+    assert [it["summary"] for it in lessons] == ["An option that retries fails twice: set multiple"]
+
+
+def test_a_refresh_asks_sources_whatever_may_answer(project: Project) -> None:
+    assert ask(project, **OTHER, refresh=True)["status"] == "degraded"
