@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 import yaml
-from kr.reports.template import read_shape
 
+from kr.report import read_shape
 from tests.support.forked import shared
 from tests.support.program import Project
 from tests.support.terminals import at_terminal
