@@ -19,10 +19,32 @@ from kr.store.store import Store
 KR = [sys.executable, "-m", "kr"]
 SIZES = (200, 2000)
 FRAMEWORKS = 20
-SUBJECTS = ("virtual scrolling", "form validation", "lazy routes", "retry policy", "token refresh", "batch inserts")
-SIDES = ("in tests", "behind a proxy", "on startup", "per tenant", "over websockets", "after a crash", "with workers")
-HIT = {"framework": "bench0", "question": "How is virtual scrolling done in tests, part 0?", "topic": "virtual scrolling in tests 0"}
-OTHER = {"framework": "bench0", "question": "Which option keeps long lists quick while one scrolls virtually?"}
+SUBJECTS = (
+    "virtual scrolling",
+    "form validation",
+    "lazy routes",
+    "retry policy",
+    "token refresh",
+    "batch inserts",
+)
+SIDES = (
+    "in tests",
+    "behind a proxy",
+    "on startup",
+    "per tenant",
+    "over websockets",
+    "after a crash",
+    "with workers",
+)
+HIT = {
+    "framework": "bench0",
+    "question": "How is virtual scrolling done in tests, part 0?",
+    "topic": "virtual scrolling in tests 0",
+}
+OTHER = {
+    "framework": "bench0",
+    "question": "Which option keeps long lists quick while one scrolls virtually?",
+}
 SEARCH = {"query": "virtual scrolling workers"}
 LIMITS = {"hit": (3, 4), "candidates": (4, 8), "search": (4, 8)}
 """CPU in milliseconds, at 200 and at 2,000 entries."""
@@ -36,7 +58,11 @@ class Agent:
         self.process = subprocess.Popen(
             [*KR, "mcp"], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, env=environ, cwd=folder
         )
-        client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "b", "version": "1"}}
+        client = {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": {"name": "b", "version": "1"},
+        }
         self.say("initialize", client)
         self.process.stdin.write(b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
 
@@ -74,8 +100,12 @@ def fill(base: Path, entries: int) -> None:
                 confidence="medium",
                 question=f"How is {subject} done, part {part}?",
             )
-            body = " ".join(f"Set `option_{part}_{line}` for {subject} and read it once more." for line in range(60))
-            report = f"# {draft.framework} - {draft.topic}\n\n## Summary\n\nSet it once.\n\n## Details\n\n{body}\n"
+            body = " ".join(
+                f"Set `option_{part}_{line}` for {subject} and read it once more." for line in range(60)
+            )
+            report = (
+                f"# {draft.framework} - {draft.topic}\n\n## Summary\n\nSet it once.\n\n## Details\n\n{body}\n"
+            )
             store.save_report(draft, report, datetime.now(UTC))
 
 
@@ -93,7 +123,9 @@ def cpu_of(agent: Agent, rounds: int, ask: Callable[[int], str], wanted: str) ->
 def plain_select(database: Path, rounds: int) -> float:
     """Return the CPU in milliseconds of the select that a search server of nothing but FTS5 makes."""
     connection = sqlite3.connect(database)
-    statement = "SELECT rowid FROM entry_search WHERE entry_search MATCH ? ORDER BY bm25(entry_search) LIMIT 3"
+    statement = (
+        "SELECT rowid FROM entry_search WHERE entry_search MATCH ? ORDER BY bm25(entry_search) LIMIT 3"
+    )
     before = time.process_time()
     for _ in range(rounds):
         connection.execute(statement, ("virtual OR scrolling OR workers",)).fetchall()
@@ -105,7 +137,9 @@ def plain_select(database: Path, rounds: int) -> float:
 def bench(folder: Path, entries: int, rounds: int) -> list[tuple[str, float, int]]:
     base = folder / f"kb-{entries}"
     fill(base, entries)
-    environ = {name: value for name, value in os.environ.items() if not name.startswith(("KR_", "VIRTUAL_ENV"))}
+    environ = {
+        name: value for name, value in os.environ.items() if not name.startswith(("KR_", "VIRTUAL_ENV"))
+    }
     environ |= {
         "KR_KNOWLEDGE_BASE_PATH": str(base),
         "KR_MAX_ENTRIES": str(entries + 100),
@@ -120,9 +154,16 @@ def bench(folder: Path, entries: int, rounds: int) -> list[tuple[str, float, int
     found = []
     try:
         for name, more in (("with a version", version), ("without", {})):
-            hit = cpu_of(agent, rounds, lambda _, more=more: agent.call("research", {**HIT, **more}), "cache-hit")
+            hit = cpu_of(
+                agent, rounds, lambda _, more=more: agent.call("research", {**HIT, **more}), "cache-hit"
+            )
             found.append((f"hit, {name}", hit, LIMITS["hit"][entries > SIZES[0]]))
-            offer = cpu_of(agent, rounds, lambda _, more=more: agent.call("research", {**OTHER, **more}), "candidate_report")
+            offer = cpu_of(
+                agent,
+                rounds,
+                lambda _, more=more: agent.call("research", {**OTHER, **more}),
+                "candidate_report",
+            )
             found.append((f"candidates, {name}", offer, LIMITS["candidates"][entries > SIZES[0]]))
         search = cpu_of(agent, rounds, lambda _: agent.call("search", SEARCH), "passage")
         found.append(("search", search, LIMITS["search"][entries > SIZES[0]]))

@@ -35,9 +35,9 @@ VARIABLES = {
     "KR_STORY_KEY": "The story that is worked on, for [`kr hook`](commands/hook.md).",
     "KR_SERVER": "The address of a shared [`kr serve`](server.md) that is asked in place of the local knowledge base.",
     "KR_TOKEN": "The token of [`kr serve`](server.md), for the server and for those who ask it.",
+    "KR_REVIEW_TOKEN": "The token with which a person signs in on the server's page to review findings. Agents don't have it.",
     "KR_PYTHON": "For `scripts/`: the Python that the environment is made with.",
     "KR_VENV": "For `scripts/`: the folder of that environment; `.venv` by default.",
-    "KR_QUICKSTART_TIMEOUT": "For `scripts/quickstart`: seconds that one source may take; 20 by default.",
 }
 """The variables that are no keys (``OWN_NAMES``), and what each is for."""
 

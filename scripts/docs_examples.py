@@ -80,7 +80,13 @@ def outputs() -> dict[str, dict[str, str]]:
     """Give for each command its command lines, and what each prints to a terminal of 80 columns."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        environ = {"HOME": place, "KR_SOURCES": "[]", "KR_AUTO_EXPORT": "false", "PATH": place}
+        environ = {
+            "HOME": place,
+            "KR_SOURCES": "[]",
+            "KR_FALLBACK_IF_MCP_UNAVAILABLE": "null",
+            "KR_AUTO_EXPORT": "false",
+            "PATH": place,
+        }
         (folder / "package.json").write_text(_PACKAGE)
         settings = load_settings(config=None, knowledge_base=folder / "kb", environ=environ, cwd=folder)
         with App(

@@ -100,7 +100,9 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
 
             def by_command(request: dict[str, Any]) -> dict[str, Any]:
                 command = ["kr", "--config", str(config), "--format", "json", "research", "--request", "-"]
-                done = subprocess.run(command, input=json.dumps(request), capture_output=True, text=True, check=False)
+                done = subprocess.run(
+                    command, input=json.dumps(request), capture_output=True, text=True, check=False
+                )
                 answer: dict[str, Any] = json.loads(done.stdout)
                 return answer
 
@@ -119,7 +121,14 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
                         again = asked(request_of(ask, "research"))
                         tokens += tokens_of(json.dumps(again, ensure_ascii=False))
                     forget_placeholder(app, answer)
-                yield need["kind"], want is not None, ranked[:1] == [want], want in ranked, served not in {None, want}, tokens
+                yield (
+                    need["kind"],
+                    want is not None,
+                    ranked[:1] == [want],
+                    want in ranked,
+                    served not in {None, want},
+                    tokens,
+                )
 
 
 def forget_placeholder(app: App, answer: dict[str, Any]) -> None:
@@ -132,7 +141,9 @@ def forget_placeholder(app: App, answer: dict[str, Any]) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("files", nargs="*", type=Path)
     parser.add_argument("--command-line", type=Path, metavar="FILE")
     parser.add_argument("--floors", action="store_true")
@@ -142,7 +153,9 @@ def main() -> int:
     counts: dict[str, Counter[str]] = defaultdict(Counter)
     costs: list[int] = []
     for path in files:
-        for kind, has_answer, first, offered, wrong, tokens in judged(path, command_line=given.command_line is not None):
+        for kind, has_answer, first, offered, wrong, tokens in judged(
+            path, command_line=given.command_line is not None
+        ):
             for name in (kind, path.stem, "all"):
                 counts[name]["asked"] += 1
                 counts[name]["wrong"] += wrong
@@ -161,7 +174,9 @@ def main() -> int:
     total = counts["all"]
     if costs and max(costs):
         costs.sort()
-        print(f"a need that nothing answers: {costs[len(costs) // 2]} tokens over both calls (median), {max(costs)} at most")
+        print(
+            f"a need that nothing answers: {costs[len(costs) // 2]} tokens over both calls (median), {max(costs)} at most"
+        )
     reached = {
         "first": total["first"] / total["answerable"],
         "offered": total["offered"] / total["answerable"],

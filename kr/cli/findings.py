@@ -54,10 +54,13 @@ def _writer(session_id: str | None) -> "Writer | None":
 @click.command(
     "save",
     epilog=examples(
-        'kr save zod "How do I reject unknown keys?" --file - --verified-by "npm test" <<\'END\'',
+        "kr save zod \"How do I reject unknown keys?\" --file - <<'END'",
         "Use z.strictObject(…): unknown keys are errors then.",
         "END",
-        'kr save zod "How do I reject unknown keys?" --answer "Use z.strictObject" --code-file strict.ts --entry zod-reject-unknown-keys',
+        "kr save --request finding.yaml",
+        'kr save zod "Strict objects?" --file b.md --entry zod-reject-unknown-keys',
+        'kr save zod "Strict objects?" --answer "…" --code-file strict.ts \\',
+        '  --caveats "not of version 3" --verified-by "npm test" --session-id s-1',
     ),
 )
 @click.argument("framework", type=TEXT, required=False, shell_complete=completes("framework"))
@@ -173,7 +176,7 @@ def saved_view(value: Row) -> str:
     "rate",
     epilog=examples(
         "kr rate zod-reject-unknown-keys --worked",
-        'kr rate zod-reject-unknown-keys --wrong --note "strict() is gone in version 4"',
+        'kr rate zod-reject-unknown-keys --wrong --note "gone in version 4"',
     ),
 )
 @click.argument("entry_id", metavar="ID", type=TEXT, shell_complete=completes("entry_id"))

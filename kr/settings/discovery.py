@@ -192,7 +192,6 @@ OWN_NAMES = frozenset(
         "KR_OUTPUT",
         "KR_PHASE",
         "KR_PYTHON",
-        "KR_QUICKSTART_TIMEOUT",
         "KR_SERVER",
         "KR_STORY_KEY",
         "KR_TOKEN",

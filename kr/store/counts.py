@@ -11,9 +11,11 @@ _CALLS_BY_DAY = (
     "FROM source_calls WHERE at >= :since GROUP BY day"
 )
 # What finding out had cost, each time that somebody did: of a research its sources' answers and its time, of a finding what its
-# session had been given before it saved. What was not measured has no row.
+# session had been given before it saved. What was not measured has no row. Of the documentation that is installed only what the
+# asker was given counts: nobody else would have read all the passages that kr weighed.
 _COSTS = """
-SELECT r.entry_id, r.at, sum(c.answer_tokens) AS tokens, coalesce(r.duration_ms, 0) AS ms
+SELECT r.entry_id, r.at, sum(CASE WHEN c.source = 'local_docs' THEN min(c.answer_tokens, coalesce(r.answer_tokens, 0))
+  ELSE c.answer_tokens END) AS tokens, coalesce(r.duration_ms, 0) AS ms
 FROM requests AS r JOIN source_calls AS c ON c.request_id = r.id
 WHERE r.mode = 'research' AND r.entry_id IS NOT NULL AND c.answer_tokens > 0
 GROUP BY r.id, r.entry_id, r.at, r.duration_ms

@@ -27,7 +27,18 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 WRITTEN = [
     ROOT / "README.md",
-    *(DOCS / name for name in ("README.md", "agents.md", "questions.md", "integration.md", "workflows.md")),
+    *(
+        DOCS / name
+        for name in (
+            "README.md",
+            "agents.md",
+            "findings.md",
+            "knowledge-base.md",
+            "questions.md",
+            "integration.md",
+            "workflows.md",
+        )
+    ),
 ]
 NOT_RUN = {
     "claude plugin": "needs Claude Code; tests/plugins runs what the plugin names",
@@ -214,6 +225,15 @@ def test_every_shell_block_runs(page: Path, project: Path) -> None:
         done = shell(block, project)
         assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
         assert "Traceback" not in done.stderr
+
+
+def test_the_readme_begins_with_the_loop_and_is_short() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= 900
+    loop, _, _ = text.partition("\n## ")
+    steps = ("degraded", "kr save", "candidates", "--use", "kr rate", "cache-hit", "spared:")
+    found = [loop.index(step) for step in steps]
+    assert found == sorted(found)
 
 
 def test_what_is_not_run_is_there() -> None:
