@@ -176,9 +176,16 @@ CREATE TABLE lessons (
     approved_at TEXT,
     superseded_by TEXT,
     recurred_after_injection INTEGER NOT NULL DEFAULT 0,
-    harmless_by TEXT
+    held TEXT
 );
 CREATE INDEX lessons_phase ON lessons (phase, date);
+
+-- The stems of each lesson's keywords, by which duplicates are found.
+CREATE TABLE lesson_keywords (
+    keyword TEXT NOT NULL,
+    lesson_id TEXT NOT NULL REFERENCES lessons (id),
+    PRIMARY KEY (keyword, lesson_id)
+) WITHOUT ROWID;
 
 CREATE TABLE lesson_injections (
     id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -424,5 +431,5 @@ CREATE VIEW spending_by_story AS
     FROM source_calls GROUP BY session_id, story_key ORDER BY charged DESC, session_id, story_key;
 
 INSERT INTO entry_count VALUES (0);
-INSERT INTO alembic_version VALUES ('0011');
+INSERT INTO alembic_version VALUES ('0012');
 PRAGMA user_version = 11;
