@@ -2,7 +2,8 @@
 
 import pytest
 
-from kr.lessons.distill.clean import clean, without_secrets
+from kr.guard import mask_secrets
+from kr.lessons.distill.clean import clean
 from tests.support.secret_shapes import SHAPES
 
 
@@ -51,4 +52,4 @@ def test_a_secret_does_not_come_through(shape: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_secret_stays(line: str) -> None:
-    assert without_secrets(line) == line
+    assert mask_secrets(line) == line
