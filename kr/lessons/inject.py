@@ -8,15 +8,16 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from kr.contracts.envelopes import Envelope, Problem
 from kr.contracts.lessons import InjectedLesson, InjectResults
 from kr.contracts.requests import LessonsInjectRequest
 from kr.freshness import to_text
-from kr.guard import mask_secrets
+from kr.guard import clean, mask_secrets
 from kr.lessons.file import LessonsUnreadable
 from kr.lessons.index import LessonIndex, held_because, session_name
 from kr.lessons.line import LINE_COLUMNS, Lesson, cut_start, fit_summary, one_line
@@ -97,7 +98,7 @@ def inject(
             query=asked.query,
             files=asked.files,
         )
-        chosen = choose(parsed.lessons, budget, task, index.remarkable())
+        chosen = choose(parsed.lessons, budget, task, index.remarkable(), index.states)
         results = _results(asked.phase, parsed.lessons, chosen, index.states(chosen))
         if not results.phase_filtered_count:
             logger.info(NONE_FOUND.format(phase=asked.phase))
@@ -118,29 +119,36 @@ def inject(
 
 
 def choose(
-    lessons: Sequence[Lesson], budget: int, task: Task, states: Mapping[str, LessonState]
+    lessons: Sequence[Lesson],
+    budget: int,
+    task: Task,
+    remarkable: Mapping[str, LessonState],
+    look_up: Callable[[Sequence[Lesson]], Mapping[str, LessonState]],
 ) -> list[Lesson]:
     """Take the first ``budget`` lessons that may be given, and read differently (LI-3).
 
     Where the task is described only what fits it is given, from any phase, best first. Pinned ones of the phase go before.
+    ``remarkable`` are the states that bear on the order, ``look_up`` tells all that is known of some lessons.
     """
     found: dict[str, Lesson] = {}
-    for lesson in _ordered(lessons, task, states):
-        if len(found) >= budget:
-            break
-        state = states.get(lesson.id, _UNKNOWN)
-        if is_injectable(lesson, state):
-            # Who edits or copies lines may leave a lesson twice.
-            found.setdefault(lesson.summary.rstrip(" .。;；").casefold(), lesson)
+    ordered = iter(_ordered(lessons, task, remarkable))
+    while len(found) < budget and (some := list(islice(ordered, 4 * budget))):
+        states = look_up(some)
+        for lesson in some:
+            if len(found) < budget and is_injectable(lesson, states.get(lesson.id)):
+                # Who edits or copies lines may leave a lesson twice.
+                found.setdefault(lesson.summary.rstrip(" .。;；").casefold(), lesson)
     return list(found.values())
 
 
-def is_injectable(lesson: Lesson, state: LessonState) -> bool:
-    """Tell whether a lesson may go into an agent's prompt: not retired, replaced or in quarantine."""
-    if state.retired_at or state.superseded_by or state.is_quarantined:
-        return False
-    # A line that somebody wrote by hand may not have been looked at yet.
-    return state.approved_at is not None or held_because(lesson.summary, lesson.ref) is None
+def is_injectable(lesson: Lesson, state: LessonState | None) -> bool:
+    """Tell whether a lesson may go into an agent's prompt: not retired, replaced or in quarantine.
+
+    A line that somebody wrote by hand may be new to the database: it is judged now.
+    """
+    if state is None:
+        return held_because(lesson.summary, lesson.ref) is None
+    return not (state.retired_at or state.superseded_by or state.is_quarantined)
 
 
 def _ordered(
@@ -246,13 +254,27 @@ def _folder(path: str) -> str:
 def _results(
     phase: str, lessons: Sequence[Lesson], chosen: Sequence[Lesson], states: Mapping[str, LessonState]
 ) -> InjectResults:
+    masked = [without_secrets(lesson, states.get(lesson.id)) for lesson in chosen]
     return InjectResults(
         phase=phase,
         total_lessons_found=len(lessons),
         phase_filtered_count=sum(phase in lesson.tags for lesson in lessons),
         injected_count=len(chosen),
-        injection_block=block(phase, chosen) if chosen else "",
-        lessons=[_attributed(lesson, states.get(lesson.id, _UNKNOWN)) for lesson in chosen],
+        injection_block=block(phase, masked) if chosen else "",
+        lessons=[
+            _attributed(given, states.get(lesson.id)) for lesson, given in zip(chosen, masked, strict=True)
+        ],
+    )
+
+
+def without_secrets(lesson: Lesson, state: LessonState | None) -> Lesson:
+    """Return a lesson as it may be shown: as the database knows it, or masked now."""
+    if state is not None and state.summary is not None:
+        return replace(lesson, summary=state.summary, ref=state.ref)
+    return replace(
+        lesson,
+        summary=mask_secrets(clean(lesson.summary)),
+        ref=mask_secrets(clean(lesson.ref)) if lesson.ref else None,
     )
 
 
@@ -264,11 +286,11 @@ def block(phase: str, lessons: Sequence[Lesson]) -> str:
 
 
 def _numbered(number: int, lesson: Lesson) -> str:
-    """Write ``{n}. {summary} -- {ref}``: at most 160 columns without the reference, without secrets, and no line of its own."""
+    """Write ``{n}. {summary} -- {ref}``: at most 160 columns without the reference, and no block of its own."""
     head = f"{number}. "
-    line = one_line(mask_secrets(lesson.summary))
+    line = one_line(lesson.summary)
     line = _FORGED_NUMBER.sub("", _FORGED_TITLE.sub("LESSONS", line)) or line
-    ref = one_line(mask_secrets(lesson.ref or ""))
+    ref = one_line(lesson.ref or "")
     tail = f" -- {cut_start(ref, _REF_COLUMNS)}" if ref else ""
     return f"{head}{fit_summary(line, LINE_COLUMNS - columns(head))}{tail}"
 
@@ -286,14 +308,15 @@ def _answer(
     )
 
 
-def _attributed(lesson: Lesson, state: LessonState) -> InjectedLesson:
+def _attributed(lesson: Lesson, state: LessonState | None) -> InjectedLesson:
+    """Show where a lesson comes from; ``id`` is that of its line as it stands in the file."""
     return InjectedLesson(
-        id=lesson.id,
-        summary=mask_secrets(lesson.summary),
-        ref=mask_secrets(lesson.ref) if lesson.ref else None,
+        id=lesson.id if state is None else state.id,
+        summary=lesson.summary,
+        ref=lesson.ref,
         tags=list(lesson.tags),
         date=lesson.date,
-        source=state.source or "file",
-        story_key=state.story_key,
-        session_id=state.session_id,
+        source=(state.source if state else None) or "file",
+        story_key=state.story_key if state else None,
+        session_id=state.session_id if state else None,
     )

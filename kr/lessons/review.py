@@ -3,9 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from kr.guard import mask_secrets
 from kr.lessons.index import held_because
-from kr.lessons.inject import SUNK_AFTER, Task, rank_fits
+from kr.lessons.inject import SUNK_AFTER, Task, rank_fits, without_secrets
 from kr.lessons.line import Lesson
 from kr.store.lessons import LessonState
 
@@ -34,13 +33,13 @@ def worth(state: LessonState) -> Worth:
     return "idle" if state.injected >= SUNK_AFTER and not state.recurred else "new"
 
 
-def status(lesson: Lesson, state: LessonState) -> str:
+def status(state: LessonState, held: str | None) -> str:
     """Say where a lesson stands: ``retired``, ``superseded``, ``quarantined``, ``pinned`` or ``live``."""
     if state.retired_at:
         return "retired"
     if state.superseded_by:
         return "superseded"
-    if not state.approved_at and (state.held or held_because(lesson.summary, lesson.ref)):
+    if held and not state.approved_at:
         return "quarantined"
     return "pinned" if state.pinned_at else "live"
 
@@ -48,16 +47,18 @@ def status(lesson: Lesson, state: LessonState) -> str:
 def view(lesson: Lesson, state: LessonState | None) -> dict[str, Any]:
     """Show a lesson with what became of it."""
     known = state or LessonState(id=lesson.id)
+    held = known.held if state else held_because(lesson.summary, lesson.ref)
+    shown = without_secrets(lesson, state)
     return {
         "id": lesson.id,
         "date": lesson.date,
         "phase": lesson.phase,
         "tags": list(lesson.tags),
-        "summary": mask_secrets(lesson.summary),
-        "ref": mask_secrets(lesson.ref) if lesson.ref else None,
+        "summary": shown.summary,
+        "ref": shown.ref,
         "line": lesson.position + 1,
-        "status": status(lesson, known),
-        "held_because": known.held or held_because(lesson.summary, lesson.ref),
+        "status": status(known, held),
+        "held_because": held,
         "source": known.source or "file",
         "event_type": known.event_type,
         "story_key": known.story_key,

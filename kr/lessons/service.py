@@ -240,7 +240,7 @@ class LessonService:
             # Nobody need read what a person wrote.
             with self._store.write() as unit:
                 unit.lessons.mark(lesson.id, "approved_at", to_text(self._clock()))
-        return review.view(lesson, self._index.states([lesson]).get(lesson.id))
+        return self.show(lesson.id)
 
     def import_files(self, files: Sequence[Path]) -> ImportedLessons:
         """Append the lessons of other files that are not known yet; of none where one can't be read.

@@ -34,9 +34,14 @@ class LessonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonState:
-    """What the database knows of one lesson beside its text. ``sessions`` is how many it was given to, ``injected`` how often."""
+    """What the database knows of one lesson: its text without secrets, and what became of it.
+
+    ``sessions`` is how many it was given to, ``injected`` how often.
+    """
 
     id: str
+    summary: str | None = None
+    ref: str | None = None
     event_type: str | None = None
     story_key: str | None = None
     session_id: str | None = None
