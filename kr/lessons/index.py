@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 SYNC_LIMIT = 2000
 """Lines of others that a recording takes in at most: a long file that is new to the database delays nobody for long."""
 
+_BATCH = 500
 _PLAIN = re.compile(r"[\w.:-]{0,15}|[0-9a-z._:-]*")
 
 
@@ -66,13 +67,13 @@ class LessonIndex:
         lessons = {lesson.id: lesson for lesson in news.parsed.lessons}
         known = unit.lessons.states(lessons)
         new = [lesson for id_, lesson in lessons.items() if id_ not in known]
-        rows = [row_of(lesson, Origin(held=held_because(lesson.summary, lesson.ref))) for lesson in new[:limit]]
-        # Known ones are added again: they may have been gone.
-        rows += [row_of(lessons[id_]) for id_ in known]
-        unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        for at in range(0, len(new[:limit]), _BATCH):
+            rows = judged_rows(new[:limit][at : at + _BATCH])
+            unit.lessons.add(rows, {row.id: lesson_keywords(row.summary) for row in rows})
+        unit.lessons.bring_back(known)
         if news.is_whole:
             unit.lessons.keep_only(lessons, to_text(now))
-        if len(rows) == len(lessons):
+        if limit is None or len(new) <= limit:
             unit.meta.put(self._key, json.dumps(asdict(news.mark)))
         return news.mark.lessons
 
@@ -116,7 +117,8 @@ class LessonIndex:
 
     def note_injection(self, request: RequestRow, phase: str, lessons: Sequence[Lesson]) -> None:
         """Keep the request, and count what was given."""
-        rows = [row_of(lesson, Origin(held=held_because(lesson.summary, lesson.ref))) for lesson in lessons]
+        states = self.states(lessons)
+        rows = judged_rows([lesson for lesson in lessons if lesson.id not in states])
         try:
             with self.store.write() as unit:
                 unit.requests.record(request)
@@ -171,15 +173,35 @@ class LessonIndex:
         return rows
 
 
-def row_of(lesson: Lesson, origin: Origin = Origin()) -> LessonRow:
+def judged_rows(lessons: Sequence[Lesson]) -> list[LessonRow]:
+    """Return lines of others as rows: without secrets, and with why they must wait.
+
+    They are looked at all at once, which is many times cheaper, and one by one only where there is something.
+    """
+    texts = [f"{lesson.summary} {lesson.ref or ''}" for lesson in lessons]
+    together = "\n".join(texts)
+    masked = mask_secrets(together).split("\n")
+    has_order = bool(reasons_to_hold(together))
+    return [
+        row_of(
+            lesson,
+            Origin(held=held_because(text) if has_order else None),
+            is_masked=len(masked) == len(texts) and text == masked[at],
+        )
+        for at, (lesson, text) in enumerate(zip(lessons, texts, strict=True))
+    ]
+
+
+def row_of(lesson: Lesson, origin: Origin, *, is_masked: bool = False) -> LessonRow:
     """Return a lesson as its row. A secret that stands in a line of the file goes into no table."""
+    mask = str if is_masked else mask_secrets
     return LessonRow(
         id=lesson.id,
         date=lesson.date,
         phase=lesson.phase,
         tags=lesson.tags,
-        summary=mask_secrets(lesson.summary),
-        ref=mask_secrets(lesson.ref) if lesson.ref else None,
+        summary=mask(lesson.summary),
+        ref=mask(lesson.ref) if lesson.ref else None,
         **asdict(origin),
     )
 

@@ -14,7 +14,7 @@ from kr.guard import clean, mask_secrets
 from kr.lessons import review
 from kr.lessons.events import EventLimits, evident, read_return
 from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
-from kr.lessons.index import LessonIndex, Origin, held_because, lesson_of, row_of
+from kr.lessons.index import LessonIndex, Origin, held_because, judged_rows, lesson_of, row_of
 from kr.lessons.line import SUMMARY_COLUMNS, Lesson, make_lesson, parse_lines, word_lesson
 from kr.lessons.record import Candidate, append_new, record
 from kr.lessons.remedies import read_own
@@ -166,8 +166,7 @@ class LessonService:
         now = to_text(self._clock())
         with self._file.lock(), self._store.write() as unit:
             if lesson.position >= 0:
-                held = held_because(lesson.summary, lesson.ref)
-                unit.lessons.add([row_of(lesson, Origin(held=held))], {})
+                unit.lessons.add(judged_rows([lesson]), {})
             unit.lessons.mark(lesson.id, mark, now if is_set else None)
             if mark == "approved_at" and is_set:
                 unit.lessons.mark(lesson.id, "retired_at", None)

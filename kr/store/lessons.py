@@ -121,9 +121,13 @@ class Lessons(Part):
         data = [{**asdict(row), "tags": json_list(row.tags)} for row in rows]
         self._session.execute_many(_ADD, data)
         self._session.execute_many(_ADD_ORIGIN, [row for row in data if row["event_type"] is not None])
-        self._session.execute(_BACK, ids=json_list([row.id for row in rows if row.gone_at is None]))
+        self.bring_back(row.id for row in rows if row.gone_at is None)
         words = [{"keyword": word, "lesson_id": row.id} for row in rows for word in keywords.get(row.id, ())]
         self._session.execute_many(_ADD_KEYWORD, words)
+
+    def bring_back(self, ids: Iterable[str]) -> None:
+        """Take off the mark of lessons that the file holds again."""
+        self._session.execute(_BACK, ids=json_list([*ids]))
 
     def keep_only(self, ids: Iterable[str], at: str) -> None:
         """Mark all others as gone: the file no longer holds them. Their counts stay."""

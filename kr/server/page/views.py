@@ -184,9 +184,9 @@ def sources(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view tak
 
 def lessons(app: App, asked: Asked) -> Context:
     """Show lessons by phase with what they are worth, and those that wait for a person."""
-    with app.lessons() as book:
-        everything = book.lessons(limit=100_000)
-        review = book.review()
+    with app.lessons() as service:
+        everything = service.lessons(limit=100_000)
+        review = service.review()
     phases = app.settings.knowledge_research.phases
     phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
     shown = [
@@ -256,6 +256,6 @@ def judge_lesson(app: App, form: Mapping[str, str]) -> str:
     if word not in LESSON_MARKS:
         raise UnknownEntry("a lesson can be approved, retired, brought back, pinned or unpinned")
     mark, is_set = LESSON_MARKS[word]
-    with app.lessons() as book:
-        book.mark(form.get("id", ""), mark, is_set=is_set)  # type: ignore[arg-type]
+    with app.lessons() as service:
+        service.mark(form.get("id", ""), mark, is_set=is_set)  # type: ignore[arg-type]
     return word
