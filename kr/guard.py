@@ -81,9 +81,10 @@ _CLASSES = (str.isupper, str.islower, str.isdigit)
 def mask_secrets(text: str) -> str:
     """Return a clean text with ``<secret>`` in place of every value that is, or may be, one. Lines stay lines.
 
-    A line of more than 20,000 characters that names a secret, or holds what looks like one, is one as a whole.
+    A line of more than 20,000 characters, which nobody reads, is one as a whole.
     """
-    text = "\n".join(map(_mask_long_line, text.translate(_WIDE).split("\n")))
+    lines = text.translate(_WIDE).split("\n")
+    text = "\n".join(line if len(line) <= _LONG_LINE else SECRET for line in lines)
     for pattern, replacement in _secret_rules("secrets"):
         text = pattern.sub(partial(_mask, replacement, "no_value"), text)
     text = _COOKIES.sub(_mask_cookies, text)
@@ -96,12 +97,6 @@ def mask_secrets(text: str) -> str:
     text = _WRAPPED.sub(SECRET, _HEX.sub(SECRET, text))
     text = _CARD.sub(lambda found: SECRET if _is_card(found[0]) else found[0], text)
     return _RANDOM.sub(lambda found: SECRET if _is_random(found[0]) else found[0], text)
-
-
-def _mask_long_line(line: str) -> str:
-    if len(line) <= _LONG_LINE:
-        return line
-    return SECRET if _suspect().search(line) or _RANDOM.search(line) else line
 
 
 def _mask(replacement: str | None, judges: str, found: re.Match[str]) -> str:
@@ -168,11 +163,6 @@ def _no_value(kind: str) -> list[re.Pattern[str]]:
 
 
 @cache
-def _suspect() -> re.Pattern[str]:
-    return _compiled("%word%|://[^/]*@|auth|pass|key")
-
-
-@cache
 def _detectors() -> "Sequence[RegexBasedDetector]":
     # Loading them takes 0.2 s.
     from importlib import import_module
@@ -220,9 +210,10 @@ _WARNING_AFTER = re.compile(
 def reasons_to_hold(text: str) -> tuple[str, ...]:
     """Return why a text must wait for a person; empty where nothing speaks against handing it out.
 
-    Reasons are sentences without a subject: ``turns off a safeguard``. A text of more than 300,000 characters always waits.
+    Reasons are sentences without a subject: ``turns off a safeguard``. A text of more than 300,000
+    characters, or with a line of more than 20,000, always waits.
     """
-    if len(text) > _MOST_JUDGED:
+    if len(text) > _MOST_JUDGED or max(map(len, text.split("\n"))) > _LONG_LINE:
         return (TOO_LONG,)
     views = list(dict.fromkeys(_views(text)))
     return tuple(
