@@ -162,7 +162,7 @@ def _findings(items: Sequence[object]) -> Iterator[Finding]:
                 severity=_folded(item.get("severity")),
                 path=_path(item),
             )
-        if found.message or found.fix:
+        if found.message or found.fix or found.severity:
             yield found
 
 

@@ -25,7 +25,7 @@ from kr.store.store import Store
 
 logger = logging.getLogger(__name__)
 
-SYNC_LIMIT = 2000
+SYNC_LIMIT = 1000
 """Lines of others that a recording takes in at most: a long file that is new to the database delays nobody for long."""
 
 _BATCH = 500

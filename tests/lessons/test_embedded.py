@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from kr.documents import read_document
 from kr.errors import InvalidRequest
-from kr.lessons.returned import LOOKED_AT, returned_documents
+from kr.lessons.embedded import LOOKED_AT, returned_documents
 
 RETURN = {"story_key": "3-1", "status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}
 LINE = json.dumps(RETURN)
