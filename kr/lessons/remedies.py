@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from pathlib import Path
 
 import yaml
@@ -22,8 +23,9 @@ _LAST = tuple(
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _MOST_WORDS = 4
+_MOST_PLACES = 5
 # Advice must not be turned round by the name in it: `leave out verify_ssl`.
-_SAFEGUARD = re.compile(r"verif|\bssl|\btls|\bcert|auth|secur|csrf|sandbox|insecure", re.IGNORECASE)
+_SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sandbox|csrf", re.IGNORECASE)
 # A group with what stands in it and its quantifier, and an escaped character or class.
 _GROUP = re.compile(
     r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL
@@ -63,12 +65,11 @@ def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
     for row in (*own, *shipped()):
         if row.literals and not any(literal in lowered for literal in row.literals):
             continue
-        found = _compiled(row.match).search(output)
-        fix = _filled(row.fix, found) if found else None
-        if found and fix:
-            start = output.rfind("\n", 0, found.start()) + 1
-            line = output[start:].lstrip("\n").partition("\n")[0]
-            return Match(line, fix, row.tags, row.match)
+        for found in islice(_compiled(row.match).finditer(output), _MOST_PLACES):
+            if fix := _filled(row.fix, found):
+                start = output.rfind("\n", 0, found.start()) + 1
+                line = output[start:].lstrip("\n").partition("\n")[0]
+                return Match(line, fix, row.tags, row.match)
     return None
 
 
