@@ -194,7 +194,7 @@ def make_candidate(
 ) -> Candidate | None:
     """Make a lesson under the guard's rules; ``fallback`` is given instead of a summary that would be held."""
     text = fallback if fallback and held_because(summary, ref) else summary
-    lesson = make_lesson(day, tuple(mask_secrets(tag) for tag in tags), mask_secrets(text), ref)
+    lesson = make_lesson(day, tuple(mask_secrets(clean(tag)) for tag in tags), mask_secrets(text), ref)
     return Candidate(event, lesson, source, held_because(lesson.summary, lesson.ref)) if lesson else None
 
 
@@ -221,7 +221,7 @@ def _masked(finding: Finding) -> Finding:
 
 def _frameworks(request: RecordRequest) -> tuple[str, ...]:
     name = _VERSION.sub("", request.framework_context.strip())
-    return (mask_secrets(name),) if name else ()
+    return (name,) if name else ()
 
 
 def _ref(paths: Sequence[str], root: Path) -> str | None:
@@ -229,7 +229,7 @@ def _ref(paths: Sequence[str], root: Path) -> str | None:
     for path in map(str.strip, paths):
         if path and "\n" not in path and len(path) <= 300:
             relative = path.removeprefix(f"{root}/").removeprefix("./")
-            return mask_secrets(relative)
+            return mask_secrets(clean(relative))
     return None
 
 

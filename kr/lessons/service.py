@@ -227,7 +227,7 @@ class LessonService:
         self, tags: Sequence[str], summary: str, ref: str | None, *, by_person: bool
     ) -> Candidate:
         day = self._clock().astimezone(UTC).date().isoformat()
-        lesson = make_lesson(day, tuple(map(mask_secrets, tags)), summary, mask_secrets(ref or ""))
+        lesson = make_lesson(day, tuple(mask_secrets(clean(tag)) for tag in tags), summary, mask_secrets(clean(ref or "")))
         if lesson is None or columns(lesson.summary) > SUMMARY_COLUMNS:
             raise KrError(f"a lesson is one line of 1 to {SUMMARY_COLUMNS} columns")
         held = None if by_person else held_because(lesson.summary, lesson.ref)
@@ -254,9 +254,9 @@ class LessonService:
             for lesson in parsed.lessons:
                 clean_one = make_lesson(
                     lesson.date,
-                    tuple(map(mask_secrets, lesson.tags)),
+                    tuple(mask_secrets(clean(tag)) for tag in lesson.tags),
                     mask_secrets(clean(lesson.summary)),
-                    mask_secrets(lesson.ref or ""),
+                    mask_secrets(clean(lesson.ref or "")),
                 )
                 if clean_one is None:
                     refused += 1

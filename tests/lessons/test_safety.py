@@ -187,7 +187,7 @@ def test_no_secret_comes_through(
             {"status": leak, "agent": leak, "errors": [{leak: leak}]},
         )
         answers.append(record_to(path, project, store, **fields[number % len(fields)]).plain())
-        words = {"symptom": f"Login {number}: {leak}", "fix": f"Use vault{number}", "tags": [leak], "ref": leak}
+        words = {"symptom": f"Login {number} fails:\n{leak}", "fix": f"Use vault{number}", "tags": [leak], "ref": leak}
         answers.append(record_words(path, project, store, words, phase="code-review").plain())
     answers += [inject_from(path, store, budget=1000).plain(), service.lessons()]
     written = everything(path, project, caplog.text) + json.dumps(answers, ensure_ascii=False)
