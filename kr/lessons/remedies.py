@@ -47,9 +47,9 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """What a row says of an output: the line that it is about, what to do, and the tool."""
+    """What a row says of an output: the lines that it is about, what to do, and the tool."""
 
-    line: str
+    lines: tuple[str, ...]
     fix: str
     tags: tuple[str, ...]
     pattern: str
@@ -67,9 +67,9 @@ def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
             continue
         for found in islice(_compiled(row.match).finditer(output), _MOST_PLACES):
             if fix := _filled(row.fix, found):
-                start = output.rfind("\n", 0, found.start()) + 1
-                line = output[start:].lstrip("\n").partition("\n")[0]
-                return Match(line, fix, row.tags, row.match)
+                start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
+                lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
+                return Match(tuple(lines), fix, row.tags, row.match)
     return None
 
 

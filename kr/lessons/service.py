@@ -13,10 +13,10 @@ from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
 from kr.lessons import review
 from kr.lessons.events import EventLimits, evident, read_return
-from kr.lessons.file import LOCK_TIMEOUT, LessonsFile, LessonsUnreadable
+from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.index import LessonIndex, Origin, held_because, judged_rows, lesson_of, row_of
 from kr.lessons.line import SUMMARY_COLUMNS, Lesson, make_lesson, parse_lines, word_lesson
-from kr.lessons.record import Candidate, append_new, record
+from kr.lessons.record import Candidate, Recorded, append_new, record
 from kr.lessons.remedies import read_own
 from kr.store.lessons import LessonMark
 from kr.store.store import Store
@@ -196,9 +196,7 @@ class LessonService:
             raise KrError("a lesson has a symptom and a fix")
         summary = word_lesson(mask_secrets(clean(symptom)), mask_secrets(clean(fix)))
         candidate = self._candidate((phase, *tags), summary, ref, by_person=by_person)
-        recorded = append_new(
-            self._index, [candidate], story_key=_NO_STORY, session_id="", now=self._clock()
-        )
+        recorded = self._append([candidate])
         if not recorded.fresh:
             raise KrError(f"a lesson says this already: {candidate.lesson.summary}")
         return self._added(candidate, by_person=by_person)
@@ -222,6 +220,12 @@ class LessonService:
                 unit.lessons.mark(old.id, "superseded_by", new.id)
             self._index.sync(unit, self._clock())
         return self._added(candidate, by_person=by_person)
+
+    def _append(self, candidates: Sequence[Candidate]) -> Recorded:
+        try:
+            return append_new(self._index, candidates, story_key=_NO_STORY, session_id="", now=self._clock())
+        except AppendFailed as error:
+            raise AppendFailed(f"{self.path}: {error}") from error
 
     def _candidate(
         self, tags: Sequence[str], summary: str, ref: str | None, *, by_person: bool
@@ -263,7 +267,7 @@ class LessonService:
                     continue
                 held = held_because(clean_one.summary, clean_one.ref)
                 candidates.append(Candidate(None, clean_one, "file", held))
-        done = append_new(self._index, candidates, story_key=_NO_STORY, session_id="", now=self._clock())
+        done = self._append(candidates)
         new = [candidate.lesson for candidate in done.fresh]
         self._warn_of_phases(new)
         held = sum(candidate.held is not None for candidate in done.fresh)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from kr.contracts.lessons import FIX_COLUMNS
 from kr.lessons.events import Finding
 from kr.lessons.line import SUMMARY_COLUMNS, cut, one_line, word_lesson
-from kr.lessons.remedies import Remedy, find_remedy
+from kr.lessons.remedies import Match, Remedy, find_remedy
 from kr.text.characters import columns
 
 _LEAST_SYMPTOM = 24
@@ -81,8 +81,7 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     if is_own and (advised := remark(message, must_advise=True)):
         return Worded(advised, "agent", has_fix=True)
     if found := find_remedy(message, own):
-        line = own_line(message) or ""
-        line = line if found.is_about(line) else _stripped(found.line)
+        line = _line_of(found, message)
         has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
         summary = word_lesson(line if has_room and not is_vague(line) else "", found.fix)
         return Worded(summary, "table", found.tags, fallback=found.fix, has_fix=True)
@@ -91,6 +90,14 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
         return Worded(told, "agent") if told else None
     line = own_line(message)
     return Worded(line, "tool") if line else None
+
+
+def _line_of(found: Match, message: str) -> str:
+    """Return the line that a row is about: the error's own where that is among those that matched."""
+    at = _error_at(lines := [line.strip() for line in message.splitlines() if line.strip()])
+    own = "" if at is None else lines[at]
+    matched = [line.strip() for line in found.lines]
+    return _stripped(own if own in matched or found.is_about(own) else matched[0])
 
 
 def is_remark(text: str) -> bool:
