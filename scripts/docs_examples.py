@@ -31,8 +31,8 @@ def _research(app: App) -> str:
 
 
 def _lessons(app: App) -> str:
-    with app.lessons() as book:
-        return lessons.listing_view(book.lessons(phase="dev-execution", limit=2))
+    with app.lessons() as service:
+        return lessons.listing_view(service.lessons(phase="dev-execution", limit=2))
 
 
 def _explain(app: App) -> str:

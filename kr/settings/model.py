@@ -293,16 +293,6 @@ class KnowledgeResearch(Section):
         (),
         "Phases of your own beside the five that kr has: [release, security-review].",
     )
-    lessons_distiller: Literal["rules", "llm"] = key(
-        one_of("rules", "llm"),
-        "rules",
-        "Who words a lesson: kr's rules, or the language model of the key llm, whose answer is checked.",
-    )
-    lessons_of_tools: Literal["complaints", "review"] = key(
-        one_of("complaints", "review"),
-        "complaints",
-        "Sentences of tools in lessons: complaints go on to other agents, or all wait for a person (review).",
-    )
     auto_export: bool = key(
         yes_no(), True, "Whether index.yaml and _archived-index.yaml are written after each change."
     )
@@ -329,7 +319,7 @@ class KnowledgeResearch(Section):
     )
     llm: ModelServer = section(
         ModelServer,
-        "The OpenAI-compatible endpoint of synthesis: llm, judge: llm and lessons_distiller: llm.",
+        "The OpenAI-compatible endpoint of synthesis: llm and judge: llm.",
     )
 
     @property

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.lessons.choose import NOTICE
+from kr.lessons.inject import NOTICE
 from tests.support.mcp_servers import (
     LIBRARIES,
     Raw,

@@ -236,9 +236,7 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "section", ["synthesis: llm", "judge: llm", "web_search: {provider: searxng}"]
-)
+@pytest.mark.parametrize("section", ["synthesis: llm", "judge: llm", "web_search: {provider: searxng}"])
 def test_what_can_not_work_yet_is_a_warning(tmp_path: Path, section: str) -> None:
     (warning,) = load(f"knowledge_research:\n  {section}\n", tmp_path).warnings
     assert f"{tmp_path / 'kr.yaml'}, line 2: " in warning
