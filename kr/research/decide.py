@@ -25,6 +25,7 @@ _FINDING = 3.0
 """What a finding is worth beside an excerpt that fits as well: somebody proved it."""
 _WORKED, _INSTALLED = 1.0, -1.0
 _NEAR, _MOST_WORDS = 2, 0.6
+_OF_BEST = 0.5
 WITHDRAWN = -1000.0
 """The score of an entry that was rated wrong, or what is below it: it stands last, and is offered to nobody alone."""
 
@@ -207,8 +208,9 @@ class Candidate:
 def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
     """Order entries by how well they fit, best first; ``found`` has each with its ``bm25``, higher is better.
 
-    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are none, nor are
-    excerpts of installed documentation that were made for a need without a common word: to read it again costs nothing.
+    Findings go before excerpts, what was rated as working goes up, and what was rated wrong goes last. Placeholders are none. An excerpt
+    of installed documentation is one where the needs share most of their words, or somebody confirmed it: to read the documentation
+    again costs nothing. What is far behind the best one is left out: every line costs the asker tokens.
     """
     from rapidfuzz import fuzz, utils
 
@@ -217,19 +219,22 @@ def rank(query: Query, found: Sequence[tuple[Known, float]]) -> list[Candidate]:
     ranked = []
     for known, bm25 in found:
         entry = known.entry
-        shared = len(words & _need_words(entry.framework, entry.topic, entry.question or "", *entry.tags))
-        if entry.origin == "placeholder" or (entry.is_installed_excerpt and not shared):
+        if entry.origin == "placeholder":
             continue
+        shared = len(words & _need_words(entry.framework, entry.topic, entry.question or "", *entry.tags))
         own = f"{entry.topic} {entry.question or ''}"
         score = bm25
         score += 6 * fuzz.token_set_ratio(asked, own, processor=utils.default_process) / 100
         score += 4 * fuzz.token_sort_ratio(query.topic, entry.topic, processor=utils.default_process) / 100
         score += len(shared_tags(query.tags, entry.tags))
         score = WITHDRAWN if known.ratings.withdraws(entry) else score + _standing(known)
-        ranked.append(Candidate(known, round(score, 2), shared, len(words)))
+        candidate = Candidate(known, round(score, 2), shared, len(words))
+        if not entry.is_installed_excerpt or known.ratings.worked or candidate.may_say_the_same:
+            ranked.append(candidate)
     ranked.sort(key=lambda it: it.known.entry.id)
     ranked.sort(key=lambda it: it.known.entry.last_accessed, reverse=True)
-    return sorted(ranked, key=lambda it: -it.score)
+    ranked.sort(key=lambda it: -it.score)
+    return [it for it in ranked if it.score >= _OF_BEST * ranked[0].score or it.score <= WITHDRAWN]
 
 
 def _need_words(framework: str, *texts: str) -> set[str]:

@@ -446,6 +446,10 @@ def _rate(unit: UnitOfWork, entry: Entry, given: Rate, by: Writer, now: datetime
     )
     if given.outcome == "worked":
         unit.wordings.prove(entry.id, by.session)
+        taken = unit.offers.given_to(by.session, entry.id)
+        for need in taken.values():
+            unit.wordings.keep(entry, need, at=at, session_id=by.session, proved=True)
+        unit.offers.settle([*taken], entry.id, at=at)
         end = to_text(now + INSTALLED_DOCS_LAST) if entry.is_installed_excerpt else None
         unit.entries.refresh(entry.id, fresh_until=end)
         unit.entries.touch(entry.id, now)

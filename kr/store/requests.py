@@ -205,6 +205,14 @@ class Ledger(Part):
         self._session.execute(_RECORD_CALL, call.fields())
 
 
+class Need(NamedTuple):
+    """What a request says of what it needs."""
+
+    topic: str
+    tags: tuple[str, ...]
+    question: str
+
+
 class Unanswered(Value):
     """A request to which candidates were offered (id, score), best first, and none of them was taken. ``entry_id``: what its research wrote."""
 
@@ -227,6 +235,12 @@ _FOUND = (
 _OPEN, _ONE = _FOUND.format("settled_at IS NULL"), _FOUND.format("id = :id")
 _SETTLED = "UPDATE requests SET answered_by = :answered_by, settled_at = :at WHERE candidates IS NOT NULL AND settled_at IS NULL AND "
 _SETTLE = f"{_SETTLED} id IN (SELECT value FROM json_each(:ids))"
+# The first one's report was given to the session, which did not go on to have the question researched.
+_GIVEN_TO = (
+    "SELECT id, topic, tags, question FROM requests AS asked WHERE session_id = :session_id AND status = 'candidates' "
+    "AND settled_at IS NULL AND json_extract(candidates, '$[0].id') = :entry_id AND NOT EXISTS (SELECT 1 FROM requests AS again "
+    "WHERE again.session_id = asked.session_id AND again.question = asked.question AND again.at > asked.at)"
+)
 _SETTLE_ALIKE = f"{_SETTLED} framework = :framework AND question = :question"
 
 
@@ -240,6 +254,11 @@ class Offers(Part):
     def get(self, request_id: str) -> Unanswered | None:
         row = self._session.row(_ONE, id=request_id)
         return None if row is None else _to_unanswered(row)
+
+    def given_to(self, session_id: str, entry_id: str) -> dict[str, Need]:
+        """Return the needs for which a session was given an entry's report and asked no further, by the ids of their requests."""
+        rows = self._session.rows(_GIVEN_TO, session_id=session_id, entry_id=entry_id)
+        return {row["id"]: Need(row["topic"], texts_of(row["tags"]), row["question"]) for row in rows}
 
     def settle_alike(self, framework: str, question: str, answered_by: str, *, at: str) -> None:
         """Note which entry answers every open request of this very question: somebody took it."""
@@ -261,14 +280,6 @@ def _to_unanswered(row: sqlite3.Row) -> Unanswered:
         tags=texts_of(row["tags"]),
         candidates=offered,
     )
-
-
-class Need(NamedTuple):
-    """What a request says of what it needs."""
-
-    topic: str
-    tags: tuple[str, ...]
-    question: str
 
 
 class Wording(Value):
