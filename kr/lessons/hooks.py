@@ -130,7 +130,9 @@ def teaching_part(error: str) -> str:
     rest = "\n".join(lines)
     worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None
     # What the agent ran into may be anything: without a row of the table, only an exception or an error is one.
-    is_error = worded is not None and (worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary))
+    is_error = worded is not None and (
+        worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary)
+    )
     return rest if is_error else ""
 
 

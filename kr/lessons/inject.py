@@ -151,9 +151,7 @@ def is_injectable(lesson: Lesson, state: LessonState | None) -> bool:
     return not (state.retired_at or state.superseded_by or state.is_quarantined)
 
 
-def _ordered(
-    lessons: Sequence[Lesson], task: Task, states: Mapping[str, LessonState]
-) -> Iterable[Lesson]:
+def _ordered(lessons: Sequence[Lesson], task: Task, states: Mapping[str, LessonState]) -> Iterable[Lesson]:
     fits = _fits(lessons, task) if task.is_described else None
     keys: dict[int, tuple[Any, ...]] = {}
     for at, lesson in enumerate(lessons):

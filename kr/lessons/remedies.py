@@ -17,9 +17,7 @@ LONGEST_FIX = 140
 """Characters of a remedy, so that it fits a lesson."""
 
 # What is particular goes first: a tool before the language it is written in, and what may be any tool's last.
-_LAST = tuple(
-    "java c rust go ruby php perl node typescript javascript python bash system general".split()
-)
+_LAST = ["java", "c", "rust", "go", "ruby", "php", "perl", "node", "typescript", "javascript", "python", "bash", "system", "general"]
 _PLACEHOLDER = re.compile(r"\{(\w+)\}")
 _NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
 _MOST_WORDS = 4
@@ -27,9 +25,7 @@ _MOST_PLACES = 5
 # Advice must not be turned round by the name in it: `leave out verify_ssl`.
 _SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sandbox|csrf", re.IGNORECASE)
 # A group with what stands in it and its quantifier, and an escaped character or class.
-_GROUP = re.compile(
-    r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL
-)
+_GROUP = re.compile(r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL)
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[A-Za-z0-9]")
 _KEYS = {"match": "match", "fix": "fix", "say": "fix", "tags": "tags", "tag": "tags"}
 
@@ -102,7 +98,7 @@ def shipped() -> tuple[Remedy, ...]:
     for name in names:
         # The first document holds the rows, the second one their outputs, which only the tests read.
         text = folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-        data = next(yaml.load_all(text, yaml.CBaseLoader))  # noqa: S506 - makes texts, lists and mappings alone
+        data = next(yaml.load_all(text, yaml.CBaseLoader))
         rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
     return tuple(rows)
 
@@ -121,8 +117,7 @@ def _literals(pattern: str) -> tuple[str, ...]:
     plain = re.sub(r"(?:\x01.|[^\x01])(?=[?*]|\{0|\{,)", "\0", plain, flags=re.DOTALL)
     plain = re.sub(r"(?<!\x01)[.^$*+?{}()]", "\0", plain)
     runs = [
-        max(part.replace("\x01", "").split("\0"), key=len).lower()
-        for part in re.split(r"(?<!\x01)\|", plain)
+        max(part.replace("\x01", "").split("\0"), key=len).lower() for part in re.split(r"(?<!\x01)\|", plain)
     ]
     return tuple(runs) if min(map(len, runs)) > 2 else ()
 

@@ -8,9 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kr.contracts.lessons import FIX_COLUMNS
 from kr.lessons.events import Finding
-from kr.lessons.line import SUMMARY_COLUMNS, cut, one_line, word_lesson
+from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, one_line, word_lesson
 from kr.lessons.remedies import Match, Remedy, find_remedy
 from kr.text.characters import columns
 
@@ -24,7 +23,9 @@ _TOOL_OUTPUT = re.compile(
     r"|[\w.$]*(?:Error|Exception)\b[^ ]*: |[A-Z]+\d{3,4} )|\bat \S+ line \d+[.,]|\bBEGIN failed",
     re.MULTILINE,
 )
-_EXCEPTION = re.compile(r"(?:E\s+)?(?:Uncaught )?(?:[\w.]+[.:])?\w*(?:Error|Exception|Warning|Failed|NotFound|Mismatch)\b:? \S")
+_EXCEPTION = re.compile(
+    r"(?:E\s+)?(?:Uncaught )?(?:[\w.]+[.:])?\w*(?:Error|Exception|Warning|Failed|NotFound|Mismatch)\b:? \S"
+)
 _ERROR_WORD = re.compile(
     r"\b(?:error|fatal|panic(?:ked)?|fail(?:ed|ure|s)?|cannot|can't|could not|couldn't|unable|undefined|unknown|not found|no such|denied"
     r"|invalid|unexpected|missing|unbound|refused|tim(?:ed |e)out|unsupported|conflict\w*|must|deprecated|not allowed|unresolved"
@@ -36,10 +37,19 @@ _VERDICT = re.compile(
     r"|build failed|tests? (?:failed|suites?)|FAILED |=+|short test summary|make: \*\*\*|elifecycle|error: process|subprocess-exited|"
     r"(?:error|failed|failure|failures|errors?|failed examples):?$|could not compile|aborting due to|for more information|see (?:https?|the)|this error originates)"
 )
-_PLACE = re.compile(r"^(?:/\S+:|\S+: line \d+:|in `[^`']+':|\[[\w.]+\]|\d{4}[/-]\d\d[/-]\d\d [\d:.,]+|\S*[/\\.]\S*?:\d+(?::\d+)?[:,]?|\S+\(\d+,\d+\):|E  +|>+|[-*•✖×│|]+)\s*")
-_LEVEL = re.compile(r"^(?:npm (?:ERR!|error)(?: code)?|\[?(?:error|fatal|ERROR|FATAL|E)\]?)(?:\[(\w+)\])?:?\s+")
-_HINT = re.compile(r"(?i)^\W*(?:hint|help|note|tip|fix|suggestion|did you mean|detail|consider|try|use|please)\b[:\s]")
-_BARE_ASSERTION = re.compile(r"(?:E\s+)?(?:AssertionError:?\s*)?(?:assert\b.*|AssertionError:?\s*)$|(?:AssertionError: )?expected .{0,80} to (?:be|equal|deep|strict|have length)\b.*", re.IGNORECASE)
+_PLACE = re.compile(
+    r"^(?:/\S+:|\S+: line \d+:|in `[^`']+':|\[[\w.]+\]|\d{4}[/-]\d\d[/-]\d\d [\d:.,]+|\S*[/\\.]\S*?:\d+(?::\d+)?[:,]?|\S+\(\d+,\d+\):|E  +|>+|[-*•✖×│|]+)\s*"
+)
+_LEVEL = re.compile(
+    r"^(?:npm (?:ERR!|error)(?: code)?|\[?(?:error|fatal|ERROR|FATAL|E)\]?)(?:\[(\w+)\])?:?\s+"
+)
+_HINT = re.compile(
+    r"(?i)^\W*(?:hint|help|note|tip|fix|suggestion|did you mean|detail|consider|try|use|please)\b[:\s]"
+)
+_BARE_ASSERTION = re.compile(
+    r"(?:E\s+)?(?:AssertionError:?\s*)?(?:assert\b.*|AssertionError:?\s*)$|(?:AssertionError: )?expected .{0,80} to (?:be|equal|deep|strict|have length)\b.*",
+    re.IGNORECASE,
+)
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(\u00c0-\u024f])|(?<=[。！？])\s*|\n+")
 _ADVICE = re.compile(
     r"(?i)^(?:please |then |so |better |instead,? |fixed by |solution: |fix: |suggestion: )?(?:use|using|add|set|give|assert|check|make|pass|call|move|wrap|remove|replace"
@@ -49,13 +59,121 @@ _ADVICE = re.compile(
     r"|\b(?:should|must|needs? (?:to|a|an|the|its)|have to|has to|ought to|instead(?: of)?|rather than|fix(?:ed)? (?:it )?by|solved by|works (?:with|when|if|after)|helps?)\b"
     r"|需要|应该|应当|必须|请|改用|使用|不要|避免|建议|务必"
 )
-_CAUSE = re.compile(r"(?i)^.{0,80}?\b(?:fail(?:ed|s)?|broke|error(?:ed)?) (?:because(?: of)?|since|with|due to)\s+(?=\S)")
-_CONCRETE = re.compile(r"[`'\"]\S|\w\.\w|\w_\w|\w\(|[a-z][A-Z]|/\w|\bbecause\b|\bsince\b|\bwithout\b|\b\w*Error\b")
+_CAUSE = re.compile(
+    r"(?i)^.{0,80}?\b(?:fail(?:ed|s)?|broke|error(?:ed)?) (?:because(?: of)?|since|with|due to)\s+(?=\S)"
+)
+_CONCRETE = re.compile(
+    r"[`'\"]\S|\w\.\w|\w_\w|\w\(|[a-z][A-Z]|/\w|\bbecause\b|\bsince\b|\bwithout\b|\b\w*Error\b"
+)
 _EMPTY_WORDS = frozenset(
-    "a after agent all an and are at be been but by cases check checks code critical did done end ended ends error errors fail failed failing fails failure "
-    "failures few finding findings finished fix fixed for found fully had has have high i in incomplete info intervention is issue issues it low major many "
-    "max maximum medium minor more n na needs no none not of on one only open or out over please problem problems reached remain remaining remains review round "
-    "rounds see several some still stopped story task test tests that the there this three to two unknown was were with work wrong".split()
+    [
+        "a",
+        "after",
+        "agent",
+        "all",
+        "an",
+        "and",
+        "are",
+        "at",
+        "be",
+        "been",
+        "but",
+        "by",
+        "cases",
+        "check",
+        "checks",
+        "code",
+        "critical",
+        "did",
+        "done",
+        "end",
+        "ended",
+        "ends",
+        "error",
+        "errors",
+        "fail",
+        "failed",
+        "failing",
+        "fails",
+        "failure",
+        "failures",
+        "few",
+        "finding",
+        "findings",
+        "finished",
+        "fix",
+        "fixed",
+        "for",
+        "found",
+        "fully",
+        "had",
+        "has",
+        "have",
+        "high",
+        "i",
+        "in",
+        "incomplete",
+        "info",
+        "intervention",
+        "is",
+        "issue",
+        "issues",
+        "it",
+        "low",
+        "major",
+        "many",
+        "max",
+        "maximum",
+        "medium",
+        "minor",
+        "more",
+        "n",
+        "na",
+        "needs",
+        "no",
+        "none",
+        "not",
+        "of",
+        "on",
+        "one",
+        "only",
+        "open",
+        "or",
+        "out",
+        "over",
+        "please",
+        "problem",
+        "problems",
+        "reached",
+        "remain",
+        "remaining",
+        "remains",
+        "review",
+        "round",
+        "rounds",
+        "see",
+        "several",
+        "some",
+        "still",
+        "stopped",
+        "story",
+        "task",
+        "test",
+        "tests",
+        "that",
+        "the",
+        "there",
+        "this",
+        "three",
+        "to",
+        "two",
+        "unknown",
+        "was",
+        "were",
+        "with",
+        "work",
+        "wrong",
+    ]
 )
 
 
@@ -77,7 +195,9 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     is_own = is_remark(message)
     if not is_vague(fix):
         symptom = complaint_of(message) if is_own else own_line(message) or ""
-        return Worded(word_lesson("" if is_vague(symptom) else symptom, fix), "agent", fallback=fix, has_fix=True)
+        return Worded(
+            word_lesson("" if is_vague(symptom) else symptom, fix), "agent", fallback=fix, has_fix=True
+        )
     if is_own and (advised := remark(message, must_advise=True)):
         return Worded(advised, "agent", has_fix=True)
     if found := find_remedy(message, own):
@@ -88,8 +208,8 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     if is_own:
         told = remark(message)
         return Worded(told, "agent") if told else None
-    line = own_line(message)
-    return Worded(line, "tool") if line else None
+    own_one = own_line(message)
+    return Worded(own_one, "tool") if own_one else None
 
 
 def _line_of(found: Match, message: str) -> str:
@@ -171,7 +291,9 @@ def _error_at(lines: Sequence[str]) -> int | None:
     raised = [at for at, line in enumerate(lines) if _EXCEPTION.match(line)]
     if raised:
         return raised[-1] if any("Traceback" in line for line in lines) else raised[0]
-    usable = [at for at, line in enumerate(lines) if not _VERDICT.match(line) and not is_vague(_stripped(line))]
+    usable = [
+        at for at, line in enumerate(lines) if not _VERDICT.match(line) and not is_vague(_stripped(line))
+    ]
     spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
     return next(iter(spoken), usable[0] if len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES else None)
 

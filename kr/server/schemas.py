@@ -68,14 +68,23 @@ def record_request() -> Schema:
         "type": "object",
         "description": "A lesson in your own words: it is kept as it is worded.",
         "properties": {
-            "symptom": {**text, "description": "What one sees; cut where both halves take more than two lines."},
-            "fix": {**text, "description": "What to do: at most 120 columns, or it is refused with the count."},
+            "symptom": {
+                **text,
+                "description": "What one sees; cut where both halves take more than two lines.",
+            },
+            "fix": {
+                **text,
+                "description": "What to do: at most 120 columns, or it is refused with the count.",
+            },
             "ref": {**text, "description": "The file, with its line.", "examples": ["src/List.vue:3"]},
             "tags": {"description": "What it is about beside the phase.", "examples": [["vue"]]},
         },
     }
     properties = {
-        "lessons": {"items": lesson, "description": "Three at most. With them phase, event_type and agent_return may be missing."},
+        "lessons": {
+            "items": lesson,
+            "description": "Three at most. With them phase, event_type and agent_return may be missing.",
+        },
         "phase": {"description": f"One of {', '.join(PHASES)}, or one that is configured."},
         "event_type": {"description": f"One of {', '.join(EVENT_TYPES)}."},
         "agent_return": {
@@ -94,7 +103,10 @@ def record_request() -> Schema:
             "story_key": "3-1",
             "phase": "dev-execution",
             "event_type": "general_agent_failure",
-            "agent_return": {"status": "failure", "errors": [{"message": "a list has no key", "fix": "Add one"}]},
+            "agent_return": {
+                "status": "failure",
+                "errors": [{"message": "a list has no key", "fix": "Add one"}],
+            },
             "framework_context": "vue",
         },
     ]

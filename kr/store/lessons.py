@@ -1,6 +1,7 @@
 """Tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``: what is known of lessons beside the file (SPEC 4.2, 5)."""
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Literal
@@ -83,7 +84,9 @@ _COUNT_RECURRED = (
 )
 _GONE = f"UPDATE lessons SET gone_at = :at WHERE gone_at IS NULL AND id NOT IN {_LISTED}"
 _BACK = f"UPDATE lessons SET gone_at = NULL WHERE gone_at IS NOT NULL AND id IN {_LISTED}"
-_FREQUENCY = f"SELECT keyword, count(*) AS lessons FROM lesson_keywords WHERE keyword IN {_LISTED} GROUP BY keyword"
+_FREQUENCY = (
+    f"SELECT keyword, count(*) AS lessons FROM lesson_keywords WHERE keyword IN {_LISTED} GROUP BY keyword"
+)
 # A quarantined or rejected one is known as well: it is not to come back by another door.
 _SHARING = (
     "SELECT DISTINCT id, date, tags, summary, ref FROM lesson_keywords JOIN lessons ON lessons.id = lesson_id "
@@ -171,7 +174,7 @@ class Lessons(Part):
         self._session.execute(_MARKS[mark], id=lesson_id, value=value)
 
 
-def _row(row: Mapping[str, str]) -> LessonRow:
+def _row(row: sqlite3.Row) -> LessonRow:
     tags = tuple(json.loads(row["tags"]))
     return LessonRow(
         id=row["id"], date=row["date"], phase=tags[0], tags=tags, summary=row["summary"], ref=row["ref"]

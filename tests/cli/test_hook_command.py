@@ -137,7 +137,9 @@ def test_a_return_is_recorded_however_it_is_written(project: Project, message: s
     assert json.loads(asked.stdout)["decision"] == "block"
     assert "lessons: [{symptom, fix, ref}]" in json.loads(asked.stdout)["reason"]
     assert not (project.root / LESSONS).exists()
-    done = hook(project, "SubagentStop", agent_type="dev", last_assistant_message=message, stop_hook_active=True)
+    done = hook(
+        project, "SubagentStop", agent_type="dev", last_assistant_message=message, stop_hook_active=True
+    )
     assert (len(lessons(project)), done.stdout, done.stderr) == (1, b"", b"")
 
 
@@ -147,10 +149,16 @@ def test_an_agent_that_was_asked_words_its_lesson(project: Project) -> None:
         "```yaml\nlessons:\n  - {symptom: Rows stay blank, fix: set the row height, ref: src/T.vue:3}\n```",
     ]
     transcript = project.root / "t.jsonl"
-    entries = [{"message": {"role": "assistant", "content": [{"type": "text", "text": text}]}} for text in said]
+    entries = [
+        {"message": {"role": "assistant", "content": [{"type": "text", "text": text}]}} for text in said
+    ]
     transcript.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
     done = hook(
-        project, "SubagentStop", agent_type="dev", agent_transcript_path=str(transcript), stop_hook_active=True
+        project,
+        "SubagentStop",
+        agent_type="dev",
+        agent_transcript_path=str(transcript),
+        stop_hook_active=True,
     )
     assert done.stdout == b""
     (line,) = lessons(project)

@@ -374,11 +374,22 @@ def test_own_remedies_beside_the_lessons(project: Project) -> None:
 
 
 def test_a_lesson_in_ones_own_words(project: Project) -> None:
-    add = ("lessons", "add", "Types are stale; password=hunter2hunter2", "--tag", "vue", "--ref", "src/Table.vue:3")
+    add = (
+        "lessons",
+        "add",
+        "Types are stale; password=hunter2hunter2",
+        "--tag",
+        "vue",
+        "--ref",
+        "src/Table.vue:3",
+    )
     done = project.run(*add, "--fix", "Run `npm run types` after a change of the table")
     assert done.returncode == 0
     added = yaml.safe_load(done.stdout)
-    assert added["summary"] == "Types are stale; password=<secret>: Run `npm run types` after a change of the table"
+    assert (
+        added["summary"]
+        == "Types are stale; password=<secret>: Run `npm run types` after a change of the table"
+    )
     assert (added["status"], added["source"], added["tags"]) == ("live", "agent", ["dev-execution", "vue"])
     assert "hunter2" not in (project.root / FILE).read_text(encoding="utf-8")
     again = project.run(*add, "--fix", "Run npm run types after changes of the table")
@@ -390,6 +401,7 @@ def test_a_lesson_in_ones_own_words(project: Project) -> None:
     assert b"waits for a person" in held.stderr
     given = yaml.safe_load(project.run("lessons", "inject", "--phase", "dev-execution").stdout)
     assert given["results"]["injected_count"] == 1
+
 
 def test_a_dry_run_counts_nothing_and_a_cut_list_says_so(project: Project) -> None:
     write(project, *(f"- [2026-02-0{day}] [dev-execution] Lesson number {day} of these" for day in (1, 2, 3)))

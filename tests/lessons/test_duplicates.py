@@ -14,7 +14,9 @@ def test_most_keywords_in_common_are_a_duplicate() -> None:
     assert says_the_same(one, "Virtual scrolling of vue-easytable: blank rows; set the row heights")
     assert says_the_same("分页查询必须使用 Page 对象", "分页查询必须使用 Page 对象。")
     assert not says_the_same(one, "vue-easytable needs a column key")
-    assert not says_the_same("Call init() before connect() of the client", "Never call init() before connect() of the client")
+    assert not says_the_same(
+        "Call init() before connect() of the client", "Never call init() before connect() of the client"
+    )
 
 
 def test_another_phase_is_no_duplicate() -> None:

@@ -5,7 +5,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.hooks import AgentStop, Start, ToolFailure, context_answer, last_words, phase_of, read_hook, task_of
+from kr.lessons.hooks import (
+    AgentStop,
+    Start,
+    ToolFailure,
+    context_answer,
+    last_words,
+    phase_of,
+    read_hook,
+    task_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +102,7 @@ def test_a_bare_status_is_nothing_to_do(error: str) -> None:
 
 
 def test_a_slip_among_errors_costs_only_itself() -> None:
-    error = "Exit code 1\na.py:1:8: F401 [*] `os` imported but unused\nb.py:3:5: error: Item \"None\" of \"Match[str] | None\" has no attribute \"group\"  [union-attr]"
+    error = 'Exit code 1\na.py:1:8: F401 [*] `os` imported but unused\nb.py:3:5: error: Item "None" of "Match[str] | None" has no attribute "group"  [union-attr]'
     kept = read("PostToolUseFailure", tool_name="Bash", error=error)
     assert isinstance(kept, ToolFailure)
     assert "F401" not in kept.error

@@ -137,7 +137,12 @@ def test_unreadable_is_a_failure(path: Path, store: Store) -> None:
 def test_a_wrong_phase_is_refused(phase: str | None) -> None:
     with pytest.raises(InvalidRequest, match="Invalid phase tag"):
         parse_request(
-            {"story_key": "3-1", "session_id": "s", "mode": "lessons-inject", "lessons_inject": {"phase": phase}}
+            {
+                "story_key": "3-1",
+                "session_id": "s",
+                "mode": "lessons-inject",
+                "lessons_inject": {"phase": phase},
+            }
         )
 
 
@@ -339,7 +344,11 @@ def test_any_block_has_one_line_of_160_columns_per_lesson(texts: list[tuple[str,
 def test_a_recorded_lesson_is_given_whole(path: Path, project: Path, store: Store) -> None:
     for number in range(10):
         fix = f"declare field{number} of table{number} " * 4
-        words = {"symptom": f"zebra{number} is lost in giraffe{number} " * 9, "fix": fix, "ref": f"src/deep/folder/a{number}.py:3"}
+        words = {
+            "symptom": f"zebra{number} is lost in giraffe{number} " * 9,
+            "fix": fix,
+            "ref": f"src/deep/folder/a{number}.py:3",
+        }
         assert record_words(path, project, store, words).status == "recorded"
     shown = inject_from(path, store).results["injection_block"].splitlines()[2:]
     assert len(shown) == 10

@@ -279,7 +279,9 @@ def test_only_what_was_appended_is_read_again(path: Path) -> None:
     assert file.read_news(more.mark) is None
 
 
-@pytest.mark.parametrize("change", [lambda text: text.replace("two", "TWO"), lambda text: text[:-20], lambda _: ""])
+@pytest.mark.parametrize(
+    "change", [lambda text: text.replace("two", "TWO"), lambda text: text[:-20], lambda _: ""]
+)
 def test_a_file_that_somebody_changed_is_read_whole(path: Path, change: Callable[[str], str]) -> None:
     append(path, "one", "two")
     file = LessonsFile(path)

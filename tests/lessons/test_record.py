@@ -72,9 +72,7 @@ def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: 
 @pytest.mark.parametrize(
     "place", [{"lesson": WORDS}, {"lessons": [WORDS]}, {"lessons": '[{"symptom": "a b", "fix": "do c"}]'}]
 )
-def test_a_lesson_stands_in_the_request_or_in_the_return(
-    path: Path, project: Path, store: Store, place: dict[str, Any]
-) -> None:
+def test_a_lesson_stands_in_the_request_or_in_the_return(place: dict[str, Any]) -> None:
     returned = {"agent_return": {"status": "failure", **place}, "phase": "code-review"}
     for number, data in enumerate((place, returned, {"agent_return": {"status": "ok", "results": place}})):
         request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data}).request
@@ -249,7 +247,11 @@ def test_issues_say_more_than_a_summary(path: Path, project: Path, store: Store)
         summary="Review: 1 HIGH, 1 LOW issue.",
         issues=[
             {"severity": "low", "message": "A name is misspelt"},
-            {"severity": "HIGH", "message": "DELETE /projects/{id} checks no owner", "fix": "Compare owner_id"},
+            {
+                "severity": "HIGH",
+                "message": "DELETE /projects/{id} checks no owner",
+                "fix": "Compare owner_id",
+            },
         ],
         phase="story-review",
         event_type="high_severity_issues",
@@ -377,7 +379,9 @@ def test_lines_of_people_are_taken_in_and_gone_ones_kept(path: Path, project: Pa
 
 def test_a_duplicate_of_a_line_by_hand_is_none_of_its_own(path: Path, project: Path, store: Store) -> None:
     path.parent.mkdir(parents=True)
-    path.write_text("- [2026-01-01] [dev-execution] KeyError: 'user': look up the key first\n", encoding="utf-8")
+    path.write_text(
+        "- [2026-01-01] [dev-execution] KeyError: 'user': look up the key first\n", encoding="utf-8"
+    )
     told = record_words(path, project, store, {"symptom": "KeyError: 'user'", "fix": "Look up the key first"})
     assert told.status == "skipped"
     assert rows(store, "SELECT recurred, source FROM lessons") == [(1, None)]
@@ -466,7 +470,9 @@ def test_recorders_at_once_lose_no_line_and_no_origin(
     started = [start(RECORDER, path, project, number) for number in range(effort)]
     answers = [process.communicate("go\n", timeout=110) for process in started]
     assert [(out.strip(), err) for out, err in answers] == [("recorded", "")] * len(started)
-    found = rows(store, "SELECT session_id FROM lessons WHERE session_id LIKE 's-%' AND event_type IS NOT NULL")
+    found = rows(
+        store, "SELECT session_id FROM lessons WHERE session_id LIKE 's-%' AND event_type IS NOT NULL"
+    )
     assert {session for (session,) in found} == {f"s-{number}" for number in range(effort)}
     assert sum("colour" in line for line in lines(path)) == len(started)
 

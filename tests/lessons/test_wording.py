@@ -28,7 +28,10 @@ def test_the_issues_own_remedy_stands_behind_its_message() -> None:
 def test_the_table_puts_a_remedy_behind_the_errors_line() -> None:
     found = word_finding(Finding(message="TypeError: 'coroutine' object is not subscriptable"))
     assert found is not None
-    assert found.summary == "TypeError: 'coroutine' object is not subscriptable: Await the call; it returns a coroutine"
+    assert (
+        found.summary
+        == "TypeError: 'coroutine' object is not subscriptable: Await the call; it returns a coroutine"
+    )
     assert (found.source, found.tags, found.has_fix) == ("table", ("python",), True)
 
 
@@ -36,7 +39,10 @@ def test_an_error_that_no_row_knows_is_its_own_line_with_its_hint() -> None:
     assert worded("error: no member `lenght`\n --> a.rs:3:1\n  hint: members are `length` and `size`") == (
         "no member `lenght`; hint: members are `length` and `size`"
     )
-    assert worded("1 passed\nshop.RateError: no rates for 2031\nFAILED x\n1 failed") == "RateError: no rates for 2031"
+    assert (
+        worded("1 passed\nshop.RateError: no rates for 2031\nFAILED x\n1 failed")
+        == "RateError: no rates for 2031"
+    )
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,16 @@ def test_one_finding_of_a_linter_drops_no_other() -> None:
 
 @pytest.mark.parametrize(
     "message",
-    ["", "failed", "N/A", "Exit code 1", "2 tests failed", "E   assert 'one' == 'two'", "AssertionError", "3 issues found"],
+    [
+        "",
+        "failed",
+        "N/A",
+        "Exit code 1",
+        "2 tests failed",
+        "E   assert 'one' == 'two'",
+        "AssertionError",
+        "3 issues found",
+    ],
 )
 def test_what_teaches_nothing_is_none(message: str) -> None:
     assert worded(message) is None

@@ -31,8 +31,8 @@ ARGUMENTS = {  # SPEC 8; what may be left out ends with `?`
     "timeout_seconds? if_unsure? use? refresh? max_tokens?",
     "read_report": "id section? max_tokens?",
     "search_entries": "query framework? limit?",
-    "lessons_inject": "phase story_key? session_id? framework? query? files?",
-    "lessons_record": "phase event_type agent_return story_key? session_id? framework_context?",
+    "lessons_inject": "phase? framework? query? files? story_key? session_id?",
+    "lessons_record": "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
 }
 QUESTION = {
     "framework": "vue",

@@ -42,9 +42,7 @@ def record_data(**changes: Any) -> dict[str, Any]:
     return {**data, "agent_return": returned, **{key: value for key, value in changes.items() if key in top}}
 
 
-def record_to(
-    path: Path, project: Path, store: Store, now: datetime = NOW, **changes: Any
-) -> RecordEnvelope:
+def record_to(path: Path, project: Path, store: Store, now: datetime = NOW, **changes: Any) -> RecordEnvelope:
     """Record one request, with the default limits; ``lock_timeout`` is the recorder's, the rest the request's."""
     index = index_of(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
     request = parse_record(record_data(**changes)).request
@@ -55,18 +53,14 @@ def record_words(path: Path, project: Path, store: Store, *lessons: Any, **chang
     """Record lessons that somebody worded."""
     data = {"session_id": "sprint-1", "story_key": "3-1", "lessons": list(lessons), **changes}
     request = parse_record(data).request
-    return record(
-        request, index=index_of(path, store), project_root=project, limits=EventLimits(), now=NOW
-    )
+    return record(request, index=index_of(path, store), project_root=project, limits=EventLimits(), now=NOW)
 
 
 def index_of(path: Path, store: Store, *, lock_timeout: float = LOCK_TIMEOUT) -> LessonIndex:
     return LessonIndex(store, LessonsFile(path, lock_timeout=lock_timeout))
 
 
-def inject_from(
-    path: Path, store: Store, phase: str = "dev-execution", **options: Any
-) -> Envelope:
+def inject_from(path: Path, store: Store, phase: str = "dev-execution", **options: Any) -> Envelope:
     """Answer one inject request; ``framework``, ``query``, ``files`` and ``session_id`` are the request's."""
     asked: dict[str, Any] = {
         name: options.pop(name) for name in ("framework", "query", "files") if name in options

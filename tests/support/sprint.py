@@ -260,9 +260,7 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
     lessons_file.write_text("".join(format_line(lesson) + "\n" for lesson in lessons), encoding="utf-8")
     with store.write() as unit:
         for number, lesson in enumerate(lessons):
-            source = (
-                "agent" if number >= 55 else chance.choice(("table", "table", "agent", "tool", "person"))
-            )
+            source = "agent" if number >= 55 else chance.choice(("table", "table", "agent", "tool", "person"))
             unit.lessons.add(
                 [
                     LessonRow(
