@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from kr.contracts.requests import (
@@ -19,8 +18,7 @@ from kr.contracts.requests import (
     text,
     unknown_keys,
 )
-from kr.errors import FieldError, InvalidRequest
-from kr.text.characters import columns
+from kr.errors import InvalidRequest
 from kr.values import EVENT_TYPES, PHASES, EventType, Value
 
 RecordStatus = Literal["recorded", "skipped", "failure"]
@@ -33,9 +31,6 @@ APPEND_FAILED = "Failed to append lesson entries to file"
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
 
 
-FIX_COLUMNS = 120
-"""Columns that a fix may take; a symptom is cut to what is left of two lines."""
-
 _ALONE = {
     "phase": "dev-execution",
     "event_type": "general_agent_failure",
@@ -44,41 +39,7 @@ _ALONE = {
 """What a request need not say when it hands lessons over (SPEC 4.2)."""
 
 
-@dataclass(frozen=True, slots=True)
-class LessonWords:
-    """A lesson in the words of who learned it."""
-
-    symptom: str
-    fix: str
-    ref: str = ""
-    tags: tuple[str, ...] = ()
-
-
-def read_words(value: object) -> LessonWords:
-    """Read one lesson that was handed over. Raises ``InvalidRequest`` with an error per bad half."""
-    given = _decoded(value)
-    if not isinstance(given, Mapping):
-        raise InvalidRequest(FieldError("", "must be a mapping with symptom and fix"))
-    fields = {
-        "symptom": Field(text),
-        "fix": Field(_fix),
-        "ref": Field(optional_text),
-        "tags": Field(lambda tags: optional_paths(_decoded(tags))),
-    }
-    read, errors = read_fields(fields, given)
-    if errors:
-        raise InvalidRequest(*errors)
-    return LessonWords(**read)
-
-
-def _fix(value: object) -> str:
-    fix = " ".join(text(value).split())
-    if (taken := columns(fix)) > FIX_COLUMNS:
-        raise bad(f"is too long: {taken} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
-    return fix
-
-
-def _decoded(value: object) -> object:
+def decoded(value: object) -> object:
     """Read JSON text where a list or a mapping is expected: MCP clients send such (SPEC 3.1)."""
     if not isinstance(value, str) or value.lstrip()[:1] not in {"[", "{"}:
         return value
@@ -135,7 +96,7 @@ def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> 
     """
     given = {name: value for name, value in data.items() if name not in {"lesson", "lessons"}}
     if "agent_return" in given:
-        given["agent_return"] = _decoded(given["agent_return"])
+        given["agent_return"] = decoded(given["agent_return"])
     lessons = _handed_over(data, given.get("agent_return"))
     if lessons:
         given = {**_ALONE, **{name: value for name, value in given.items() if value is not None}}
@@ -153,7 +114,7 @@ def _handed_over(data: Mapping[str, Any], agent_return: object) -> tuple[object,
     places = (data, returned, results if isinstance(results, Mapping) else {})
     found: list[object] = []
     for value in (place.get(name) for place in places for name in ("lesson", "lessons")):
-        items = _decoded(value)
+        items = decoded(value)
         found += items if isinstance(items, list | tuple) else [] if items in (None, "") else [items]
     return tuple(found)
 

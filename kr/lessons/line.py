@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 
-from kr.contracts.lessons import FIX_COLUMNS
 from kr.naming import sha256_of
 from kr.text.characters import columns, strip_invisible, width_of
 from kr.values import PHASES
@@ -26,6 +25,9 @@ LINE_COLUMNS = 160
 """Two lines of 80 columns: a lesson with its number, without its reference."""
 
 SUMMARY_COLUMNS = LINE_COLUMNS - len("10. ")
+FIX_COLUMNS = 120
+"""A symptom is cut to what is left; a longer fix is refused."""
+
 ELLIPSIS = "…"
 
 _HEAD = re.compile(r"- +\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*\[([^\[\]]*)\][ \t]*(?=\S)")

@@ -18,7 +18,6 @@ from kr.contracts.lessons import (
     RecordRequest,
     RecordResults,
     RecordStatus,
-    read_words,
     skip,
 )
 from kr.errors import InvalidRequest, StoreError
@@ -39,6 +38,7 @@ from kr.lessons.index import LessonIndex, Origin, held_because, row_of, session_
 from kr.lessons.line import Lesson, make_lesson, word_lesson
 from kr.lessons.remedies import Remedy
 from kr.lessons.wording import is_vague, word_finding
+from kr.lessons.words import read_words
 from kr.store.lessons import LessonRow
 from kr.values import EventType
 
@@ -86,7 +86,9 @@ def record(
         candidates, problems = _handed_over(request, event, returned, project_root, day)
     elif events:
         detected = len(events)
-        candidates = list(_worded(request, events[:MOST_EVENTS], returned, own, project_root, day))
+        candidates = list(
+            _worded(request, events[:MOST_EVENTS], returned, own=own, root=project_root, day=day)
+        )
     else:
         return skip({"session_id": request.session_id, "story_key": request.story_key}, NO_EVENTS)
     if detected > MOST_EVENTS:
@@ -148,7 +150,7 @@ def _handed_over(
         summary = word_lesson(mask_secrets(clean(words.symptom)), mask_secrets(clean(words.fix)))
         ref = _ref((words.ref, *request.code_paths, *returned.artifacts), root)
         tags = (phase_tag(event, request.phase), *_frameworks(request), *words.tags)
-        candidate = make_candidate(event, day, tags, summary, ref, "agent")
+        candidate = make_candidate(event, day, tags, summary, ref=ref, source="agent")
         if candidate:
             candidates.append(candidate)
     return candidates, problems
@@ -158,6 +160,7 @@ def _worded(
     request: RecordRequest,
     events: Sequence[EventType],
     returned: AgentReturn,
+    *,
     own: Sequence[Remedy],
     root: Path,
     day: str,
@@ -178,7 +181,9 @@ def _worded(
         used.add((phase, word.summary))
         ref = _ref((finding.path or "", *request.code_paths, *returned.artifacts), root)
         tags = (phase, *(_frameworks(request) or word.tags))
-        candidate = make_candidate(event, day, tags, word.summary, ref, word.source, word.fallback)
+        candidate = make_candidate(
+            event, day, tags, word.summary, ref=ref, source=word.source, fallback=word.fallback
+        )
         if candidate:
             yield candidate
 
@@ -188,6 +193,7 @@ def make_candidate(
     day: str,
     tags: Sequence[str],
     summary: str,
+    *,
     ref: str | None,
     source: str,
     fallback: str = "",

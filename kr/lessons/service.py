@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from kr.contracts.lessons import FIX_COLUMNS, RecordEnvelope, parse_record, skip
+from kr.contracts.lessons import RecordEnvelope, parse_record, skip
 from kr.errors import InvalidRequest, KrError
 from kr.freshness import to_text
 from kr.guard import clean, mask_secrets
@@ -15,7 +15,7 @@ from kr.lessons import review
 from kr.lessons.events import EventLimits, evident, read_return
 from kr.lessons.file import LOCK_TIMEOUT, AppendFailed, LessonsFile, LessonsUnreadable
 from kr.lessons.index import LessonIndex, Origin, held_because, judged_rows, lesson_of, row_of
-from kr.lessons.line import SUMMARY_COLUMNS, Lesson, make_lesson, word_lesson
+from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, Lesson, make_lesson, word_lesson
 from kr.lessons.record import Candidate, Recorded, append_new, record
 from kr.lessons.remedies import read_own
 from kr.store.lessons import LessonMark
@@ -270,8 +270,8 @@ class LessonService:
         done = self._append(candidates)
         new = [candidate.lesson for candidate in done.fresh]
         self._warn_of_phases(new)
-        held = sum(candidate.held is not None for candidate in done.fresh)
-        return ImportedLessons(len(new) - held, len(candidates) - len(new), held, refused, done.total)
+        waiting = sum(candidate.held is not None for candidate in done.fresh)
+        return ImportedLessons(len(new) - waiting, len(candidates) - len(new), waiting, refused, done.total)
 
     def _warn_of_phases(self, lessons: Sequence[Lesson]) -> None:
         for phase in sorted({one.phase for one in lessons if not set(one.tags) & set(self._phases)}):

@@ -8,9 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from kr.contracts.lessons import FIX_COLUMNS
 from kr.lessons.events import Finding
-from kr.lessons.line import SUMMARY_COLUMNS, cut, one_line, word_lesson
+from kr.lessons.line import FIX_COLUMNS, SUMMARY_COLUMNS, cut, one_line, word_lesson
 from kr.lessons.remedies import Match, Remedy, find_remedy
 from kr.text.characters import columns
 
@@ -67,10 +66,114 @@ _CONCRETE = re.compile(
     r"[`'\"]\S|\w\.\w|\w_\w|\w\(|[a-z][A-Z]|/\w|\bbecause\b|\bsince\b|\bwithout\b|\b\w*Error\b"
 )
 _EMPTY_WORDS = frozenset(
-    "a after agent all an and are at be been but by cases check checks code critical did done end ended ends error errors fail failed failing fails failure "
-    "failures few finding findings finished fix fixed for found fully had has have high i in incomplete info intervention is issue issues it low major many "
-    "max maximum medium minor more n na needs no none not of on one only open or out over please problem problems reached remain remaining remains review round "
-    "rounds see several some still stopped story task test tests that the there this three to two unknown was were with work wrong".split()
+    [
+        "a",
+        "after",
+        "agent",
+        "all",
+        "an",
+        "and",
+        "are",
+        "at",
+        "be",
+        "been",
+        "but",
+        "by",
+        "cases",
+        "check",
+        "checks",
+        "code",
+        "critical",
+        "did",
+        "done",
+        "end",
+        "ended",
+        "ends",
+        "error",
+        "errors",
+        "fail",
+        "failed",
+        "failing",
+        "fails",
+        "failure",
+        "failures",
+        "few",
+        "finding",
+        "findings",
+        "finished",
+        "fix",
+        "fixed",
+        "for",
+        "found",
+        "fully",
+        "had",
+        "has",
+        "have",
+        "high",
+        "i",
+        "in",
+        "incomplete",
+        "info",
+        "intervention",
+        "is",
+        "issue",
+        "issues",
+        "it",
+        "low",
+        "major",
+        "many",
+        "max",
+        "maximum",
+        "medium",
+        "minor",
+        "more",
+        "n",
+        "na",
+        "needs",
+        "no",
+        "none",
+        "not",
+        "of",
+        "on",
+        "one",
+        "only",
+        "open",
+        "or",
+        "out",
+        "over",
+        "please",
+        "problem",
+        "problems",
+        "reached",
+        "remain",
+        "remaining",
+        "remains",
+        "review",
+        "round",
+        "rounds",
+        "see",
+        "several",
+        "some",
+        "still",
+        "stopped",
+        "story",
+        "task",
+        "test",
+        "tests",
+        "that",
+        "the",
+        "there",
+        "this",
+        "three",
+        "to",
+        "two",
+        "unknown",
+        "was",
+        "were",
+        "with",
+        "work",
+        "wrong",
+    ]
 )
 
 
@@ -105,8 +208,8 @@ def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
     if is_own:
         told = remark(message)
         return Worded(told, "agent") if told else None
-    line = own_line(message)
-    return Worded(line, "tool") if line else None
+    own_one = own_line(message)
+    return Worded(own_one, "tool") if own_one else None
 
 
 def _line_of(found: Match, message: str) -> str:

@@ -1,6 +1,7 @@
 """Tables ``lessons``, ``lesson_keywords`` and ``lesson_injections``: what is known of lessons beside the file (SPEC 4.2, 5)."""
 
 import json
+import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Literal
@@ -172,7 +173,7 @@ class Lessons(Part):
         self._session.execute(_MARKS[mark], id=lesson_id, value=value)
 
 
-def _row(row: Mapping[str, str]) -> LessonRow:
+def _row(row: sqlite3.Row) -> LessonRow:
     tags = tuple(json.loads(row["tags"]))
     return LessonRow(
         id=row["id"], date=row["date"], phase=tags[0], tags=tags, summary=row["summary"], ref=row["ref"]

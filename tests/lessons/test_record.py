@@ -72,9 +72,7 @@ def test_handed_over_lessons_keep_both_halves(path: Path, project: Path, store: 
 @pytest.mark.parametrize(
     "place", [{"lesson": WORDS}, {"lessons": [WORDS]}, {"lessons": '[{"symptom": "a b", "fix": "do c"}]'}]
 )
-def test_a_lesson_stands_in_the_request_or_in_the_return(
-    path: Path, project: Path, store: Store, place: dict[str, Any]
-) -> None:
+def test_a_lesson_stands_in_the_request_or_in_the_return(place: dict[str, Any]) -> None:
     returned = {"agent_return": {"status": "failure", **place}, "phase": "code-review"}
     for number, data in enumerate((place, returned, {"agent_return": {"status": "ok", "results": place}})):
         request = parse_record({"session_id": f"s{number}", "story_key": "1-1", **data}).request

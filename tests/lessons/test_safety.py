@@ -3,6 +3,7 @@
 import json
 import logging
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,63 +39,74 @@ def service(path: Path, project: Path, store: Store) -> LessonService:
     return LessonService(path, project_root=project, limits=EventLimits, store=store, clock=lambda: NOW)
 
 
-Door = Callable[[str, LessonService, Path, Path, Store], None]
+@dataclass(frozen=True)
+class Place:
+    service: LessonService
+    path: Path
+    project: Path
+    store: Store
 
 
-def by_words(text: str, service: LessonService, path: Path, project: Path, store: Store) -> None:
-    record_words(path, project, store, {"symptom": "The build fails at once", "fix": text})
+@pytest.fixture
+def place(service: LessonService, path: Path, project: Path, store: Store) -> Place:
+    return Place(service, path, project, store)
 
 
-def by_suggestion(text: str, service: LessonService, path: Path, project: Path, store: Store) -> None:
-    record_to(path, project, store, errors=[{"message": "The build fails at once", "suggestion": text}])
+Door = Callable[[str, Place], None]
 
 
-def by_remark(text: str, service: LessonService, path: Path, project: Path, store: Store) -> None:
-    record_to(path, project, store, errors=[], issues=[f"The build fails at once. {text}."])
+def by_words(text: str, at: Place) -> None:
+    record_words(at.path, at.project, at.store, {"symptom": "The build fails at once", "fix": text})
 
 
-def by_add(text: str, service: LessonService, path: Path, project: Path, store: Store) -> None:
-    service.add("The build fails at once", text, phase="dev-execution", by_person=False)
+def by_suggestion(text: str, at: Place) -> None:
+    record_to(
+        at.path, at.project, at.store, errors=[{"message": "The build fails at once", "suggestion": text}]
+    )
 
 
-def by_import(text: str, service: LessonService, path: Path, project: Path, store: Store) -> None:
-    other = project / "other.md"
+def by_remark(text: str, at: Place) -> None:
+    record_to(at.path, at.project, at.store, errors=[], issues=[f"The build fails at once. {text}."])
+
+
+def by_add(text: str, at: Place) -> None:
+    at.service.add("The build fails at once", text, phase="dev-execution", by_person=False)
+
+
+def by_import(text: str, at: Place) -> None:
+    other = at.project / "other.md"
     other.write_text(f"- [2026-02-07] [dev-execution] The build fails: {text}\n", encoding="utf-8")
-    service.import_files([other])
+    at.service.import_files([other])
 
 
-def by_hand(text: str, service: LessonService, path: Path, project: Path, store: Store) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"- [2026-02-07] [dev-execution] The build fails: {text}\n", encoding="utf-8")
+def by_hand(text: str, at: Place) -> None:
+    at.path.parent.mkdir(parents=True, exist_ok=True)
+    at.path.write_text(f"- [2026-02-07] [dev-execution] The build fails: {text}\n", encoding="utf-8")
 
 
 DOORS: list[Door] = [by_words, by_suggestion, by_remark, by_add, by_import, by_hand]
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_what_orders_its_reader_waits_through_every_door(
-    door: Door, service: LessonService, path: Path, project: Path, store: Store
-) -> None:
+def test_what_orders_its_reader_waits_through_every_door(door: Door, place: Place) -> None:
     for text in HOSTILE:
-        door(text, service, path, project, store)
-        assert inject_from(path, store).results["injection_block"] == "", text
-        assert service.injectable() == set()
-        waiting = service.review()["quarantined"]
+        door(text, place)
+        assert inject_from(place.path, place.store).results["injection_block"] == "", text
+        assert place.service.injectable() == set()
+        waiting = place.service.review()["quarantined"]
         assert waiting, text
         assert all(lesson["held_because"] for lesson in waiting)
-        if door is not by_hand and path.exists():
-            assert text[:30] not in path.read_text(encoding="utf-8")
+        if door is not by_hand and place.path.exists():
+            assert text[:30] not in place.path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("door", DOORS)
-def test_what_a_project_does_every_day_does_not_wait(
-    door: Door, service: LessonService, path: Path, project: Path, store: Store
-) -> None:
+def test_what_a_project_does_every_day_does_not_wait(door: Door, place: Place) -> None:
     for text in ORDINARY:
-        path.unlink(missing_ok=True)
-        door(text, service, path, project, store)
-        assert service.review()["quarantined"] == [], text
-        assert text[:20] in inject_from(path, store).results["injection_block"]
+        place.path.unlink(missing_ok=True)
+        door(text, place)
+        assert place.service.review()["quarantined"] == [], text
+        assert text[:20] in inject_from(place.path, place.store).results["injection_block"]
 
 
 def test_a_quarantined_lesson_is_counted_and_goes_into_the_file_when_a_person_approves(
@@ -181,14 +193,8 @@ def everything(path: Path, project: Path, log: str) -> str:
 
 
 @pytest.mark.effort(300, 40)
-def test_no_secret_comes_through(
-    path: Path,
-    project: Path,
-    store: Store,
-    service: LessonService,
-    caplog: pytest.LogCaptureFixture,
-    effort: int,
-) -> None:
+def test_no_secret_comes_through(place: Place, caplog: pytest.LogCaptureFixture, effort: int) -> None:
+    path, project, store, service = place.path, place.project, place.store, place.service
     caplog.set_level(logging.DEBUG)
     answers: list[Any] = []
     shapes = list(SHAPES.values())[:: max(1, len(SHAPES) // effort)]
@@ -228,7 +234,7 @@ def test_a_secret_in_a_line_by_hand_is_shown_to_nobody(
     path: Path, project: Path, store: Store, service: LessonService, caplog: pytest.LogCaptureFixture
 ) -> None:
     secret = "ghp" + "_0123456789abcdefghijABCDEFGHIJ012345"
-    by_hand(f"send Authorization: Bearer {secret}", service, path, project, store)
+    by_hand(f"send Authorization: Bearer {secret}", Place(service, path, project, store))
     answers = [
         inject_from(path, store).plain(),
         service.lessons(),

@@ -76,7 +76,7 @@ def test_a_person_retires_pins_and_words_anew(
         service.mark("zzz", "pinned_at")
 
 
-def test_a_lesson_in_ones_own_words(path: Path, store: Store, service: LessonService) -> None:
+def test_a_lesson_in_ones_own_words(service: LessonService) -> None:
     added = service.add(
         "Rows stay blank",
         "set the row height",

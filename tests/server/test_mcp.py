@@ -34,8 +34,8 @@ ARGUMENTS = {  # SPEC 8; what may be left out ends with `?`
     "save_finding": "framework question answer code? caveats? sources? verified_by? framework_version? topic? tags? "
     "entry? story_key? session_id?",
     "rate_report": "id outcome note? session_id?",
-    "lessons_inject": "phase story_key? session_id? framework? query? files?",
-    "lessons_record": "phase event_type agent_return story_key? session_id? framework_context?",
+    "lessons_inject": "phase? framework? query? files? story_key? session_id?",
+    "lessons_record": "lesson? event_type? agent_return? phase? story_key? session_id? framework_context?",
 }
 QUESTION = {
     "framework": "vue",
