@@ -281,10 +281,15 @@ def check_sources(
 ) -> Iterator[Finding]:
     """Ask each source and model one question, and tell whether it works; nothing is kept. ``timeout`` in seconds for each."""
     from kr.sources.base import Ask
+    from kr.sources.folder import Folder
 
     ask = Ask(query=_QUESTION, repository=_REPOSITORY)
     for source in sources:
-        yield _found(source.name, partial(source.ask, ask, timeout=timeout))
+        # A folder is about its own subject: it is read, and no word of the question need stand in it.
+        yield _found(
+            source.name,
+            source.check if isinstance(source, Folder) else partial(source.ask, ask, timeout=timeout),
+        )
     for name, use in models:
         yield _found(name, use)
 

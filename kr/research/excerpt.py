@@ -164,7 +164,7 @@ class _Excerpt:
             f"{piece.line}\n\n{fence(block.text, block.language)}" for piece, block in examples
         )
         summary, said = self._summary()
-        signatures = said & {piece.signature.text for piece in self._pieces if piece.signature}
+        signatures = {text for text, first in said.items() if text == first}
         left = room - len(code) - len(summary)
         details: list[str] = []
         shown: list[_Piece] = [piece for piece, _ in examples]
@@ -172,7 +172,7 @@ class _Excerpt:
             if left < _LEAST:
                 break
             most = min(left, _LONG if at < _AT_LENGTH else _SHORT)
-            text = self._passage(piece, taken | said, signatures, most)
+            text = self._passage(piece, taken, said, signatures, most)
             if text:
                 details.append(f"{piece.line}\n\n{text}")
                 shown.append(piece)
@@ -187,17 +187,16 @@ class _Excerpt:
             ATTRIBUTION: self._attribution({piece.number for piece in shown}),
         }
 
-    def _summary(self) -> tuple[str, set[str]]:
-        """Return the first lines of the best passage, and the blocks that they hold whole."""
+    def _summary(self) -> tuple[str, dict[str, str]]:
+        """Return the first lines of the best passage, and by its blocks what they hold of each."""
         best = self._pieces[0]
         prose = next((block for block in best.blocks if not block.is_code), None)
         shown = [best.signature] if best.signature else []
         shown += [prose] if prose else [] if best.signature else [best.blocks[0]]
-        parts, said = [best.line], set[str]()
+        parts, said = [best.line], dict[str, str]()
         for block in shown:
-            text = _within(block.text, _SUMMARY)
-            parts.append(render([Block(text=text, is_code=block.is_code, language=block.language)]))
-            said |= {block.text} if text == block.text else set()
+            said[block.text] = _within(block.text, _SUMMARY)
+            parts.append(render([_with(block, said[block.text])]))
         return "\n\n".join(parts), said
 
     def _examples(self, room: int) -> list[tuple[_Piece, Block]]:
@@ -219,16 +218,27 @@ class _Excerpt:
                 break
         return taken
 
-    def _passage(self, piece: _Piece, without: set[str], signatures: set[str], room: int) -> str:
-        """Return as much of a passage as fits; a signature that was shown before is not shown again."""
+    def _passage(
+        self, piece: _Piece, taken: set[str], said: dict[str, str], signatures: set[str], room: int
+    ) -> str:
+        """Return as much of a passage as fits, without what the Summary ``said`` and what was ``taken`` as an example.
+
+        A signature that was shown before is not shown again.
+        """
         parts: list[str] = []
         signature = piece.signature
         if signature is not None and signature.text not in signatures:
             signatures.add(signature.text)
             most = min(room, _SIGNATURE if piece.blocks else room)
-            parts.append(fence(self._window(signature.text, most), signature.language))
-        rest = [block for block in piece.blocks if block.text not in without]
-        return "\n\n".join([*parts, *self._cut(rest, room)])
+            rest = signature.text.removeprefix(said.get(signature.text, "")).strip("\n")
+            parts.append(fence(self._window(rest, most), signature.language))
+        left = [
+            _with(block, block.text.removeprefix(said.get(block.text, "")).strip("\n"))
+            for block in piece.blocks
+        ]
+        return "\n\n".join(
+            [*parts, *self._cut([one for one in left if one.text and one.text not in taken], room)]
+        )
 
     def _cut(self, blocks: Sequence[Block], room: int) -> list[str]:
         """Return blocks whole where they fit, else the lines next to one another that hold most of the question's words."""
@@ -364,6 +374,10 @@ def _shape(
         "Sources": ", ".join(urls) or "none",
     }
     return Shape(title=title_of(query.framework, query.topic), header=header, sections=sections)
+
+
+def _with(block: Block, text: str) -> Block:
+    return Block(text=text, is_code=block.is_code, language=block.language)
 
 
 def _within(text: str, room: int) -> str:

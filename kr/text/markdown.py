@@ -41,7 +41,7 @@ _LINK = re.compile(
 )
 _END_OF_LINK = re.compile(r"(?<!\\)((?:\\\\)*)\](?=[(\[:])")
 _BACKTICKS = re.compile("`+")
-_SIGNS = re.compile(r"[\\`*\[\]<>&#]|(?<![^\W_])_|_(?![^\W_])")
+_SIGNS = re.compile(r"[\\`*\[\]<&#]|(?<![^\W_])_|_(?![^\W_])")
 # What a report's own lines begin with: code that holds such a line is quoted too.
 _LIKE_OURS = re.compile(
     r"^ {0,3}(?:##(?:[ \t]|$)|\*\*(?:Framework|Version|Research Date|Confidence|Sources):|- Source \d"
@@ -176,7 +176,7 @@ def escape(text: str) -> str:
 def plain_line(text: str, limit: int = 500) -> str:
     """Return any text as one harmless line of Markdown, of at most ``limit`` characters before escaping."""
     line = escape(one_line(text, limit))
-    return re.sub(r"^([-+=~|:]|\d{1,9}[.)](?=\s|$))", r"\\\1", line)
+    return re.sub(r"^([-+=~|:>]|\d{1,9}[.)](?=\s|$))", r"\\\1", line)
 
 
 def safe_url(url: str | None) -> str | None:

@@ -76,9 +76,9 @@ def test_of_many_passages_as_many_as_fit_are_told() -> None:
         for n in range(40)
     ]
     for most in (400, 1_500, 3_000):
-        report = build(*many, max_tokens=most)
-        assert 0.6 * most < tokens_of(report.text) <= most
-    assert "Passage 0" in report.text
+        text = build(*many, max_tokens=most).text
+        assert 0.6 * most < tokens_of(text) <= most
+        assert "Passage 0" in text
 
 
 def test_of_a_long_passage_the_lines_about_the_question_are_told() -> None:

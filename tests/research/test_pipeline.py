@@ -711,7 +711,7 @@ def test_local_docs_answer_an_offline_machine_for_a_day(project: Project) -> Non
             framework="tinylib",
             topic="colour of printed options",
             tags=["colour"],
-            question="How do I print options in colour on a dark terminal?",
+            question="How do I print options in colour on a dark terminal, with bold headings, a spinner and a light theme?",
         )
     )
     assert "local_docs: its answer does not cover the question" in results(gap)["degradation_notes"]
@@ -861,7 +861,7 @@ def test_a_language_model_writes_summary_and_details(project: Project, context7:
 @pytest.mark.parametrize(
     "reply", [Reply(status=500), page("no json"), as_json({"choices": []}), Reply(delay=20)]
 )
-def test_a_language_model_that_fails_leaves_the_text_extractive(
+def test_a_language_model_that_fails_leaves_an_excerpt(
     project: Project, context7: StandIn, reply: Reply
 ) -> None:
     with web_server({"/chat/completions": reply}) as llm:
@@ -967,7 +967,7 @@ def test_a_model_may_find_the_answer_where_words_find_none(project: Project) -> 
         project.env["KR_SYNTHESIS"] = "llm"
         answer = project.research()
         (asked,) = [json.loads(one.body) for one in server.requests() if "chat" in one.path]
-    assert "title='Guide'" in asked["messages"][1]["content"]
+    assert "title='Guide: Weather'" in asked["messages"][1]["content"]
     assert answer["status"] == "success"
     assert not [note for note in results(answer)["degradation_notes"] if "cover" in note]
     assert "It rains in Spain (Source 1)." in project.report(answer)

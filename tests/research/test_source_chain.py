@@ -413,9 +413,7 @@ def test_an_unknown_tag_is_replaced_by_one_on_offer_and_remembered(world: World)
 def test_a_folder_of_ones_own_answers_before_the_others_and_costs_nothing(world: World) -> None:
     folder = world.project.root / "handbook"
     folder.mkdir()
-    (folder / "watchers.md").write_text(
-        "# Watchers\n\nOur watchers watch a nested property with `deep: true`."
-    )
+    (folder / "options.md").write_text("# Options\n\nTo make an option repeatable we set `multiple=True`.")
     world.project.env["KR_SOURCES"] = "[{name: handbook, folder: handbook, framework: vue}, context7]"
     world.context7()
     answer = world.ask()

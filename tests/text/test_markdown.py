@@ -73,7 +73,7 @@ def test_code_that_looks_like_a_report_is_quoted() -> None:
 
 
 def test_one_line_is_harmless_wherever_it_stands() -> None:
-    assert plain_line("a\n# b <i>*x*") == r"a \# b \<i\>\*x\*"
+    assert plain_line("a\n# b <i>*x*") == r"a \# b \<i>\*x\*"
     assert plain_line("- item") == r"\- item"
     assert plain_line("my_name") == "my_name"
 
