@@ -264,7 +264,7 @@ def _require_person(what: str) -> None:
 
 def review_view(value: Row) -> str:
     """Say what waits, kind by kind: what it is, why it waits, and the text itself."""
-    held = [*_held_lines(value["quarantined"]), *_lesson_lines(value["lessons"]["quarantined"])]
+    held = [*_held_lines(value["quarantined"]), *_lesson_lines(value["lessons"])]
     if held:
         held += ["", "kr review approve ID lets one through, kr review reject ID drops it.", ""]
     lines = [*held, *_wrong_lines(value["wrong"]), *_open_lines(value["candidates"])]
