@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from kr.catalog.catalog import Catalog, Page
     from kr.contracts.findings import RateResults, SaveEnvelope
     from kr.contracts.lessons import RecordEnvelope
-    from kr.lessons.book import LessonBook
-    from kr.lessons.returned import Limits
+    from kr.lessons.events import EventLimits
+    from kr.lessons.service import LessonService
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
     from kr.research.chain import Progress
@@ -132,15 +132,15 @@ class App:
 
     def stats(self) -> dict[str, Any]:
         from kr.analytics import collect_stats
-        from kr.lessons.choose import earning
+        from kr.lessons.review import worth_counts
 
-        earned = earning([])
+        worth = worth_counts([])
         if self.store.exists():
-            with self.store.read(), self.lessons() as book:  # a database that can't serve is told once
-                book.reconcile()
-                earned = book.earning()
+            with self.store.read(), self.lessons() as lessons:  # a database that can't serve is told once
+                lessons.refresh()
+                worth = lessons.worth_counts()
         counted = collect_stats(self.store, self.settings, now=self.clock())
-        return {**counted, "lessons": {**counted["lessons"], **earned}}
+        return {**counted, "lessons": {**counted["lessons"], **worth}}
 
     def knowledge_base(self) -> "KnowledgeBase":
         from kr.maintenance.checks import KnowledgeBase
@@ -180,39 +180,32 @@ class App:
 
     @contextmanager
     def lessons(
-        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None, model_timeout: float = 20.0
-    ) -> "Iterator[LessonBook]":
+        self, *, patience: float = _LESSONS_PATIENCE, queue: float | None = None
+    ) -> "Iterator[LessonService]":
         """Open the project's lessons.
 
         They wait ``patience`` seconds for a busy database, which only counts them, and ``queue`` seconds (None: 60)
-        for others who write to the file, which is the authority; a language model has ``model_timeout`` seconds.
+        for others who write to the file, which is the authority.
         """
-        from kr.lessons.book import LessonBook
         from kr.lessons.file import LOCK_TIMEOUT
+        from kr.lessons.service import LessonService
 
-        writer = None
-        if self.settings.knowledge_research.lessons_distiller == "llm":
-            from kr.lessons.book import lesson_writer
-
-            writer = lesson_writer(self.settings, self.environ, timeout=model_timeout)
         with self._brief_store(patience) as store:
-            yield LessonBook(
+            yield LessonService(
                 self.lessons_file,
                 project_root=self.settings.project_root,
-                limits=self._limits,
+                limits=self._event_limits,
                 store=store,
                 clock=self.clock,
                 lock_timeout=LOCK_TIMEOUT if queue is None else queue,
                 phases=self.settings.knowledge_research.phases,
-                writer=writer,
             )
 
-    def _limits(self) -> "Limits":
-        from kr.lessons.returned import Limits
+    def _event_limits(self) -> "EventLimits":
+        from kr.lessons.events import EventLimits
 
         defaults = self.settings.defaults
-        return Limits(
-            quotes_tools=self.settings.knowledge_research.lessons_of_tools == "complaints",
+        return EventLimits(
             max_review_rounds=defaults.max_review_rounds,
             max_story_review_rounds=defaults.max_story_review_rounds,
             is_e2e_enabled=self.settings.e2e_inspection.enabled,
@@ -220,8 +213,8 @@ class App:
 
     def record_lessons(self, request: bytes, **waits: float) -> "RecordEnvelope":
         """Record what an agent's return teaches (SPEC 4.2): any bytes in, an envelope out; ``waits`` as ``lessons``."""
-        with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as book:
-            return book.record_document(request)
+        with self.lessons(**{"patience": _LONGEST_PATIENCE, **waits}) as lessons:
+            return lessons.record_document(request)
 
     def entries(self, **page: "Unpack[Page]") -> dict[str, Any]:
         """Give some of the live entries, the last accessed first: ``{entries, total}``; see ``Catalog.page``."""
@@ -254,9 +247,9 @@ class App:
         """Find entries as ``search`` does, and lessons: ``{entries: [...], lessons: [{id, phase, passage}]}``."""
         catalog, shown = self.catalog, set[str]()
         if self.store.exists():
-            with self.lessons() as book:
-                book.reconcile()
-                shown = book.injectable()
+            with self.lessons() as service:
+                service.refresh()
+                shown = service.injectable()
         found = self.search(query, framework=framework, limit=limit)
         lessons = (row for row in catalog.search_lessons(query) if row["id"] in shown)
         return {**found, "lessons": [*islice(lessons, limit)]}
@@ -379,12 +372,12 @@ class App:
         from kr.workflows.service import Workflows
 
         def record(data: bytes) -> "RecordEnvelope":
-            with self.lessons() as book:
-                return book.record_document(data)
+            with self.lessons() as service:
+                return service.record_document(data)
 
         def lessons(phase: str | None, limit: int) -> list[dict[str, Any]]:
-            with self.lessons() as book:
-                return book.lessons(phase=phase, limit=limit)
+            with self.lessons() as service:
+                return service.lessons(phase=phase, limit=limit)
 
         operations = Operations(
             research=self.requests.research_document,

@@ -70,6 +70,8 @@ _ABOUT = re.compile(
 _CARD_DIGITS = range(13, 20)
 _FOLDER = 12
 """Characters that a folder's name has at most on the average; in a key a slash is rarer."""
+# No key of a known shape is shorter, or has letters or digits alone: most texts need no detectors.
+_LONG_TOKEN = re.compile(r"(?<![\w+=.:-])(?=[+=.:-]*\w*[+=.:\w-]*\d)(?=[\d+=.:_-]*[A-Za-z])[\w+=.:-]{20,}")
 # The detectors by entropy, by keyword, for URLs and for addresses stay out: the rules know what stands beside a name, and an
 # address is no secret.
 _LEFT_OUT = frozenset({"base", "basic_auth", "high_entropy_strings", "ip_public", "keyword", "private_key"})
@@ -86,7 +88,7 @@ def mask_secrets(text: str) -> str:
     for pattern, replacement in _secret_rules("secrets"):
         text = pattern.sub(partial(_mask, replacement, "no_value"), text)
     text = _COOKIES.sub(_mask_cookies, text)
-    for detector in _detectors():
+    for detector in _detectors() if _LONG_TOKEN.search(text) else ():
         for found in sorted(set(detector.analyze_string(text)), key=len, reverse=True):
             if found and len(found) > 5:
                 text = text.replace(found, SECRET)

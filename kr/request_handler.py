@@ -252,15 +252,16 @@ class RequestHandler:
             logger.warning("%s", problem)
 
     def _inject(self, request: LessonsInjectRequest) -> Envelope:
+        from kr.lessons.file import LessonsFile
+        from kr.lessons.index import LessonIndex
         from kr.lessons.inject import inject
 
         with self._lessons_store() as store:
             self._settings.remember()
             return inject(
                 request,
-                lessons_file=self._settings.lessons_file,
+                index=LessonIndex(store, LessonsFile(self._settings.lessons_file)),
                 budget=self._settings.hit.lessons_injection_budget,
-                store=store,
                 now=self._clock(),
             )
 

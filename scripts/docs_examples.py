@@ -19,24 +19,24 @@ from tests.support.sprint import fill_sprint
 _WIDTH = 80
 _NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
-_PACKAGE = '{"dependencies": {"react": "^18.3.0", "vue": "3.5.4", "vue-easytable": "^2.27.0"}}'
-_FRAMEWORK, _QUESTION = "vue-easytable", "How do I set up virtual scrolling for a large table?"
+_PACKAGE = '{"dependencies": {"react": "^18.3.0", "vue": "3.5.4", "fastapi": "^0.115.0"}}'
+_FRAMEWORK, _QUESTION = "fastapi", "How do I close a database session after each request when it comes from a dependency?"
 
 
 def _research(app: App) -> str:
     answer = app.requests.research_question(
-        _FRAMEWORK, _QUESTION, framework_version="2.27", include_report=True
+        _FRAMEWORK, _QUESTION, framework_version="0.115", include_report=True
     )
     return research.view(answer.plain(), is_whole=False)
 
 
 def _lessons(app: App) -> str:
-    with app.lessons() as book:
-        return lessons.listing_view(book.lessons(phase="dev-execution", limit=2))
+    with app.lessons() as service:
+        return lessons.listing_view(service.lessons(phase="dev-execution", limit=2))
 
 
 def _explain(app: App) -> str:
-    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="2.27")
+    asked = app.requests.question_data(_FRAMEWORK, _QUESTION, framework_version="0.115")
     return knowledge.explained(app.explain(asked))
 
 
@@ -65,8 +65,8 @@ _SHOWN: dict[str, dict[str, Callable[[App], str]]] = {
         )
     },
     "entries": {
-        "kr entries list --framework vue-easytable --limit 3": lambda app: entries.entries_view(
-            app.entries(framework="vue-easytable", limit=3)["entries"]
+        "kr entries list --framework fastapi --limit 3": lambda app: entries.entries_view(
+            app.entries(framework="fastapi", limit=3)["entries"]
         )
     },
     "archive": {"kr archive list --limit 3": lambda app: entries.archive_view(app.catalog.archive(limit=3))},

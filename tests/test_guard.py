@@ -8,7 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kr.guard import SECRET, TOO_LONG, clean, mask_secrets, reasons_to_hold
-from tests.support.guard_texts import HOSTILE, ORDINARY, REWORDED_HOSTILE, REWORDED_ORDINARY
+from tests.support.guard_texts import (
+    ARTFUL_HOSTILE,
+    ARTFUL_ORDINARY,
+    HOSTILE,
+    ORDINARY,
+    REWORDED_HOSTILE,
+    REWORDED_ORDINARY,
+)
 from tests.support.secret_shapes import SHAPES
 
 CODE = [
@@ -96,7 +103,7 @@ def test_a_word_that_is_no_value_stays(code: str) -> None:
     assert mask_secrets(code) == code
 
 
-@pytest.mark.parametrize("report", [*ORDINARY, *REWORDED_ORDINARY])
+@pytest.mark.parametrize("report", [*ORDINARY, *REWORDED_ORDINARY, *ARTFUL_ORDINARY])
 def test_an_ordinary_report_is_left_as_it_is(report: str) -> None:
     assert mask_secrets(clean(report)) == report
 
@@ -132,12 +139,12 @@ def test_a_password_is_masked_whatever_it_is(password: str) -> None:
 # --- what waits for a person ---
 
 
-@pytest.mark.parametrize("text", [*HOSTILE, *REWORDED_HOSTILE])
+@pytest.mark.parametrize("text", [*HOSTILE, *REWORDED_HOSTILE, *ARTFUL_HOSTILE])
 def test_what_speaks_to_its_reader_or_takes_a_protection_away_waits(text: str) -> None:
     assert reasons_to_hold(text)
 
 
-@pytest.mark.parametrize("report", [*ORDINARY, *REWORDED_ORDINARY, *CODE])
+@pytest.mark.parametrize("report", [*ORDINARY, *REWORDED_ORDINARY, *ARTFUL_ORDINARY, *CODE])
 def test_a_report_with_commands_and_urls_does_not_wait(report: str) -> None:
     assert reasons_to_hold(report) == ()
 
@@ -228,4 +235,4 @@ def test_twice_the_lines_take_about_twice_as_long(unit: str) -> None:
         return time.process_time() - begun
 
     seconds(10)
-    assert seconds(200) < 4 * max(seconds(100), 0.05)
+    assert seconds(60) < 4 * max(seconds(30), 0.05)

@@ -7,14 +7,25 @@ import stat
 import subprocess
 import sys
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from kr.cli.options import common, open_app, with_context
-from kr.lessons.hooks import AgentStop, Start, Task, ToolFailure, answer, last_words, read_hook, task_of
-from kr.lessons.returned import returned_documents
+from kr.lessons.embedded import returned_documents
+from kr.lessons.hooks import (
+    AgentStop,
+    Event,
+    Start,
+    ToolFailure,
+    ask_answer,
+    context_answer,
+    last_words,
+    read_hook,
+    task_of,
+)
 from kr.values import PHASES
 
 if TYPE_CHECKING:
@@ -26,10 +37,8 @@ _MANY_FILES = 50
 _NO_STORY = "0-0"
 _PATIENCE = 2.0
 """Seconds to wait for a busy database, which only counts lessons."""
-_QUEUE = 3.0
+_QUEUE = 5.0
 """Seconds to wait for others who record. A hook that takes longer is killed, and then says nothing."""
-_MODEL = 4.0
-"""Seconds that a language model has to word a lesson."""
 _GIT = 1.0
 """Seconds to ask git which files are changed."""
 _SERVER = 3.0
@@ -67,7 +76,8 @@ def command(ctx: click.Context, /, phase: str | None, story_key: str) -> None:
     """Answer a hook whose JSON comes on standard input.
 
     SessionStart and SubagentStart get the lessons of the agent's phase, those first that fit its task and the
-    changed files; PostToolUseFailure and SubagentStop are recorded. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
+    changed files; PostToolUseFailure and SubagentStop are recorded; an agent that
+    returns a failure without lessons is asked once for its words. An agent's phase follows from its type (dev, review, e2e, story), else from --phase or
     KR_PHASE, else it is dev-execution. Whatever happens, the exit status is 0.
     """
     try:
@@ -118,39 +128,31 @@ def _tell(problem: str) -> None:
     click.echo(f"kr hook: {problem}", err=True)
 
 
-def _do(ctx: click.Context, task: Task, story_key: str) -> dict[str, Any] | None:
+def _do(ctx: click.Context, event: Event, story_key: str) -> dict[str, Any] | None:
     """Do what is to do. The app is opened last: mostly there is nothing to do, and that must cost nothing."""
-    match task:
+    match event:
         case Start():
-            if os.environ.get("KR_SERVER") or _has_lessons(ctx, task.phase):
+            if os.environ.get("KR_SERVER") or _has_lessons(ctx):
                 with open_app(ctx, may_share=True, hurry=_SERVER) as app:
-                    return _lessons(app, task, story_key)
+                    return _lessons(app, event, story_key)
         case ToolFailure():
-            from kr.lessons.distill.distill import is_worth_keeping
-
-            if is_worth_keeping(task.error):
-                with open_app(ctx, may_share=True, hurry=_SERVER) as app:
-                    _record_tool(app, task, story_key)
+            with open_app(ctx, may_share=True, hurry=_SERVER) as app:
+                _record_tool(app, event, story_key)
         case AgentStop():
-            message = task.message or last_words(_tail(Path(task.transcript or "")))
-            returned = _returned(returned_documents(message))
+            returned = _returned(event)
             if returned is not None:
                 with open_app(ctx, may_share=True, hurry=_SERVER) as app:
-                    _record_agent(app, task, returned, story_key)
+                    return _record_agent(app, event, returned, story_key)
     return None
 
 
-def _has_lessons(ctx: click.Context, phase: str) -> bool:
-    """Tell whether the lessons file names the phase at all, without validating the configuration."""
+def _has_lessons(ctx: click.Context) -> bool:
+    """Tell whether there is a lessons file, without validating the configuration."""
     from kr.settings.raw import read_raw
 
-    said = common(ctx)
-    raw = read_raw(config=said.config, knowledge_base=said.kb, environ=os.environ, cwd=Path.cwd())
-    file = raw.knowledge_base / "lessons" / "_lessons-learned.md"
-    try:
-        return phase.encode() in _read_regular(file, from_end=None)
-    except FileNotFoundError:
-        return False
+    given = common(ctx)
+    raw = read_raw(config=given.config, knowledge_base=given.kb, environ=os.environ, cwd=Path.cwd())
+    return (raw.knowledge_base / "lessons" / "_lessons-learned.md").exists()
 
 
 def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
@@ -161,7 +163,7 @@ def _lessons(app: "App", task: Start, story_key: str) -> dict[str, Any] | None:
     for problem in envelope.errors:
         _tell(problem.message)
     block = envelope.results["injection_block"] if envelope.status == "success" else ""
-    return answer(task.event, block) if block else None
+    return context_answer(task.event, block) if block else None
 
 
 def _task(task: Start) -> tuple[str, tuple[str, ...]]:
@@ -202,13 +204,29 @@ def _record_tool(app: "App", task: ToolFailure, story_key: str) -> None:
         "event_type": "general_agent_failure",
         "agent_return": {
             "status": "failure",
-            "errors": [{"message": task.error, "command": task.command}],
+            "errors": [{"message": task.error}],
         },
     }
     _record(app, request)
 
 
-def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
+def _returned(event: AgentStop) -> dict[str, Any] | None:
+    """Return what the agent returned, with its lessons. Raises ``InvalidRequest`` when something is there and can't be read.
+
+    Who was asked for lessons may word them alone: the return then stands in what it said before.
+    """
+    texts = [event.message] if event.message else []
+    if event.transcript and (event.was_asked or not texts):
+        texts += islice(last_words(_tail(Path(event.transcript))), 2 if event.was_asked else 1)
+    found = [data for text in texts if (data := _first_document(returned_documents(text)))]
+    if not found:
+        return None
+    whole = next((data for data in found if data.get("status")), {"status": "failure"})
+    lessons = next((data[name] for data in found for name in ("lessons", "lesson") if data.get(name)), None)
+    return {**whole, "lessons": lessons} if lessons else whole
+
+
+def _first_document(texts: Sequence[str]) -> dict[str, Any] | None:
     """Return the first of the texts that reads as an agent's return. Raises ``InvalidRequest`` when none reads at all."""
     if not texts:
         return None
@@ -223,25 +241,33 @@ def _returned(texts: Sequence[str]) -> dict[str, Any] | None:
             problem = problem or error
             continue
         data = data.get("return") or data
-        if isinstance(data, dict) and data.get("status"):
+        if isinstance(data, dict) and any(data.get(name) for name in ("status", "lessons", "lesson")):
             return data
     if problem is not None:
         raise problem
     return None
 
 
-def _record_agent(app: "App", task: AgentStop, returned: dict[str, Any], story_key: str) -> None:
-    with app.lessons() as book:
-        events = book.shown_events(task.phase, returned)
-    if events:
-        identity = {"session_id": task.session_id, "story_key": story_key, "phase": task.phase}
-        _record(app, {**identity, "event_type": events[0], "agent_return": returned})
+def _record_agent(
+    app: "App", event: AgentStop, returned: dict[str, Any], story_key: str
+) -> dict[str, Any] | None:
+    """Record an agent's return. One that reports a failure without a lesson is asked for its words first, once."""
+    with app.lessons() as lessons:
+        events = lessons.evident_events(event.phase, returned)
+    has_lessons = bool(returned.get("lessons") or returned.get("lesson"))
+    if events and not has_lessons and not event.was_asked:
+        return ask_answer()
+    if events or has_lessons:
+        identity = {"session_id": event.session_id, "story_key": story_key, "phase": event.phase}
+        declared = events[0] if events else "general_agent_failure"
+        _record(app, {**identity, "event_type": declared, "agent_return": returned})
+    return None
 
 
 def _record(app: "App", request: dict[str, Any]) -> None:
     data = json.dumps(request).encode()
     part = 0.5 if os.environ.get("KR_SERVER") else 1.0
-    waits = {"patience": _PATIENCE * part, "queue": _QUEUE * part, "model_timeout": _MODEL * part}
+    waits = {"patience": _PATIENCE * part, "queue": _QUEUE * part}
     for problem in app.record_lessons(data, **waits).errors:
         _tell(problem.message)
 

@@ -1,6 +1,8 @@
 """``kr lessons``: hand lessons to agents, record what their failures teach, and look at them."""
 
+import sys
 import uuid
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +48,7 @@ _PHASE = click.option(
         "kr lessons inject --phase dev-execution",
         "kr lessons inject --phase code-review --framework vue --query paging",
         "kr lessons record --request return.yaml",
-        'kr lessons add --phase dev-execution --tag vue "Set the row height"',
+        'kr lessons add "Rows stay blank" --fix "Set the row height" --tag vue',
         'kr lessons search "row height"',
         "kr lessons review",
     ),
@@ -67,11 +69,11 @@ def command() -> None:
 @_PHASE
 @click.option("--story-key", help="The story that the agent works on. Default: 0-0.")
 @click.option("--session-id", help="The session that the story belongs to. Default: a new one.")
-@click.option("--query", help="What the agent is about to do: lessons that fit go first.")
+@click.option("--query", help="What the agent is about to do: only lessons that fit are given.")
 @click.option(
     "--framework",
     shell_complete=completes("framework"),
-    help="Put lessons about this framework first.",
+    help="Give lessons about this framework, and of packages that it depends on.",
 )
 @click.option("--file", "files", multiple=True, help="A file that the agent works on; may be repeated.")
 @click.option("--dry-run", is_flag=True, help="Only show them: nothing is counted as given.")
@@ -97,8 +99,8 @@ def inject(
         raise click.UsageError("Give --phase PHASE or --request FILE.")
     if document is not None and given:
         raise click.UsageError(f"--{given[0]} cannot be combined with --request: put it into the document.")
-    said = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
-    need = {name: value for name, value in said.items() if value is not None}
+    task = {"framework": framework, "query": query, "files": list(files) or None, "dry_run": dry_run or None}
+    need = {name: value for name, value in task.items() if value is not None}
     with open_app(ctx, may_share=True, is_quick=True) as app:
         if document is not None:
             envelope = answer_request(document, lambda data: app.requests.inject_document(data, need))
@@ -125,9 +127,9 @@ def record(ctx: click.Context, /, document: str | None) -> None:
     if document is None:
         raise click.UsageError("Give --request FILE, or --request - for standard input.")
     envelope = _recorded(ctx, document)
-    told = confirmation(envelope)
-    if told is not None:
-        click.echo(told, err=True)
+    line = confirmation(envelope)
+    if line is not None:
+        click.echo(line, err=True)
     emit(envelope.plain(), ctx, _recording)
 
 
@@ -163,8 +165,8 @@ def _legal(app: "App", phase: str | None) -> str | None:
 @with_context
 def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
     """List lessons, the newest first: how often each was given, how often its failure came back, and its worth."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as book:
-        found = book.lessons(phase=_legal(app, phase), limit=limit + 1)
+    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
+        found = lessons.lessons(phase=_legal(app, phase), limit=limit + 1)
     emit(at_most(limit, found), ctx, listing_view)
 
 
@@ -174,16 +176,26 @@ def list_(ctx: click.Context, /, phase: str | None, limit: int) -> None:
 @with_context
 def search(ctx: click.Context, /, query: str, phase: str | None, limit: int) -> None:
     """Find lessons by words, the most relevant first."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as book:
+    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
         legal = _legal(app, phase)
-        found = book.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
+        found = lessons.lessons(phase=legal, query=query, limit=limit + 1) if query.strip() else []
     emit(at_most(limit, found), ctx, listing_view)
 
 
 _ID = click.argument("lesson_id", metavar="ID")
 
 
-def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str) -> None:
+@command.command("show", epilog=examples("kr lessons show 2f1c9a7b"))
+@_ID
+@with_context
+def show(ctx: click.Context, /, lesson_id: str) -> None:
+    """Show one lesson with everything that is known of it."""
+    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
+        found = lessons.show(lesson_id)
+    emit(found, ctx, lambda it: listing_view([it]))
+
+
+def _marking(name: str, mark: "LessonMark", done: str, undone: str, summary: str) -> None:
     """Make the command that sets a mark, and takes it off with --undo."""
 
     @command.command(name, help=summary, epilog=examples(f"kr lessons {name} 2f1c9a7b"))
@@ -191,10 +203,17 @@ def _marking(name: str, mark: "LessonMark", told: str, undone: str, summary: str
     @click.option("--undo", is_flag=True, help="Take it back.")
     @with_context
     def change(ctx: click.Context, /, lesson_id: str, *, undo: bool) -> None:
-        with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
-            changed = book.mark(lesson_id, mark, is_set=not undo)
-        click.echo(f"{undone if undo else told}: {changed['summary']}", err=True)
+        if mark == "approved_at" and not _is_person():
+            # This stops carelessness, not intent (SPEC 3.10).
+            raise click.UsageError("a person approves lessons, at a terminal")
+        with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+            changed = lessons.mark(lesson_id, mark, is_set=not undo)
+        click.echo(f"{undone if undo else done}: {changed['summary']}", err=True)
         emit(changed, ctx, lambda it: listing_view([it]))
+
+
+def _is_person() -> bool:
+    return sys.stdin is not None and sys.stdin.isatty()
 
 
 _marking(
@@ -211,40 +230,54 @@ _marking(
 
 
 @command.command(
-    "add", epilog=examples('kr lessons add --phase dev-execution --tag vue "Give every row a key"')
+    "add",
+    epilog=examples(
+        'kr lessons add "A list without keys reuses the wrong row" --fix "Give every row a key" --tag vue'
+    ),
 )
-@click.argument("text")
+@click.argument("symptom")
+@click.option("--fix", required=True, help="What to do: one sentence of at most 120 characters.")
 @click.option(
-    "--phase", required=True, shell_complete=completes("phase"), help="The phase whose agents are to know it."
+    "--phase",
+    default="dev-execution",
+    show_default=True,
+    shell_complete=completes("phase"),
+    help="The phase whose agents are to know it.",
 )
 @click.option("--tag", "tags", multiple=True, help="A framework that it is about; may be repeated.")
 @click.option("--ref", help="The file that it is about, with its line: src/app.py:12.")
 @with_context
-def add(ctx: click.Context, /, *, text: str, phase: str, tags: tuple[str, ...], ref: str | None) -> None:
-    """Write a lesson yourself: one line of at most 160 columns, appended to the file."""
-    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
+def add(
+    ctx: click.Context, /, *, symptom: str, fix: str, phase: str, tags: tuple[str, ...], ref: str | None
+) -> None:
+    """Write a lesson yourself: what one sees, and what to do. A long symptom is cut, a long fix is refused."""
+    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
         legal = _legal(app, phase) or phase
-        added = book.add(legal, text, tags=tags, ref=ref)
+        added = lessons.add(symptom, fix, phase=legal, tags=tags, ref=ref, by_person=_is_person())
+    if added["status"] == "quarantined":
+        warn(f"it waits for a person: {added['held_because']}; kr lessons review")
     emit(added, ctx, lambda it: listing_view([it]))
 
 
-@command.command("edit", epilog=examples('kr lessons edit 2f1c9a7b "Give every row of a list a key"'))
+@command.command(
+    "edit", epilog=examples('kr lessons edit 2f1c9a7b "A list without keys reuses rows: give each a key"')
+)
 @_ID
 @click.argument("text")
 @with_context
 def edit(ctx: click.Context, /, lesson_id: str, text: str) -> None:
     """Reword a lesson. The new line goes to the end of the file and takes the old one's place."""
-    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as book:
-        changed = book.edit(lesson_id, text)
+    with open_app(ctx) as app, app.lessons(patience=_RECORD_PATIENCE) as lessons:
+        changed = lessons.edit(lesson_id, text, by_person=_is_person())
     emit(changed, ctx, lambda it: listing_view([it]))
 
 
 @command.command("review", epilog=examples("kr lessons review"))
 @with_context
 def review(ctx: click.Context, /) -> None:
-    """List the lessons that a person should look at: quarantined, contradictory or never useful."""
-    with open_app(ctx, only_reads=True) as app, app.lessons() as book:
-        found = book.review()
+    """List the lessons that a person should look at: quarantined, or never useful."""
+    with open_app(ctx, only_reads=True) as app, app.lessons() as lessons:
+        found = lessons.review()
     emit(found, ctx, _reviewed)
 
 
@@ -253,9 +286,9 @@ def review(ctx: click.Context, /) -> None:
 @with_context
 def import_(ctx: click.Context, /, files: tuple[str, ...]) -> None:
     """Import the lessons of other lessons files, of all or of none; those that are known already are not added again."""
-    with open_app(ctx) as app, app.lessons() as book:
-        done = book.take_in([*map(Path, files)])
-    emit(done._asdict(), ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
+    with open_app(ctx) as app, app.lessons() as lessons:
+        done = lessons.import_files([*map(Path, files)])
+    emit(asdict(done), ctx, lambda it: "  ".join(f"{name} {count}" for name, count in it.items()))
 
 
 def injection_view(value: dict[str, Any]) -> str:
@@ -279,16 +312,18 @@ def _recording(value: dict[str, Any]) -> str:
 def listing_view(lessons: list[dict[str, Any]]) -> str:
     lines: list[str] = []
     for lesson in lessons:
-        told = f"[{', '.join(lesson['tags'])}] {lesson['summary']}" + (
+        text = f"[{', '.join(lesson['tags'])}] {lesson['summary']}" + (
             f". Ref: {lesson['ref']}" if lesson["ref"] else ""
         )
-        lines += wrapped(f"{lesson['id']}  {lesson['date']} ", told, indent=4)
+        lines += wrapped(f"{lesson['id']}  {lesson['date']} ", text, indent=4)
         lines += wrapped("    ", _proof(lesson), indent=4)
     return "\n".join(lines) or "No lessons."
 
 
 def _proof(lesson: dict[str, Any]) -> str:
     parts = [] if lesson["status"] == "live" else [lesson["status"]]
+    if lesson["status"] == "quarantined":
+        parts = [f"quarantined: {lesson['held_because']}"]
     given, back, although = (lesson[key] for key in ("injected", "recurred", "recurred_after_injection"))
     parts += [
         f"given {counted(given, 'time')}" if given else "not given yet",
@@ -304,6 +339,4 @@ def _reviewed(value: dict[str, Any]) -> str:
     for title, name in (("Quarantined", "quarantined"), ("Never useful", "never_useful")):
         if value[name]:
             lines += [f"{title}:", listing_view(value[name])]
-    for one, other in value["contradicting"]:
-        lines += ["Contradicting:", listing_view([one, other])]
     return "\n".join(lines) or "Nothing to review."

@@ -1,6 +1,8 @@
 """The request and the return value of U5, lessons recording (seed 003, "Input Schema", "Return Value")."""
 
+import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 from kr.contracts.requests import (
@@ -17,7 +19,8 @@ from kr.contracts.requests import (
     text,
     unknown_keys,
 )
-from kr.errors import InvalidRequest
+from kr.errors import FieldError, InvalidRequest
+from kr.text.characters import columns
 from kr.values import EVENT_TYPES, PHASES, EventType, Value
 
 RecordStatus = Literal["recorded", "skipped", "failure"]
@@ -28,6 +31,61 @@ APPEND_FAILED = "Failed to append lesson entries to file"
 """Messages of seed 003, steps 1, 4 and 5, as they stand."""
 
 NOTHING_TOLD = "No lesson could be distilled from the agent return"
+
+
+FIX_COLUMNS = 120
+"""Columns that a fix may take; a symptom is cut to what is left of two lines."""
+
+_ALONE = {
+    "phase": "dev-execution",
+    "event_type": "general_agent_failure",
+    "agent_return": {"status": "failure"},
+}
+"""What a request need not say when it hands lessons over (SPEC 4.2)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LessonWords:
+    """A lesson in the words of who learned it."""
+
+    symptom: str
+    fix: str
+    ref: str = ""
+    tags: tuple[str, ...] = ()
+
+
+def read_words(value: object) -> LessonWords:
+    """Read one lesson that was handed over. Raises ``InvalidRequest`` with an error per bad half."""
+    given = _decoded(value)
+    if not isinstance(given, Mapping):
+        raise InvalidRequest(FieldError("", "must be a mapping with symptom and fix"))
+    fields = {
+        "symptom": Field(text),
+        "fix": Field(_fix),
+        "ref": Field(optional_text),
+        "tags": Field(lambda tags: optional_paths(_decoded(tags))),
+    }
+    read, errors = read_fields(fields, given)
+    if errors:
+        raise InvalidRequest(*errors)
+    return LessonWords(**read)
+
+
+def _fix(value: object) -> str:
+    fix = " ".join(text(value).split())
+    if (taken := columns(fix)) > FIX_COLUMNS:
+        raise bad(f"is too long: {taken} columns, at most {FIX_COLUMNS}; say what to do in one sentence")
+    return fix
+
+
+def _decoded(value: object) -> object:
+    """Read JSON text where a list or a mapping is expected: MCP clients send such (SPEC 3.1)."""
+    if not isinstance(value, str) or value.lstrip()[:1] not in {"[", "{"}:
+        return value
+    try:
+        return json.loads(value)
+    except (ValueError, RecursionError):
+        return value
 
 
 def _agent_return(value: object) -> object:
@@ -48,6 +106,8 @@ class RecordRequest(Value):
     code_paths: tuple[str, ...]
     framework_context: str
     additional_context: str
+    lessons: tuple[object, ...] = ()
+    """Lessons that were handed over, as they came: here, in ``agent_return`` or in its ``results``."""
 
 
 def _fields(phases: Sequence[str]) -> Fields:
@@ -69,13 +129,33 @@ class ParsedRecord(NamedTuple):
 
 
 def parse_record(data: Mapping[str, Any], *, phases: Sequence[str] = PHASES) -> ParsedRecord:
-    """Validate a request (seed 003, "Input Validation Rules"). Raises ``InvalidRequest`` with a ``FieldError`` per bad field."""
+    """Validate a request (seed 003, "Input Validation Rules"). Raises ``InvalidRequest`` with a ``FieldError`` per bad field.
+
+    A request that hands lessons over needs no more than story and session.
+    """
+    given = {name: value for name, value in data.items() if name not in {"lesson", "lessons"}}
+    if "agent_return" in given:
+        given["agent_return"] = _decoded(given["agent_return"])
+    lessons = _handed_over(data, given.get("agent_return"))
+    if lessons:
+        given = {**_ALONE, **{name: value for name, value in given.items() if value is not None}}
     fields = _fields(phases)
-    read, errors = read_fields(fields, data)
+    read, errors = read_fields(fields, given)
     if errors:
         raise InvalidRequest(*errors)
-    warnings = (f"unknown key ignored: {shown(key)}" for key in unknown_keys(fields, data))
-    return ParsedRecord(RecordRequest(**read), tuple(warnings))
+    warnings = (f"unknown key ignored: {shown(key)}" for key in unknown_keys(fields, given))
+    return ParsedRecord(RecordRequest(**read, lessons=lessons), tuple(warnings))
+
+
+def _handed_over(data: Mapping[str, Any], agent_return: object) -> tuple[object, ...]:
+    returned = agent_return if isinstance(agent_return, Mapping) else {}
+    results = returned.get("results")
+    places = (data, returned, results if isinstance(results, Mapping) else {})
+    found: list[object] = []
+    for value in (place.get(name) for place in places for name in ("lesson", "lessons")):
+        items = _decoded(value)
+        found += items if isinstance(items, list | tuple) else [] if items in (None, "") else [items]
+    return tuple(found)
 
 
 class RecordedEntry(Value):
@@ -96,6 +176,8 @@ class RecordResults(Value):
     events_detected: int = 0
     entries_recorded: int = 0
     entries_skipped: int = 0
+    quarantined: int = 0
+    """How many of the recorded ones wait for a person, and are not in the file."""
     recorded_entries: Sequence[RecordedEntry] = ()
     file_path: str = ""
     total_entries_in_file: int = 0
@@ -103,10 +185,11 @@ class RecordResults(Value):
 
 
 class RecordProblem(Value):
-    """One item of ``errors``: the file could not be written."""
+    """One item of ``errors``: the file could not be written, or a lesson that was handed over is refused."""
 
     type: str
-    file_path: str
+    file_path: str | None = None
+    field: str | None = None
     message: str
 
 
@@ -120,8 +203,14 @@ class RecordEnvelope(Value):
     errors: Sequence[RecordProblem] = ()
 
     def plain(self) -> dict[str, Any]:
-        """Nested dicts and lists, in the order of the seed; ``message`` and ``quarantined`` only where there is one."""
+        """Nested dicts and lists, in the order of the seed; what is not there is left out."""
         plain = super().plain()
+        if not plain["results"]["quarantined"]:
+            del plain["results"]["quarantined"]
+        for problem in plain["errors"]:
+            for name in ("file_path", "field"):
+                if problem[name] is None:
+                    del problem[name]
         if plain["results"]["message"] is None:
             del plain["results"]["message"]
         for entry in plain["results"]["recorded_entries"]:

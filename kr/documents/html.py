@@ -33,29 +33,10 @@ _LANGUAGE = re.compile(
 _NO_LANGUAGE = frozenset(
     {"default", "none", "text", "plain", "plaintext", "code", "notranslate", "highlight"}
 )
-_DROPPED = frozenset(
-    [
-        "script",
-        "style",
-        "template",
-        "noscript",
-        "nav",
-        "footer",
-        "form",
-        "button",
-        "input",
-        "select",
-        "textarea",
-        "iframe",
-        "object",
-        "embed",
-        "svg",
-        "canvas",
-        "audio",
-        "video",
-        "head",
-    ]
-)
+_DROPPED_TAGS = """
+script style template noscript nav footer form button input select textarea iframe object embed svg canvas audio video title meta link base
+"""
+_DROPPED = frozenset(_DROPPED_TAGS.split())
 _DROPPED_ROLES = frozenset(
     {"navigation", "search", "banner", "contentinfo", "menu", "menubar", "complementary", "dialog"}
 )
@@ -66,6 +47,7 @@ _DROPPED_CLASSES = re.compile(
 )
 _PERMALINK = frozenset({"#", "¶", "§", "🔗", "\uf0c1", "[src]", "[source]", "[edit]", ""})
 _LINES = frozenset({"div", "li", "p", "tr"})
+_IN_WORDS = {"img": "alt", "math": "alttext"}
 _JOINED = {"tt": "code", "kbd": "code", "samp": "code"}
 
 
@@ -168,9 +150,21 @@ def _clean(main: _Element, url: str) -> bool:
             _drop(element)
             del depth[element]
             continue
+        if element.tag == "body":  # which a script may show once the page is there
+            hidden[element] = frozenset()
+            continue
         _hide(element, hidden)
+        if element.tag in _IN_WORDS:
+            _replace(
+                element, "" if hidden[element] else f" {(element.get(_IN_WORDS[element.tag]) or '')[:300]} "
+            )
+            del depth[element]
+            continue
         if element.tag == "pre":
-            _flatten(element)
+            if hidden[element]:
+                _drop(element)
+            else:
+                _flatten(element)
             del depth[element]
         elif depth[element] > _MAX_DEPTH and element is not main:
             text = " ".join(map(str, element.itertext()))[:10_000]
@@ -251,7 +245,7 @@ def _flatten(pre: _Element) -> None:
     parts: list[str] = []
     for event, element in etree.iterwalk(pre, events=("start", "end")):
         if event == "start":
-            if element is not pre and (is_hidden(element) or element.tag in _DROPPED or _is_number(element)):
+            if element is not pre and (_is_unseen(element) or element.tag in _DROPPED or _is_number(element)):
                 element.text = None
                 for child in list(element):
                     element.remove(child)
@@ -268,6 +262,12 @@ def _flatten(pre: _Element) -> None:
     pre.text = "".join(part for part in parts if part).replace("\r\n", "\n").strip("\n").rstrip()
     if language:
         pre.set("class", language)
+
+
+def _is_unseen(element: _Element) -> bool:
+    said = text_hidden(element, style_of(element))
+    # In code what has the background's colour is a space or a mark that a highlighter paints.
+    return is_hidden(element) or any(so for name, so in said.items() if name != "color")
 
 
 def _is_number(element: _Element) -> bool:
@@ -307,7 +307,8 @@ class _Converter(MarkdownConverter):
     """markdownify's converter, with fences that code can't close."""
 
     def convert_pre(self, el: _Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002 - markdownify's signature
-        return f"\n\n{_fenced(el.get_text().strip(chr(10)), ' '.join(el.get('class') or []))}\n\n"
+        code = el.get_text().strip("\n")
+        return f"\n\n{_fenced(code, ' '.join(el.get('class') or []))}\n\n" if code.strip() else ""
 
     def convert_dt(self, el: _Tag, text: str, parent_tags: set[str]) -> str:  # noqa: ARG002
         bare = text.strip()

@@ -56,11 +56,15 @@ def package_index(
 def package_files(package: InstalledPackage) -> list[str]:
     """Choose a package's documents and sources, by their names."""
     documents = [file for file in package.files if _is_document(file)]
-    others = [file for file in documents if not _UNTELLING.match(PurePosixPath(file).name)]
+    # What a translation says the README says too, and better; a licence is better than nothing.
+    plain = [
+        file for file in documents if not _TRANSLATED.search(PurePosixPath(file.lower()).stem)
+    ] or documents
+    others = [file for file in plain if not _UNTELLING.match(PurePosixPath(file).name)]
     sources = (
         _python_sources(package.files) if package.ecosystem == "python" else _declaration_files(package.files)
     )
-    return [*(others or documents)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
+    return [*(others or plain)[:MAX_DOCUMENTS], *sources[:MAX_SOURCES]]
 
 
 def package_sections(package: InstalledPackage, files: Sequence[str]) -> Iterator[Section]:
@@ -114,9 +118,7 @@ def _is_document(file: str) -> bool:
     is_readme = path.stem.startswith("readme")
     if path.suffix not in _MARKED and not (is_readme and path.suffix in {"", ".txt"}):
         return path.suffix == ".txt" and not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
-    is_placed = is_readme or len(path.parts) == 1 or not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
-    # What a translation says the README says too, and better.
-    return is_placed and not _TRANSLATED.search(path.stem)
+    return is_readme or len(path.parts) == 1 or not _DOC_FOLDERS.isdisjoint(path.parts[:-1])
 
 
 def _python_sources(files: Iterable[str]) -> list[str]:

@@ -8,6 +8,7 @@ from kr.documents.text import Section
 MAX_SOURCE = 4_000_000
 _MOST = 20_000
 _MAX_PIECE = 1_100
+_MAX_DEPTH = 4  # of namespaces in one another
 _KINDS = r"class|interface|namespace|module|enum|function|const|let|var|type"
 _DECLARED = re.compile(
     rf"(?:(?:export|declare|default|abstract|async)\s+)*(?:(?P<kind>{_KINDS})\b\*?\s+)(?P<name>[A-Za-z_$][\w$.]*|[\"'][^\"'\n]+[\"'])"
@@ -36,9 +37,9 @@ def declarations(text: str, *, place: str, prefix: str) -> Iterator[Section]:
 
 def _declared(text: str, start: int, end: int, prefix: str) -> Iterator[tuple[str, str, str, str]]:
     """Yield ``(name, kind, comment, code)`` of the statements between two places; namespaces are opened."""
-    waiting = [(start, end, prefix)]
+    waiting = [(start, end, prefix, 0)]
     while waiting:
-        at, end, around = waiting.pop()
+        at, end, around, depth = waiting.pop()
         comment = ""
         while at < end:
             if skipped := _SKIP.match(text, at, end):
@@ -48,17 +49,20 @@ def _declared(text: str, start: int, end: int, prefix: str) -> Iterator[tuple[st
             elif found := _DECLARED.match(text, at, end):
                 stop, body = _statement(text, at, end)
                 name = found["name"].strip("\"'")
-                if found["kind"] in _CONTAINERS and body is not None:
-                    waiting.append(
-                        (body + 1, stop - 1, around if "/" in name or name == around else f"{around}.{name}")
-                    )
+                if found["kind"] in _CONTAINERS and body is not None and depth < _MAX_DEPTH:
+                    inner = around if "/" in name or name == around else f"{around}.{name}"
+                    waiting.append((body + 1, stop - 1, inner, depth + 1))
                 else:
                     yield f"{around}.{name}", found["kind"], comment, text[at:stop]
                 comment, at = "", max(stop, at + 1)
             else:
                 stop, body = _statement(text, at, end)
-                if body is not None and text.startswith(("declare global", "declare module"), at):
-                    waiting.append((body + 1, stop - 1, around))
+                if (
+                    body is not None
+                    and depth < _MAX_DEPTH
+                    and text.startswith(("declare global", "declare module"), at)
+                ):
+                    waiting.append((body + 1, stop - 1, around, depth + 1))
                 comment, at = "", max(stop, at + 1)
 
 

@@ -10,7 +10,7 @@ from kr.documents.index import Origin, fill, split_words
 from kr.documents.text import Form, Section, joined, markdown_sections, restructured_to_markdown
 from kr.values import Query
 
-GAP = 0.9
+GAP = 0.92
 """From how much of the question's rarity the best passage lacks on, that is a gap (docs/documentation.md has the curve)."""
 
 _MOST_ROWS = 80
@@ -19,12 +19,15 @@ _MOST_WORDS = 60
 _WEIGHTS = "3.0, 5.0, 1.5, 1.0, 0.5"  # name, its words, signature, text, words of identifiers in the text
 
 # What a passage's bm25 is multiplied by. Each was kept because both kinds of questions have more of their answers with it.
-_COVERAGE = 3.0
+_COVERAGE = 1.0
 """Times the share of the question's rarity that the passage holds: one that has most of it goes before one that repeats a word."""
 _PRIVATE = 0.6
 _README = 1.2
 _SPELLED = 2.0
 _DEPENDENCY = 0.6
+
+_UNSEEN = 100
+"""Passages that a small package or folder is taken to have besides: a word of its only page is no common word."""
 
 _LEAST_OF_DEPENDENCY = 0.3
 """Of the question's rarity: a dependency's passage that holds less is no answer to it."""
@@ -135,11 +138,7 @@ def ask(own: Index, question: Question, dependencies: Iterable[Index] = ()) -> R
     """
     size = own.size()
     holders = {word: own.holders(word) for word in question.words}
-    rarity = {
-        word: math.log((size + 1) / (len(rows) + 0.5))
-        for word, rows in holders.items()
-        if len(rows) <= size / 2
-    }
+    rarity = {word: math.log((size + _UNSEEN) / (len(rows) + 1)) for word, rows in holders.items()}
     whole = sum(rarity.values()) or 1.0
     found = list(_weighed(own, question, holders, rarity, _MOST_ROWS))
     unknown = frozenset(word for word, rows in holders.items() if not rows)

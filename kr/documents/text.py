@@ -73,7 +73,7 @@ def markdown_sections(text: str, *, place: str, title: str) -> Iterator[Section]
     for level, heading, body in _by_headings(_FRONT_MATTER.sub("", text)):
         if level:
             above = [*(one for one in above if one[0] < level), (level, heading)]
-        path = " > ".join(heading for _, heading in above[-3:])
+        path = " > ".join(heading for _, heading in above[-3:] if heading != title)
         name = f"{title}: {path}" if path else title
         for piece in pieces(body):
             yield Section(name=name, text=piece, place=place)
@@ -103,20 +103,21 @@ def _belongs(before: str, block: str, length: int) -> bool:
 
 
 def _paragraphs(text: str) -> Iterator[str]:
+    """Yield paragraphs, and code in a fence as one; of very long code each part has a fence of its own."""
     held: list[str] = []
-    fence = ""
+    fence, size = "", 0
     for line in text.split("\n"):
         mark = _FENCE.match(line)
         if fence:
             held.append(line)
+            size += len(line) + 1
             if mark and mark[1].startswith(fence) and not line[mark.end() :].strip():
                 fence = ""
-            elif sum(map(len, held[-200:])) > _MAX_CODE and len(held) > 200:
-                held.append(fence)
-                yield "\n".join(held)
-                held = [fence]
+            elif size > _MAX_CODE:
+                yield "\n".join([*held, fence])
+                held, size = [fence], 0
         elif mark:
-            fence = mark[1]
+            fence, size = mark[1], 0
             held.append(line)
         elif line.strip():
             held.append(line)

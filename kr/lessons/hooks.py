@@ -1,22 +1,28 @@
-"""What the hooks of Claude Code send, and what is answered (SPEC 8).
+"""What the hooks of Claude Code send, and what is answered (SPEC 6.5). Pure.
 
 Agents are careless: what is odd in a hook's JSON means that there is nothing to do; nothing here raises.
 """
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from kr.lessons.distill import listed, program, shortened
-from kr.lessons.returned import LONG, mapping
+from kr.lessons.events import Finding, as_mapping, text_of
+from kr.lessons.wording import word_finding
 
 CONTEXT_LIMIT = 10_000
 """Characters that ``additionalContext`` may have at most."""
 
 DEFAULT_PHASE = "dev-execution"
 """The phase of whoever says nothing of one: a main session, ``general-purpose``, ``Explore``."""
+
+ASK_FOR_LESSONS = (
+    "kr: this return reports a failure. Before you end, word what the next agent should know: repeat the return with "
+    "`lessons: [{symptom, fix, ref}]`. symptom: what one sees; fix: what to do, one sentence of at most 120 characters; ref: file:line. "
+    "Three at most. If it teaches nothing, end again as you did."
+)
 
 _PHASE_WORDS = {
     "e2e-inspection": re.compile("e2e|browser|playwright|cypress|inspect(?:or|ion|ing)?"),
@@ -27,9 +33,18 @@ _PHASE_WORDS = {
     ),
 }
 _CHANGING = frozenset({"Edit", "MultiEdit", "Write", "NotebookEdit"})
+_OWN_TOOLS = frozenset(
+    {*_CHANGING, "Read", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent", "WebFetch", "WebSearch"}
+)
 _LONG_PROMPT = 4000
 _MANY_FILES = 50
 _STARTS = frozenset({"SessionStart", "SubagentStart"})
+# What an agent mends in its next step and nobody else need know: a slip of the pen, formatting, an unused import.
+_SLIP = re.compile(
+    r"\b(?:SyntaxError|IndentationError|TabError)\b|\bF401\b|unused import|imported but unused|would be reformatted|\bTS1\d{3}\b"
+    r"|pathspec .* did not match|command not found|: line \d+: +\d+ (?:Killed|Terminated)"
+)
+_EXIT_CODE = re.compile(r"^Exit code -?\d+\n?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,82 +64,89 @@ class Start:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolFailure:
-    """A tool failed: record what its error teaches, which begins with what failed where it does not name that.
-
-    ``command`` is the command line that was run; of it no more is told than which program it calls.
-    """
+    """A tool failed: record what its error teaches."""
 
     phase: str
     session_id: str
     error: str
-    command: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStop:
-    """A subagent returned: record what its return teaches. Its words are in ``message`` or in the transcript."""
+    """A subagent returned: record what its return teaches. Its words are in ``message`` or in the transcript.
+
+    ``was_asked``: it was asked for lessons before, and ends for the second time.
+    """
 
     phase: str
     session_id: str
     message: str
     transcript: str | None
+    was_asked: bool = False
 
 
-Task = Start | ToolFailure | AgentStop
+Event = Start | ToolFailure | AgentStop
 
 
-def read_hook(data: object, default_phase: str | None = None) -> Task | None:
+def read_hook(data: object, default_phase: str | None = None) -> Event | None:
     """Tell what to do about a hook's input; ``None`` when there is nothing to do.
 
     An agent's type goes before ``default_phase``, and that before ``DEFAULT_PHASE``.
     """
     if not isinstance(data, Mapping):
         return None
-    phase = phase_of(_said(data, "agent_type")) or default_phase or DEFAULT_PHASE
-    session = _said(data, "session_id") or "hook"
-    event = _said(data, "hook_event_name")
+    phase = phase_of(_text(data, "agent_type")) or default_phase or DEFAULT_PHASE
+    session = _text(data, "session_id") or "hook"
+    event = _text(data, "hook_event_name")
     if event in _STARTS:
         return Start(
             event=event,
             phase=phase,
             session_id=session,
-            prompt=_said(data, "prompt"),
-            transcript=_said(data, "transcript_path") or None,
-            cwd=_said(data, "cwd") or None,
+            prompt=_text(data, "prompt"),
+            transcript=_text(data, "transcript_path") or None,
+            cwd=_text(data, "cwd") or None,
         )
     if event == "PostToolUseFailure":
-        if str(data.get("is_interrupt")).lower() == "true":
+        if str(data.get("is_interrupt")).lower() == "true" or _text(data, "tool_name") in _OWN_TOOLS:
             return None
-        given = mapping(data.get("tool_input"))
-        told = taught(_said(data, "tool_name"), given, _said(data, "error"))
-        if told is None:
-            return None
-        error, about = re.sub(r"^Exit code -?\d+\n", "", told[0]), told[1]
-        error = f"{about}: {error}" if about else error
-        command = _said(given, "command")[:_LONG_COMMAND]
-        return ToolFailure(phase=phase, session_id=session, error=error, command=command)
-    if event == "SubagentStop" and data.get("stop_hook_active") is not True:
-        message = _said(data, "last_assistant_message")
-        transcript = _said(data, "agent_transcript_path") or None
-        return (
-            AgentStop(phase=phase, session_id=session, message=message, transcript=transcript)
-            if message or transcript
-            else None
-        )
+        error = teaching_part(_text(data, "error"))
+        return ToolFailure(phase=phase, session_id=session, error=error) if error else None
+    if event == "SubagentStop":
+        message = _text(data, "last_assistant_message")
+        transcript = _text(data, "agent_transcript_path") or None
+        if message or transcript:
+            was_asked = data.get("stop_hook_active") is True
+            return AgentStop(
+                phase=phase, session_id=session, message=message, transcript=transcript, was_asked=was_asked
+            )
     return None
+
+
+def teaching_part(error: str) -> str:
+    """Return what of a tool's error may teach others: without the agent's slips, and only what makes a lesson."""
+    text = text_of(_EXIT_CODE.sub("", error))
+    lines = [line for line in text.splitlines() if not _SLIP.search(line)]
+    rest = "\n".join(lines)
+    worded = word_finding(Finding(message=rest)) if len(rest.split()) > 2 else None
+    # What the agent ran into may be anything: without a row of the table, only an exception or an error is one.
+    is_error = worded is not None and (
+        worded.has_fix or re.search(r"(?i)error|exception|fatal|panic", worded.summary)
+    )
+    return rest if is_error else ""
 
 
 def phase_of(agent_type: str) -> str | None:
     """Map an agent's type to a phase by the words of its name (``code-reviewer``, ``bso-dev-runner``)."""
-    words = _WORDS.findall(re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
+    words = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", agent_type).lower())
     found = [phase for phase, known in _PHASE_WORDS.items() if any(map(known.fullmatch, words))]
     if {"code-review", "story-creation"} <= set(found):
         return "story-review"
     return found[0] if found else None
 
 
-def answer(event: str, context: str) -> dict[str, Any]:
-    """Make the hook's answer. Only whole lines go in, as many as fit."""
+def context_answer(event: str, context: str) -> dict[str, Any]:
+    """Give an agent some context. Only whole lines go in, as many as fit."""
     kept: list[str] = []
     room = CONTEXT_LIMIT
     for line in context.splitlines():
@@ -135,6 +157,11 @@ def answer(event: str, context: str) -> dict[str, Any]:
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": "\n".join(kept)}}
 
 
+def ask_answer() -> dict[str, Any]:
+    """Have an agent word its lessons before it ends."""
+    return {"decision": "block", "reason": ASK_FOR_LESSONS}
+
+
 def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     """Return what a transcript of JSON lines says of the task: the last prompt, and the files that were changed.
 
@@ -142,38 +169,35 @@ def task_of(transcript: str) -> tuple[str, tuple[str, ...]]:
     """
     prompt = ""
     files: dict[str, None] = {}
-    for line in reversed(transcript.splitlines()):
-        message = _message(line)
+    for message in _messages(transcript):
         for part in _parts(message):
-            given = part.get("input")
-            if isinstance(given, Mapping):
-                prompt = prompt or _said(given, "prompt")
-                path = _said(given, "file_path") or _said(given, "notebook_path")
+            given = as_mapping(part.get("input"))
+            if given:
+                prompt = prompt or _text(given, "prompt")
+                path = _text(given, "file_path") or _text(given, "notebook_path")
                 if path and part.get("name") in _CHANGING:
                     files[path] = None
             elif message.get("role") == "user" and not part.get("tool_use_id"):
-                prompt = prompt or _said(part, "text")
+                prompt = prompt or _text(part, "text")
     return prompt[:_LONG_PROMPT], tuple(files)[:_MANY_FILES]
 
 
-def last_words(transcript: str) -> str:
-    """Return the last text of an assistant in a transcript of JSON lines; empty when there is none."""
-    for line in reversed(transcript.splitlines()):
-        message = _message(line)
+def last_words(transcript: str) -> Iterator[str]:
+    """Yield the texts of an assistant in a transcript of JSON lines, the last one first."""
+    for message in _messages(transcript):
         if message.get("role") == "assistant":
-            told = "\n".join(filter(None, (_said(part, "text") for part in _parts(message))))
-            if told.strip():
-                return told
-    return ""
+            text = "\n".join(filter(None, (_text(part, "text") for part in _parts(message))))
+            if text.strip():
+                yield text
 
 
-def _message(line: str) -> Mapping[str, Any]:
-    try:
-        entry = json.loads(line)
-    except (ValueError, RecursionError):
-        return {}
-    message = entry.get("message") if isinstance(entry, Mapping) else None
-    return message if isinstance(message, Mapping) else {}
+def _messages(transcript: str) -> Iterator[Mapping[str, Any]]:
+    for line in reversed(transcript.splitlines()):
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        yield as_mapping(as_mapping(entry).get("message"))
 
 
 def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -182,65 +206,7 @@ def _parts(message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in parts if isinstance(part, Mapping)]
 
 
-def _said(data: Mapping[str, Any], key: str) -> str:
+def _text(data: Mapping[str, Any], key: str) -> str:
     value = data.get(key)
     # A lone surrogate is no text that a database or a stream could take.
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
-
-
-_OWN_SLIPS = frozenset(
-    {"Read", "Edit", "MultiEdit", "Write", "NotebookEdit", "Glob", "Grep", "LS", "TodoWrite", "Task", "Agent"}
-)
-_LONG_COMMAND = 2000
-_FEWEST = 2
-_WORDS = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
-_COMMENT = re.compile(r"(?:^|\s)#\s+(.*)")
-_EXIT = re.compile(r"\b(?:exit(?:ed with)?(?: code| status)?|status|code):? ?-?[0-9]+", re.IGNORECASE)
-_AMOUNT = re.compile(r"[0-9]+(?:ms|[smh])?")
-# Code that was written on the command line and is gone with it.
-_THROWN_AWAY = re.compile(r"File \"<(?:string|stdin)>\"")
-_MISWRITTEN = re.compile(r"^(?:Name|Syntax|Indentation|Tab|UnboundLocal)Error\b", re.MULTILINE)
-
-
-def taught(tool: str, tool_input: object, error: str) -> tuple[str, str] | None:
-    """Return what of an error may teach, and what it is about where the error doesn't say that.
-
-    ``None`` for what interests nobody but the agent that did it, and for what names nothing even so.
-    """
-    if tool in _OWN_SLIPS or len(_words(error)) < _FEWEST:
-        return None
-    # Half of what kr stats would load.
-    from kr.lessons.distill.clean import is_meant, is_no_failure, is_slip, teaches_nothing, without_vain_looks
-
-    told = without_vain_looks(shortened(error, LONG))
-    given = mapping(tool_input)
-    if is_slip(told) or teaches_nothing(told) or is_no_failure(told) or is_meant(_said_of(given)):
-        return None
-    words = _words(told)
-    if len(words) < _FEWEST or (_THROWN_AWAY.search(told) and _MISWRITTEN.search(told)):
-        return None
-    if any(word not in listed("words.yaml", "said_by_any") and not _AMOUNT.fullmatch(word) for word in words):
-        return told, ""
-    about = _about(tool, given)
-    return (told, about) if about else None
-
-
-def _words(error: str) -> list[str]:
-    return _WORDS.findall(_EXIT.sub("", shortened(error, LONG)).lower())
-
-
-def _said_of(tool_input: Mapping[str, Any]) -> str:
-    """Return what the agent says of its call, beside it or in its comments: that the test is meant to fail, for one."""
-    comments = _COMMENT.findall(_said(tool_input, "command")[:_LONG_COMMAND])
-    return "\n".join((_said(tool_input, "description")[:_LONG_COMMAND], *comments))
-
-
-def _about(tool: str, tool_input: Mapping[str, Any]) -> str:
-    command = tool_input.get("command")
-    if isinstance(command, str):
-        return program(command[:_LONG_COMMAND])
-    path = tool_input.get("file_path")
-    if isinstance(path, str) and path.strip():
-        return re.split(r"[/\\]", path.strip())[-1]
-    # mcp__SERVER__TOOL
-    return tool.split("__")[1] if tool.startswith("mcp__") else ""

@@ -1,7 +1,9 @@
-"""U5 of seed 003, steps 1 to 6: what an agent's return teaches, as lines at the end of the lessons file."""
+"""U5 of seed 003, steps 1 to 6: what an agent's failure teaches, as lines at the end of the lessons file."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import logging
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,225 +17,299 @@ from kr.contracts.lessons import (
     RecordProblem,
     RecordRequest,
     RecordResults,
+    RecordStatus,
+    read_words,
     skip,
 )
-from kr.lessons.counts import LessonCounts, session_name
-from kr.lessons.distill.material import Context, Writer, lesson_of
-from kr.lessons.distill.remedies import Remedy
-from kr.lessons.duplicates import duplicates, tells_the_same
-from kr.lessons.file import (
-    LESSONS_WAITING,
-    LOCK_TIMEOUT,
-    AppendBusy,
-    AppendFailed,
-    Candidate,
-    LessonsFile,
-    LessonsUnreadable,
-    Waiting,
-    take,
-    waiting_recordings,
+from kr.errors import InvalidRequest, StoreError
+from kr.freshness import to_text
+from kr.guard import clean, mask_secrets
+from kr.lessons.duplicates import find_duplicates
+from kr.lessons.events import (
+    MOST_EVENTS,
+    AgentReturn,
+    EventLimits,
+    Finding,
+    detect,
+    phase_tag,
+    read_return,
 )
-from kr.lessons.line import QUARANTINED, Lesson
-from kr.lessons.returned import MOST_EVENTS, AgentReturn, Limits, detect, phase_tag, read_return
-from kr.log import Logger
-from kr.store.store import Store
-from kr.text.counting import counted
+from kr.lessons.file import AppendFailed, LessonsFile, LessonsUnreadable
+from kr.lessons.index import LessonIndex, Origin, held_because, row_of, session_name
+from kr.lessons.line import Lesson, make_lesson, word_lesson
+from kr.lessons.remedies import Remedy
+from kr.lessons.wording import is_vague, word_finding
+from kr.store.lessons import LessonRow
 from kr.values import EventType
 
-logger = Logger(__name__)
+logger = logging.getLogger(__name__)
 
 CONFIRMATION = "[LESSONS] {recorded} entries appended to {name} (total: {total} entries)"
+_VERSION = re.compile(r"[\s@]+[v^~=<>]*\d[\w.]*$")
 
 
-@dataclass(slots=True)
-class _Choice:
-    """What the file's present lessons leave of one return's candidates, chosen while nobody else can append."""
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A lesson that is to be recorded; ``held`` says why it must wait for a person."""
 
-    story_key: str
-    session_id: str
-    candidates: Sequence[Candidate]
-    fresh: list[Candidate] = field(default_factory=list)
-    recurred: dict[str, Lesson] = field(default_factory=dict)
-    """The lessons of the file whose failures came back, each once however often."""
-
-    def choose(self, present: Sequence[Lesson]) -> list[Lesson]:
-        self.fresh, self.recurred = [], {}
-        for candidate in self.candidates:
-            known = list(duplicates(candidate.lesson, present))
-            self.recurred.update((lesson.id, lesson) for lesson in known)
-            if not known and not any(duplicates(candidate.lesson, [other.lesson for other in self.fresh])):
-                self.fresh.append(candidate)
-        return [candidate.lesson for candidate in self.fresh]
+    event: EventType | None
+    lesson: Lesson
+    source: str
+    held: str | None = None
 
 
-class _Queue:
-    """What is to be appended: a return's own candidates, and those of recorders that could not wait for their turn."""
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """What became of candidates: the new ones, and how many lessons the file holds now."""
 
-    def __init__(self, file: LessonsFile, own: _Choice | None) -> None:
-        self._file = file
-        self._own = own
-        self._waiting = Waiting(file.path.parent, LESSONS_WAITING)
-        self._found = [
-            (path, _Choice(story, session, told))
-            for path, story, session, told in waiting_recordings(file.path.parent)
-        ]
-        self._taken: list[_Choice] = [] if own is None else [own]
-
-    def append(self) -> int | None:
-        """Append what the file lacks; return how many lessons it holds, None where nothing waits. Raises ``AppendFailed``."""
-        choices = [*self._taken, *(choice for _, choice in self._found)]
-        tags = {candidate.lesson.tags[0] for choice in choices for candidate in choice.candidates}
-        if not tags:
-            return None
-        for candidate in choices[0].candidates:
-            # What a comparison needs is loaded before anybody has to wait for it.
-            tells_the_same(candidate.lesson.summary, "")
-        try:
-            return self._file.append(self._choose, tags).total
-        except AppendFailed as error:
-            others = [choice for choice in self._taken if choice is not self._own]
-            if isinstance(error, AppendBusy) and self._own is not None:
-                others.append(self._own)
-            for choice in others:
-                told = [[one.event, one.lesson._asdict(), one.source] for one in choice.candidates]
-                identity = {"story_key": choice.story_key, "session_id": session_name(choice.session_id)}
-                self._waiting.keep({**identity, "candidates": told})
-            raise
-
-    def _choose(self, present: Sequence[Lesson]) -> list[Lesson]:
-        # A file is taken by whoever removes it.
-        self._taken += [choice for path, choice in self._found if take(path)]
-        chosen: list[Lesson] = []
-        for choice in self._taken:
-            chosen += choice.choose([*present, *chosen])
-        return chosen
-
-    def count(self, store: Store, now: datetime) -> None:
-        """Keep where the lessons came from, and which came back."""
-        for choice in self._taken:
-            if choice.candidates:
-                counts = LessonCounts(store, self._file)
-                counts.note_recording(
-                    choice.fresh,
-                    tuple(choice.recurred.values()),
-                    story_key=choice.story_key,
-                    session_id=choice.session_id,
-                    now=now,
-                )
-
-
-def append_waiting(file: LessonsFile, store: Store, now: datetime) -> None:
-    """Append the lessons of recorders that could not wait for their turn."""
-    queue = _Queue(file, None)
-    try:
-        if queue.append() is not None:
-            queue.count(store, now)
-    except AppendFailed as error:
-        logger.warning("%s: %s", file.path, error)
+    fresh: tuple[Candidate, ...]
+    total: int
 
 
 def record(
     request: RecordRequest,
     *,
-    lessons_file: Path,
+    index: LessonIndex,
     project_root: Path,
-    limits: Limits,
-    store: Store | None,
+    limits: EventLimits,
     now: datetime,
-    lock_timeout: float = LOCK_TIMEOUT,
-    remedies: tuple[Remedy, ...] = (),
-    writer: Writer | None = None,
+    own: Sequence[Remedy] = (),
 ) -> RecordEnvelope:
-    """Answer a valid request: ``recorded``, ``skipped`` or ``failure`` (``append_write_failed``).
-
-    The file is the authority: ``store``, when there is one that can serve, keeps the lessons' origin and
-    which of them recurred. ``lock_timeout`` is how many seconds to queue behind other writers, ``remedies`` the
-    users' own rows, ``writer`` a model that words lessons.
-    """
+    """Answer a valid request: ``recorded``, ``skipped`` or ``failure`` (``append_write_failed``); ``own`` are users' remedies."""
     returned = read_return(request.agent_return)
-    detected = detect(request.event_type, request.phase, returned, limits)
-    if not detected:
+    events = detect(request.event_type, request.phase, returned, limits)
+    day = now.astimezone(UTC).date().isoformat()
+    problems: list[RecordProblem] = []
+    if request.lessons:
+        detected = len(request.lessons)
+        event = events[0] if events else request.event_type
+        candidates, problems = _handed_over(request, event, returned, project_root, day)
+    elif events:
+        detected = len(events)
+        candidates = list(_worded(request, events[:MOST_EVENTS], returned, own, project_root, day))
+    else:
         return skip({"session_id": request.session_id, "story_key": request.story_key}, NO_EVENTS)
-    if len(detected) > MOST_EVENTS:
-        logger.warning("%d events detected; the first %d are recorded", len(detected), MOST_EVENTS)
-    context = Context(
-        code_paths=request.code_paths,
-        framework=request.framework_context,
-        additional=request.additional_context,
-        project_root=str(project_root),
-        remedies=remedies,
-        writer=writer,
-        quotes_tools=limits.quotes_tools,
-    )
-    candidates = _distilled(request, detected[:MOST_EVENTS], returned, context, now)
-    choice = _Choice(request.story_key, request.session_id, candidates)
-    file = LessonsFile(lessons_file, lock_timeout=lock_timeout)
-    shown = _shown(lessons_file, project_root)
-    queue = _Queue(file, choice)
+    if detected > MOST_EVENTS:
+        logger.warning("%d lessons or events; the first %d are recorded", detected, MOST_EVENTS)
+    path = index.file.path
+    shown = (path.relative_to(project_root) if path.is_relative_to(project_root) else path).as_posix()
     try:
-        total = queue.append()
-    except AppendFailed as error:
-        logger.warning("%s: %s", lessons_file, error)
-        return _failed(request, len(detected), shown, error)
-    if store is not None:
-        queue.count(store, now)
-    return _answer(request, choice, len(detected), shown, _count(file) if total is None else total)
-
-
-def _answer(request: RecordRequest, choice: _Choice, detected: int, shown: str, total: int) -> RecordEnvelope:
-    entries = [_entry(candidate) for candidate in choice.fresh]
-    if held := sum(entry.quarantined for entry in entries):
-        logger.warning(
-            "%s: a command, an address, advice, an order, or words of a tool that nobody read; kr lessons review",
-            counted(held, "lesson is quarantined", "lessons are quarantined"),
+        recorded = append_new(
+            index, candidates, story_key=request.story_key, session_id=request.session_id, now=now
         )
-    return RecordEnvelope(
-        status="recorded" if entries else "skipped",
-        session_id=request.session_id,
-        story_key=request.story_key,
-        results=RecordResults(
-            events_detected=detected,
-            entries_recorded=len(entries),
-            entries_skipped=detected - len(entries),
-            recorded_entries=entries,
-            file_path=shown,
-            total_entries_in_file=total,
-            message=None if entries else ALL_DUPLICATES if choice.candidates else NOTHING_TOLD,
-        ),
+    except AppendFailed as error:
+        logger.warning("%s: %s", path, error)
+        failure = RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}")
+        results = RecordResults(events_detected=detected, file_path=shown)
+        return _envelope(request, "failure", results, [failure])
+    entries = [_entry(candidate) for candidate in recorded.fresh]
+    held = sum(entry.quarantined for entry in entries)
+    if held:
+        logger.warning("%d quarantined: a person must read them first (kr lessons review)", held)
+    results = RecordResults(
+        events_detected=detected,
+        entries_recorded=len(entries),
+        entries_skipped=detected - len(entries),
+        quarantined=held,
+        recorded_entries=entries,
+        file_path=shown,
+        total_entries_in_file=recorded.total,
+        message=None if entries else ALL_DUPLICATES if candidates else NOTHING_TOLD,
     )
+    return _envelope(request, "recorded" if entries else "skipped", results, problems)
 
 
 def confirmation(envelope: RecordEnvelope) -> str | None:
     """Return the line that tells people what was written (seed 003, step 5.6c), for standard error."""
     results = envelope.results
-    if envelope.status != "recorded":
+    written = results.entries_recorded - results.quarantined
+    if envelope.status != "recorded" or not written:
         return None
-    return CONFIRMATION.format(
-        recorded=results.entries_recorded,
-        name=results.file_path.rpartition("/")[2],
-        total=results.total_entries_in_file,
-    )
+    name = results.file_path.rpartition("/")[2]
+    return CONFIRMATION.format(recorded=written, name=name, total=results.total_entries_in_file)
 
 
-def _distilled(
+def _handed_over(
+    request: RecordRequest, event: EventType, returned: AgentReturn, root: Path, day: str
+) -> tuple[list[Candidate], list[RecordProblem]]:
+    """Take the lessons that were handed over, both halves as they were worded; a bad one costs only itself."""
+    candidates: list[Candidate] = []
+    problems: list[RecordProblem] = []
+    for number, value in enumerate(request.lessons[:MOST_EVENTS]):
+        try:
+            words = read_words(value)
+        except InvalidRequest as error:
+            for problem in error.fields:
+                field = f"lessons[{number}].{problem.field}".rstrip(".")
+                message = mask_secrets(problem.message)
+                logger.warning("not recorded: %s: %s", field, message)
+                problems.append(RecordProblem(type="validation_error", field=field, message=message))
+            continue
+        summary = word_lesson(mask_secrets(clean(words.symptom)), mask_secrets(clean(words.fix)))
+        ref = _ref((words.ref, *request.code_paths, *returned.artifacts), root)
+        tags = (phase_tag(event, request.phase), *_frameworks(request), *words.tags)
+        candidate = make_candidate(event, day, tags, summary, ref, "agent")
+        if candidate:
+            candidates.append(candidate)
+    return candidates, problems
+
+
+def _worded(
     request: RecordRequest,
     events: Sequence[EventType],
     returned: AgentReturn,
-    context: Context,
-    now: datetime,
-) -> list[Candidate]:
-    date = now.astimezone(UTC).date().isoformat()
-    found: list[Candidate] = []
+    own: Sequence[Remedy],
+    root: Path,
+    day: str,
+) -> Iterator[Candidate]:
+    """Word one lesson for each event, from what its author reported."""
+    used: set[tuple[str, str]] = set()
     for event in events:
         phase = phase_tag(event, request.phase)
-        # Each phase's next agent gets the best text there is; only within one phase must lessons differ.
-        used = [other.lesson.summary for other in found if phase in other.lesson.tags]
-        worded = lesson_of(event, phase, returned, context, date=date, used=used)
-        if worded is None:
-            logger.warning("%s: the agent's return tells nothing that a lesson could be made of", event)
-        else:
-            found.append(Candidate(event, worded.lesson, worded.source))
+        findings = [_masked(finding) for finding in _findings(event, returned, request.additional_context)]
+        worded = [(finding, word) for finding in findings if (word := word_finding(finding, own))]
+        # Each phase's next agent gets the best there is; only within one phase lessons must differ.
+        unused = [pair for pair in worded if (phase, pair[1].summary) not in used]
+        best = next((pair for pair in unused if pair[1].has_fix), next(iter(unused), None))
+        if best is None:
+            logger.warning("%s: the agent's return says nothing that a lesson could be made of", event)
+            continue
+        finding, word = best
+        used.add((phase, word.summary))
+        ref = _ref((finding.path or "", *request.code_paths, *returned.artifacts), root)
+        tags = (phase, *(_frameworks(request) or word.tags))
+        candidate = make_candidate(event, day, tags, word.summary, ref, word.source, word.fallback)
+        if candidate:
+            yield candidate
+
+
+def make_candidate(
+    event: EventType | None,
+    day: str,
+    tags: Sequence[str],
+    summary: str,
+    ref: str | None,
+    source: str,
+    fallback: str = "",
+) -> Candidate | None:
+    """Make a lesson under the guard's rules; ``fallback`` is given instead of a summary that would be held."""
+    text = fallback if fallback and held_because(summary, ref) else summary
+    lesson = make_lesson(day, tuple(mask_secrets(clean(tag)) for tag in tags), mask_secrets(text), ref)
+    return Candidate(event, lesson, source, held_because(lesson.summary, lesson.ref)) if lesson else None
+
+
+def _findings(event: EventType, returned: AgentReturn, more: str) -> list[Finding]:
+    """Return what an event is about, the worst first; what the agent says in all only where that is all there is."""
+    issues = sorted(returned.issues, key=lambda issue: issue not in returned.severe)
+    if event == "high_severity_issues":
+        found = list(returned.severe)
+    elif event == "review_max_rounds":
+        found = [*issues, *returned.errors]
+    else:
+        found = [*returned.errors, *issues]
+    said = [Finding(message=text) for text in (returned.summary, more) if text]
+    found = [finding for finding in found if not is_vague(f"{finding.message} {finding.fix}")] or said
+    if returned.fix and found and not any(finding.fix for finding in found):
+        found[0] = replace(found[0], fix=returned.fix)
     return found
+
+
+def _masked(finding: Finding) -> Finding:
+    """Take secrets out before anything is cut: half of one is one still."""
+    return replace(
+        finding, message=mask_secrets(clean(finding.message)), fix=mask_secrets(clean(finding.fix))
+    )
+
+
+def _frameworks(request: RecordRequest) -> tuple[str, ...]:
+    name = _VERSION.sub("", request.framework_context.strip())
+    return (name,) if name else ()
+
+
+def _ref(paths: Sequence[str], root: Path) -> str | None:
+    """Return the first path that is one, relative to the project."""
+    for path in map(str.strip, paths):
+        if path and "\n" not in path and len(path) <= 300:
+            relative = path.removeprefix(f"{root}/").removeprefix("./")
+            return mask_secrets(clean(relative))
+    return None
+
+
+def append_new(
+    index: LessonIndex, candidates: Sequence[Candidate], *, story_key: str, session_id: str, now: datetime
+) -> Recorded:
+    """Append what is not known yet, while nobody else can, and keep where it came from. Raises ``AppendFailed``.
+
+    What must wait for a person goes into the database alone. A candidate that is known is a recurrence of its lesson.
+    """
+    session = session_name(session_id)
+
+    def row(candidate: Candidate) -> LessonRow:
+        at = to_text(now)
+        return row_of(
+            candidate.lesson,
+            Origin(
+                event_type=candidate.event,
+                story_key=story_key,
+                session_id=session,
+                recorded_at=at,
+                source=candidate.source,
+                held=candidate.held,
+                gone_at=at if candidate.held else None,
+            ),
+        )
+
+    with index.file.lock():
+        written: tuple[Candidate, ...] | None = None
+        try:
+            with index.store.write() as unit:
+                total = index.sync(unit, now)
+                fresh, known = _choose(candidates, lambda lesson: index.find(unit, lesson))
+                written = _append(index.file, fresh)
+                index.add(unit, [row(candidate) for candidate in fresh])
+                unit.lessons.recurred([lesson.id for lesson in known], session_id=session, at=to_text(now))
+                if written:
+                    total = index.sync(unit, now)
+            index.drop_origins()
+            return Recorded(fresh, total)
+        except LessonsUnreadable as error:
+            raise AppendFailed(str(error)) from error
+        except StoreError as error:
+            logger.warning("lessons are not counted: %s", error)
+        # The file is the authority: it is written without the database, and read whole for it.
+        try:
+            present = index.file.read().lessons
+        except LessonsUnreadable as error:
+            raise AppendFailed(str(error)) from error
+        if written is None:
+            kept = [candidate for candidate in candidates if not candidate.held]
+            fresh, _ = _choose(kept, lambda lesson: find_duplicates(lesson, present))
+            written = _append(index.file, fresh)
+            present = (*present, *(candidate.lesson for candidate in written))
+        index.keep_origins([row(candidate) for candidate in written])
+        return Recorded(written, len(present))
+
+
+def _choose(
+    candidates: Sequence[Candidate], find: Callable[[Lesson], Sequence[Lesson]]
+) -> tuple[tuple[Candidate, ...], list[Lesson]]:
+    """Part candidates into new ones and the lessons that the others repeat, each once however often."""
+    fresh: list[Candidate] = []
+    known: dict[str, Lesson] = {}
+    for candidate in candidates:
+        same = find(candidate.lesson)
+        known.update((lesson.id, lesson) for lesson in same)
+        if not same and not find_duplicates(candidate.lesson, [other.lesson for other in fresh]):
+            fresh.append(candidate)
+    return tuple(fresh), list(known.values())
+
+
+def _append(file: LessonsFile, candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
+    """Append what need not wait for a person, and return it."""
+    ready = tuple(candidate for candidate in candidates if not candidate.held)
+    if ready:
+        file.append([candidate.lesson for candidate in ready])
+    return ready
 
 
 def _entry(candidate: Candidate) -> RecordedEntry:
@@ -241,32 +317,20 @@ def _entry(candidate: Candidate) -> RecordedEntry:
     return RecordedEntry(
         date=lesson.date,
         phase=lesson.tags[0],
-        event_type=candidate.event,
+        event_type=candidate.event or "",
         summary=lesson.summary,
         ref=lesson.ref,
-        quarantined=QUARANTINED in lesson.tags,
+        quarantined=candidate.held is not None,
     )
 
 
-def _failed(request: RecordRequest, detected: int, shown: str, error: AppendFailed) -> RecordEnvelope:
-    later = "; it waits, and the next recording appends it" if isinstance(error, AppendBusy) else ""
+def _envelope(
+    request: RecordRequest, status: RecordStatus, results: RecordResults, errors: Sequence[RecordProblem]
+) -> RecordEnvelope:
     return RecordEnvelope(
-        status="failure",
+        status=status,
         session_id=request.session_id,
         story_key=request.story_key,
-        results=RecordResults(events_detected=detected, file_path=shown),
-        errors=[RecordProblem(type=error.code, file_path=shown, message=f"{APPEND_FAILED}: {error}{later}")],
+        results=results,
+        errors=list(errors),
     )
-
-
-def _count(file: LessonsFile) -> int:
-    try:
-        return file.read(()).total
-    except LessonsUnreadable as error:
-        logger.warning("%s: %s", file.path, error)
-        return 0
-
-
-def _shown(path: Path, project_root: Path) -> str:
-    """Name the file relative to the project, or whole when it lies outside of it."""
-    return (path.relative_to(project_root) if path.is_relative_to(project_root) else path).as_posix()

@@ -145,15 +145,15 @@ class _Excerpt:
 
     def write(self, synthesis: Synthesis | None) -> Report:
         """Show the best passages, as many as fit; a model's text takes their place."""
-        room = self._max_tokens * 4
+        room = 4 * self._max_tokens
         level = self._confidence(self._pieces)
         while True:
             sections = self._written(synthesis, room) if synthesis else self._sections(room)
             text = self._text(sections, level)
             over = tokens_of(text) - self._max_tokens
-            if over <= 0 or room < 1_000:
+            if over <= 0 or room <= 0:
                 break
-            room -= 4 * over + 40
+            room -= 4 * over + 40  # what stands around the passages
         origin: ReportKind = "installed" if is_package(self._answer.source) else "researched"
         return Report(text=text, confidence=level, origin=origin)
 
@@ -169,15 +169,14 @@ class _Excerpt:
         details: list[str] = []
         shown: list[_Piece] = [piece for piece, _ in examples]
         for at, piece in enumerate(self._pieces):
-            text = self._passage(
-                piece, taken | said, signatures, min(left, _LONG if at < _AT_LENGTH else _SHORT)
-            )
+            if left < _LEAST:
+                break
+            most = min(left, _LONG if at < _AT_LENGTH else _SHORT)
+            text = self._passage(piece, taken | said, signatures, most)
             if text:
                 details.append(f"{piece.line}\n\n{text}")
                 shown.append(piece)
                 left -= len(details[-1]) + 2
-            if left < _LEAST:
-                break
         shown.append(self._pieces[0])
         return {
             SUMMARY: summary,
@@ -244,7 +243,7 @@ class _Excerpt:
                 parts.append((block, []))
             parts[-1][1].append(line)
         kept = [
-            Block(text="\n".join(held).strip("\n"), is_code=block.is_code, language=block.language)
+            Block(text="\n".join(held).strip("\n")[:room], is_code=block.is_code, language=block.language)
             for block, held in parts
         ]
         return [render([block]) for block in kept if block.text.strip()]

@@ -82,7 +82,7 @@ def explain(
     ranked = rank(query, [(it, (held.scores or {}).get(it.entry.id, 0.0)) for it in held.known])
     placeholders = [it for it in held.known if it.entry.origin == "placeholder"]
     scored = [(it.known, it.score) for it in ranked] + [(it, None) for it in placeholders]
-    rows = [_row(query, known, score, rules.match, chosen, held.lost) for known, score in scored]
+    rows = [_row(query, known, score, rules.match, chosen, lost=held.lost) for known, score in scored]
     rows.sort(key=lambda row: row["id"] != (match.entry.id if match else None))
     old = f"not accessed for more than {rules.limits.archive_after_days} days: counts as archived"
     rows += [
@@ -159,6 +159,7 @@ def _row(
     score: float | None,
     rules: MatchRules,
     chosen: Known | None,
+    *,
     lost: frozenset[str],
 ) -> dict[str, Any]:
     entry = known.entry

@@ -292,8 +292,8 @@ class Findings:
                 why = f"{entry.id} is a placeholder: it says nothing that could work; `kr save` what you find out"
                 raise InvalidRequest(FieldError("id", why))
             results = _rate(unit, entry, replace(given, note=note), by, now)
-        notes: list[str] = []
-        self._export(notes)
+        if given.outcome == "worked" and entry.status == "stale":  # nothing else of it stands in the index
+            self._export([])
         return results
 
     def review(self) -> dict[str, Any]:

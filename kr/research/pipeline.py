@@ -275,7 +275,7 @@ class _Author:
     """Has a language model, where one is to write, write from what sources answer, once each (SPEC 3.7, ``synthesis: llm``).
 
     It reads what words may take for an answer that is none, and for none that is one: so its word counts there. A failure
-    leaves the text extractive, and to words what covers.
+    leaves an excerpt.
     """
 
     def __init__(self, run: Run, services: Services, persona: Persona, *, timeout: float) -> None:
@@ -304,13 +304,13 @@ class _Author:
             known = self._writer(self._run.query, answer, self._persona, timeout=granted)
         except SourceFailure as failure:
             self._writer = None  # of no further answer either
-            self._run.notes.append(f"synthesis: {failure.reason}; the text is extractive")
+            self._run.notes.append(f"synthesis: {failure.reason}; the report is an excerpt")
             return None
         if not known.answers and is_answer(answer.source):
             # Such a source answered the question itself, and words are not asked either.
             self._writer = None
             self._run.notes.append(
-                "synthesis: the language model found no answer in the sources; the text is extractive"
+                "synthesis: the language model found no answer in the sources; the report is an excerpt"
             )
             return None
         self._written.append((answer, known))

@@ -153,12 +153,12 @@ def _rate(app: App, given: Arguments) -> Outcome:
 
 
 def _inject(app: App, given: Arguments) -> Outcome:
-    need = {name: given[name] for name in ("phase", "framework", "query", "files") if name in given}
+    task = {name: given[name] for name in ("phase", "framework", "query", "files") if given.get(name)}
     document = {
         "story_key": given.get("story_key") or "0-0",
         "mode": "lessons-inject",
         "session_id": given.get("session_id") or _new_session(),
-        "lessons_inject": need,
+        "lessons_inject": {"phase": "dev-execution", **task},
     }
     return _enveloped(app.requests.inject_document(_bytes(document)).plain())
 
@@ -291,30 +291,34 @@ TOOLS = (
     Tool(
         "lessons_inject",
         "Get lessons from earlier failures before you begin a phase of work: story-creation, story-review, "
-        "dev-execution, code-review or e2e-inspection. What you are about to do puts those that fit first.",
+        "dev-execution (default), code-review or e2e-inspection. Say what you are about to do: only what fits is given.",
         _object(
-            "phase",
+            "",
             phase=_text(),
-            story_key=_text(),
-            session_id=_text(),
             framework=_text(),
             query=_text("the task"),
             files=_TEXTS,
+            story_key=_text(),
+            session_id=_text(),
         ),
         InjectEnvelope,
         _inject,
     ),
     Tool(
         "lessons_record",
-        "Record what an agent's failure teaches the next one.",
+        "Record what a failure teaches the next agent, in your words (lesson); or an agent's return (event_type, agent_return).",
         _object(
-            "phase event_type agent_return",
-            phase=_text(),
+            "",
+            lesson=_object(
+                "symptom fix",
+                symptom=_text("what one sees"),
+                fix=_text("what to do, 120 characters"),
+                ref=_text("file:line"),
+                tags=_TEXTS,
+            ),
             event_type={"type": "string", "enum": list(EVENT_TYPES)},
-            agent_return={
-                "type": "object",
-                "description": "its status, errors [{message, suggestion, file, line}], results",
-            },
+            agent_return={"type": "object"},
+            phase=_text(),
             story_key=_text(),
             session_id=_text(),
             framework_context=_text(),

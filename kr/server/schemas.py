@@ -4,7 +4,7 @@ from functools import cache
 from typing import Any, get_args
 
 from kr.contracts.requests import is_blank
-from kr.values import PHASES, IfUnsure
+from kr.values import EVENT_TYPES, PHASES, IfUnsure
 
 Schema = dict[str, Any]
 
@@ -113,19 +113,59 @@ def inject_request() -> Schema:
 
 
 def record_request() -> Schema:
-    """Give the schema of U5's request: anything, since recording never stops its caller (SPEC 4.2)."""
-    example = {
-        "session_id": "sprint-1",
-        "story_key": "3-1",
-        "phase": "dev-execution",
-        "event_type": "general_agent_failure",
-        "agent_return": {
-            "status": "failure",
-            "errors": [{"message": "a list has no key", "suggestion": "Give every row a key"}],
+    """Give the schema of U5's request: it describes, and forbids nothing, since recording never stops its caller (SPEC 4.2)."""
+    text = {"type": _SCALAR}
+    lesson = {
+        "type": "object",
+        "description": "A lesson in your own words: it is kept as it is worded.",
+        "properties": {
+            "symptom": {
+                **text,
+                "description": "What one sees; cut where both halves take more than two lines.",
+            },
+            "fix": {
+                **text,
+                "description": "What to do: at most 120 columns, or it is refused with the count.",
+            },
+            "ref": {**text, "description": "The file, with its line.", "examples": ["src/List.vue:3"]},
+            "tags": {"description": "What it is about beside the phase.", "examples": [["vue"]]},
         },
-        "framework_context": "vue",
     }
-    return {"description": "What is no valid request is answered with status skipped.", "examples": [example]}
+    properties = {
+        "lessons": {
+            "items": lesson,
+            "description": "Three at most. With them phase, event_type and agent_return may be missing.",
+        },
+        "phase": {"description": f"One of {', '.join(PHASES)}, or one that is configured."},
+        "event_type": {"description": f"One of {', '.join(EVENT_TYPES)}."},
+        "agent_return": {
+            "description": "status, and here or in results: errors, issues (message, fix, severity, file, line), lessons, "
+            "review_rounds, auto_fix_applied, artifacts; summary, agent."
+        },
+        "code_paths": {"description": "Paths that the failure is about."},
+        "framework_context": {"description": "The framework at hand."},
+        "additional_context": {"description": "What else is known."},
+    }
+    worded = {"symptom": "v-for without a key reuses the wrong row", "fix": "give every v-for a key"}
+    examples = [
+        {"session_id": "sprint-1", "story_key": "3-1", "lessons": [{**worded, "ref": "src/List.vue:3"}]},
+        {
+            "session_id": "sprint-1",
+            "story_key": "3-1",
+            "phase": "dev-execution",
+            "event_type": "general_agent_failure",
+            "agent_return": {
+                "status": "failure",
+                "errors": [{"message": "a list has no key", "fix": "Add one"}],
+            },
+            "framework_context": "vue",
+        },
+    ]
+    return {
+        "description": "What is no valid request is answered with status skipped.",
+        "properties": properties,
+        "examples": examples,
+    }
 
 
 def _identity() -> Schema:

@@ -280,7 +280,7 @@ class KnowledgeResearch(Section):
     sources: tuple[str | OwnSource, ...] = key(
         read_sources,
         CHAIN,
-        "The sources, in the order in which they are asked, your own among them as mappings; with [] the fallback is still asked.",
+        "The sources in the order in which they are asked; your own as mappings. With [] the fallback is still asked.",
     )
     fallback_if_mcp_unavailable: str | None = key(
         one_of(*CHAIN, nullable=True),
@@ -292,16 +292,6 @@ class KnowledgeResearch(Section):
         _PHASES,
         (),
         "Phases of your own beside the five that kr has: [release, security-review].",
-    )
-    lessons_distiller: Literal["rules", "llm"] = key(
-        one_of("rules", "llm"),
-        "rules",
-        "Who words a lesson: kr's rules, or the language model of the key llm, whose answer is checked.",
-    )
-    lessons_of_tools: Literal["complaints", "review"] = key(
-        one_of("complaints", "review"),
-        "complaints",
-        "Sentences of tools in lessons: complaints go on to other agents, or all wait for a person (review).",
     )
     auto_export: bool = key(
         yes_no(), True, "Whether index.yaml and _archived-index.yaml are written after each change."
@@ -322,14 +312,14 @@ class KnowledgeResearch(Section):
         is_hidden=True,
     )
     web_search: WebSearch = section(WebSearch, "The provider of web searches.")
-    synthesis: Literal["extractive", "llm"] = key(
-        one_of("extractive", "llm"),
-        "extractive",
-        "How a report is written: from the sources' passages as they stand (extractive), or by the model of llm (llm).",
+    synthesis: Literal["excerpt", "llm"] = key(
+        one_of("excerpt", "llm"),
+        "excerpt",
+        "How a report is written: from the sources' passages as they stand (excerpt), or by the model of llm (llm).",
     )
     llm: ModelServer = section(
         ModelServer,
-        "The OpenAI-compatible endpoint of synthesis: llm, judge: llm and lessons_distiller: llm.",
+        "The OpenAI-compatible endpoint of synthesis: llm and judge: llm.",
     )
 
     @property

@@ -131,7 +131,7 @@ def _unfinished(raw: RawSettings, configuration: Configuration) -> Iterator[str]
         origin = raw.origin((MAIN_SECTION, "sources"))
         yield f"{origin}: the source {asked[server]} needs servers.{server}; it is unavailable"
     without_llm = {
-        "synthesis": (research.synthesis, "reports stay extractive"),
+        "synthesis": (research.synthesis, "reports stay excerpts"),
         "judge": (research.judge, "nobody chooses among the candidates"),
     }
     for name, (chosen, instead) in without_llm.items():

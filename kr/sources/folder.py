@@ -1,6 +1,5 @@
 """A folder of documents of one's own (SPEC 3.5.5): no network, no charge. What changes on disk is found anew."""
 
-import sqlite3
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ class Folder:
             raise SourceNotAsked(f"it is about {self.framework}")
         try:
             index = Index(self.name, folder_index(self.folder, cache_folder(self.environ)))
-        except (OSError, sqlite3.Error) as error:
+        except OSError as error:
             raise SourceFailure(
                 f"the folder {self.folder.name} can't be read ({type(error).__name__})"
             ) from error

@@ -138,8 +138,18 @@ lessons = Table(
     *(Column(name, Text) for name in ("gone_at", "source", "last_recurred_at", "retired_at")),
     *(Column(name, Text) for name in ("pinned_at", "approved_at", "superseded_by")),
     Column("recurred_after_injection", Integer, nullable=False, server_default="0"),
-    Column("harmless_by", Text),
+    Column("held", Text),
     Index("lessons_phase", "phase", "date"),
+)
+
+# The stems of each lesson's keywords, by which duplicates are found.
+lesson_keywords = Table(
+    "lesson_keywords",
+    metadata,
+    _text("keyword"),
+    Column("lesson_id", ForeignKey("lessons.id"), nullable=False),
+    PrimaryKeyConstraint("keyword", "lesson_id"),
+    sqlite_with_rowid=False,
 )
 
 lesson_injections = Table(

@@ -55,3 +55,22 @@ def one_line(text: str, limit: int = 500) -> str:
     """Return the visible text as one trimmed line of at most ``limit`` characters, cut with ``…``."""
     line = re.sub(r"\s+", " ", strip_invisible(text[: 20 * limit])).strip()
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+
+
+_WIDE = frozenset({"W", "F"})
+_NO_WIDTH = frozenset({"Mn", "Me", "Cf"})
+
+
+def columns(text: str) -> int:
+    """Count the columns that ``text`` takes in a terminal: a CJK character two, combining marks none."""
+    return len(text) if text.isascii() else sum(map(width_of, text))
+
+
+def width_of(character: str) -> int:
+    if character.isascii():
+        return 1
+    import unicodedata
+
+    if unicodedata.category(character) in _NO_WIDTH:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in _WIDE else 1

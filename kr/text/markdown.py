@@ -14,11 +14,14 @@ MAX_CHARS = 300_000
 """How much of one text is read."""
 
 _MAX_LINE = 4_000
+_MOST_PASSES = 5
 _FENCE = re.compile(r"^[ \t>]{0,12}(?:[-*+] +|\d+[.)] +)?(`{3,}|~{3,})[ \t]*([\w+#.-]{0,30})[^`\n]*$")
-_HEADING = re.compile(r"^[ \t]{0,3}#{1,6}[ \t]+(.*?)[ \t#]*$")
-_UNDERLINE = re.compile(r"^[ \t]{0,3}(?:=+|-{2,})[ \t]*$")
+_WITHIN = r"((?:[ \t]*(?:>|[-*+](?=[ \t])|\d{1,9}[.)](?=[ \t])))*)[ \t]*"
+"""Quotation marks and items that a line stands in."""
+_HEADING = re.compile(rf"^{_WITHIN}#{{1,6}}(?:[ \t]+(.*?))?[ \t#]*$")
+_UNDERLINE = re.compile(rf"^{_WITHIN}(?:=+|-+)[ \t]*$")
 _DEFINITION = re.compile(r"^ {0,3}\[[^\]\n]{1,200}\]:[ \t]*\S.*$")
-_CODE_SPAN = re.compile(r"(`+)(?!`)(.{0,1000}?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE_SPAN = re.compile(r"(?<![`\\])(`+)(?!`)(.{0,1000}?)(?<!`)\1(?!`)", re.DOTALL)
 _ELEMENTS = (
     "a|abbr|article|aside|audio|b|blockquote|body|br|button|caption|center|cite|code|col|colgroup|dd|details|del|dfn|div|dl|dt|em|embed|"
     "figcaption|figure|font|footer|form|h[1-6]|head|header|hr|html|i|iframe|img|input|ins|kbd|label|legend|li|link|main|mark|meta|nav|"
@@ -31,12 +34,12 @@ _SILENT = re.compile(
 _TAG = re.compile(
     rf"<!--.{{0,5000}}?(?:-->|\Z)|</?(?:{_ELEMENTS})(?:\s[^<>]{{0,2000}})?/?>", re.DOTALL | re.IGNORECASE
 )
-_OPENS = re.compile(r"<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)")
+_OPENS = re.compile(r"(?<!\\)((?:\\\\)*)<(?=[A-Za-z/!?])(?!https?://[^\s<>]+>)")
 _IMAGE = re.compile(r"!\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,2000}\)|\[[^\[\]\n]{0,200}\])")
 _LINK = re.compile(
     r"\[((?:[^\[\]]|\[[^\[\]]{0,100}\]){0,500})\](?:\((?:[^()\n]|\([^()\n]{0,200}\)){0,2000}\)|\[[^\[\]\n]{0,200}\])"
 )
-_END_OF_LINK = re.compile(r"\](?=[(\[:])")
+_END_OF_LINK = re.compile(r"(?<!\\)((?:\\\\)*)\](?=[(\[:])")
 _BACKTICKS = re.compile("`+")
 _SIGNS = re.compile(r"[\\`*\[\]<>&#]|(?<![^\W_])_|_(?![^\W_])")
 # What a report's own lines begin with: code that holds such a line is quoted too.
@@ -68,7 +71,7 @@ def split(text: str) -> list[Block]:
         held.clear()
         if fence and body.strip():
             found.append(Block(text=body, is_code=True, language=language))
-        elif not fence and (prose := clean(body)):
+        elif not fence and any(map(str.isalnum, prose := clean(body))):
             found.append(Block(text=prose))
 
     for line in strip_invisible(text[:MAX_CHARS]).split("\n"):
@@ -88,12 +91,20 @@ def split(text: str) -> list[Block]:
 def clean(text: str) -> str:
     """Return prose as harmless Markdown, its words as they stand."""
     kept: list[str] = []
-    for line in _bare(text).split("\n"):
+    for _ in range(_MOST_PASSES):
+        before, text = text, _bare(text)
+        if text == before:
+            break
+    else:  # what hides one mark in another again and again
+        text = escape(text)
+    for line in text.split("\n"):
         heading = _HEADING.match(line)
         if heading:
-            kept.append(f"**{heading[1].replace('**', '')}**" if heading[1].strip("*_ ") else "")
-        elif _UNDERLINE.match(line) and kept and kept[-1].strip() and not kept[-1].startswith("**"):
-            kept[-1] = f"**{kept[-1].strip().replace('**', '')}**"
+            words = (heading[2] or "").replace("**", "").strip()
+            kept.append(f"{heading[1]} **{words}**".lstrip() if words.strip("*_ ") else heading[1])
+        elif (underline := _UNDERLINE.match(line)) and kept and kept[-1].strip():
+            if not underline[1] and not kept[-1].startswith(("**", ">")):
+                kept[-1] = f"**{kept[-1].strip().replace('**', '')}**"
         elif not _DEFINITION.match(line):
             kept.append(line.rstrip()[:_MAX_LINE])
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip("\n")
@@ -109,11 +120,11 @@ def _bare(text: str) -> str:
         end = span.end()
     parts.append(_without_markup(text[end:]))
     # A link's words may be code: its target is taken off once all is together again.
-    return _END_OF_LINK.sub(r"\\]", _LINK.sub(r"\1", "".join(parts)))
+    return _END_OF_LINK.sub(r"\1\\]", _LINK.sub(r"\1", "".join(parts)))
 
 
 def _without_markup(text: str) -> str:
-    return _LINK.sub(r"\1", _IMAGE.sub("", _OPENS.sub(r"\\<", _TAG.sub("", text))))
+    return _LINK.sub(r"\1", _IMAGE.sub("", _OPENS.sub(r"\1\\<", _TAG.sub("", text))))
 
 
 def render(blocks: Iterable[Block]) -> str:

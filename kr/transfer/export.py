@@ -14,6 +14,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -362,9 +363,13 @@ _NOT_PRINTABLE = re.compile(
 )
 
 
+_encode = json.JSONEncoder(ensure_ascii=False).encode
+
+
+@lru_cache(4096)
 def quoted(text: str) -> str:
     """Write ``text`` as a double-quoted scalar in one line; what a reader can't see is escaped."""
-    return _NOT_PRINTABLE.sub(_escape, json.dumps(text, ensure_ascii=False))
+    return _NOT_PRINTABLE.sub(_escape, _encode(text))
 
 
 def _escape(match: re.Match[str]) -> str:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from kr.app import App
 from kr.errors import EntryConflict, KrError, UnknownEntry
 from kr.frameworks import most_alike
-from kr.report import SKELETON_MARK
+from kr.report import PLACEHOLDER_MARK
 from kr.text.characters import strip_invisible
 from tests.support.program import Project
 from tests.support.stores import draft
@@ -170,7 +170,7 @@ def test_a_restored_entry_answers_again(app: App, project: Project) -> None:
 
 
 def test_a_restored_placeholder_is_no_answer(app: App, project: Project) -> None:
-    entry_id = save(app, project, origin="placeholder", status="stale", text=f"# a\n\n{SKELETON_MARK}\n")
+    entry_id = save(app, project, origin="placeholder", status="stale", text=f"# a\n\n{PLACEHOLDER_MARK}\n")
     app.catalog.remove([entry_id])
     restored = app.catalog.restore(entry_id)
     assert restored["entry"]["status"] == "stale"

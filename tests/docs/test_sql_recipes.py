@@ -12,20 +12,24 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kr.analytics import spared
+from kr.freshness import to_text
 from kr.store.store import Store
 from tests.support.samples import fill
-from tests.support.stores import ROOT
+from tests.support.stores import ROOT, draft, sql
 
 PAGE = (ROOT / "docs" / "sql.md").read_text(encoding="utf-8")
 RECIPES = re.findall(r"^### ([^\n]+)\n(?:(?!^#)[^\n]*\n)*?```sql\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
 PUBLIC = {
-    "entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence, sha256, question",
+    "entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, confidence, sha256, question, "
+    "origin, written_by, revision",
     "archived_entries": "id, framework, framework_version, topic, tags, path, created, last_accessed, status, "
     "confidence, sha256, archived_at, reason",
     "lessons": "id, date, phase, tags, summary, ref, event_type, story_key, session_id, recorded_at, injected, recurred",
     "requests": "id, at, mode, story_key, session_id, framework, framework_version, topic, status, tier, entry_id, "
-    "persona, duration_ms, budget_remaining, question",
-    "near_misses": "request_id, tags, related, settled_at, answered_by",
+    "persona, project, duration_ms, budget_remaining, question, answer_tokens",
+    "ratings": "entry_id, revision, session_id, story_key, outcome, note, at",
+    "quarantine": "id, at, framework, question, reasons, request, written_by",
     "wordings": "id, entry_id, at, topic, tags, question, session_id",
     "workflows": "workflow_id, template_id, template_ref, type, status, current_step, state_file, is_simulated, created_at, "
     "updated_at, completed_at",
@@ -45,7 +49,20 @@ VIEWS = {
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with Store(None, tmp_path_factory.mktemp("recipes"), archive_after_days=1000) as store:
-        fill(store, datetime.now(UTC))
+        now = datetime.now(UTC)
+        fill(store, now)
+        told = draft(
+            "zod", "unknown keys", origin="finding", question="Are they refused?", written_by="agent:s-1"
+        )
+        finding = store.save_report(told, "# zod - unknown keys\n", now).entry
+        rated = (finding.id, finding.revision, "s-2", "wrong", "gone in 5", to_text(now))
+        columns = "entry_id, revision, session_id, outcome, note, at"
+        sql(store.path, f"INSERT INTO ratings ({columns}) VALUES (?,?,?,?,?,?)", *rated)
+        sql(
+            store.path,
+            "UPDATE requests SET entry_id = 'vue-slots', answer_tokens = 300 WHERE topic = 'slots'",
+        )
+        sql(store.path, "UPDATE source_calls SET answer_tokens = 5000 WHERE charged")
         yield store.path
 
 
@@ -86,14 +103,14 @@ def test_every_public_column_is_there(database: Path) -> None:
 
 def test_every_other_table_is_named_as_kr_s_own(database: Path) -> None:
     # FTS5 keeps its index in tables of its own.
-    tables = {name for name in names_of(database, "table") if not name.startswith("document_search_")}
+    tables = {name for name in names_of(database, "table") if not name.startswith("entry_search_")}
     section = PAGE.partition("### Other tables")[2].partition("## ")[0]
     assert set(re.findall(r"`(\w+)`", section)) == tables - PUBLIC.keys()
 
 
 def test_datasette_is_told_of_every_table_and_hides_kr_s_own(database: Path) -> None:
     told = yaml.safe_load((ROOT / "deploy" / "datasette.yaml").read_text())["databases"]["kr"]["tables"]
-    tables = {name for name in names_of(database, "table") if not name.startswith("document_search_")}
+    tables = {name for name in names_of(database, "table") if not name.startswith("entry_search_")}
     assert told.keys() == tables | {"sqlite_sequence"}
     assert {name for name, known in told.items() if not known.get("hidden")} == PUBLIC.keys()
     for name, known in told.items():
@@ -133,7 +150,10 @@ def test_a_recipe_runs_in_the_plain_program(database: Path, recipe: str) -> None
     assert done.stdout.strip()
 
 
-def test_the_recipe_for_savings_says_what_stats_says(database: Path) -> None:
-    (recipe,) = [recipe for title, recipe in RECIPES if title.startswith("What did it save")]
+def test_the_recipe_for_tokens_spared_says_what_stats_says(database: Path) -> None:
+    (recipe,) = [recipe for title, recipe in RECIPES if title.startswith("How many tokens")]
     with closing(sqlite3.connect(database)) as connection:
-        assert connection.execute(recipe).fetchall() == [(5, 7.5, 19.9)]
+        counted = connection.execute(recipe).fetchall()
+    with Store(None, database.parent) as store, store.look() as unit:
+        told = spared(unit.counts.spared_by_day())
+    assert counted == [(told["answers"], told["tokens"])] == [(5, 5 * (2 * 5000 - 300))]

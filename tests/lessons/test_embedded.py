@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kr.errors import InvalidRequest
-from kr.lessons.returned import LOOKED_AT, returned_documents
+from kr.lessons.embedded import LOOKED_AT, returned_documents
 from kr.tree import read_document
 
 RETURN = {"story_key": "3-1", "status": "failure", "errors": ["Use Foo.bar() instead of Foo.baz()"]}

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.returned import Limits, detect, is_clean_success, phase_tag, read_return
+from kr.lessons.events import EventLimits, detect, is_clean_success, phase_tag, read_return
 from kr.values import EVENT_TYPES, PHASES, EventType
 
 GENERAL: EventType = "general_agent_failure"
@@ -18,7 +18,7 @@ _JSON = st.recursive(
 def found(
     data: dict[str, Any], declared: EventType = GENERAL, phase: str = "dev-execution", **limits: Any
 ) -> list[str]:
-    return list(detect(declared, phase, read_return(data), Limits(**limits)))
+    return list(detect(declared, phase, read_return(data), EventLimits(**limits)))
 
 
 def rounds(count: object) -> dict[str, Any]:
@@ -92,9 +92,6 @@ def test_a_clean_success_is_no_event(status: str, declared: EventType) -> None:
         )
         == []
     )
-    # So is one that only warns.
-    warns = "/home/dev/shop/check.py:3: DeprecationWarning: load_v1() will be renamed load()\n42 records checked, 0 problems"
-    assert found({"status": status, "errors": [{"type": "tool_warning", "message": warns}]}, declared) == []
 
 
 @pytest.mark.parametrize(
@@ -156,19 +153,40 @@ def test_findings_are_read_from_texts_and_objects() -> None:
             },
         }
     )
-    assert [(error.complaint, error.path) for error in returned.errors] == [
+    assert [(error.message, error.path) for error in returned.errors] == [
         ("one", None),
         ("two", "a.py:7"),
         ("three", None),
     ]
-    assert returned.errors[2].remedy == "use g()"
-    assert [(issue.complaint, issue.path) for issue in returned.severe] == [("four", "b.py:3")]
+    assert returned.errors[2].fix == "use g()"
+    assert [(issue.message, issue.path) for issue in returned.severe] == [("four", "b.py:3")]
     assert returned.artifacts == ("c.py",)
+
+
+def test_facts_stand_in_the_return_or_in_its_results() -> None:
+    facts = {
+        "review_rounds": 11,
+        "auto_fix_applied": "yes",
+        "issues": [{"severity": "High", "message": "no ownership check"}],
+        "artifacts": ["a.py"],
+        "lessons": [{"symptom": "s", "fix": "f"}],
+    }
+    beside, within = read_return({"status": "x", **facts}), read_return({"status": "x", "results": facts})
+    assert beside == within
+    assert (beside.review_rounds, beside.is_auto_fixed, beside.artifacts) == (11, True, ("a.py",))
+    assert [issue.message for issue in beside.severe] == ["no ownership check"]
+    assert beside.lessons == ({"symptom": "s", "fix": "f"},)
+
+
+def test_a_story_review_stays_one() -> None:
+    assert phase_tag("review_max_rounds", "story-review") == "story-review"
+    assert phase_tag("high_severity_issues", "story-review") == "story-review"
+    assert phase_tag("high_severity_issues", "dev-execution") == "code-review"
 
 
 @given(_JSON, _JSON, _JSON, st.sampled_from(EVENT_TYPES), st.sampled_from(PHASES))
 def test_any_shape_is_read(status: Any, errors: Any, results: Any, declared: EventType, phase: str) -> None:
     returned = read_return({"status": status, "errors": errors, "results": results, "agent": results})
-    seen = detect(declared, phase, returned, Limits())
+    seen = detect(declared, phase, returned, EventLimits())
     assert list(seen) == sorted(seen, key=EVENT_TYPES.index)
     assert (declared in seen) or is_clean_success(returned)

@@ -1,10 +1,22 @@
 import unicodedata
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kr.lessons.line import HEADER, Lesson, clean, cleaned, format_line, parse_file
+from kr.lessons.line import (
+    HEADER,
+    SUMMARY_COLUMNS,
+    Lesson,
+    fit_summary,
+    format_line,
+    make_lesson,
+    one_line,
+    parse_lines,
+    word_lesson,
+)
+from kr.text.characters import columns
 
 _ANY = st.text(st.characters(codec=None), max_size=120)
 
@@ -43,7 +55,7 @@ def lesson(summary: str, ref: str | None = None, tags: tuple[str, ...] = ("dev-e
     ],
 )
 def test_lines_that_are_lessons(line: str, expected: Lesson) -> None:
-    assert parse_file(line).lessons == (expected._replace(position=0),)
+    assert parse_lines(line).lessons == (replace(expected, position=0),)
 
 
 @pytest.mark.parametrize(
@@ -65,47 +77,68 @@ def test_lines_that_are_lessons(line: str, expected: Lesson) -> None:
     ],
 )
 def test_lines_that_are_none(line: str) -> None:
-    assert parse_file(line).lessons == ()
+    assert parse_lines(line).lessons == ()
 
 
 def test_a_file_by_hand() -> None:
     text = "\ufeff" + HEADER.replace("\n", "\r\n")
     text += "- [2026-02-07] [dev-execution] one\r\n\r\nsome prose\r\n- a plain item\n- [2026-02-08] [vue] two"
-    parsed = parse_file(text)
+    parsed = parse_lines(text)
     assert [(found.summary, found.position) for found in parsed.lessons] == [("one", 5), ("two", 9)]
-    assert parsed.unread == 2
+    assert parsed.unread == (7, 8)
 
 
 def test_only_a_line_feed_ends_a_line() -> None:
     inside = "a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h"
-    parsed = parse_file(f"- [2026-02-07] [x] {inside}\n- [2026-02-07] [x] other\n")
+    parsed = parse_lines(f"- [2026-02-07] [x] {inside}\n- [2026-02-07] [x] other\n")
     assert len(parsed.lessons) == 2
-    assert clean(parsed.lessons[0].summary) == "a b c de f g h"
+    assert one_line(parsed.lessons[0].summary) == "a b c de f g h"
 
 
 @given(_ANY, st.none() | _ANY, st.lists(_ANY, max_size=3))
 def test_a_clean_lesson_survives_the_file(summary: str, ref: str | None, tags: list[str]) -> None:
-    made = cleaned(lesson(summary, ref, ("dev-execution", *tags)))
+    made = make_lesson("2026-02-07", ("dev-execution", *tags), summary, ref)
     if made is None:
         return
     line = format_line(made)
     assert "\n" not in line
-    assert parse_file(f"{line}\n{line}\n").lessons == (made._replace(position=0), made._replace(position=1))
+    assert parse_lines(f"{line}\n{line}\n").lessons == (replace(made, position=0), replace(made, position=1))
     assert not any(unicodedata.category(char) in {"Cc", "Zl", "Zp"} for char in line)
     line.encode()
 
 
 @given(_ANY)
 def test_any_line_is_read_or_refused(text: str) -> None:
-    parse_file(text)
-    parse_file(f"- [2026-02-07] [dev-execution] {text}")
+    parse_lines(text)
+    parse_lines(f"- [2026-02-07] [dev-execution] {text}")
 
 
 def test_the_id_is_made_from_the_text_alone() -> None:
-    assert lesson("a").id == lesson("a")._replace(position=7).id
+    assert lesson("a").id == replace(lesson("a"), position=7).id
     assert len({lesson("a").id, lesson("b").id, lesson("a", "r").id, lesson("a", None, ("x",)).id}) == 4
 
 
 def test_the_phase_is_the_first_tag_that_is_one() -> None:
     assert lesson("a", None, ("vue", "code-review", "dev-execution")).phase == "code-review"
     assert lesson("a", None, ("vue", "table")).phase == "vue"
+
+
+def test_both_halves_are_kept() -> None:
+    assert word_lesson("v-for without a key reuses the wrong row.", "give every v-for a key") == (
+        "v-for without a key reuses the wrong row: give every v-for a key"
+    )
+
+
+def test_what_is_too_long_loses_of_its_symptom() -> None:
+    fix = "set the row height " * 6
+    for symptom in ("rows stay blank " * 20, "虚拟滚动需要设置行高" * 20):
+        line = word_lesson(symptom, fix)
+        assert columns(line) <= SUMMARY_COLUMNS
+        assert line.endswith(f"…: {fix.strip()}")
+        assert fit_summary(line, 140).endswith(f"…: {fix.strip()}")
+
+
+@given(_ANY, _ANY, st.integers(30, 200))
+def test_any_words_fit_two_lines(symptom: str, fix: str, limit: int) -> None:
+    assert columns(word_lesson(symptom, fix, limit)) <= limit
+    assert columns(fit_summary(one_line(f"{symptom}: {fix}"), limit)) <= limit

@@ -5,7 +5,7 @@ import os
 import resource
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,7 +22,10 @@ def lesson(summary: str, ref: str | None = None) -> Lesson:
 
 
 def append(path: Path, *summaries: str) -> int:
-    return LessonsFile(path).append(lambda _: [lesson(summary) for summary in summaries]).total
+    file = LessonsFile(path)
+    with file.lock():
+        file.append([lesson(summary) for summary in summaries])
+    return len(file.read().lessons)
 
 
 def summaries(path: Path) -> list[str]:
@@ -68,11 +71,6 @@ def test_a_disk_that_fails_to_flush_acknowledges_nothing(path: Path, monkeypatch
             append(path, "two")
     assert path.read_bytes() == before
     assert append(path, "three") == 2
-
-
-def test_nothing_chosen_writes_nothing(path: Path) -> None:
-    assert append(path) == 0
-    assert not path.exists()
 
 
 @pytest.mark.parametrize(
@@ -121,7 +119,7 @@ def test_no_file_no_lessons(path: Path) -> None:
 def test_bytes_that_nobody_can_read_cost_their_line_and_stay(path: Path, before: bytes) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(before)
-    assert LessonsFile(path).read().unread == 1
+    assert len(LessonsFile(path).read().unread) == 1
     append(path, "new")
     assert path.read_bytes().startswith(before)
     assert [lesson.summary for lesson in LessonsFile(path).read().lessons] == ["new"]
@@ -164,7 +162,9 @@ path, room = Path(sys.argv[1]), int(sys.argv[2])
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 lessons = [Lesson(date="2026-02-07", tags=("x",), summary=f"lesson {n} " + "y" * 80) for n in range(3)]
 try:
-    LessonsFile(path).append(lambda _: lessons)
+    file = LessonsFile(path)
+    with file.lock():
+        file.append(lessons)
 except AppendFailed as error:
     print("failed:", error)
 """
@@ -204,7 +204,9 @@ sys.stdin.readline()
 for number in range(count):
     new = Lesson(date="2026-02-07", tags=("x",), summary=f"writer {name} number {number} " + "z" * (number % 90 + 1))
     shared = Lesson(date="2026-02-07", tags=("x",), summary=f"shared {number}")
-    file.append(lambda present: [new] + ([] if any(p.summary == shared.summary for p in present) else [shared]))
+    with file.lock():
+        present = file.read().lessons
+        file.append([new] + ([] if any(p.summary == shared.summary for p in present) else [shared]))
     print(number, flush=True)
 """
 
@@ -226,7 +228,7 @@ def test_many_processes_lose_tear_and_repeat_nothing(path: Path) -> None:
             writer.wait()
     found = summaries(path)
     assert len(found) == len(set(found)) == 4 * 25 + 25
-    assert LessonsFile(path).read().unread == 0
+    assert LessonsFile(path).read().unread == ()
 
 
 @pytest.mark.processes
@@ -247,7 +249,7 @@ def test_killed_writers_leave_whole_lines(path: Path) -> None:
     total = append(path, "the end")
     found = summaries(path)
     assert len(found) == total
-    assert LessonsFile(path).read().unread == 0
+    assert LessonsFile(path).read().unread == ()
     assert path.read_bytes().endswith(b"the end\n")
     assert acknowledged <= {" ".join(summary.split()[:4]) for summary in found}
     assert len(found) == len(set(found))
@@ -262,30 +264,45 @@ def test_a_line_that_was_torn_stays_and_a_new_one_begins(path: Path) -> None:
     assert summaries(path)[-1] == "two"
 
 
-def test_an_editor_that_replaces_the_file_costs_no_lesson(path: Path) -> None:
-    append(path, "one")
-    calls = []
+def test_only_what_was_appended_is_read_again(path: Path) -> None:
+    append(path, "one", "two")
+    file = LessonsFile(path)
+    first = file.read_news(None)
+    assert first is not None
+    assert (first.is_whole, len(first.parsed.lessons), first.mark.lessons) == (True, 2, 2)
+    assert file.read_news(first.mark) is None
+    append(path, "three")
+    more = file.read_news(first.mark)
+    assert more is not None
+    assert [(found.summary, found.position) for found in more.parsed.lessons] == [("three", 7)]
+    assert (more.is_whole, more.mark.lessons) == (False, 3)
+    assert file.read_news(more.mark) is None
 
-    def choose(present: Sequence[Lesson]) -> list[Lesson]:
-        calls.append(len(present))
-        if len(calls) == 1:
-            copy = path.with_suffix(".tmp")
-            copy.write_bytes(path.read_bytes() + b"- [2026-01-01] [x] from the editor\n")
-            copy.replace(path)
-        return [lesson("two")]
 
-    assert LessonsFile(path).append(choose).total == 3
-    assert sorted(summaries(path)) == ["from the editor", "one", "two"]
+@pytest.mark.parametrize(
+    "change", [lambda text: text.replace("two", "TWO"), lambda text: text[:-20], lambda _: ""]
+)
+def test_a_file_that_somebody_changed_is_read_whole(path: Path, change: Callable[[str], str]) -> None:
+    append(path, "one", "two")
+    file = LessonsFile(path)
+    first = file.read_news(None)
+    assert first is not None
+    path.write_text(change(path.read_text(encoding="utf-8")), encoding="utf-8")
+    os.utime(path, ns=(1, 1))
+    news = file.read_news(first.mark)
+    assert news is not None
+    assert news.is_whole
+    assert news.mark.lessons == len(news.parsed.lessons) == len(summaries(path))
 
 
 def test_a_writer_that_never_lets_go_is_not_waited_for_without_end(path: Path) -> None:
     from kr.store.lock import exclusive
 
     append(path, "one")
-    with exclusive(LessonsFile(path).lock_path, timeout=1.0):
+    with exclusive(path.parent / f".{path.name}.lock", timeout=1.0):
         began = time.monotonic()
-        with pytest.raises(AppendFailed, match="lock"):
-            LessonsFile(path, lock_timeout=0.2).append(lambda _: [lesson("two")])
+        with pytest.raises(AppendFailed, match="lock"), LessonsFile(path, lock_timeout=0.2).lock():
+            pytest.fail("two writers hold the lock")
         assert time.monotonic() - began < 10
         assert summaries(path) == ["one"]
 

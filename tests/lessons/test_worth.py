@@ -8,22 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from kr.lessons.book import LessonBook, UnknownLessonError
-from kr.lessons.choose import rank, worth
-from kr.lessons.line import parse_file
-from kr.lessons.returned import Limits
+from kr.errors import KrError
+from kr.lessons.events import EventLimits
+from kr.lessons.line import parse_lines
+from kr.lessons.review import worth
+from kr.lessons.service import LessonService, UnknownLessonError
 from kr.store.lessons import LessonState
 from kr.store.store import Store
 from tests.support.lessons import NOW, inject_from, record_to
 
 
 @pytest.fixture
-def book(path: Path, project: Path, store: Store) -> LessonBook:
-    return LessonBook(path, project_root=project, limits=Limits, store=store, clock=lambda: NOW)
+def service(path: Path, project: Path, store: Store) -> LessonService:
+    return LessonService(path, project_root=project, limits=EventLimits, store=store, clock=lambda: NOW)
 
 
 def given(path: Path, store: Store, session: str = "s") -> str:
-    answer = inject_from(path, store=store, session_id=session)
+    answer = inject_from(path, store, session_id=session)
     return str((answer.results or {})["injection_block"])
 
 
@@ -44,50 +45,60 @@ def test_worth(state: LessonState, expected: str) -> None:
     assert worth(state) == expected
 
 
-def test_rank() -> None:
-    back, unproven, sunk = LessonState(id="", recurred=1), LessonState(id=""), LessonState(id="", injected=10)
-    assert rank(back) > rank(unproven) > rank(sunk)
-
-
 def test_a_person_retires_pins_and_words_anew(
-    path: Path, project: Path, store: Store, book: LessonBook
+    path: Path, project: Path, store: Store, service: LessonService
 ) -> None:
     record_to(path, project, store, errors=["Page is required for MyBatis-Plus"])
     record_to(path, project, store, errors=["row-height must be set"])
-    newer, older = book.lessons()
+    newer, older = service.lessons()
     assert given(path, store).splitlines()[2:] == [
         "1. row-height must be set",
         "2. Page is required for MyBatis-Plus",
     ]
-    assert book.mark(older["id"][:6], "pinned_at")["status"] == "pinned"
+    assert service.mark(older["id"][:6], "pinned_at")["status"] == "pinned"
     assert given(path, store).splitlines()[2] == "1. Page is required for MyBatis-Plus"
-    assert book.mark(newer["id"], "retired_at")["status"] == "retired"
+    assert service.mark(newer["id"], "retired_at")["status"] == "retired"
     assert "row-height" not in given(path, store)
-    assert book.mark(newer["id"], "approved_at")["status"] == "live"
-    assert [lesson["summary"] for lesson in book.lessons()] == [newer["summary"], older["summary"]]
+    assert service.mark(newer["id"], "approved_at")["status"] == "live"
+    assert [lesson["summary"] for lesson in service.lessons()] == [newer["summary"], older["summary"]]
     before = path.read_bytes()
-    edited = book.edit(older["id"], "Pass a Page to MyBatis-Plus selects, password=hunter2hunter2")
+    edited = service.edit(
+        older["id"], "Pass a Page to MyBatis-Plus selects, password=hunter2hunter2", by_person=True
+    )
     assert path.read_bytes().startswith(before)
     assert edited["summary"] == "Pass a Page to MyBatis-Plus selects, password=<secret>"
     assert edited["source"] == "person"
     block = given(path, store)
     assert "Page is required" not in block
     assert "Pass a Page" in block
-    assert [lesson["status"] for lesson in book.lessons()].count("superseded") == 1
+    assert [lesson["status"] for lesson in service.lessons()].count("superseded") == 1
     with pytest.raises(UnknownLessonError, match="no lesson has the id"):
-        book.mark("zzz", "pinned_at")
+        service.mark("zzz", "pinned_at")
 
 
-def test_contradicting_lessons_are_reviewed(path: Path, book: LessonBook) -> None:
-    path.parent.mkdir(parents=True)
-    path.write_text(
-        "- [2026-01-01] [dev-execution] Use lazy loading for the routes of the shop\n"
-        "- [2026-01-02] [dev-execution] Never use lazy loading for the routes of the shop\n"
-        "- [2026-01-03] [dev-execution] Set row-height for virtual scrolling\n",
-        encoding="utf-8",
+def test_a_lesson_in_ones_own_words(path: Path, store: Store, service: LessonService) -> None:
+    added = service.add(
+        "Rows stay blank",
+        "set the row height",
+        phase="code-review",
+        tags=["vue"],
+        ref="src/a.vue:3",
+        by_person=True,
     )
-    (pair,) = book.review()["contradicting"]
-    assert [lesson["date"] for lesson in pair] == ["2026-01-01", "2026-01-02"]
+    assert (added["summary"], added["source"], added["line"]) == (
+        "Rows stay blank: set the row height",
+        "person",
+        6,
+    )
+    assert added["tags"] == ["code-review", "vue"]
+    assert service.show(added["id"][:8]) == added
+    with pytest.raises(KrError, match="a lesson says this already"):
+        service.add("rows stay blank", "set the row heights", phase="code-review", by_person=False)
+    for symptom, fix in (("", "x"), ("x", " "), ("x", "y " * 80)):
+        with pytest.raises(KrError):
+            service.add(symptom, fix, phase="code-review", by_person=True)
+    with pytest.raises(KrError, match="159 columns, at most 120"):
+        service.add("x", "y " * 80, phase="code-review", by_person=True)
 
 
 # What each kind of lesson does to its failure: its chance in a sprint where the lesson was given, and where it was not.
@@ -97,7 +108,7 @@ NAMES = ("Kafka", "Redis", "Vite", "Django", "Flask", "Celery")
 
 @pytest.mark.effort(6, 2)
 def test_forty_sprints_agree_with_what_kr_says(
-    path: Path, project: Path, store: Store, book: LessonBook, effort: int
+    path: Path, project: Path, store: Store, service: LessonService, effort: int
 ) -> None:
     """Half of the agents get the lessons (the other half is the control), and failures come as their kind says."""
     chance = random.Random(7)
@@ -113,12 +124,12 @@ def test_forty_sprints_agree_with_what_kr_says(
         session, now = f"sprint-{sprint}", NOW + timedelta(days=sprint)
         is_given = sprint % 2 == 0
         if is_given:
-            inject_from(path, store=store, session_id=session, budget=len(failures), now=now)
+            inject_from(path, store, session_id=session, budget=len(failures), now=now)
         for failure, kind in failures.items():
             if chance.random() < KINDS[kind][0 if is_given else 1]:
                 happened[failure][is_given] += 1
                 record_to(path, project, store, session_id=session, now=now, errors=[failure])
-    told = {lesson["summary"]: lesson for lesson in book.lessons()}
+    told = {lesson["summary"]: lesson for lesson in service.lessons()}
     assert len(told) == len(failures)
     for failure, kind in failures.items():
         lesson = told[failure]
@@ -130,16 +141,16 @@ def test_forty_sprints_agree_with_what_kr_says(
     block = given(path, store, "last")
     assert effort < 5 or "optionidle" not in block
     assert block.count("optionhelps") + block.count("optionunheeded") == min(10, 2 * effort)
-    assert {lesson["worth"] for lesson in book.review()["never_useful"]} == {"idle", "unheeded"}
+    assert {lesson["worth"] for lesson in service.review()["never_useful"]} == {"idle", "unheeded"}
 
 
 def test_a_lesson_stays_in_the_file_whatever_is_decided(
-    path: Path, project: Path, store: Store, book: LessonBook
+    path: Path, project: Path, store: Store, service: LessonService
 ) -> None:
     record_to(path, project, store)
-    (lesson,) = book.lessons()
-    book.mark(lesson["id"], "retired_at")
-    assert len(parse_file(path.read_text(encoding="utf-8")).lessons) == 1
+    (lesson,) = service.lessons()
+    service.mark(lesson["id"], "retired_at")
+    assert len(parse_lines(path.read_text(encoding="utf-8")).lessons) == 1
     with closing(sqlite3.connect(store.path)) as plain:
         assert plain.execute("SELECT retired_at FROM lessons").fetchall() == [
             ("2026-02-07T12:00:00.000000Z",)

@@ -250,7 +250,9 @@ def test_the_prompts_speak_of_what_there_is(path: Path) -> None:
     known |= {*ResearchEnvelope.names(), *ResearchResults.names()}
     known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure), *get_args(Outcome)}
     known |= {*get_args(get_type_hints(SaveEnvelope)["status"])}
-    said = re.findall(r"`([^`\n]+)`", re.sub(r"^```sh$.*?^```$", "", prompt(path)[1], flags=re.MULTILINE | re.DOTALL))
+    said = re.findall(
+        r"`([^`\n]+)`", re.sub(r"^```sh$.*?^```$", "", prompt(path)[1], flags=re.MULTILINE | re.DOTALL)
+    )
     assert len(said) > 15
     words = {word for text in said for word in re.findall(r"\b[a-z_]+(?:-[a-z]+)*\b", text)}
     assert words - known == set()

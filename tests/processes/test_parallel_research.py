@@ -105,10 +105,7 @@ def test_a_waiter_takes_over_from_a_killed_researcher(project: Project, slow_con
 
 
 def test_parallel_questions_of_one_story_never_overspend(project: Project, slow_context7: StandIn) -> None:
-    processes = [
-        start(project, about(f"subject{number} matter{number}"))
-        for number in range(PROCESSES)
-    ]
+    processes = [start(project, about(f"subject{number} matter{number}")) for number in range(PROCESSES)]
     gathered = answers(processes)
     assert Counter(answer["status"] for answer in gathered) == {
         "success": 3,
@@ -129,10 +126,7 @@ def test_a_call_that_a_killed_process_held_is_not_lost_to_the_story(
         time.sleep(0.02)
     doomed.kill()
     doomed.communicate()
-    processes = [
-        start(project, about(f"subject{number} matter{number}"))
-        for number in range(5)
-    ]
+    processes = [start(project, about(f"subject{number} matter{number}")) for number in range(5)]
     statuses = Counter(answer["status"] for answer in answers(processes))
     assert statuses == {"success": 3, "budget-exhausted": 2}
     assert project.sql("SELECT sum(charged) FROM source_calls") == [(3,)]

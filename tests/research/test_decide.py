@@ -41,7 +41,9 @@ def known(one: Entry, ratings: Ratings = Ratings(), *, is_wording: bool = False)
     return found
 
 
-def query(topic: str = "virtual scrolling", tags: tuple[str, ...] = ("lists",), question: str = "How?") -> Query:
+def query(
+    topic: str = "virtual scrolling", tags: tuple[str, ...] = ("lists",), question: str = "How?"
+) -> Query:
     return Query(framework="vue", framework_version="3.5", topic=topic, tags=tags, question=question)
 
 
@@ -128,7 +130,9 @@ def test_what_was_rated_wrong_is_not_served_until_as_many_say_that_it_worked() -
 
 
 @given(st.permutations(range(5)))
-def test_findings_go_before_excerpts_what_worked_goes_up_and_what_is_wrong_goes_last(order: list[int]) -> None:
+def test_findings_go_before_excerpts_what_worked_goes_up_and_what_is_wrong_goes_last(
+    order: list[int],
+) -> None:
     day = to_text(NOW + timedelta(hours=20))
     found = [
         (known(entry(number=1, origin="finding"), Ratings(worked=3)), 1.0),

@@ -282,7 +282,9 @@ def test_the_command_takes_both_forms(project: Project) -> None:
     )
     document = project.run("explain", "--request", "-", "--format", "text", stdin=json.dumps(request()))
     assert json.loads(words.stdout)["outcome"] == "hit"
-    assert document.stdout.decode().startswith("hit  vue-repeatable-options would be served: framework+topic+tags\n")
+    assert document.stdout.decode().startswith(
+        "hit  vue-repeatable-options would be served: framework+topic+tags\n"
+    )
     assert b"not served" in document.stdout
     assert project.run("explain", "vue").returncode == 2
     assert project.sql("SELECT count(*) FROM requests") == [(0,)]

@@ -2,9 +2,8 @@ import os
 from pathlib import Path
 
 import pytest
-from kr.reports.persona import LEAN_PERSONA
 
-from kr.research.persona import DEFAULT_PERSONA, LOAD_FAILED, fitting_persona, load_persona
+from kr.research.persona import DEFAULT_PERSONA, LEAN_PERSONA, LOAD_FAILED, fitting_persona, load_persona
 
 CUSTOMIZE = '[agent]\nname = "{name}"\nrole = "Architect"\nprinciples = ["Boring technology."]\n'
 SKILL = "---\nname: bmad-agent-architect\n---\n\n# Overview\n"

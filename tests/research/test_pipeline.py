@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from kr.lessons.choose import NOTICE
+from kr.lessons.inject import NOTICE
 from tests.support.mcp_servers import (
     LIBRARIES,
     Raw,
@@ -788,9 +788,7 @@ def test_a_carried_over_report_keeps_the_version_and_time_of_its_text(
 def test_an_empty_budget_is_told_as_such(project: Project) -> None:
     project.env["KR_MAX_CALLS_PER_STORY"] = "0"
     answer = project.research(request())
-    assert notes(answer) == [
-        "Research budget exhausted for story 3-1, continuing with available context"
-    ]
+    assert notes(answer) == ["Research budget exhausted for story 3-1, continuing with available context"]
 
 
 def test_the_library_id_is_kept_although_its_documentation_failed(project: Project) -> None:

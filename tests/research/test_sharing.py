@@ -283,12 +283,16 @@ def install(project: Project) -> dict[str, Any]:
     package = project.root / "node_modules" / "tinylib"
     package.mkdir(parents=True)
     (package / "package.json").write_text('{"name": "tinylib", "version": "4.2.0"}')
-    (package / "README.md").write_text("# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `multiple: true`.\n")
+    (package / "README.md").write_text(
+        "# tinylib\n\n## Repeatable options\n\nTo make an option repeatable, set `multiple: true`.\n"
+    )
     project.env["KR_LOCAL_DOCS"] = "true"
     return {"framework": "tinylib", "framework_version": "4"}
 
 
-def test_installed_documentation_is_fresh_for_a_day_and_then_sources_are_asked_again(project: Project) -> None:
+def test_installed_documentation_is_fresh_for_a_day_and_then_sources_are_asked_again(
+    project: Project,
+) -> None:
     tinylib = install(project)
     for status in ("degraded", "cache-hit"):
         assert ask(project, **tinylib)["status"] == status

@@ -357,7 +357,7 @@ def test_secrets_stay_out_of_answer_report_log_and_database(
     assert secret.encode() not in world.project.database.read_bytes()
 
 
-@pytest.mark.parametrize("body", [">" * 5000 + " deep\n", "[a]: https://x.example\n[b]: https://y.example\n"])
+@pytest.mark.parametrize("body", [">" * 5000 + "\n", "[a]: https://x.example\n[b]: https://y.example\n"])
 def test_an_answer_without_any_text_is_no_answer(world: World, body: str) -> None:
     world.web({"/a": page(body, "text/markdown")})
     answer = world.ask()
@@ -410,26 +410,34 @@ def test_an_unknown_tag_is_replaced_by_one_on_offer_and_remembered(world: World)
     assert asked == ["/vuejs/docs/v3.5.1", "/vuejs/docs/v3.6.0", "/vuejs/docs/v3.6.0"]
 
 
-def test_a_gap_is_charged_and_the_next_source_answers(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[web_search, context7]"
-    world.web({"/a": page("<main><h1>Weather</h1><p>Rain falls on the plain in Spain, mostly.</p></main>")})
+def test_a_folder_of_ones_own_answers_before_the_others_and_costs_nothing(world: World) -> None:
+    folder = world.project.root / "handbook"
+    folder.mkdir()
+    (folder / "watchers.md").write_text(
+        "# Watchers\n\nOur watchers watch a nested property with `deep: true`."
+    )
+    world.project.env["KR_SOURCES"] = "[{name: handbook, folder: handbook, framework: vue}, context7]"
     world.context7()
     answer = world.ask()
-    assert consulted(answer) == {"web_search": "success", "context7": "success"}
-    assert answer["results"]["confidence"] == "high"
-    assert "web_search: its answer does not cover the question" in answer["results"]["degradation_notes"]
-    assert world.project.sql("SELECT source, charged FROM source_calls ORDER BY at") == [
-        ("web_search", 1),
-        ("context7", 1),
-    ]
+    assert consulted(answer) == {"handbook": "success", "context7": "skipped"}
+    assert (answer["status"], answer["results"]["confidence"]) == ("success", "medium")
+    assert "multiple=True" in Path(answer["results"]["report_file"]).read_text()
+    assert world.project.sql("SELECT sum(charged) FROM source_calls") == [(0,)]
 
 
-def test_a_gap_that_nobody_fills_is_told_as_one(world: World) -> None:
-    world.project.env["KR_SOURCES"] = "[web_search, context7]"
-    world.web({"/a": page("<main><h1>Weather</h1><p>Rain falls on the plain in Spain, mostly.</p></main>")})
-    world.context7(Scenario(docs=["Rate limit exceeded. Please try again later."]))
-    answer = world.ask()
-    assert consulted(answer) == {"web_search": "success", "context7": "unavailable"}
-    assert (answer["status"], answer["results"]["confidence"]) == ("degraded", "low")
-    assert "question_not_covered: no cached content available" in answer["results"]["degradation_notes"]
-    assert "can't tell whether any of this answers" in Path(answer["results"]["report_file"]).read_text()
+def test_a_folder_is_read_without_a_budget_and_a_gap_of_it_is_filled_by_the_next(world: World) -> None:
+    folder = world.project.root / "handbook"
+    folder.mkdir()
+    (folder / "a.md").write_text("# Weather\n\nRain falls on a property in Spain.")
+    world.project.env["KR_SOURCES"] = "[context7, {name: handbook, folder: handbook}]"
+    world.context7()
+    unread = world.ask(question="Which rain falls in Spain?", config_overrides={"max_calls": 0})
+    assert consulted(unread)["handbook"] == "success"
+    world.project.env["KR_SOURCES"] = "[{name: handbook, folder: handbook}, context7]"
+    other = "Which hydrofoils, excavators, barometers, turbines, elevators, tractors, airships, rotors, pistons watch a property?"
+    answer = world.ask(
+        topic="hydrofoils excavators barometers turbines elevators tractors airships",
+        tags=["hydrofoils"],
+        question=other,
+    )
+    assert consulted(answer) == {"handbook": "unavailable", "context7": "success"}

@@ -19,7 +19,7 @@ from tests.support.servers import Served, serving_here
 
 pytestmark = pytest.mark.timeout(180)
 
-FINDING = {
+FINDING: dict[str, Any] = {
     "framework": "zod",
     "framework_version": "4.1",
     "question": "How do I reject unknown keys?",
@@ -164,8 +164,9 @@ def test_an_entry_that_is_not_there_is_named_with_the_nearest(served: Served) ->
 def test_ratings_count_once_for_a_session_and_withdraw(served: Served) -> None:
     entry_id = served.post("/v1/findings", FINDING).json["results"]["id"]
     path = f"/v1/entries/{entry_id}/ratings"
-    for _ in range(2):
-        rated = served.post(path, {"outcome": "wrong", "note": "gone in 5", "session_id": "agent-2"})
+    word = {"outcome": "wrong", "note": "gone in 5", "session_id": "agent-2"}
+    served.post(path, word)
+    rated = served.post(path, word)
     assert rated.status == 200
     told = {name: rated.json[name] for name in ("id", "worked", "wrong", "withdrawn")}
     assert told == {"id": entry_id, "worked": 0, "wrong": 1, "withdrawn": True}

@@ -42,7 +42,8 @@ class Transcript:
 
     def note(self, who: str, call: str, answer: Any) -> None:
         shown = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False, indent=2)
-        self._lines += [f"### {who}", "", "```text", call, "```", "", "```text", shown.strip(), "```", ""]
+        shown = shown.replace("\\n", "\n")  # a report is read as it stands
+        self._lines += [f"### {who}", "", "````text", call, "````", "", "````text", shown.strip(), "````", ""]
 
     def write(self) -> None:
         """Add it to the file that was asked for, if one was."""
@@ -59,7 +60,7 @@ class Story:
         self.server = server
         self.transcript = Transcript(title)
 
-    def tool(self, who: str, name: str, *shown: str, stdio: bool = True, **given: Any) -> Any:
+    def tool(self, who: str, name: str, given: dict[str, Any], *shown: str, stdio: bool = True) -> Any:
         """Call a tool over MCP, in a process of its own or over the server."""
 
         async def call() -> Any:
@@ -148,12 +149,12 @@ def withdrawn_improved_and_confirmed(story: Story, entry_id: str, revision: int)
     improved = story.tool(
         "Agent D",
         "save_finding",
+        {**FINDING, **BETTER, "entry": entry_id, "session_id": "agent-d"},
         "status",
         "id",
         "revision",
         "replaced",
         "confidence",
-        **{**FINDING, **BETTER, "entry": entry_id, "session_id": "agent-d"},
     )
     assert improved["status"] == "saved"
     assert improved["results"]["id"] == entry_id
@@ -161,9 +162,8 @@ def withdrawn_improved_and_confirmed(story: Story, entry_id: str, revision: int)
     hit = story.ask("Agent E", QUESTION, "agent-e", "status", "cache_entry_id", "confidence", "report")
     assert (hit["status"], hit["results"]["cache_entry_id"]) == ("cache-hit", entry_id)
     assert "z.strictObject" in hit["results"]["report"]
-    rated = story.tool(
-        "Agent E", "rate_report", stdio=False, id=entry_id, outcome="worked", session_id="agent-e"
-    )
+    rating = {"id": entry_id, "outcome": "worked", "session_id": "agent-e"}
+    rated = story.tool("Agent E", "rate_report", rating, stdio=False)
     assert (rated["worked"], rated["wrong"], rated["confidence"]) == (1, 0, "high")
     assert "rated wrong" not in story.command("A person", "review")
 
@@ -172,20 +172,17 @@ def test_a_finding_is_saved_found_in_other_words_withdrawn_improved_and_confirme
     project: Project, server: Server
 ) -> None:
     story = Story(project, server, "A finding")
-    missed = story.tool(
-        "Agent A",
-        "research",
-        "status",
-        "degradation_notes",
-        framework="zod",
-        question=QUESTION,
-        framework_version="4.1",
-        session_id="agent-a",
-    )
+    asked = {
+        "framework": "zod",
+        "question": QUESTION,
+        "framework_version": "4.1",
+        "session_id": "agent-a",
+    }
+    missed = story.tool("Agent A", "research", asked, "status", "degradation_notes")
     assert missed["status"] == "degraded"
     assert any("save_finding" in note for note in missed["results"]["degradation_notes"])
     saved = story.tool(
-        "Agent A", "save_finding", "status", "id", "revision", "confidence", "related", **FINDING
+        "Agent A", "save_finding", FINDING, "status", "id", "revision", "confidence", "related"
     )
     entry_id = saved["results"]["id"]
     assert saved["status"] == "saved"
@@ -199,7 +196,7 @@ def test_a_finding_is_saved_found_in_other_words_withdrawn_improved_and_confirme
 
 def test_a_report_file_that_somebody_edited_goes_the_same_way(project: Project, server: Server) -> None:
     story = Story(project, server, "An edited report file")
-    saved = story.tool("Agent A", "save_finding", "status", "id", "path", **FINDING)
+    saved = story.tool("Agent A", "save_finding", FINDING, "status", "id", "path")
     entry_id, path = saved["results"]["id"], project.base / saved["results"]["path"]
     text = path.read_text(encoding="utf-8")
     edited = text.replace(

@@ -145,9 +145,18 @@ FLAG = "must be true or false"
         (KR + "aliases", "[nuxtjs]", "must be a mapping, not a list"),
         (KR + "llm.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
         (KR + "report_max_tokens", "10", WHOLE + " 200 to 64000"),
-        (KR + "sources", "context7", "must be a list of context7, deepwiki, web_search, each at most once"),
-        (KR + "sources", "[context7, context7]", "each at most once"),
+        (
+            KR + "sources",
+            "context7",
+            "must be a list of context7, deepwiki, web_search and mappings of your own, each name at most once",
+        ),
+        (KR + "sources", "[context7, context7]", "each name at most once"),
         (KR + "sources", "[local_docs]", 'not "local_docs"'),
+        (KR + "sources", "[{name: a, folder: x}, {name: a, folder: y}]", "each name at most once"),
+        (KR + "sources", "[{name: context7, folder: x}]", "or is taken"),
+        (KR + "sources", "[{name: a, server: b}]", "neither {name, server, tool, argument} nor"),
+        (KR + "sources", "[{name: a, folder: b, tool: c}]", "neither {name, server, tool, argument} nor"),
+        (KR + "sources", "[{name: a, folder: []}]", "that is no text"),
         (KR + "sources", "[[context7]]", "not a list"),
         (KR + "sources", "", "not null"),
         (KR + "fallback_if_mcp_unavailable", "local_docs", "or null"),
@@ -164,7 +173,7 @@ FLAG = "must be true or false"
         (KR + "web_search.url", "ftp://x/", "must be an http or https URL"),
         (KR + "web_search.url", "http://x:port/", "must be an http or https URL"),
         (KR + "web_search.api_key_env", "sk-secret", "must be the name of an environment variable or null"),
-        (KR + "synthesis", "gpt", "must be one of extractive, llm"),
+        (KR + "synthesis", "gpt", "must be one of excerpt, llm"),
         (KR + "judge", "candidates", "must be one of llm or null"),
         (KR + "llm.base_url", "https://", "must be an http or https URL"),
         (KR + "llm.model", "''", "must be text or null"),
@@ -227,9 +236,7 @@ def test_unknown_keys_are_warnings_with_the_nearest(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "section", ["synthesis: llm", "judge: llm", "web_search: {provider: searxng}"]
-)
+@pytest.mark.parametrize("section", ["synthesis: llm", "judge: llm", "web_search: {provider: searxng}"])
 def test_what_can_not_work_yet_is_a_warning(tmp_path: Path, section: str) -> None:
     (warning,) = load(f"knowledge_research:\n  {section}\n", tmp_path).warnings
     assert f"{tmp_path / 'kr.yaml'}, line 2: " in warning

@@ -26,8 +26,12 @@ def test_the_question_tool_of_either_name_is_asked(scenario: Scenario) -> None:
         name = "ask_question" if scenario.old_names else "ask_wiki_question"
         assert server.calls() == [Call(name, {"repoName": "vuejs/core", "question": QUESTION})]
     assert answer.url == "https://deepwiki.com/search/how-to-repeat_1234"
-    (passage,) = answer.passages
-    assert passage.text == WIKI.partition("\n\nWiki pages")[0]
+    told = "\n\n".join(passage.text for passage in answer.passages)
+    assert [
+        line
+        for line in WIKI.partition("\n\nWiki pages")[0].split("\n")
+        if line and not line.startswith("#") and line not in told
+    ] == []
 
 
 @pytest.mark.parametrize("is_error", [True, False])

@@ -12,7 +12,7 @@ import pytest
 
 from kr.errors import EntryConflict, ReportUnwritable, StoreError
 from kr.naming import digest
-from kr.report import SKELETON_MARK
+from kr.report import PLACEHOLDER_MARK
 from kr.store.archive import Archived
 from kr.store.requests import Rating
 from kr.store.store import Store
@@ -333,7 +333,7 @@ def test_an_edited_text_becomes_a_revision_too(store: Store, base: Path, entry: 
 
 def test_a_placeholder_that_is_brought_back_stays_stale(store: Store) -> None:
     placeholder = draft(status="stale", origin="placeholder", confidence="low")
-    entry = store.save_report(placeholder, f"# a - b\n\n{SKELETON_MARK}\n", NOW).entry
+    entry = store.save_report(placeholder, f"# a - b\n\n{PLACEHOLDER_MARK}\n", NOW).entry
     store.save_report(draft(), "# two\n", LATER)
     back = store.restore_revision(entry.id, 1, MUCH_LATER)
     assert back is not None

@@ -9,9 +9,11 @@ from typing import Any
 from kr.contracts.envelopes import Envelope
 from kr.contracts.lessons import RecordEnvelope, parse_record
 from kr.contracts.requests import LessonsInjectRequest, parse_request
+from kr.lessons.events import EventLimits
+from kr.lessons.file import LOCK_TIMEOUT, LessonsFile
+from kr.lessons.index import LessonIndex
 from kr.lessons.inject import inject
 from kr.lessons.record import record
-from kr.lessons.returned import Limits
 from kr.store.store import Store
 
 NOW = datetime(2026, 2, 7, 12, tzinfo=UTC)
@@ -27,6 +29,7 @@ def record_data(**changes: Any) -> dict[str, Any]:
         "code_paths",
         "framework_context",
         "additional_context",
+        "lessons",
     )
     returned = {"status": "failure", "errors": ["row-height must be set for vue-easytable virtual scrolling"]}
     returned |= {key: value for key, value in changes.items() if key not in top}
@@ -39,20 +42,25 @@ def record_data(**changes: Any) -> dict[str, Any]:
     return {**data, "agent_return": returned, **{key: value for key, value in changes.items() if key in top}}
 
 
-def record_to(
-    path: Path, project: Path, store: Store | None = None, now: datetime = NOW, **changes: Any
-) -> RecordEnvelope:
+def record_to(path: Path, project: Path, store: Store, now: datetime = NOW, **changes: Any) -> RecordEnvelope:
     """Record one request, with the default limits; ``lock_timeout`` is the recorder's, the rest the request's."""
-    waits = {"lock_timeout": changes.pop("lock_timeout")} if "lock_timeout" in changes else {}
+    index = index_of(path, store, lock_timeout=changes.pop("lock_timeout", LOCK_TIMEOUT))
     request = parse_record(record_data(**changes)).request
-    return record(
-        request, lessons_file=path, project_root=project, limits=Limits(), store=store, now=now, **waits
-    )
+    return record(request, index=index, project_root=project, limits=EventLimits(), now=now)
 
 
-def inject_from(
-    path: Path, phase: str = "dev-execution", store: Store | None = None, **options: Any
-) -> Envelope:
+def record_words(path: Path, project: Path, store: Store, *lessons: Any, **changes: Any) -> RecordEnvelope:
+    """Record lessons that somebody worded."""
+    data = {"session_id": "sprint-1", "story_key": "3-1", "lessons": list(lessons), **changes}
+    request = parse_record(data).request
+    return record(request, index=index_of(path, store), project_root=project, limits=EventLimits(), now=NOW)
+
+
+def index_of(path: Path, store: Store, *, lock_timeout: float = LOCK_TIMEOUT) -> LessonIndex:
+    return LessonIndex(store, LessonsFile(path, lock_timeout=lock_timeout))
+
+
+def inject_from(path: Path, store: Store, phase: str = "dev-execution", **options: Any) -> Envelope:
     """Answer one inject request; ``framework``, ``query``, ``files`` and ``session_id`` are the request's."""
     asked: dict[str, Any] = {
         name: options.pop(name) for name in ("framework", "query", "files") if name in options
@@ -61,7 +69,7 @@ def inject_from(
     data = {"story_key": "3-1", "session_id": session_id, "lessons_inject": {"phase": phase, **asked}}
     request = parse_request(data, default_mode="lessons-inject").request
     assert isinstance(request, LessonsInjectRequest)
-    return inject(request, **{"lessons_file": path, "budget": 10, "store": store, "now": NOW, **options})
+    return inject(request, **{"index": index_of(path, store), "budget": 10, "now": NOW, **options})
 
 
 def start(code: str, *arguments: object) -> subprocess.Popen[str]:

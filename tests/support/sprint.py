@@ -14,7 +14,9 @@ from typing import Any
 import yaml
 
 from kr.freshness import to_text
+from kr.guard import reasons_to_hold
 from kr.lessons.line import Lesson, format_line
+from kr.lessons.remedies import shipped
 from kr.store.lessons import LessonRow
 from kr.store.requests import Need, RequestRow, SourceCall
 from kr.store.saving import Draft
@@ -233,8 +235,7 @@ def _research(
 
 def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Random) -> None:
     """Write sixty lessons of all phases and worths, some in quarantine, one with hostile text."""
-    pairs = yaml.safe_load((ROOT / "tests" / "data" / "lesson-pairs.yaml").read_text(encoding="utf-8"))
-    texts = [pair["one"] for pair in pairs if "\n" not in pair["one"]][:55]
+    texts = [row.fix for row in shipped() if "{" not in row.fix][::30][:55]
     texts += [
         f"Escape what users give {SCRIPT}",
         "Always call audit_log() after a refund",
@@ -258,9 +259,7 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
     lessons_file.write_text("".join(format_line(lesson) + "\n" for lesson in lessons), encoding="utf-8")
     with store.write() as unit:
         for number, lesson in enumerate(lessons):
-            source = (
-                "agent" if number >= 55 else chance.choice(("table", "table", "agent", "model", "person"))
-            )
+            source = "agent" if number >= 55 else chance.choice(("table", "table", "agent", "tool", "person"))
             unit.lessons.add(
                 [
                     LessonRow(
@@ -271,8 +270,10 @@ def _teach(store: Store, lessons_file: Path, now: datetime, chance: random.Rando
                         summary=lesson.summary,
                         ref=lesson.ref,
                         source=source,
+                        held="; ".join(reasons_to_hold(lesson.summary)) or None,
                     )
-                ]
+                ],
+                {},
             )
             for session in range(chance.choice((0, 2, 5, 12)) if number < 58 else 0):
                 given = {"phase": lesson.phase, "story_key": "1-1", "session_id": f"sprint-{session}"}

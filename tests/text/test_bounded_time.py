@@ -7,11 +7,11 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kr.sources.html_markdown import to_markdown
 
+from kr.documents.html import to_markdown
 from kr.errors import SourceFailure
 from kr.sources import context7_text, deepwiki
-from kr.text import inline, markdown
+from kr.text import markdown
 from kr.text.characters import strip_invisible
 
 SIGNS = (
@@ -27,7 +27,7 @@ SECONDS = 5.0
 
 
 def page(text: str) -> None:
-    to_markdown(text, media_type="text/html", url="https://example.org/")
+    to_markdown(text, url="https://example.org/")
 
 
 def page_without_a_tree(text: str) -> None:
@@ -46,8 +46,9 @@ READERS: tuple[Callable[[str], object], ...] = (
     context7_text.parse_documentation,
     context7_text.read_failure,
     strip_invisible,
-    inline.escape,
-    inline.as_paragraph,
+    markdown.escape,
+    markdown.is_harmless,
+    markdown.plain_line,
     markdown.split,
 )
 
@@ -68,5 +69,5 @@ def test_what_repeats_itself_takes_no_long_time(
 @pytest.mark.parametrize("sign", ["---\n", "----------\n", "=\n", " \n", "> "])
 def test_marks_at_the_beginnings_of_lines_are_looked_at_line_by_line(sign: str) -> None:
     began = time.process_time()
-    inline.as_paragraph(sign * (4 * SIZE // len(sign)))
+    markdown.clean(sign * (4 * SIZE // len(sign)))
     assert time.process_time() - began < SECONDS

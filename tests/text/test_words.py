@@ -129,7 +129,9 @@ def test_a_stem_begins_its_word_or_ends_in_i(word: str) -> None:
     assert word.startswith(found.removesuffix("i"))
 
 
-@pytest.mark.parametrize("words", ["retry retries retried retrying", "try tries tried trying", "cache caches cached caching"])
+@pytest.mark.parametrize(
+    "words", ["retry retries retried retrying", "try tries tried trying", "cache caches cached caching"]
+)
 def test_all_inflections_have_one_stem_and_begin_alike(words: str) -> None:
     assert len({stem(word) for word in words.split()}) == 1
     assert all(word.startswith(beginning(other)) for word in words.split() for other in words.split())
@@ -150,5 +152,7 @@ def test_a_summary_is_one_line_within_its_limit(text: str, most: int) -> None:
 
 
 def test_a_summary_ends_with_a_sentence_where_one_fits() -> None:
-    assert summary_of("One sentence here. And then a longer one that does not fit.", 30) == "One sentence here."
+    assert (
+        summary_of("One sentence here. And then a longer one that does not fit.", 30) == "One sentence here."
+    )
     assert summary_of("word " * 50, 20) == "word word word…"

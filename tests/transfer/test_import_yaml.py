@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.errors import EntryConflict
-from kr.report import SKELETON_MARK
+from kr.report import PLACEHOLDER_MARK
 from kr.store.store import Store
 from kr.transfer.import_yaml import Imported
 from tests.support.program import Project, request
@@ -378,7 +378,7 @@ def test_an_edited_item_counts_once_it_is_newer(project: Project, old: Path) -> 
 
 def test_placeholders_are_never_fresh(project: Project, old: Path) -> None:
     write_index(old, [item()])
-    write_report(old, "frameworks/vue/slots.md", f"# vue - slots\n\n{SKELETON_MARK}\n")
+    write_report(old, "frameworks/vue/slots.md", f"# vue - slots\n\n{PLACEHOLDER_MARK}\n")
     run(project, old)
     assert rows(project, "status, origin") == [("stale", "placeholder")]
 

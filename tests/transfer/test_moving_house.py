@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kr.freshness import to_text
-from kr.reports.template import SKELETON_MARK
+from kr.report import PLACEHOLDER_MARK
 from kr.store.requests import Need
 from kr.store.store import Store
 from kr.transfer import ARCHIVE, INDEX, WORDINGS
@@ -169,7 +169,7 @@ def test_an_export_that_is_imported_makes_the_same_knowledge_base(
             )
             now = NOW + timedelta(hours=number)
             # A report whose words say who made it, as kr's do.
-            mark = SKELETON_MARK if it["who"]["origin"] == "placeholder" else f"Text {number}."
+            mark = PLACEHOLDER_MARK if it["who"]["origin"] == "placeholder" else f"Text {number}."
             head = f"# vue - {it['topic']}\n\n**Research Date:** {now:%Y-%m-%d}\n**Confidence:** {about.confidence}\n"
             entry = here.save_report(about, f"{head}\n## Summary\n\n{mark} {number}\n", now).entry
             with here.write() as unit:

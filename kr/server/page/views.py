@@ -207,9 +207,9 @@ def sources(app: App, asked: Asked) -> Context:  # noqa: ARG001 - every view tak
 
 def lessons(app: App, asked: Asked) -> Context:
     """Show lessons by phase with what they are worth, and those that wait for a person."""
-    with app.lessons() as book:
-        everything = book.lessons(limit=100_000)
-        review = book.review()
+    with app.lessons() as service:
+        everything = service.lessons(limit=100_000)
+        review = service.review()
     phases = app.settings.knowledge_research.phases
     phase, worth = asked.one_of("phase", phases), asked.one_of("worth", WORTHS)
     shown = [
@@ -277,12 +277,12 @@ def judge_lesson(app: App, form: Mapping[str, str]) -> str:
     if word not in LESSON_MARKS:
         raise UnknownEntry("a lesson can be retired, brought back, pinned or unpinned")
     mark, is_set = LESSON_MARKS[word]
-    with app.lessons() as book:
-        if lesson_id in {lesson["id"] for lesson in book.review()["quarantined"]}:
+    with app.lessons() as service:
+        if lesson_id in {lesson["id"] for lesson in service.review()["quarantined"]}:
             raise ReviewerNeeded(
                 "It waits for a person: the page Review has what was held back, and says who may judge it."
             )
-        book.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
+        service.mark(lesson_id, mark, is_set=is_set)  # type: ignore[arg-type]
     return word
 
 

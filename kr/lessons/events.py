@@ -1,0 +1,211 @@
+"""The seven events of seed 003 in what an agent returned (SPEC 4.2, "Where the facts stand"). Pure.
+
+Agents are careless: a list may be a single text, a number may be text, a block may be missing. What can't be read is
+absent; nothing here raises.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kr.values import EVENT_TYPES, EventType
+
+FIX_KEYS = ("fix", "suggestion", "recommendation", "resolution")
+MESSAGE_KEYS = ("message", "description", "summary", "detail")
+MOST_EVENTS = 3
+"""At most so many lessons from one return (seed 003, "Event Detection Priority")."""
+
+_LONGEST = 20_000
+_MOST_ITEMS = 50
+_TRUE = frozenset({"true", "yes", "on", "1"})
+_SUCCESS = frozenset({"success", "completed", "passed", "ok", "cache-hit", "recorded", "empty", "skipped"})
+_FALLBACK: EventType = "general_agent_failure"
+_RESEARCHER = "knowledge-researcher"  # the seed's own agent is called bso-knowledge-researcher
+_REVIEWS = frozenset({"code-review", "story-review"})
+_PHASES: dict[EventType, str] = {
+    "review_max_rounds": "code-review",
+    "dev_failure_auto_fixed": "dev-execution",
+    "high_severity_issues": "code-review",
+    "e2e_verification_failure": "e2e-inspection",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One error or issue: what is wrong, what its author says to do, how bad it is, and where. Texts as they came."""
+
+    message: str = ""
+    fix: str = ""
+    severity: str = ""
+    path: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentReturn:
+    """``status`` and ``agent`` are folded: small letters, dashes for spaces and underscores."""
+
+    status: str
+    agent: str
+    summary: str
+    fix: str
+    errors: tuple[Finding, ...]
+    issues: tuple[Finding, ...]
+    review_rounds: int | None
+    is_auto_fixed: bool
+    artifacts: tuple[str, ...]
+    lessons: tuple[object, ...]
+
+    @property
+    def severe(self) -> tuple[Finding, ...]:
+        """The issues of severity HIGH or worse."""
+        return tuple(issue for issue in self.issues if issue.severity in {"high", "critical", "blocker"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventLimits:
+    """The configuration that detection depends on (seed 003, "Configuration Dependencies")."""
+
+    max_review_rounds: int = 10
+    max_story_review_rounds: int = 3
+    is_e2e_enabled: bool = True
+
+
+def read_return(data: Mapping[str, Any]) -> AgentReturn:
+    """Read an ``agent_return``: each fact stands in it or in its ``results``."""
+    results = as_mapping(data.get("results"))
+
+    def fact(name: str) -> object:
+        return results[name] if results.get(name) not in (None, "", []) else data.get(name)
+
+    def facts(name: str) -> list[object]:
+        return [*_items(results.get(name)), *_items(data.get(name))]
+
+    return AgentReturn(
+        status=_folded(data.get("status")),
+        agent=_folded(data.get("agent")),
+        summary=text_of(data.get("summary")),
+        fix=_first(results, FIX_KEYS) or _first(data, FIX_KEYS),
+        errors=tuple(_findings(facts("errors"))),
+        issues=tuple(_findings(facts("issues"))),
+        review_rounds=_number(fact("review_rounds")),
+        is_auto_fixed=_folded(fact("auto_fix_applied")) in _TRUE,
+        artifacts=tuple(filter(None, map(_path, facts("artifacts")))),
+        lessons=tuple(facts("lessons")),
+    )
+
+
+def detect(
+    declared: EventType, phase: str, returned: AgentReturn, limits: EventLimits
+) -> tuple[EventType, ...]:
+    """Return every event that happened, in the table's order: the caller keeps the first ``MOST_EVENTS``.
+
+    What the caller declared counts, unless the agent returned a clean success. The last row is for returns that no other
+    one is about: it is not added to what the caller declared.
+    """
+    seen = set(evident(phase, returned, limits))
+    if not is_clean_success(returned):
+        seen = {*(seen - {_FALLBACK}), declared}
+    return tuple(event for event in EVENT_TYPES if event in seen)
+
+
+def evident(phase: str, returned: AgentReturn, limits: EventLimits) -> tuple[EventType, ...]:
+    """Return the rows of the trigger table that hold, whatever anybody declares."""
+    seen = tuple(event for event in EVENT_TYPES[:-1] if _holds(event, phase, returned, limits))
+    if not seen and returned.status in {"failure", "needs-intervention"}:
+        return (_FALLBACK,)
+    return seen
+
+
+def is_clean_success(returned: AgentReturn) -> bool:
+    """Tell a return with nothing to learn from: success, no errors, no auto-fix, no HIGH issue."""
+    return returned.status in _SUCCESS and not (returned.errors or returned.is_auto_fixed or returned.severe)
+
+
+def phase_tag(event: EventType, phase: str) -> str:
+    """Return the phase of the event's lesson: the table's, unless the given one is a review as well."""
+    tag = _PHASES.get(event, phase)
+    return phase if tag in _REVIEWS and phase in _REVIEWS else tag
+
+
+def _holds(event: EventType, phase: str, returned: AgentReturn, limits: EventLimits) -> bool:
+    status = returned.status
+    match event:
+        case "review_max_rounds":
+            is_story = phase == "story-review"
+            most = limits.max_story_review_rounds if is_story else limits.max_review_rounds
+            return status == "needs-intervention" and (returned.review_rounds or 0) >= most
+        case "dev_failure_auto_fixed":
+            return status == "success" and returned.is_auto_fixed
+        case "high_severity_issues":
+            return bool(returned.severe)
+        case "agent_needs_intervention":
+            return status == "needs-intervention"
+        case "knowledge_researcher_timeout":
+            return status == "timeout" and returned.agent.endswith(_RESEARCHER)
+        case "e2e_verification_failure":
+            return limits.is_e2e_enabled and status == "failure" and phase == "e2e-inspection"
+        case _:
+            return False
+
+
+def _findings(items: Sequence[object]) -> Iterator[Finding]:
+    for item in items:
+        if not isinstance(item, Mapping):
+            found = Finding(message=text_of(item))
+        else:
+            nested = as_mapping(item.get("error"))
+            found = Finding(
+                message=_first(item, MESSAGE_KEYS)
+                or _first(nested, MESSAGE_KEYS)
+                or text_of(item.get("error")),
+                fix=_first(item, FIX_KEYS) or _first(nested, FIX_KEYS),
+                severity=_folded(item.get("severity")),
+                path=_path(item),
+            )
+        if found.message or found.fix or found.severity:
+            yield found
+
+
+def _path(item: object) -> str | None:
+    if not isinstance(item, Mapping):
+        return text_of(item) or None
+    path = _first(item, ("file", "path"))
+    line = _number(item.get("line"))
+    return (f"{path}:{line}" if path and line and not path.rpartition(":")[2].isdigit() else path) or None
+
+
+def as_mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _items(value: object) -> Sequence[object]:
+    if value is None or value == "":
+        return ()
+    return value[:_MOST_ITEMS] if isinstance(value, list | tuple) else (value,)
+
+
+def _first(data: Mapping[str, Any], keys: Sequence[str]) -> str:
+    return next(filter(None, (text_of(data.get(key)) for key in keys)), "")
+
+
+def text_of(value: object) -> str:
+    """Return what a value says as text: of a list its items, of a mapping nothing, of a long text its beginning and its end."""
+    if isinstance(value, list | tuple):
+        value = "; ".join(filter(None, map(text_of, value[:_MOST_ITEMS])))
+    if value is None or isinstance(value, Mapping):
+        return ""
+    text = str(value).strip() if not isinstance(value, bool) else str(value).lower()
+    if len(text) <= _LONGEST:
+        return text
+    half = _LONGEST // 2
+    # The rest of a line that was cut might be half a secret.
+    return f"{text[:half].rpartition(chr(10))[0] or text[:half]}\n{text[-half:].partition(chr(10))[2]}"
+
+
+def _folded(value: object) -> str:
+    return text_of(value).casefold().replace("_", "-").replace(" ", "-")
+
+
+def _number(value: object) -> int | None:
+    text = text_of(value)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None

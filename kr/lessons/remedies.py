@@ -1,0 +1,164 @@
+"""The table of remedies: what to do about an error that many make (SPEC 4.2). Matching is pure.
+
+``remedies/<tool>.yaml`` holds the rows of one tool, users' own rows stand in ``remedies.yaml`` beside the lessons file.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import islice
+from pathlib import Path
+
+import yaml
+
+LONGEST_FIX = 140
+"""Characters of a remedy, so that it fits a lesson."""
+
+# What is particular goes first: a tool before the language it is written in, and what may be any tool's last.
+_LAST = tuple("java c rust go ruby php perl node typescript javascript python bash system general".split())
+_PLACEHOLDER = re.compile(r"\{(\w+)\}")
+_NAME = re.compile(r"[\w@$./:+<>#()\[\]*=, -]{1,60}")
+_MOST_WORDS = 4
+_MOST_PLACES = 5
+# Advice must not be turned round by the name in it: `leave out verify_ssl`.
+_SAFEGUARD = re.compile(r"verif|check_?host|insecure|unauthorized|strict.?ssl|sandbox|csrf", re.IGNORECASE)
+# A group with what stands in it and its quantifier, and an escaped character or class.
+_GROUP = re.compile(r"\((?:[^()\\\[]|\\.|\[\^?\]?(?:\\.|[^\]\\])*\])*\)[?*+]?\??(?:\{[\d,]*\})?", re.DOTALL)
+_CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[A-Za-z0-9]")
+_KEYS = {"match": "match", "fix": "fix", "say": "fix", "tags": "tags", "tag": "tags"}
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """One row: a pattern (searched with ``re.MULTILINE``), what to do with the pattern's groups in it, and tags."""
+
+    match: str
+    fix: str
+    tags: tuple[str, ...] = ()
+    literals: tuple[str, ...] = field(default=(), compare=False)
+    """Texts in small letters of which each output that the pattern matches has one; empty where none is sure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a row says of an output: the lines that it is about, what to do, and the tool."""
+
+    lines: tuple[str, ...]
+    fix: str
+    tags: tuple[str, ...]
+    pattern: str
+
+    def is_about(self, line: str) -> bool:
+        """Tell whether the row would say the same of this line alone."""
+        return _compiled(self.pattern).search(line) is not None
+
+
+def find_remedy(output: str, own: Sequence[Remedy] = ()) -> Match | None:
+    """Return what the first row that matches says; users' own rows go first."""
+    lowered = output.lower()
+    for row in (*own, *shipped()):
+        if row.literals and not any(literal in lowered for literal in row.literals):
+            continue
+        for found in islice(_compiled(row.match).finditer(output), _MOST_PLACES):
+            if fix := _filled(row.fix, found):
+                start, end = output.rfind("\n", 0, found.start()) + 1, output.find("\n", found.end())
+                lines = output[start : end if end >= 0 else None].strip("\n").split("\n")
+                return Match(tuple(lines), fix, row.tags, row.match)
+    return None
+
+
+def _filled(fix: str, found: re.Match[str]) -> str | None:
+    """Put the names of the output into a fix; ``None`` where one is no plain name, or one of a safeguard."""
+    # name, name2 … are one, for the alternatives of a pattern.
+    names = {name.rstrip("0123456789"): value for name, value in found.groupdict().items() if value}
+    filled = {name: names.get(name, "").strip().rstrip(".,;") for name in _PLACEHOLDER.findall(fix)}
+    is_plain = all(
+        _NAME.fullmatch(name) and len(name.split()) <= _MOST_WORDS and not _SAFEGUARD.search(name)
+        for name in filled.values()
+    )
+    return _PLACEHOLDER.sub(lambda group: filled[group[1]], fix) if is_plain else None
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.MULTILINE)
+
+
+@cache
+def shipped() -> tuple[Remedy, ...]:
+    """Return the shipped rows, in the order in which they are tried."""
+    folder = files("kr.lessons").joinpath("remedies")
+    names = sorted(
+        (item.name.removesuffix(".yaml") for item in folder.iterdir() if item.name.endswith(".yaml")),
+        key=lambda name: (_LAST.index(name) if name in _LAST else -1, name),
+    )
+    rows: list[Remedy] = []
+    for name in names:
+        # The first document holds the rows, the second one their outputs, which only the tests read.
+        text = folder.joinpath(f"{name}.yaml").read_text(encoding="utf-8")
+        data = next(yaml.load_all(text, yaml.CBaseLoader))
+        rows += (_row(row["match"], row["fix"], data["tags"]) for row in data["rows"])
+    return tuple(rows)
+
+
+def _row(pattern: str, fix: str, tags: Sequence[str]) -> Remedy:
+    return Remedy(pattern, fix, tuple(tags), _literals(pattern))
+
+
+def _literals(pattern: str) -> tuple[str, ...]:
+    """Find texts of which every match has one, so that most rows need no compiling: the longest of each alternative."""
+    plain = re.sub(r"^\(\?[a-z]+\)", "", pattern)
+    shorter = ""
+    while shorter != plain:
+        shorter, plain = plain, _GROUP.sub("\0", plain)
+    plain = re.sub(r"\\([^A-Za-z0-9])", "\x01\\1", _CLASS.sub("\0", plain))
+    plain = re.sub(r"(?:\x01.|[^\x01])(?=[?*]|\{0|\{,)", "\0", plain, flags=re.DOTALL)
+    plain = re.sub(r"(?<!\x01)[.^$*+?{}()]", "\0", plain)
+    runs = [
+        max(part.replace("\x01", "").split("\0"), key=len).lower() for part in re.split(r"(?<!\x01)\|", plain)
+    ]
+    return tuple(runs) if min(map(len, runs)) > 2 else ()
+
+
+def read_own(path: Path) -> tuple[tuple[Remedy, ...], list[str]]:
+    """Read users' own rows (``match``, ``fix``, ``tags``), and what is wrong with others. A bad row costs only itself."""
+    try:
+        data = yaml.load(path.read_bytes(), yaml.CBaseLoader)  # noqa: S506 - makes texts, lists and mappings alone
+    except FileNotFoundError:
+        return (), []
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        return (), [f"no YAML: {' '.join(str(error).split())}"]
+    if not isinstance(data, list):
+        return (), ["it must be a list of rows with match and fix"] if data else []
+    rows: list[Remedy] = []
+    problems: list[str] = []
+    for number, item in enumerate(data, start=1):
+        row = _own_row(item)
+        if isinstance(row, Remedy):
+            rows.append(row)
+        else:
+            problems.append(f"row {number}: {row}")
+    return tuple(rows), problems
+
+
+def _own_row(item: object) -> Remedy | str:
+    """Read one row, or say what is wrong with it."""
+    if not isinstance(item, Mapping):
+        return "it must be a mapping with match and fix"
+    if unknown := [str(key) for key in item if key not in _KEYS]:
+        return f"unknown: {', '.join(unknown)}; allowed: match, fix, tags"
+    row = {_KEYS[key]: value for key, value in item.items()}
+    pattern, fix, tags = row.get("match"), row.get("fix"), row.get("tags", ())
+    if not (isinstance(pattern, str) and pattern and isinstance(fix, str) and fix.strip()):
+        return "match and fix must be texts"
+    try:
+        groups = {name.rstrip("0123456789") for name in re.compile(pattern, re.MULTILINE).groupindex}
+    except re.error as error:
+        return f"match is no regular expression: {error}"
+    if missing := [name for name in _PLACEHOLDER.findall(fix) if name not in groups]:
+        return f"fix names {{{missing[0]}}}, which is no group of match"
+    if len(fix) > LONGEST_FIX:
+        return f"fix has {len(fix)} characters; at most {LONGEST_FIX}"
+    return _row(pattern, fix.strip(), [tags] if isinstance(tags, str) else tags)

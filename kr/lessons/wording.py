@@ -1,0 +1,209 @@
+"""A lesson for a failure whose author worded none (SPEC 4.2). Pure, and modest: nothing is rephrased.
+
+First that holds: the issue's own remedy behind its message; a row of the table of remedies; of a remark its complaint and
+its sentence of advice; the error's own line with the hint beside it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from kr.contracts.lessons import FIX_COLUMNS
+from kr.lessons.events import Finding
+from kr.lessons.line import SUMMARY_COLUMNS, cut, one_line, word_lesson
+from kr.lessons.remedies import Match, Remedy, find_remedy
+from kr.text.characters import columns
+
+_LEAST_SYMPTOM = 24
+_MOST_REMARK_LINES = 4
+
+_ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+_TOOL_OUTPUT = re.compile(
+    r"^(?:\S+?:\d+(?::\d+)?[:,]? |\s*\d+:\d+ |\S+\(\d+,\d+\): |/\S+$|\S+: line \d+: |[a-z][\w.-]*: [A-Z\"'`]|\s*at \S+ \(|E   |\d+[acd]\d+$"
+    r"|Traceback \(|Exit code|error(?:\[\w+\])?: |fatal: |panic: |npm (?:ERR!|error)|\[?(?:ERROR|FAIL|FAILED|FATAL)\]?[: ]"
+    r"|[\w.$]*(?:Error|Exception)\b[^ ]*: |[A-Z]+\d{3,4} )|\bat \S+ line \d+[.,]|\bBEGIN failed",
+    re.MULTILINE,
+)
+_EXCEPTION = re.compile(
+    r"(?:E\s+)?(?:Uncaught )?(?:[\w.]+[.:])?\w*(?:Error|Exception|Warning|Failed|NotFound|Mismatch)\b:? \S"
+)
+_ERROR_WORD = re.compile(
+    r"\b(?:error|fatal|panic(?:ked)?|fail(?:ed|ure|s)?|cannot|can't|could not|couldn't|unable|undefined|unknown|not found|no such|denied"
+    r"|invalid|unexpected|missing|unbound|refused|tim(?:ed |e)out|unsupported|conflict\w*|must|deprecated|not allowed|unresolved"
+    r"|expected|required|does not|doesn't|is not)\b|错误|失败|无法|未找到",
+    re.IGNORECASE,
+)
+_VERDICT = re.compile(
+    r"(?i)^\W*(?:found )?\d+ (?:\w+ )?(?:failed|passed|errors?|problems?|issues?|tests?|warnings?)\b|^\W*(?:exit (?:code|status)|process exited|command failed"
+    r"|build failed|tests? (?:failed|suites?)|FAILED |=+|short test summary|make: \*\*\*|elifecycle|error: process|subprocess-exited|"
+    r"(?:error|failed|failure|failures|errors?|failed examples):?$|could not compile|aborting due to|for more information|see (?:https?|the)|this error originates)"
+)
+_PLACE = re.compile(
+    r"^(?:/\S+:|\S+: line \d+:|in `[^`']+':|\[[\w.]+\]|\d{4}[/-]\d\d[/-]\d\d [\d:.,]+|\S*[/\\.]\S*?:\d+(?::\d+)?[:,]?|\S+\(\d+,\d+\):|E  +|>+|[-*•✖×│|]+)\s*"
+)
+_LEVEL = re.compile(
+    r"^(?:npm (?:ERR!|error)(?: code)?|\[?(?:error|fatal|ERROR|FATAL|E)\]?)(?:\[(\w+)\])?:?\s+"
+)
+_HINT = re.compile(
+    r"(?i)^\W*(?:hint|help|note|tip|fix|suggestion|did you mean|detail|consider|try|use|please)\b[:\s]"
+)
+_BARE_ASSERTION = re.compile(
+    r"(?:E\s+)?(?:AssertionError:?\s*)?(?:assert\b.*|AssertionError:?\s*)$|(?:AssertionError: )?expected .{0,80} to (?:be|equal|deep|strict|have length)\b.*",
+    re.IGNORECASE,
+)
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"(\u00c0-\u024f])|(?<=[。！？])\s*|\n+")
+_ADVICE = re.compile(
+    r"(?i)^(?:please |then |so |better |instead,? |fixed by |solution: |fix: |suggestion: )?(?:use|using|add|set|give|assert|check|make|pass|call|move|wrap|remove|replace"
+    r"|return|run|put|keep|do not|don't|never|always|avoid|ensure|validate|test|read|write|rename|declare|handle|compare|reset|close|await|bind"
+    r"|escape|log|catch|throw|raise|import|install|update|upgrade|configure|enable|mock|extract|split|store|load|limit|cache|lock|create|drop|mark|start|stop|free"
+    r"|wait|take|let|prefer|guard|require|scope|filter|sort|round|parse|reject|switch)\b"
+    r"|\b(?:should|must|needs? (?:to|a|an|the|its)|have to|has to|ought to|instead(?: of)?|rather than|fix(?:ed)? (?:it )?by|solved by|works (?:with|when|if|after)|helps?)\b"
+    r"|需要|应该|应当|必须|请|改用|使用|不要|避免|建议|务必"
+)
+_CAUSE = re.compile(
+    r"(?i)^.{0,80}?\b(?:fail(?:ed|s)?|broke|error(?:ed)?) (?:because(?: of)?|since|with|due to)\s+(?=\S)"
+)
+_CONCRETE = re.compile(
+    r"[`'\"]\S|\w\.\w|\w_\w|\w\(|[a-z][A-Z]|/\w|\bbecause\b|\bsince\b|\bwithout\b|\b\w*Error\b"
+)
+_EMPTY_WORDS = frozenset(
+    "a after agent all an and are at be been but by cases check checks code critical did done end ended ends error errors fail failed failing fails failure "
+    "failures few finding findings finished fix fixed for found fully had has have high i in incomplete info intervention is issue issues it low major many "
+    "max maximum medium minor more n na needs no none not of on one only open or out over please problem problems reached remain remaining remains review round "
+    "rounds see several some still stopped story task test tests that the there this three to two unknown was were with work wrong".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Worded:
+    """The text of a lesson, who worded it (``agent``, ``table`` or ``tool``), and the tool that it is about."""
+
+    summary: str
+    source: str
+    tags: tuple[str, ...] = ()
+    fallback: str = ""
+    """The text without the words of the tool, where these are not fit to be given on."""
+    has_fix: bool = False
+
+
+def word_finding(finding: Finding, own: Sequence[Remedy] = ()) -> Worded | None:
+    """Word the lesson of one error, issue or summary; ``None`` where it teaches nothing."""
+    message, fix = strip_escapes(finding.message), one_line(finding.fix)
+    is_own = is_remark(message)
+    if not is_vague(fix):
+        symptom = complaint_of(message) if is_own else own_line(message) or ""
+        return Worded(
+            word_lesson("" if is_vague(symptom) else symptom, fix), "agent", fallback=fix, has_fix=True
+        )
+    if is_own and (advised := remark(message, must_advise=True)):
+        return Worded(advised, "agent", has_fix=True)
+    if found := find_remedy(message, own):
+        line = _line_of(found, message)
+        has_room = SUMMARY_COLUMNS - columns(found.fix) - 2 >= _LEAST_SYMPTOM
+        summary = word_lesson(line if has_room and not is_vague(line) else "", found.fix)
+        return Worded(summary, "table", found.tags, fallback=found.fix, has_fix=True)
+    if is_own:
+        told = remark(message)
+        return Worded(told, "agent") if told else None
+    line = own_line(message)
+    return Worded(line, "tool") if line else None
+
+
+def _line_of(found: Match, message: str) -> str:
+    """Return the line that a row is about: the error's own where that is among those that matched."""
+    at = _error_at(lines := [line.strip() for line in message.splitlines() if line.strip()])
+    own = "" if at is None else lines[at]
+    matched = [line.strip() for line in found.lines]
+    return _stripped(own if own in matched or found.is_about(own) else matched[0])
+
+
+def is_remark(text: str) -> bool:
+    """Tell what somebody says of a failure from what a tool printed."""
+    return text.count("\n") < _MOST_REMARK_LINES and " " in text.strip() and not _TOOL_OUTPUT.search(text)
+
+
+def is_vague(text: str) -> bool:
+    """Tell a text that only says that something failed, or nothing: ``N/A``, ``2 tests failed``."""
+    words = re.findall(r"[a-z']+|[^\W\d_a-z]+", text.casefold())
+    return all(word in _EMPTY_WORDS for word in words)
+
+
+def remark(text: str, *, must_advise: bool = False) -> str:
+    """Return the complaint of a remark and its sentence of advice, or what follows the complaint as far as it fits."""
+    sentences = _sentences(text)
+    advice = next((one for one in reversed(sentences) if _ADVICE.search(one)), "")
+    if must_advise and not advice:
+        return ""
+    others = [one for one in sentences if one != advice]
+    complaint = _complaint(others)
+    if not advice or not complaint:
+        rest = others[others.index(complaint) + 1 :] if complaint in others else []
+        told = _short(advice or complaint)
+        for more in rest:
+            if columns(f"{told}. {more}") <= SUMMARY_COLUMNS:
+                told = f"{told.rstrip('.')}. {more}"
+        return cut(told, SUMMARY_COLUMNS)
+    if columns(advice) > FIX_COLUMNS:
+        advice = cut(advice, SUMMARY_COLUMNS - _LEAST_SYMPTOM - 2)
+    return word_lesson(_short(complaint, SUMMARY_COLUMNS - columns(advice) - 2), advice)
+
+
+def complaint_of(text: str) -> str:
+    """Return the sentence of a remark that says what is wrong."""
+    return _complaint(_sentences(text))
+
+
+def _sentences(text: str) -> list[str]:
+    parts = (part.strip(" -*•\t") for part in _SENTENCE.split(strip_escapes(text)))
+    return [one_line(part) for part in parts if part and not is_vague(part)]
+
+
+def _complaint(sentences: Sequence[str]) -> str:
+    return next(filter(_CONCRETE.search, sentences), next(iter(sentences), ""))
+
+
+def _short(sentence: str, room: int = SUMMARY_COLUMNS) -> str:
+    """Leave out `All checks failed because` where the sentence is too long with it."""
+    return sentence if columns(sentence) <= room else _CAUSE.sub("", sentence)
+
+
+def own_line(output: str) -> str | None:
+    """Return the error's own line of what a tool printed, with the hint beside it; ``None`` where nothing is taught."""
+    lines = [line.strip() for line in strip_escapes(output).splitlines() if line.strip()]
+    at = _error_at(lines)
+    if at is None:
+        return None
+    line = _stripped(lines[at])
+    if is_vague(line) or _BARE_ASSERTION.match(line):
+        return None
+    hint = next(filter(_HINT.match, lines[at + 1 : at + 7]), "")
+    hint = one_line(hint).strip("|=│ ")
+    if hint and columns(line) + columns(hint) + 2 <= SUMMARY_COLUMNS:
+        return f"{line.rstrip(' .:;')}; {hint}"
+    return cut(line, SUMMARY_COLUMNS)
+
+
+def _error_at(lines: Sequence[str]) -> int | None:
+    """Return which line is the error's own: the last exception of a traceback, else the first line that speaks of an error."""
+    raised = [at for at, line in enumerate(lines) if _EXCEPTION.match(line)]
+    if raised:
+        return raised[-1] if any("Traceback" in line for line in lines) else raised[0]
+    usable = [
+        at for at, line in enumerate(lines) if not _VERDICT.match(line) and not is_vague(_stripped(line))
+    ]
+    spoken = [at for at in usable if _ERROR_WORD.search(lines[at])]
+    return next(iter(spoken), usable[0] if len(usable) == 1 and len(lines) <= _MOST_REMARK_LINES else None)
+
+
+def _stripped(line: str) -> str:
+    """Return a line without its place, its level and the marks before it."""
+    text = one_line(line)
+    for _ in range(3):
+        text = _PLACE.sub("", _LEVEL.sub(lambda level: f"{level[1]}: " if level[1] else "", text))
+    # Of an exception the name of its class is enough.
+    return re.sub(r"^(?:[\w$]+\.)+(?=\w+(?:Error|Exception|Warning)\b)", "", text).strip(" |│")
+
+
+def strip_escapes(text: str) -> str:
+    """Take the colours of a terminal out."""
+    return _ESCAPES.sub("", text).replace("\r\n", "\n")

@@ -1,0 +1,99 @@
+"""Public names of Python sources, read and never run."""
+
+from textwrap import dedent
+
+from kr.documents.python import is_read, module_name, python_sections
+from kr.documents.text import Section
+
+
+def read(**files: str) -> dict[str, Section]:
+    sources = [(place.replace("__slash__", "/") + ".py", dedent(text)) for place, text in files.items()]
+    return {one.name: one for one in python_sections(sources)}
+
+
+def test_names_have_their_signature_and_docstring() -> None:
+    found = read(
+        tool='''
+        """What the module is."""
+
+        def run(name: str, *, times: int = 1) -> None:
+            """Run it."""
+
+        class Box(Base):
+            """Holds things."""
+            size: int = 3
+            _hidden = 1
+
+            def __init__(self, size):
+                """Make."""
+
+            @property
+            def full(self) -> bool:
+                """Whether it is full."""
+
+        def _private(): ...
+
+        LIMIT = 3
+        """How many."""
+        '''
+    )
+    assert list(found) == ["tool", "tool.LIMIT", "tool.run", "tool.Box", "tool.Box.full"]
+    assert found["tool.run"].signature == "def run(name: str, *, times: int=1) -> None"
+    assert found["tool.Box"].signature == "class Box(Base)\n    def __init__(self, size)\n    size: int = 3"
+    assert found["tool.Box.full"].signature.startswith("@property\ndef full")
+    assert (found["tool.Box"].text, found["tool.LIMIT"].text) == ("Holds things.", "How many.")
+
+
+def test_a_name_that_is_handed_on_is_told_by_its_public_path() -> None:
+    found = read(
+        pkg__slash____init__="from ._core import Option\nfrom .deep import *\n",
+        pkg__slash___core='class Option:\n    """An option."""\n    def get(self):\n        """Get."""\n',
+        pkg__slash__deep='def helper():\n    """Helps."""\n',
+        pkg__slash___inner='def lost():\n    """Nobody hands it on."""\n',
+    )
+    assert {"pkg.Option", "pkg.Option.get", "pkg.helper", "pkg._inner.lost"} == found.keys()
+    assert found["pkg._inner.lost"].is_private
+    assert not found["pkg.Option"].is_private
+
+
+def test_a_name_that_is_handed_on_twice_has_the_shorter_path() -> None:
+    found = read(
+        pkg__slash____init__="from .api import go\n",
+        pkg__slash__api="from ._impl import go\n",
+        pkg__slash___impl='def go():\n    """Go."""\n',
+    )
+    assert list(found) == ["pkg.go"]
+
+
+def test_texts_of_annotated_parameters_are_part_of_the_docstring() -> None:
+    found = read(api='def query(limit: Annotated[int, Doc("How many at most.")] = 3):\n    """Ask."""\n')
+    assert found["api.query"].signature == "def query(limit: int=3)"
+    assert found["api.query"].text == "Ask.\n\n`limit`: How many at most."
+
+
+def test_of_overloads_the_one_that_is_documented_is_told() -> None:
+    found = read(
+        m='@overload\ndef f(a: int): ...\n@overload\ndef f(a: str): ...\ndef f(a):\n    """Both."""\n'
+    )
+    assert found["m.f"].text == "Both."
+
+
+def test_what_cannot_be_parsed_is_passed_over() -> None:
+    assert read(broken="def (:", nul="x = '\0'", deep="(" * 3_000) == {}
+
+
+def test_a_long_docstring_is_several_sections_of_one_name() -> None:
+    text = "\n\n    ".join(["word " * 80] * 5)
+    sections = list(python_sections([("m.py", f'def f():\n    """{text}\n    """\n')]))
+    assert {one.name for one in sections} == {"m.f"}
+    assert len(sections) > 2
+
+
+def test_tests_and_carried_packages_are_not_read() -> None:
+    assert [
+        place for place in ("a/tests/x.py", "a/_vendor/y.py", "a/test_z.py", "a/core.py") if is_read(place)
+    ] == ["a/core.py"]
+
+
+def test_the_name_of_a_module() -> None:
+    assert [module_name(place) for place in ("a.py", "a/__init__.py", "a/b.pyi")] == ["a", "a", "a.b"]
