@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
     from kr.catalog.catalog import Catalog, Page
-    from kr.contracts.findings import RateResults, SaveEnvelope
+    from kr.contracts.findings import RateResults, SaveEnvelope, Writer
     from kr.contracts.lessons import RecordEnvelope
     from kr.lessons.events import EventLimits
     from kr.lessons.service import LessonService
     from kr.maintenance.checks import Finding, KnowledgeBase
     from kr.maintenance.databases import Databases
     from kr.research.chain import Progress
-    from kr.research.findings import Findings, Writer
+    from kr.research.findings import Findings
     from kr.transfer.import_yaml import Imported
     from kr.transfer.import_yaml import Progress as ImportProgress
     from kr.workflows.service import Workflows

@@ -2,7 +2,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from kr.report import PLACEHOLDER_MARK, STALE_MARK, fresh_until, origin_of, why_stale
+from kr.report import PLACEHOLDER_MARK, STALE_MARK, fresh_until, origin_of
 from kr.research.excerpt import build_report
 from kr.values import Answer, Entry, Passage, Query
 
@@ -60,18 +60,6 @@ def entry(**changes: str) -> Entry:
         "created": "c",
     }
     return Entry(tags=(), last_accessed="2026-10-01", status="stale", confidence="low", **(values | changes))  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("origin", ["skeleton", "baseline"])
-def test_what_was_not_researched_is_never_fresh(origin: str) -> None:
-    assert why_stale(entry(origin=origin), NOW)
-
-
-def test_a_hard_end_holds() -> None:
-    assert why_stale(entry(), NOW) is None
-    assert why_stale(entry(fresh_until="2026-10-01T12:00:00.000001Z"), NOW) is None
-    assert why_stale(entry(fresh_until="2026-10-01T12:00:00.000000Z"), NOW)
-    assert why_stale(entry(fresh_until="soon"), NOW)
 
 
 def test_installed_documentation_lasts_a_day() -> None:

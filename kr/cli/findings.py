@@ -22,7 +22,7 @@ from kr.errors import KrError
 from kr.text.counting import counted
 
 if TYPE_CHECKING:
-    from kr.research.findings import Writer
+    from kr.contracts.findings import Writer
 
 Row = dict[str, Any]
 
@@ -46,7 +46,7 @@ def _writer(session_id: str | None) -> "Writer | None":
     """Return the person at the terminal; None for an agent, which names its session or has none."""
     if session_id is not None or not _is_person():
         return None
-    from kr.research.findings import person
+    from kr.contracts.findings import person
 
     return person()
 

@@ -1,7 +1,9 @@
 """What an agent or a person hands over: a finding to be saved, a rating; and what they get back (SPEC 3.10)."""
 
+import getpass
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from kr.contracts.envelopes import Problem
@@ -88,6 +90,35 @@ class Rate(Value):
     note: str | None = None
     session_id: str | None = None
     story_key: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Who hands something over. ``name`` is ``person:NAME``, ``agent:SESSION`` or ``file``; ``session`` is whose rating it is."""
+
+    name: str
+    session: str
+
+
+def person(name: str | None = None) -> Writer:
+    """Return the person at this terminal, or the one who signed in to review."""
+    named = f"person:{name or _user()}"
+    return Writer(named, named)
+
+
+def agent(session_id: str | None) -> Writer:
+    """Return an agent; one without a session is the user of the machine, once. A session can't name itself as a person does."""
+    session = session_id or f"user:{_user()}"
+    if session.startswith("person:"):
+        session = f"agent:{session}"
+    return Writer(f"agent:{session}", session)
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container whose user has no name
+        return "unknown"
 
 
 def _short_line(value: object) -> str:

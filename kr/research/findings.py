@@ -1,10 +1,8 @@
 """Findings and ratings: what an agent or a person found out and proved goes back in (SPEC 3.10)."""
 
-import getpass
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,6 +13,8 @@ from kr.contracts.findings import (
     RateResults,
     SaveEnvelope,
     SaveResults,
+    Writer,
+    agent,
     parse_finding,
     parse_rate,
     save_failure,
@@ -59,35 +59,6 @@ _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*$")
 _HTML_BLOCK = re.compile(r" {0,3}<(?:(?:script|pre|style|textarea)\b|[?!])", re.IGNORECASE)
 """What would hide all that follows from who sees the Markdown rendered."""
 _HEADER_LINE = re.compile(rf"\s*\*\*(?:{'|'.join(HEADER)}):\*\*")
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    """Who hands something over. ``name`` is ``person:NAME``, ``agent:SESSION`` or ``file``; ``session`` is whose rating it is."""
-
-    name: str
-    session: str
-
-
-def person(name: str | None = None) -> Writer:
-    """Return the person at this terminal, or the one who signed in to review."""
-    named = f"person:{name or _user()}"
-    return Writer(named, named)
-
-
-def agent(session_id: str | None) -> Writer:
-    """Return an agent; one without a session is the user of the machine, once. A session can't name itself as a person does."""
-    session = session_id or f"user:{_user()}"
-    if session.startswith("person:"):
-        session = f"agent:{session}"
-    return Writer(f"agent:{session}", session)
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container whose user has no name
-        return "unknown"
 
 
 class Findings:

@@ -104,10 +104,9 @@ _QUARANTINED = (
     "SELECT id, date, tags, summary, ref FROM lessons WHERE gone_at IS NOT NULL AND held IS NOT NULL "
     "AND approved_at IS NULL AND retired_at IS NULL ORDER BY recorded_at, id"
 )
-_GIVEN = (
-    "SELECT id FROM lessons WHERE gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL "
-    "AND (held IS NULL OR approved_at IS NOT NULL)"
-)
+GIVEN = "gone_at IS NULL AND retired_at IS NULL AND superseded_by IS NULL AND (held IS NULL OR approved_at IS NOT NULL)"
+"""Which lessons are given to agents."""
+_GIVEN = f"SELECT id FROM lessons WHERE {GIVEN}"
 _MARKS = {
     mark: f"UPDATE lessons SET {mark} = :value WHERE id = :id"
     for mark in ("retired_at", "pinned_at", "approved_at", "superseded_by")

@@ -4,6 +4,7 @@ import sqlite3
 from collections.abc import Sequence
 
 from kr.store.entries import COLUMNS, to_entry
+from kr.store.lessons import GIVEN
 from kr.store.search import Search
 from kr.store.session import Part, json_list
 from kr.text.words import beginning
@@ -34,10 +35,10 @@ _SERVED = (
 _SOME = f"{_LIVE}, 0 AS is_wording FROM entries AS e WHERE e.id IN (SELECT value FROM json_each(:ids)) AND e.status <> 'archived'"
 _FITS = "instr(lower(summary || ' ' || coalesce(ref, '')), value) > 0"
 _LESSONS = (
-    f"SELECT summary, ref, (SELECT count(*) FROM json_each(:words) WHERE {_FITS}) AS held FROM lessons "
-    "WHERE gone_at IS NULL AND retired_at IS NULL AND held > 0 AND EXISTS (SELECT 1 FROM json_each(tags) AS tag "
+    f"SELECT summary, ref, (SELECT count(*) FROM json_each(:words) WHERE {_FITS}) AS found FROM lessons "
+    f"WHERE {GIVEN} AND found > 0 AND EXISTS (SELECT 1 FROM json_each(tags) AS tag "
     "JOIN json_each(:names) AS name ON replace(replace(lower(tag.value), '-', ''), '.', '') = name.value) "
-    "ORDER BY held DESC, date DESC, id LIMIT :most"
+    "ORDER BY found DESC, date DESC, id LIMIT :most"
 )
 _COUNT = f"SELECT count(*) FROM entries AS e WHERE {_KEYS}"
 

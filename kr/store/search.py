@@ -38,8 +38,8 @@ _REPORT = "SELECT text FROM report_texts WHERE sha256 = :sha256"
 _EMPTY = ("DELETE FROM entry_search", "DELETE FROM search_rows")
 _LESSON_TEXT = "lower(summary || ' ' || tags || ' ' || coalesce(ref, ''))"
 _LESSONS = (
-    f"SELECT id, phase, summary, (SELECT count(*) FROM json_each(:words) WHERE instr({_LESSON_TEXT}, value) > 0) AS held "
-    "FROM lessons WHERE gone_at IS NULL AND held > 0 ORDER BY held DESC, date DESC, id LIMIT :most"
+    f"SELECT id, phase, summary, (SELECT count(*) FROM json_each(:words) WHERE instr({_LESSON_TEXT}, value) > 0) AS found "
+    "FROM lessons WHERE gone_at IS NULL AND found > 0 ORDER BY found DESC, date DESC, id LIMIT :most"
 )
 
 

@@ -57,8 +57,8 @@ def test_a_text_that_stands_twice_is_told_once() -> None:
 
 def test_dependencies_are_opened_for_unknown_words_alone() -> None:
     def opened() -> Iterator[Index]:
-        raise AssertionError
-        yield
+        raise AssertionError("a dependency was opened")
+        yield  # type: ignore[unreachable]
 
     assert names(ask(index("tool", *OWN), Question.of("run a command"), opened()))
     ranking = asked(

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from kr.app import App
+from kr.contracts.findings import Finding, Writer, agent, person
 from kr.errors import InvalidRequest, KrError, UnknownEntry
 from kr.guard import clean
 from kr.report import HEADER, SECTIONS, read_shape
-from kr.research.findings import Writer, contained, person
+from kr.research.findings import contained
 from kr.text.counting import section, tokens_of
 from tests.support.program import Clock, Project
 
@@ -454,8 +455,7 @@ class TestForgery:
         """With the template's five sections; each word of the writer's stands in one of them, but for comments and their like."""
         from datetime import UTC, datetime
 
-        from kr.contracts.findings import Finding
-        from kr.research.findings import agent, render
+        from kr.research.findings import render
         from kr.values import Query
 
         written = clean(written)

@@ -57,12 +57,11 @@ def agree(project: Path, home: Path) -> None:
 def is_harmless(settings: Settings) -> bool:
     research = settings.knowledge_research
     urls = {name: (server.url, server.command) for name, server in research.servers.items()}
-    keys = (research.llm.api_key_env, research.embeddings.api_key_env, research.web_search.api_key_env)
+    keys = (research.llm.api_key_env, research.web_search.api_key_env)
     return (
         urls == {"context7": (CONTEXT7, None), "deepwiki": ("https://mcp.deepwiki.com/mcp", None)}
-        and keys == (None, None, None)
-        and (research.llm.base_url, research.embeddings.base_url, research.web_search.url)
-        == (None, None, None)
+        and keys == (None, None)
+        and (research.llm.base_url, research.web_search.url) == (None, None)
         and not research.web_search.allow_private_addresses
     )
 
