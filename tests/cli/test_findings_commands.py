@@ -209,7 +209,7 @@ class TestSave:
 
     def test_what_may_say_the_same_is_shown(self, project: Project) -> None:
         told(project, *SAVE, "--answer", ANSWER)
-        shown = view(project, "save", "zod", "Refuse unknown object keys", "--answer", "With strictObject.")
+        shown = view(project, "save", "zod", "Reject unknown object keys", "--answer", "With strictObject.")
         assert "may say the same (--entry ID improves one instead):" in shown
         assert f"{ID}  {QUESTION}" in shown
 

@@ -157,7 +157,10 @@ def test_its_hooks_hand_a_failure_on_to_the_next_agent(project: Project) -> None
     commands = dict(found)
     failure = {
         "status": "failure",
-        "errors": [{"message": "a list has no key", "suggestion": "Give every row of a list a key"}],
+        "errors": [{"message": "a list has no key"}],
+        "lessons": [
+            {"symptom": "a list without keys reuses the wrong row", "fix": "Give every row of a list a key"}
+        ],
     }
     stopped = {
         "hook_event_name": "SubagentStop",
@@ -189,22 +192,18 @@ def test_the_skill_has_the_form_of_a_skill() -> None:
     assert front["name"] == SKILL.parent.name
     assert NAME.fullmatch(front["name"])
     assert 50 < len(front["description"]) <= 1024
-    assert_tools(front["allowed-tools"].split())
+    assert front["allowed-tools"] == PREFIX, "an agent that has to ask doesn't save"
 
 
 def test_the_agent_has_the_form_of_an_agent() -> None:
     front, _ = prompt(AGENT)
     assert set(front) == {"name", "description", "tools"}
     assert front["name"] == AGENT.stem
-    assert_tools(front["tools"].split(", "))
+    tools = {name.removeprefix(f"{PREFIX}__") for name in front["tools"].split(", ")}
+    assert {"research", "read_report", "search", "save_finding", "rate_report"} <= tools <= TOOL_NAMES
 
 
-def assert_tools(names: list[str]) -> None:
-    """Neither prompt asks before it saves or rates: an agent that has to ask doesn't."""
-    prefix = "mcp__plugin_kr_kr__"  # the plugin's and the server's name, as Claude Code puts them together
-    wanted = {"research", "read_report", "search", "save_finding", "rate_report"}
-    assert {name.removeprefix(prefix) for name in names} == wanted <= TOOL_NAMES
-    assert all(name.startswith(prefix) for name in names)
+PREFIX = "mcp__plugin_kr_kr"  # the plugin's and the server's name, as Claude Code puts them together; alone: all its tools
 
 
 @pytest.mark.parametrize(
@@ -245,8 +244,10 @@ def test_the_prompts_tell_the_whole_loop(text: str) -> None:
 @pytest.mark.parametrize("path", [SKILL, AGENT], ids=["skill", "agent"])
 def test_the_prompts_speak_of_what_there_is(path: Path) -> None:
     """Whatever stands in code marks is a tool, an argument, a field of an envelope or one of its values."""
-    known = {*TOOL_NAMES, "id", "section", "mode", "research_query"}
+    [record] = (tool for tool in TOOLS if tool.name == "lessons_record")
+    known = {*TOOL_NAMES, "id", "section", "mode", "research_query", "lessons"}
     known |= {argument for tool in TOOLS for argument in tool.input_schema["properties"]}
+    known |= set(record.input_schema["properties"]["lesson"]["properties"])
     known |= {*ResearchEnvelope.names(), *ResearchResults.names()}
     known |= {*get_args(ResearchStatus), *get_args(Confidence), *get_args(IfUnsure), *get_args(Outcome)}
     known |= {*get_args(get_type_hints(SaveEnvelope)["status"])}
@@ -274,7 +275,7 @@ def test_a_client_is_told_how_when_it_connects(project: Project) -> None:
 def test_the_commands_of_the_skill_run_as_they_stand(project: Project) -> None:
     """One agent saves, with the skill's own line; another, with the others, is offered that, takes it and rates it."""
     [block] = re.findall(r"^```sh\n(.*?)^```$", prompt(SKILL)[1], re.MULTILINE | re.DOTALL)
-    ask, use, rate, save = re.split(r"\n(?=kr )", block.strip("\n"))
+    ask, use, rate, save, lesson = re.split(r"\n(?=kr )", block.strip("\n"))
     (project.root / "snippet.ts").write_text("const Env = z.strictObject({ PORT: z.coerce.number() })\n")
 
     def run(line: str, question: str, session: str) -> str:
@@ -300,3 +301,5 @@ def test_the_commands_of_the_skill_run_as_they_stand(project: Project) -> None:
     assert run(use, other, "b").startswith("cache-hit")
     assert "worked: 1" in run(rate, other, "b")
     assert run(ask, other, "c").startswith("cache-hit")
+    told = lesson.replace("SYMPTOM", "parse fails on process.env").replace("FIX", "Pick the keys first")
+    assert "Pick the keys first" in run(told.replace("FILE:LINE", "src/env.ts:3"), "", "c")

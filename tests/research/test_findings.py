@@ -133,7 +133,7 @@ class TestWhatIsSaved:
 
     def test_what_may_say_the_same_is_named(self, app: App) -> None:
         saved(app)
-        other = saved(app, "Objects are strict with strictObject.", question="Refuse unknown object keys")
+        other = saved(app, "Objects are strict with strictObject.", question="Reject unknown object keys")
         assert [it["id"] for it in other["related"]] == [ID]
 
     def test_a_placeholder_gives_way(self, app: App) -> None:
