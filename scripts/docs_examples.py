@@ -20,7 +20,10 @@ _WIDTH = 80
 _NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 _PACKAGE = '{"dependencies": {"react": "^18.3.0", "vue": "3.5.4", "fastapi": "^0.115.0"}}'
-_FRAMEWORK, _QUESTION = "fastapi", "How do I close a database session after each request when it comes from a dependency?"
+_FRAMEWORK, _QUESTION = (
+    "fastapi",
+    "How do I close a database session after each request when it comes from a dependency?",
+)
 
 
 def _research(app: App) -> str:

@@ -120,7 +120,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
                     if answer["status"] == "candidates":
                         again = asked(request_of(ask, "research"))
                         tokens += tokens_of(json.dumps(again, ensure_ascii=False))
-                    forget_placeholder(app, answer)
+                    forget_placeholder(app)
                 yield (
                     need["kind"],
                     want is not None,
@@ -131,7 +131,7 @@ def judged(path: Path, *, command_line: bool) -> Iterator[tuple[str, bool, bool,
                 )
 
 
-def forget_placeholder(app: App, answer: dict[str, Any]) -> None:
+def forget_placeholder(app: App) -> None:
     """Take out what an unanswered need left, so that it stands in nobody's way."""
     with app.store.write() as unit:
         for entry in unit.entries.all():

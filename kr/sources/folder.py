@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kr.errors import SourceFailure, SourceNotAsked
 from kr.sources.base import Ask
 from kr.values import Answer
+
+if TYPE_CHECKING:
+    from kr.documents.rank import Index
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,21 +32,14 @@ class Folder:
 
     def ask(self, ask: Ask, *, timeout: float) -> Answer:  # noqa: ARG002 - the index of a folder is made in seconds
         """Return the best passages. Raises ``SourceFailure``: no fault where the folder has nothing, and ``SourceNotAsked`` where it is about something else."""
-        from kr.documents.index import cache_folder
-        from kr.documents.library import folder_index
-        from kr.documents.rank import Index, question_of
         from kr.documents.rank import ask as rank
+        from kr.documents.rank import question_of
         from kr.frameworks import same_framework
         from kr.sources.local_docs import passages_of
 
         if self.framework is not None and not same_framework(self.framework, ask.query.framework):
             raise SourceNotAsked(f"it is about {self.framework}")
-        try:
-            index = Index(self.name, folder_index(self.folder, cache_folder(self.environ)))
-        except OSError as error:
-            raise SourceFailure(
-                f"the folder {self.folder.name} can't be read ({type(error).__name__})"
-            ) from error
+        index = self._index()
         try:
             ranking = rank(index, question_of(ask.query))
         finally:
@@ -50,3 +47,24 @@ class Folder:
         if not ranking.passages:
             raise SourceFailure("no document has a word of the question", is_fault=False)
         return Answer(source=self.name, passages=passages_of(ranking), is_gap=ranking.is_gap)
+
+    def check(self) -> None:
+        """Read the folder, as a question does. Raises ``SourceFailure`` where it can't be read or holds no document."""
+        index = self._index()
+        try:
+            if not index.size():
+                raise SourceFailure(f"the folder {self.folder.name} holds no document")
+        finally:
+            index.close()
+
+    def _index(self) -> "Index":
+        from kr.documents.index import cache_folder
+        from kr.documents.library import folder_index
+        from kr.documents.rank import Index
+
+        try:
+            return Index(self.name, folder_index(self.folder, cache_folder(self.environ)))
+        except OSError as error:
+            raise SourceFailure(
+                f"the folder {self.folder.name} can't be read ({type(error).__name__})"
+            ) from error
