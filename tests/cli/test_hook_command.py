@@ -177,7 +177,7 @@ def test_a_subagents_return_is_recorded(project: Project) -> None:
         "results": {"issues": [{"severity": "HIGH", "fix": "Bind :id in UserDao.find"}]},
     }
     message = f"Done.\n```json\n{json.dumps(returned)}\n```"
-    stop = {"stop_hook_active": True}
+    stop: dict[str, Any] = {"stop_hook_active": True}
     hook(project, "SubagentStop", agent_type="code-reviewer", last_assistant_message=message, **stop)
     assert [line.partition("] ")[2] for line in lessons(project)] == [
         "[code-review] Bind :id in UserDao.find"

@@ -202,11 +202,13 @@ def test_a_long_file_is_quick(path: Path, store: Store, effort: int) -> None:
             for n in range(effort)
         ),
     )
+    answer = None
     for query in ("", "API number 17"):
         began = time.process_time()
         answer = inject_from(path, store, query=query)
         assert time.process_time() - began < effort / 10_000
         assert answer.results["phase_filtered_count"] == effort // 2
+    assert answer is not None
     assert answer.results["injection_block"].count("number 17 ") == 10
 
 

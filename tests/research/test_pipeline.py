@@ -64,9 +64,9 @@ def results(answer: dict[str, Any]) -> dict[str, Any]:
 
 def notes(answer: dict[str, Any]) -> list[str]:
     """Return the notes but for the last one of an answer that holds none: how to save what is found otherwise."""
-    *others, last = results(answer)["degradation_notes"]
-    assert "kr save" in last
-    return others
+    found: list[str] = results(answer)["degradation_notes"]
+    assert "kr save" in found[-1]
+    return found[:-1]
 
 
 def sections(text: str) -> list[str]:

@@ -97,12 +97,12 @@ def test_lessons_are_found_until_the_file_has_lost_them(store: Store) -> None:
         id="l", date="2026-10-01", phase="dev-execution", tags=("dev-execution",), summary="Pin numpy"
     )
     with store.write() as unit:
-        unit.lessons.add([row])
+        unit.lessons.add([row], {"l": ["pin", "numpy"]})
     with store.read() as unit:
         assert unit.search.lessons("numpy", most=5) == [Passage("l", "dev-execution", "Pin numpy")]
         assert unit.search.find("numpy", most=5) == []
     with store.write() as unit:
-        unit.lessons.mark_gone(["l"], "2026-10-02")
+        unit.lessons.keep_only([], "2026-10-02")
         assert unit.search.lessons("numpy", most=5) == []
 
 
